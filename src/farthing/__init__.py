@@ -1,0 +1,75 @@
+"""farthing: the tightest privacy loss that can be proved, and a budget that is never overspent.
+
+import farthing as fa
+
+c = fa.compose([(fa.BoundedRange(0.1), 100), (fa.PureDP(0.1), 20)], adaptivity="none")
+c.epsilon_at(1e-6)
+"""
+
+from farthing.composition.chooser import ADAPTIVITIES, Composition, compose
+from farthing.composition.gaussian import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_noise_multiplier,
+    zcdp_epsilon,
+    zcdp_noise_multiplier,
+)
+from farthing.composition.planning import largest_count, largest_epsilon
+from farthing.errors import (
+    FarthingError,
+    InvalidInput,
+    NotCertified,
+    Unattainable,
+    Unsupported,
+)
+from farthing.guarantees.bracket import Bracket
+from farthing.guarantees.kinds import (
+    ApproximateDP,
+    BoundedRange,
+    ConcentratedDP,
+    Gaussian,
+    Guarantee,
+    Laplace,
+    PureDP,
+    RenyiDP,
+    TruncatedConcentratedDP,
+    ZeroConcentratedDP,
+)
+from farthing.guarantees.notation import format_guarantee, parse_guarantee
+from farthing.guarantees.scores import ScoreBounds, score_bounds, score_bounds_of
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ADAPTIVITIES",
+    "ApproximateDP",
+    "BoundedRange",
+    "Bracket",
+    "Composition",
+    "ConcentratedDP",
+    "FarthingError",
+    "Gaussian",
+    "Guarantee",
+    "InvalidInput",
+    "Laplace",
+    "NotCertified",
+    "PureDP",
+    "RenyiDP",
+    "ScoreBounds",
+    "TruncatedConcentratedDP",
+    "Unattainable",
+    "Unsupported",
+    "ZeroConcentratedDP",
+    "compose",
+    "format_guarantee",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_noise_multiplier",
+    "largest_count",
+    "largest_epsilon",
+    "parse_guarantee",
+    "score_bounds",
+    "score_bounds_of",
+    "zcdp_epsilon",
+    "zcdp_noise_multiplier",
+]

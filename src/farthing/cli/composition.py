@@ -1,0 +1,158 @@
+"""`farthing epsilon`, `farthing delta`, `farthing plan`."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+import farthing as fa
+from farthing.cli import options
+from farthing.cli.output import console, patience, print_json, spread
+from farthing.errors import InvalidInput
+from farthing.guarantees.bracket import Bracket
+from farthing.guarantees.notation import KINDS, parse_item, split_item
+
+WITH_EPSILON: dict[str, type[fa.PureDP] | type[fa.BoundedRange] | type[fa.Laplace]] = {
+    "dp": fa.PureDP,
+    "br": fa.BoundedRange,
+    "lap": fa.Laplace,
+}
+
+
+def epsilon(
+    items: options.Items,
+    delta: options.Delta,
+    adaptivity: options.HowChosen = options.Adaptivity.adaptive,
+    tolerance: options.Tolerance = 1e-3,
+    as_json: options.AsJson = False,
+) -> None:
+    """The smallest ε that everything together satisfies, for a given δ."""
+    composition = fa.compose(
+        [parse_item(item) for item in items], adaptivity=adaptivity.value, tolerance=tolerance
+    )
+    with patience("composing"):
+        best = composition.epsilon_at(delta)
+        bounds = {} if as_json else composition.bounds_at(delta)
+    if as_json:
+        inputs = {"items": items, "delta": delta, "tolerance": tolerance}
+        print_json({"epsilon": best.upper, **_shown(best, adaptivity), **inputs})
+        return
+    table = Table(title=f"{' '.join(items)} at δ = {delta:g}, adaptivity {adaptivity.value}")
+    for column in ("bound", "ε", "theorem"):
+        table.add_column(column, justify="right" if column == "ε" else "left")
+    for name, bound in sorted(bounds.items(), key=lambda pair: pair[1].upper):
+        mark = bound.theorem == best.theorem
+        style = "bold green" if mark else ""
+        table.add_row(
+            ("➤ " if mark else "  ") + name, f"{bound.upper:.6f}", bound.theorem, style=style
+        )
+    console().print(table)
+    console().print(
+        f"ε is in \\[{best.lower:.6f}, {best.upper:.6f}], {spread(best)}: charge the upper end."
+    )
+
+
+def delta(
+    items: options.Items,
+    epsilon: options.Epsilon,
+    adaptivity: options.HowChosen = options.Adaptivity.adaptive,
+    tolerance: options.Tolerance = 1e-3,
+    as_json: options.AsJson = False,
+) -> None:
+    """The smallest δ that everything together satisfies, for a given ε."""
+    composition = fa.compose(
+        [parse_item(item) for item in items], adaptivity=adaptivity.value, tolerance=tolerance
+    )
+    with patience("composing"):
+        best = composition.delta_at(epsilon)
+    if as_json:
+        inputs = {"items": items, "epsilon": epsilon, "tolerance": tolerance}
+        print_json({"delta": best.upper, **_shown(best, adaptivity), **inputs})
+        return
+    console().print(f"{' '.join(items)} at ε = {epsilon:g}, adaptivity {adaptivity.value}")
+    console().print(f"δ is in \\[{best.lower:.6e}, {best.upper:.6e}], {spread(best)}")
+    console().print(f"by {best.theorem}")
+
+
+def plan(
+    item: str,
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    adaptivity: options.HowChosen = options.Adaptivity.adaptive,
+    tolerance: options.Tolerance = 1e-3,
+    as_json: options.AsJson = False,
+) -> None:
+    """How many mechanisms a budget affords (br:0.1), or which parameter each (100xbr)."""
+    kind, count, parameters = split_item(item)
+    with patience("planning"):
+        if parameters is None:
+            planned = _parameter(kind, count, epsilon, delta, adaptivity.value, tolerance)
+        else:
+            guarantee, _ = parse_item(item)
+            if item.partition(":")[0] != kind:
+                raise InvalidInput(
+                    f"a plan takes either a count or a parameter, got {item!r} with both"
+                )
+            count = fa.largest_count(
+                guarantee,
+                epsilon=epsilon,
+                delta=delta,
+                adaptivity=adaptivity.value,
+                tolerance=tolerance,
+            )
+            planned = guarantee
+        best = _what_it_gives(planned, count, delta, adaptivity.value, tolerance)
+    described = fa.format_guarantee(planned)
+    if as_json:
+        inputs = {"item": item, "epsilon": epsilon, "delta": delta, "tolerance": tolerance}
+        print_json({"count": count, "guarantee": described, **_shown(best, adaptivity), **inputs})
+        return
+    target = f"({epsilon:g}, {delta:g})-DP, adaptivity {adaptivity.value}"
+    if count == 0:
+        console().print(f"Not one {described} fits into {target}.")
+    elif parameters is None:
+        console().print(f"{count} mechanisms fit into {target} with [bold]{described}[/bold] each.")
+    else:
+        console().print(f"[bold]{count}[/bold] × {described} fit into {target}.")
+    console().print(f"Together they give ε ≤ {best.upper:.6f}, by {best.theorem}.")
+
+
+def _parameter(
+    kind: str, count: int, epsilon: float, delta: float, adaptivity: str, tolerance: float
+) -> fa.Guarantee:
+    """The largest ε each, or for Gaussian noise the smallest noise multiplier."""
+    match kind:
+        case "dp" | "br" | "lap":
+            each = fa.largest_epsilon(
+                WITH_EPSILON[kind],
+                count=count,
+                epsilon=epsilon,
+                delta=delta,
+                adaptivity=adaptivity,
+                tolerance=tolerance,
+            )
+            return WITH_EPSILON[kind](each)
+        case "gauss":
+            return fa.Gaussian(fa.gaussian_noise_multiplier(epsilon, delta, count=count))
+        case _:
+            raise InvalidInput(
+                f"a parameter can be planned for dp, br, lap and gauss, got {kind!r}; give "
+                f"{kind} its {len(KINDS[kind][1])} parameters to plan the count instead"
+            )
+
+
+def _what_it_gives(
+    guarantee: fa.Guarantee, count: int, delta: float, adaptivity: str, tolerance: float
+) -> Bracket:
+    if count == 0:
+        return Bracket(0.0, 0.0, "nothing is revealed")
+    composition = fa.compose([(guarantee, count)], adaptivity=adaptivity, tolerance=tolerance)
+    return composition.epsilon_at(delta)
+
+
+def _shown(best: Bracket, adaptivity: options.Adaptivity) -> dict[str, object]:
+    return {
+        "lower": best.lower,
+        "upper": best.upper,
+        "theorem": best.theorem,
+        "adaptivity": adaptivity.value,
+    }

@@ -1,0 +1,49 @@
+"""`farthing`: the command line."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from farthing.cli.composition import delta, epsilon, plan
+from farthing.errors import FarthingError
+
+app = typer.Typer(
+    name="farthing",
+    help="The tightest privacy loss that can be proved, and a budget that is never overspent.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(epsilon)
+app.command()(delta)
+app.command()(plan)
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)
+    ] = False,
+) -> None:
+    """The tightest privacy loss that can be proved, and a budget that is never overspent."""
+    if version:
+        from farthing import __version__
+
+        typer.echo(f"farthing {__version__}")
+        raise typer.Exit
+
+
+def run() -> None:
+    """The entry point: errors go to standard error, with exit code 2 and nothing on stdout."""
+    try:
+        app()
+    except FarthingError as error:
+        sys.stderr.write(f"farthing: {error}\n")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.stderr.write("farthing: interrupted; nothing was written\n")
+        sys.exit(130)

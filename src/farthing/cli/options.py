@@ -1,0 +1,42 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Adaptivity(StrEnum):
+    """How mechanisms are chosen."""
+
+    none = "none"
+    adaptive = "adaptive"
+    setwise = "setwise"
+    concurrent = "concurrent"
+
+
+Items = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="ITEM...",
+        help="Mechanisms as [COUNTx]KIND:PARAMETERS, e.g. 100xbr:0.1. Kinds: dp:ε, br:ε, adp:ε,δ, "
+        "lap:ε, gauss:noise_multiplier, cdp:μ,τ, zcdp:ρ[,ξ[,δ]], tcdp:ρ,ω.",
+        show_default=False,
+    ),
+]
+Epsilon = Annotated[float, typer.Option("--epsilon", help="The overall ε.", show_default=False)]
+Delta = Annotated[float, typer.Option("--delta", help="The overall δ.", show_default=False)]
+HowChosen = Annotated[
+    Adaptivity,
+    typer.Option(
+        "--adaptivity",
+        help="none: all chosen in advance. adaptive: mechanisms depend on earlier answers. "
+        "setwise: their order too. concurrent: interactive, interleaved.",
+    ),
+]
+Tolerance = Annotated[
+    float, typer.Option("--tolerance", help="Relative width that the bracket is refined to.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

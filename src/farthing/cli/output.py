@@ -1,0 +1,60 @@
+"""How answers look: one JSON object, or a table for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from farthing.guarantees.bracket import Bracket
+
+#: Work that takes longer than this shows that it is still going.
+PATIENCE_SECONDS = 2.0
+
+
+def print_json(answer: dict[str, object]) -> None:
+    """One object on standard output; floats are printed so that they read back exactly."""
+    sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
+
+
+def console() -> Console:
+    """Where tables go: standard output."""
+    return Console(highlight=False)
+
+
+def spread(bracket: Bracket) -> str:
+    """How far apart the two sides are, in words."""
+    if bracket.width <= 1e-8:
+        return "exact to 8 digits"
+    return f"within {100 * bracket.width:.2g} %"
+
+
+@contextmanager
+def patience(what: str) -> Iterator[None]:
+    """A moving bar with a clock on a terminal, if the work takes longer than two seconds."""
+    screen = Console(stderr=True)
+    if not screen.is_terminal:
+        yield
+        return
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(pulse_style="cyan"),
+        TimeElapsedColumn(),
+        console=screen,
+        transient=True,
+    )
+    progress.add_task(what, total=None)
+    timer = threading.Timer(PATIENCE_SECONDS, progress.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        progress.stop()

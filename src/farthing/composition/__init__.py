@@ -1,0 +1,1 @@
+"""One module per theorem; the operator engine; the chooser."""

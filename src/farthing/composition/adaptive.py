@@ -1,0 +1,99 @@
+"""The adaptive and set-wise optimum as a certified bracket.
+
+The recursion of Lemma 6.1 in [DDR20] and Lemma 5.1 in [CR22], solved on a grid by
+composition/engine.py and refined until the bracket is as narrow as was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from farthing.composition.bound import Bound, Sides
+from farthing.composition.engine import KINDS, Curves, curves
+from farthing.composition.items import Items
+from farthing.composition.moments import MomentBound
+from farthing.guarantees.conversions import example
+from farthing.guarantees.kinds import BoundedRange, PureDP
+
+#: Never ask the grid for less: rounding would dominate.
+FINEST = 1e-7
+
+
+def by_operators(items: Items, adaptivity: str, tolerance: float) -> Bound | None:
+    """Both sides by operators on profiles, for kinds whose worst case is known."""
+    if not items.pairs or not items.only(*KINDS):
+        return None
+    return Bound(
+        name="operators",
+        theorem=_theorem(items, adaptivity),
+        epsilon_at=lambda delta: _epsilon(items, adaptivity, tolerance, delta),
+        delta_at=lambda epsilon: _delta(items, adaptivity, tolerance, epsilon),
+        optimal=True,
+    )
+
+
+def by_example(items: Items, adaptivity: str, tolerance: float) -> Bound | None:
+    """A lower bound for kinds that only bound moments, from mechanisms that have them."""
+    pairs = [(example(guarantee), count) for guarantee, count in items]
+    known = Items(tuple((guarantee, count) for guarantee, count in pairs if guarantee is not None))
+    bound = by_operators(known, adaptivity, tolerance)
+    if bound is None:
+        return None
+    return Bound(
+        name="example",
+        theorem="attained by an example mechanism",
+        epsilon_at=lambda delta: (bound.epsilon_at(delta)[0], float("inf")),
+        delta_at=lambda epsilon: (bound.delta_at(epsilon)[0], float("inf")),
+    )
+
+
+def _epsilon(items: Items, adaptivity: str, tolerance: float, delta: float) -> Sides:
+    if delta == 0:
+        return 0.0, float("inf")
+
+    def read(found: Curves) -> Sides:
+        upper = found.upper.first_below(delta)
+        return found.lower.last_above(delta), float("inf") if upper is None else upper
+
+    return _refine(items, adaptivity, tolerance, delta, read)
+
+
+def _delta(items: Items, adaptivity: str, tolerance: float, epsilon: float) -> Sides:
+    guess = max(MomentBound(items).delta_at(epsilon) * 0.05, 1e-280)
+    return _refine(
+        items, adaptivity, tolerance, guess, lambda f: (f.lower.at(epsilon), f.upper.at(epsilon))
+    )
+
+
+def _refine(
+    items: Items, adaptivity: str, tolerance: float, delta: float, read: Callable[[Curves], Sides]
+) -> Sides:
+    """Finer and finer grids until the tolerance is met, nothing improves, or it costs too much."""
+    lower, upper = 0.0, float("inf")
+    fineness, previous = 0.8 * tolerance, float("inf")
+    while fineness >= FINEST:
+        found = curves(items, adaptivity, fineness, delta)
+        if found is None:
+            break
+        sides = read(found)
+        lower, upper = max(lower, sides[0]), min(upper, sides[1])
+        width = (upper - lower) / upper if upper > 0 else 0.0
+        if width <= tolerance or width > 0.8 * previous:
+            break
+        previous = width
+        fineness *= min(0.5, max(0.02, 0.6 * tolerance / width))
+    return lower, upper
+
+
+def _theorem(items: Items, adaptivity: str) -> str:
+    if not any(isinstance(g, BoundedRange) for g, _ in items):
+        if items.only(PureDP):
+            return "optimal composition of unequal ε-DP [MV16, Thm 1.5], on a grid"
+        return "dominating pairs composed exactly, on a grid"
+    if adaptivity == "none":
+        return "non-adaptive optimum [DDR20, Lemma 3.1], bounded by an adaptive one on a grid"
+    if adaptivity == "setwise":
+        return "set-wise adaptive optimum by operators on profiles [CR22, Lemma 5.1, Prop. 1]"
+    if items.only(BoundedRange):
+        return "adaptive optimum by operators on profiles [DDR20, Lemma 6.1]"
+    return "adaptive optimum by operators on profiles [DDR20, Lemma 6.1; CR22, Lemma 5.1]"

@@ -1,0 +1,158 @@
+"""The front door: every bound that applies, and the tightest of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from flint import arb
+
+from farthing.composition.adaptive import by_example, by_operators
+from farthing.composition.basic import basic
+from farthing.composition.bound import Bound, Sides
+from farthing.composition.concurrent import THEOREM as CONCURRENT
+from farthing.composition.concurrent import concurrent_items
+from farthing.composition.items import Items, Leaky, items_from, take_out_leaks
+from farthing.composition.moments import moment_bounds
+from farthing.composition.optima import closed_forms, fixed_in_advance
+from farthing.composition.subgaussian import subgaussian_bounds
+from farthing.errors import NotCertified, Unattainable, require_choice, require_real
+from farthing.guarantees.bracket import Bracket
+from farthing.guarantees.kinds import Guarantee
+from farthing.numerics.ball import down, in_balls, up
+
+#: none: everything is chosen in advance. adaptive: mechanisms are chosen from earlier answers,
+#: parameters and order are fixed. setwise: the order too is chosen as you go. concurrent:
+#: interactive mechanisms, their conversations interleaved.
+ADAPTIVITIES = ("none", "adaptive", "setwise", "concurrent")
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """What a list of mechanisms proves together. Made by `compose`."""
+
+    items: Items
+    adaptivity: str
+    tolerance: float
+    leaky: Leaky = field(repr=False, compare=False)
+
+    def epsilon_at(self, delta: float) -> Bracket:
+        """The smallest ε ≥ 0 for which everything together is (ε, δ)-DP."""
+        low, high = self._inner_delta(delta)
+        return self._tightest(
+            lambda bound: (bound.epsilon_at(high)[0], bound.epsilon_at(low)[1]),
+            f"no finite epsilon is proved at delta = {delta:g}",
+        )
+
+    def delta_at(self, epsilon: float) -> Bracket:
+        """The smallest δ for which everything together is (ε, δ)-DP."""
+        epsilon = require_real("epsilon", epsilon, at_least=0)
+        inner = self._tightest(
+            lambda bound: bound.delta_at(epsilon), f"no delta is proved at epsilon = {epsilon:g}"
+        )
+        return self._with_leak(inner)
+
+    def bounds_at(self, delta: float) -> dict[str, Bracket]:
+        """Every bound that applies, by name, as ε at this δ."""
+        low, high = self._inner_delta(delta)
+        found = {}
+        for bound in self._bounds():
+            upper = bound.epsilon_at(low)[1]
+            if upper < math.inf:
+                found[bound.name] = Bracket(
+                    min(bound.epsilon_at(high)[0], upper), upper, self._named(bound)
+                )
+        return found
+
+    def _tightest(self, read: Callable[[Bound], Sides], failure: str) -> Bracket:
+        lower, upper, theorem = 0.0, math.inf, ""
+        for bound in self._bounds():
+            low, high = read(bound)
+            lower = max(lower, low)
+            if high < upper:
+                upper, theorem = high, self._named(bound)
+            if bound.optimal and upper - lower <= self.tolerance * upper:
+                break
+        if upper == math.inf:
+            raise Unattainable(failure)
+        if lower > upper:
+            raise NotCertified(f"two bounds contradict each other: {lower} > {upper}")
+        return Bracket(lower, upper, theorem)
+
+    def _bounds(self) -> Iterable[Bound]:
+        """Cheap ones first; a grid is only set up if no closed form is optimal."""
+        items, adaptivity = self.leaky.items, self.adaptivity
+        if not items.pairs:
+            yield Bound("basic", "nothing is revealed", lambda _: (0, 0), lambda _: (0, 0), True)
+            return
+        forms = closed_forms(items, adaptivity)
+        if (simple := basic(items)) is not None:
+            yield simple
+        yield from forms
+        yield from subgaussian_bounds(items)
+        yield from moment_bounds(items)
+        if any(form.optimal for form in forms):
+            return
+        in_advance = fixed_in_advance(items)
+        if in_advance is not None:
+            yield _lower_only(in_advance)
+        engine = by_operators(items, adaptivity, self.tolerance)
+        engine = engine or by_example(items, adaptivity, self.tolerance)
+        if engine is not None:
+            yield engine
+
+    def _named(self, bound: Bound) -> str:
+        return (
+            f"{bound.theorem}; {CONCURRENT}" if self.adaptivity == "concurrent" else bound.theorem
+        )
+
+    @in_balls
+    def _inner_delta(self, delta: float) -> Sides:
+        """The δ left for the mechanisms without their leaks, rounded down and up."""
+        delta = require_real("delta", delta, at_least=0, below=1)
+        leak = self.leaky.leak
+        if leak == 0:
+            return delta, delta
+        rest = (arb(delta) - leak) / (1 - leak)
+        if not rest >= 0:
+            raise Unattainable(
+                f"delta must be at least {up(leak):.6g}, which the mechanisms leak whatever "
+                f"epsilon is, got {delta:g}"
+            )
+        return max(0.0, down(rest)), up(rest)
+
+    @in_balls
+    def _with_leak(self, inner: Bracket) -> Bracket:
+        leak = self.leaky.leak
+        low, high = (leak + (1 - leak) * arb(side) for side in (inner.lower, inner.upper))
+        return Bracket(max(0.0, down(low)), min(1.0, up(high)), inner.theorem)
+
+
+def compose(
+    items: Iterable[Guarantee | tuple[Guarantee, int]],
+    *,
+    adaptivity: str = "adaptive",
+    tolerance: float = 1e-3,
+) -> Composition:
+    """What these mechanisms prove together.
+
+    `items` are guarantees or pairs (guarantee, count), in the order of use. `adaptivity` is one
+    of ADAPTIVITIES. `tolerance` is the relative width that brackets are refined to.
+    """
+    adaptivity = require_choice("adaptivity", adaptivity, ADAPTIVITIES)
+    tolerance = require_real("tolerance", tolerance, above=0, below=1)
+    given = items_from(items)
+    leaky = take_out_leaks(given)
+    if adaptivity == "concurrent":
+        leaky = Leaky(concurrent_items(leaky.items), leaky.log_survival)
+    return Composition(given, adaptivity, tolerance, leaky)
+
+
+def _lower_only(bound: Bound) -> Bound:
+    return Bound(
+        name=bound.name,
+        theorem=bound.theorem,
+        epsilon_at=lambda delta: (bound.epsilon_at(delta)[0], math.inf),
+        delta_at=lambda epsilon: (bound.delta_at(epsilon)[0], math.inf),
+    )

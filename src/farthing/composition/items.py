@@ -1,0 +1,116 @@
+"""Lists of guarantees with multiplicities, in one normal form.
+
+Multiplicity is handled here and nowhere else. The leak (the δ of approximate kinds) is
+taken out here too: what follows sees mechanisms without δ only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from flint import arb
+
+from farthing.errors import InvalidInput, require_count
+from farthing.guarantees.conversions import leak, pure_epsilon, without_leak
+from farthing.guarantees.kinds import Guarantee
+from farthing.numerics.ball import Ball, in_balls, up
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """An ordered list of (guarantee, count), counts positive, equal neighbours merged."""
+
+    pairs: tuple[tuple[Guarantee, int], ...]
+
+    def __iter__(self) -> Iterator[tuple[Guarantee, int]]:
+        return iter(self.pairs)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def total(self) -> int:
+        """How many mechanisms there are."""
+        return sum(count for _, count in self.pairs)
+
+    @property
+    def kinds(self) -> set[type]:
+        return {type(guarantee) for guarantee, _ in self.pairs}
+
+    def only(self, *kinds: type) -> bool:
+        """Whether every item is one of `kinds`."""
+        return self.kinds <= set(kinds)
+
+    def unordered(self) -> Items:
+        """The same multiset with equal guarantees merged wherever they stand."""
+        merged: dict[Guarantee, int] = {}
+        for guarantee, count in self.pairs:
+            merged[guarantee] = merged.get(guarantee, 0) + count
+        return Items(tuple(merged.items()))
+
+    def epsilon_sum(self) -> Ball | None:
+        """Σ ε, if every mechanism is ε-DP for some ε."""
+        total = arb(0)
+        for guarantee, count in self.pairs:
+            epsilon = pure_epsilon(guarantee)
+            if epsilon is None:
+                return None
+            total += count * arb(epsilon)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Leaky:
+    """Items without their leaks, and the probability that anything leaks at all.
+
+    If the items leak with δ_i independently, the whole is `leak + (1 − leak)·V` with V the
+    profile of the rest: the operator of an (ε, δ) item is δ + (1 − δ)T_ε, and constants pass
+    through every operator. For zCDP this is [CR22, Lemma 3.4] with its last line not rounded.
+    """
+
+    items: Items
+    log_survival: Ball
+
+    @property
+    def leak(self) -> Ball:
+        return -self.log_survival.expm1()
+
+
+def items_from(given: Iterable[Guarantee | tuple[Guarantee, int]]) -> Items:
+    """Normalise what a caller passes: guarantees, or pairs of a guarantee and a count."""
+    pairs: list[tuple[Guarantee, int]] = []
+    for entry in given:
+        guarantee, count = entry if isinstance(entry, tuple) else (entry, 1)
+        if not isinstance(guarantee, Guarantee):
+            raise InvalidInput(f"an item must be a guarantee or (guarantee, count), got {entry!r}")
+        count = require_count("count", count, at_least=1)
+        if pairs and pairs[-1][0] == guarantee:
+            pairs[-1] = (guarantee, pairs[-1][1] + count)
+        else:
+            pairs.append((guarantee, count))
+    if not pairs:
+        raise InvalidInput("at least one guarantee is needed, got an empty list")
+    return Items(tuple(pairs))
+
+
+@in_balls
+def take_out_leaks(items: Items) -> Leaky:
+    """Split off every δ; guarantees that promise perfect privacy disappear."""
+    log_survival = arb(0)
+    kept: list[tuple[Guarantee, int]] = []
+    for guarantee, count in items:
+        log_survival += count * (-arb(leak(guarantee))).log1p()
+        rest = without_leak(guarantee)
+        if pure_epsilon(rest) == 0:
+            continue
+        if kept and kept[-1][0] == rest:
+            kept[-1] = (rest, kept[-1][1] + count)
+        else:
+            kept.append((rest, count))
+    return Leaky(Items(tuple(kept)), log_survival)
+
+
+def leak_up(leaky: Leaky) -> float:
+    """The leak as a float, rounded up."""
+    return up(leaky.leak)

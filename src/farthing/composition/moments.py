@@ -1,0 +1,125 @@
+"""Bounds from the moments of the privacy loss: they hold set-wise, in any order.
+
+All of them bound ln E[e^{(α−1)L}] of each mechanism, add up, and turn the sum into (ε, δ).
+Two conversions exist: the Chernoff form that the papers use, δ = e^{K(α) − (α−1)ε}, and the
+tight one of [CKS20, Prop. 12], smaller by the factor (1 − 1/α)^{α−1}/α.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flint import arb
+
+from farthing.composition.bound import Bound
+from farthing.composition.items import Items
+from farthing.errors import NotCertified
+from farthing.guarantees.conversions import log_moment, orders_below, zero_concentrated
+from farthing.guarantees.kinds import Guarantee
+from farthing.numerics.ball import Ball, in_balls, middle, up
+
+#: α ↦ (α − 1)·D_α of one mechanism
+Moment = Callable[[Guarantee, float], Ball]
+
+
+def concentrated_moment(guarantee: Guarantee, alpha: float) -> Ball:
+    """(α − 1)(ξ + ρα): the moment as [CR22, Lemma 3.4] sees it."""
+    pair = zero_concentrated(guarantee)
+    if pair is None:
+        raise NotCertified(f"{guarantee!r} is not zero-concentrated")
+    order = arb(alpha)
+    return (order - 1) * (pair[0] + pair[1] * order)
+
+
+def moment_bounds(items: Items) -> list[Bound]:
+    """The bounds of this form that apply to `items`, each minimised over the order."""
+    kept = [
+        _named("mgf", "moment generating function [DDR20, Thm 5]", MomentBound(items, tight=False)),
+        _named("renyi", "Rényi moments, tight conversion [CKS20, Prop. 12]", MomentBound(items)),
+    ]
+    if all(zero_concentrated(guarantee) is not None for guarantee, _ in items):
+        sums = MomentBound(items, concentrated_moment)
+        kept.insert(0, _named("zcdp-tight", "zCDP, tight conversion [CKS20, Prop. 12]", sums))
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class MomentBound:
+    """Adds up one kind of moment and converts it, by one of the two conversions."""
+
+    items: Items
+    moment: Moment = log_moment
+    tight: bool = True
+
+    @in_balls
+    def epsilon_at(self, delta: float) -> float:
+        """The smallest ε found over all orders; every order is valid, so this is safe."""
+        if delta == 0:
+            return math.inf
+
+        def value(alpha: float) -> Ball:
+            power = arb(alpha) - 1
+            return (self._total(alpha) - arb(delta).log() + self._gain(alpha)) / power
+
+        return max(0.0, up(value(self._best_order(value))))
+
+    @in_balls
+    def delta_at(self, epsilon: float) -> float:
+        """The smallest δ found over all orders."""
+
+        def value(alpha: float) -> Ball:
+            return self._total(alpha) - (arb(alpha) - 1) * arb(epsilon) + self._gain(alpha)
+
+        return min(1.0, up(value(self._best_order(value)).exp()))
+
+    def best_order(self, delta: float) -> float:
+        """The order that `epsilon_at` uses."""
+        return self._best_order(
+            lambda alpha: (
+                (self._total(alpha) - arb(delta).log() + self._gain(alpha)) / (arb(alpha) - 1)
+            )
+        )
+
+    def _total(self, alpha: float) -> Ball:
+        return sum((count * self.moment(g, alpha) for g, count in self.items), arb(0))
+
+    def _gain(self, alpha: float) -> Ball:
+        """ln of the factor by which the tight conversion is smaller: (1 − 1/α)^{α−1}/α."""
+        if not self.tight:
+            return arb(0)
+        order = arb(alpha)
+        return (order - 1) * (1 - 1 / order).log() - order.log()
+
+    def _best_order(self, value: Callable[[float], Ball]) -> float:
+        """Golden-section search for the order in ln(α − 1); the bound is unimodal in it."""
+        limit = min((orders_below(g) for g, _ in self.items), default=math.inf)
+        low, high = math.log(1e-6), min(math.log(1e9), math.log(limit - 1) - 1e-9)
+
+        def height(log_power: float) -> float:
+            ball = value(1 + math.exp(log_power))
+            return middle(ball) if ball.is_finite() else math.inf
+
+        ratio = (math.sqrt(5) - 1) / 2
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        at_left, at_right = height(left), height(right)
+        while high - low > 1e-5:
+            if at_left <= at_right:
+                high, right, at_right = right, left, at_left
+                left = high - ratio * (high - low)
+                at_left = height(left)
+            else:
+                low, left, at_left = left, right, at_right
+                right = low + ratio * (high - low)
+                at_right = height(right)
+        return 1 + math.exp(0.5 * (low + high))
+
+
+def _named(name: str, theorem: str, bound: MomentBound) -> Bound:
+    return Bound(
+        name,
+        theorem,
+        epsilon_at=lambda delta: (0.0, bound.epsilon_at(delta)),
+        delta_at=lambda epsilon: (0.0, bound.delta_at(epsilon)),
+    )

@@ -1,0 +1,209 @@
+"""What one more mechanism does to a profile.
+
+Let V be the profile of everything that happens after this step. One more step turns it into
+
+    fixed loss L            TV(x) = E[V(x − L)]
+    ε-bounded range         TV(x) = sup_t { q_t V(x − t) + (1 − q_t) V(x + ε − t) },  0 ≤ t ≤ ε,
+                            q_t = (1 − e^{t−ε})/(1 − e^{−ε})
+
+Lemma B.2 of the supplement [DDR20] makes the first an upper bound for any adaptive future
+and Lemma 6.1 the second; randomized response and generalized randomized response attain
+them. Every operator acts on `Chords`, giving chords above TV, and on `Supports`, giving
+lines below TV. Both errors are of second order in the grid step.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from farthing.guarantees.losses import Atoms
+from farthing.numerics.curves import UNIT, Chords, FloatArray, Grid, Supports
+
+
+class Operator(Protocol):
+    """One step, on both representations of a profile."""
+
+    def above(self, later: Chords) -> Chords:
+        """Chords above T of anything that lies below `later`."""
+        ...
+
+    def below(self, later: Supports) -> Supports:
+        """Lines below T of anything that lies above `later`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedLoss:
+    """TV(x) = E[V(x − L)], with one discretisation of L for each side."""
+
+    upper: Atoms
+    lower: Atoms
+
+    def above(self, later: Chords) -> Chords:
+        return Kernel.of(self.upper, later.grid).apply(later)
+
+    def below(self, later: Supports) -> Supports:
+        grid, size = later.grid, later.grid.size
+        splits = [grid.split(-float(loss)) for loss in self.lower.losses]
+        left = max(0, -min(cells for cells, _ in splits))
+        right = max(0, max(cells for cells, _ in splits) + 1)
+        values, slopes = later.padded(left, right)
+        total, fall = np.zeros(size), np.zeros(size)
+        for (cells, rest), mass in zip(splits, self.lower.masses, strict=True):
+            value, slope = _support(values, slopes, left + cells, size, rest, grid.step)
+            total += mass * value
+            fall += mass * slope
+        deflate = 1 - (2 * len(splits) + 16) * UNIT
+        return Supports(grid, total * deflate, fall)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedRangeChoice:
+    """sup_t over generalized randomized response: the adversary moves up by t or down by ε − t."""
+
+    epsilon: float
+
+    def above(self, later: Chords) -> Chords:
+        """The supremum over every t in [0, ε], in closed form between grid points.
+
+        The place of an inner maximum is found in floats with an error that costs second
+        order; cancellation in the interpolation and in q_t costs at most
+        64u(1 + 1/h + 1/ε) relative, which is added.
+        """
+        from farthing.numerics.kernels import chord_supremum
+
+        grid, pad = later.grid, self._pad(later.grid)
+        cuts = np.array(_cuts(self.epsilon, grid.step))
+        best = chord_supremum(later.padded(pad, pad), pad, grid.size, grid.step, self.epsilon, cuts)
+        inflate = 1 + 64 * UNIT * (1 + 1 / math.expm1(grid.step) + 1 / -math.expm1(-self.epsilon))
+        return Chords(grid, np.minimum(best * inflate, 1.0))
+
+    def below(self, later: Supports) -> Supports:
+        """The best t among those that move by whole cells: what a real adversary achieves."""
+        return self.play(later)[0]
+
+    def play(self, later: Supports) -> tuple[Supports, FloatArray]:
+        """Lines below TV, and the t that the adversary chooses at each grid point."""
+        from farthing.numerics.kernels import support_maximum
+
+        grid, pad = later.grid, self._pad(later.grid)
+        values, slopes = later.padded(pad, pad)
+        best, fall, chosen = support_maximum(
+            values, slopes, pad, grid.size, grid.step, self.epsilon, UNIT
+        )
+        deflate = 1 - 32 * UNIT * (1 + 1 / -math.expm1(-self.epsilon))
+        return Supports(grid, np.maximum(best, 0.0) * deflate, fall), chosen
+
+    def _pad(self, grid: Grid) -> int:
+        return math.ceil(self.epsilon / grid.step) + 2
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A loss on the grid: Σ_c weights[c]·V(x_{j + first + c}) + infinity, rounded up."""
+
+    first: int
+    weights: FloatArray
+    infinity: float
+
+    @staticmethod
+    def of(atoms: Atoms, grid: Grid) -> Kernel:
+        """An atom between two grid points is split so that chords are reproduced exactly."""
+        splits = [grid.split(-float(loss)) for loss in atoms.losses]
+        first = min(cells for cells, _ in splits)
+        last = max(cells for cells, _ in splits) + 1
+        weights = np.zeros(last - first + 1)
+        width = math.expm1(grid.step)
+        for (cells, rest), mass in zip(splits, atoms.masses, strict=True):
+            right = math.expm1(rest) / width
+            left = math.exp(rest) * math.expm1(grid.step - rest) / width
+            weights[cells - first] += mass * (left * (1 + 8 * UNIT) + 4 * UNIT)
+            if rest > 0:
+                weights[cells - first + 1] += mass * (right * (1 + 8 * UNIT) + 4 * UNIT)
+        return Kernel(first, weights * (1 + 4 * len(splits) * UNIT), atoms.infinity)
+
+    def apply(self, later: Chords) -> Chords:
+        """T of the chords, at every grid point."""
+        size, count = later.grid.size, len(self.weights)
+        left, right = max(0, -self.first), max(0, self.first + count - 1)
+        start = left + self.first
+        padded = later.padded(left, right)[start : start + size + count - 1]
+        total = np.convolve(padded, self.weights[::-1], mode="valid") + self.infinity
+        return Chords(later.grid, np.minimum(total * (1 + (2 * count + 8) * UNIT), 1.0))
+
+    def then(self, other: Kernel, limit: int) -> Kernel:
+        """Both losses added. Above `limit` cells they count as infinite, below −limit as that."""
+        first = self.first + other.first
+        weights = np.convolve(self.weights, other.weights)
+        weights *= 1 + (2 * min(len(self.weights), len(other.weights)) + 8) * UNIT
+        infinity = self.infinity + other.infinity
+        if first < -limit:
+            cut = min(-limit - first, len(weights) - 1)
+            infinity += float(np.sum(weights[:cut])) * (1 + 2 * cut * UNIT)
+            first, weights = first + cut, weights[cut:]
+        excess = first + len(weights) - 1 - limit
+        if 0 < excess < len(weights):
+            moved = float(np.sum(weights[-excess:])) * (1 + 2 * excess * UNIT)
+            weights = weights[:-excess].copy()
+            weights[-1] += moved
+        return Kernel(first, weights, infinity)
+
+    def power(self, count: int, limit: int) -> Kernel:
+        """`count` independent such losses added, by repeated squaring."""
+        result, square, left = self, self, count - 1
+        while left > 0:
+            if left & 1:
+                result = result.then(square, limit)
+            left >>= 1
+            if left > 0:
+                square = square.then(square, limit)
+        return result
+
+
+def atoms_of(profile: Chords) -> Atoms:
+    """The chords as a discrete privacy loss, for use as one step of a longer composition.
+
+    A convex polygon with corners at the grid points is Σ m_j (1 − z/z_j)₊, m_j the change
+    of slope at z_j. Changes are rounded up, so the atoms' profile is nowhere lower.
+    """
+    values, h = profile.values, profile.grid.step
+    width, growth = math.expm1(h), math.exp(h)
+    before = np.concatenate((profile.padded(1, 0)[:1], values[:-1]))
+    after = np.concatenate((values[1:], values[-1:]))
+    bends = ((after - values) + growth * (before - values)) / width
+    bends[0] = (after[0] - values[0]) / width + (1 - values[0])
+    noise = 16 * UNIT * (1 + growth) * before / width
+    masses = np.maximum(bends + noise, 0.0)
+    return Atoms(profile.grid.points(), masses, float(values[-1]) * (1 + 4 * UNIT))
+
+
+def _support(
+    values: FloatArray, slopes: FloatArray, start: int, size: int, rest: float, step: float
+) -> tuple[FloatArray, FloatArray]:
+    """Value and −d/dx of the better of the two lines around `rest` past each point."""
+    here, here_slope = values[start : start + size], slopes[start : start + size]
+    if rest == 0:
+        return here, here_slope
+    there, there_slope = values[start + 1 : start + 1 + size], slopes[start + 1 : start + 1 + size]
+    from_here = here * (1 - 8 * UNIT) - here_slope * (math.expm1(rest) * (1 + 8 * UNIT))
+    from_there = there * (1 - 8 * UNIT) - there_slope * (math.expm1(rest - step) * (1 - 8 * UNIT))
+    use_here = from_here >= from_there
+    return (
+        np.where(use_here, from_here, from_there),
+        np.where(use_here, here_slope * math.exp(rest), there_slope * math.exp(rest - step)),
+    )
+
+
+def _cuts(epsilon: float, step: float) -> list[float]:
+    """The t in [0, ε] at which x − t or x + ε − t crosses a grid point, with both ends."""
+    whole = [m * step for m in range(math.ceil(epsilon / step) + 1)]
+    crossings = sorted({t for m in whole for t in (m, epsilon - m) if 0 < t < epsilon})
+    cuts = [0.0]
+    for t in crossings:
+        if t - cuts[-1] > 1e-12 * step and epsilon - t > 1e-12 * step:
+            cuts.append(t)
+    return [*cuts, epsilon]

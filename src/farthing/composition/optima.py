@@ -1,0 +1,101 @@
+"""Lists whose optimum has a closed form, for the adaptivity that is asked for."""
+
+from __future__ import annotations
+
+from farthing.composition import approximate_dp, bounded_range
+from farthing.composition.bound import Bound, Sides
+from farthing.composition.gaussian import analytic_gaussian
+from farthing.composition.items import Items
+from farthing.composition.mixed import Mix
+from farthing.guarantees.bracket import Bracket
+from farthing.guarantees.conversions import pure_epsilon
+from farthing.guarantees.kinds import BoundedRange, PureDP
+
+
+def closed_forms(items: Items, adaptivity: str) -> list[Bound]:
+    """The closed forms that bound this list from above, optimal ones marked."""
+    found = [
+        analytic_gaussian(items),
+        _equal_dp(items),
+        _equal_range(items, adaptivity),
+        _mixture(items, adaptivity),
+    ]
+    return [bound for bound in found if bound is not None]
+
+
+def _equal_dp(items: Items) -> Bound | None:
+    """Kairouz–Oh–Viswanath, reading bounded range and Laplace as ε-DP."""
+    epsilon = _common_epsilon(items)
+    if epsilon is None:
+        return None
+    exact, count = items.only(PureDP), items.total
+    return Bound(
+        name="optimal-dp",
+        theorem=approximate_dp.THEOREM,
+        epsilon_at=lambda delta: _sides(
+            approximate_dp.epsilon_equal(delta, epsilon=epsilon, count=count), exact
+        ),
+        delta_at=lambda at: _sides(
+            approximate_dp.delta_equal(at, epsilon=epsilon, count=count), exact
+        ),
+        optimal=exact,
+    )
+
+
+def _equal_range(items: Items, adaptivity: str) -> Bound | None:
+    """Theorem 3 of [DDR20]; one mechanism alone is the same adaptively."""
+    if not items.only(BoundedRange) or len(items.unordered()) != 1:
+        return None
+    if adaptivity != "none" and items.total > 1:
+        return None
+    epsilon, count = pure_epsilon(items.pairs[0][0]), items.total
+    assert epsilon is not None
+    return Bound(
+        name="optimal-br",
+        theorem=bounded_range.THEOREM,
+        epsilon_at=lambda delta: _sides(
+            bounded_range.epsilon_nonadaptive(delta, epsilon=epsilon, count=count), True
+        ),
+        delta_at=lambda at: _sides(
+            bounded_range.delta_nonadaptive(at, epsilon=epsilon, count=count), True
+        ),
+        optimal=True,
+    )
+
+
+def _mixture(items: Items, adaptivity: str) -> Bound | None:
+    """Theorem 3 of [CR22]; with a single bounded-range item also adaptively (Cor. 5.1 there)."""
+    epsilon = _common_epsilon(items)
+    if epsilon is None or items.kinds != {BoundedRange, PureDP}:
+        return None
+    ranged = sum(count for g, count in items if isinstance(g, BoundedRange))
+    if adaptivity != "none" and ranged > 1:
+        return None
+    mix = Mix(epsilon, pure=items.total - ranged, ranged=ranged)
+    theorem = (
+        "optimal non-adaptive DP + bounded range [CR22, Thm 3]"
+        if adaptivity == "none"
+        else "one bounded-range item may be adaptive [CR22, Cor. 5.1 with m = k − 1]"
+    )
+    return Bound(
+        name="optimal-mixed",
+        theorem=theorem,
+        epsilon_at=lambda delta: _sides(mix.epsilon_at(delta), True),
+        delta_at=lambda at: _sides(mix.delta_at(at), True),
+        optimal=True,
+    )
+
+
+def _common_epsilon(items: Items) -> float | None:
+    epsilons = {pure_epsilon(guarantee) for guarantee, _ in items}
+    return epsilons.pop() if len(epsilons) == 1 else None
+
+
+def _sides(bracket: Bracket, exact: bool) -> Sides:
+    return (bracket.lower if exact else 0.0), bracket.upper
+
+
+def fixed_in_advance(items: Items) -> Bound | None:
+    """The non-adaptive closed form of this list, if there is one: a lower bound for the others."""
+    found = [_equal_range(items, "none"), _mixture(items, "none")]
+    return next((bound for bound in found if bound is not None), None)

@@ -1,0 +1,102 @@
+"""Every error farthing raises on purpose.
+
+    FarthingError
+    ├── InvalidInput      what was given can never be right (also a ValueError)
+    ├── Unsupported       the question is well formed, but no theorem answers it
+    ├── Unattainable      the target cannot be met by any value
+    └── NotCertified      the numerics could not prove an answer; none is returned
+
+Messages say what must hold, what was given and, where it helps, what to do instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+
+class FarthingError(Exception):
+    """Base of every error raised on purpose."""
+
+
+class InvalidInput(FarthingError, ValueError):
+    """A parameter is outside the range in which it means anything."""
+
+
+class Unsupported(FarthingError):
+    """No theorem covers this combination; the message names one that is close."""
+
+
+class Unattainable(FarthingError):
+    """No finite value reaches the target that was asked for."""
+
+
+class NotCertified(FarthingError):
+    """The numerics could not enclose the answer. Nothing is returned instead."""
+
+
+def require_real(
+    name: str,
+    value: object,
+    *,
+    at_least: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+) -> float:
+    """`value` as a finite float inside the stated range, or InvalidInput."""
+    wanted = ["finite"]
+    if at_least is not None:
+        wanted.append(f"at least {at_least:g}")
+    if above is not None:
+        wanted.append(f"greater than {above:g}")
+    if below is not None:
+        wanted.append(f"less than {below:g}")
+    number = _as_float(value)
+    holds = (
+        number is not None
+        and math.isfinite(number)
+        and (at_least is None or number >= at_least)
+        and (above is None or number > above)
+        and (below is None or number < below)
+    )
+    if number is None or not holds:
+        raise InvalidInput(f"{name} must be {_and(wanted)}, got {_shown(value)}")
+    return number
+
+
+def require_count(name: str, value: object, *, at_least: int = 0) -> int:
+    """`value` as a whole number of at least `at_least`, or InvalidInput."""
+    whole = value if isinstance(value, int) and not isinstance(value, bool) else None
+    if whole is None and hasattr(value, "__index__") and not isinstance(value, bool):
+        whole = value.__index__()
+    if whole is None or whole < at_least:
+        raise InvalidInput(
+            f"{name} must be a whole number of at least {at_least}, got {_shown(value)}"
+        )
+    return whole
+
+
+def require_choice(name: str, value: object, choices: Iterable[str]) -> str:
+    """`value` if it is one of `choices`, or InvalidInput."""
+    allowed = tuple(choices)
+    if value not in allowed:
+        raise InvalidInput(f"{name} must be one of {', '.join(allowed)}, got {_shown(value)}")
+    return str(value)
+
+
+def _as_float(value: object) -> float | None:
+    if isinstance(value, bool | str | bytes) or value is None:
+        return None
+    try:
+        return float(value)  # type: ignore[arg-type] # anything with __float__ is welcome
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _and(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

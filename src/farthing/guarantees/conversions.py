@@ -1,0 +1,209 @@
+"""What each guarantee implies in the weaker terms that composition theorems speak.
+
+Every function sees one application of one mechanism; a kind that implies nothing in the
+terms asked for gives None. Values are enclosed in ball arithmetic.
+
+    leak, without_leak    (ε, δ) and δ-approximate kinds split into their δ and the rest
+    pure_epsilon          ε-DP
+    concentrated          (μ, τ²)-CDP           [CR22, Lemma 3.2]
+    zero_concentrated     (ξ, ρ)-zCDP           [CR22, Lemma 2.2]
+    log_moment            (α − 1)·D_α           [DDR20, Lemma 7.1]
+"""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+
+from flint import arb
+
+from farthing.errors import InvalidInput
+from farthing.guarantees.kinds import (
+    ApproximateDP,
+    BoundedRange,
+    ConcentratedDP,
+    Gaussian,
+    Guarantee,
+    Laplace,
+    PureDP,
+    RenyiDP,
+    TruncatedConcentratedDP,
+    ZeroConcentratedDP,
+)
+from farthing.numerics.ball import Ball
+
+
+def leak(guarantee: Guarantee) -> float:
+    """The probability δ with which the mechanism may give everything away."""
+    return getattr(guarantee, "delta", 0.0)
+
+
+def without_leak(guarantee: Guarantee) -> Guarantee:
+    """What remains when the leak does not happen.
+
+    An (ε, δ)-DP mechanism is a post-processing of leaky randomized response (simulation
+    lemma, [Smith25, Lemma 3.1]): with probability δ it tells all, else it is ε-DP. A
+    δ-approximate zCDP mechanism is zCDP outside an event of probability δ by definition.
+    """
+    match guarantee:
+        case ApproximateDP(epsilon=epsilon):
+            return PureDP(epsilon)
+        case ZeroConcentratedDP(rho=rho, xi=xi, delta=delta) if delta > 0:
+            return ZeroConcentratedDP(rho, xi)
+        case _:
+            return guarantee
+
+
+def pure_epsilon(guarantee: Guarantee) -> float | None:
+    """The ε for which the mechanism is ε-DP, by Lemma 2.1 of [CR22] for bounded range."""
+    match guarantee:
+        case PureDP(epsilon) | BoundedRange(epsilon) | Laplace(epsilon):
+            return epsilon
+        case _:
+            return None
+
+
+def max_kl(epsilon: float) -> Ball:
+    """The largest mean loss of an ε-bounded-range mechanism: x − 1 − ln x, x = ε/(e^ε − 1).
+
+    [DDR20, section 7]; attained at t = ln((e^ε − 1)/ε). The paper prints Corollary 3.1 with
+    x = ε/(1 − e^−ε), which is the same number.
+    """
+    if epsilon == 0:
+        return arb(0)
+    x = arb(epsilon) / arb(epsilon).expm1()
+    return x - 1 - x.log()
+
+
+@singledispatch
+def concentrated(guarantee: object) -> tuple[Ball, Ball] | None:  # noqa: ARG001 # the default
+    """(μ, τ²): mean loss at most μ, centred loss subgaussian with variance proxy τ²."""
+    return None
+
+
+@concentrated.register
+def _(guarantee: PureDP) -> tuple[Ball, Ball]:
+    epsilon = arb(guarantee.epsilon)
+    return epsilon * (epsilon / 2).tanh(), epsilon**2
+
+
+@concentrated.register
+def _(guarantee: Laplace) -> tuple[Ball, Ball]:
+    epsilon = arb(guarantee.epsilon)
+    return epsilon + (-epsilon).expm1(), epsilon**2
+
+
+@concentrated.register
+def _(guarantee: BoundedRange) -> tuple[Ball, Ball]:
+    return max_kl(guarantee.epsilon), arb(guarantee.epsilon) ** 2 / 4
+
+
+@concentrated.register
+def _(guarantee: Gaussian) -> tuple[Ball, Ball]:
+    variance = 1 / arb(guarantee.noise_multiplier) ** 2
+    return variance / 2, variance
+
+
+@concentrated.register
+def _(guarantee: ConcentratedDP) -> tuple[Ball, Ball]:
+    return arb(guarantee.mu), arb(guarantee.tau) ** 2
+
+
+def zero_concentrated(guarantee: Guarantee) -> tuple[Ball, Ball] | None:
+    """(ξ, ρ) with D_α ≤ ξ + ρα for every α > 1; (μ, τ)-CDP gives ξ = μ − τ²/2, ρ = τ²/2."""
+    if isinstance(guarantee, ZeroConcentratedDP):
+        return arb(guarantee.xi), arb(guarantee.rho)
+    pair = concentrated(guarantee)
+    return None if pair is None else (pair[0] - pair[1] / 2, pair[1] / 2)
+
+
+def orders_below(guarantee: Guarantee) -> float:
+    """The Rényi orders α that are bounded: 1 < α < this."""
+    match guarantee:
+        case TruncatedConcentratedDP(omega=omega):
+            return omega
+        case RenyiDP(orders_below=limit):
+            return limit
+        case _:
+            return math.inf
+
+
+@singledispatch
+def log_moment(guarantee: Guarantee, alpha: float) -> Ball:
+    """ln E[e^{(α−1)L}] = (α − 1)·D_α at most, for an order 1 < α < `orders_below`.
+
+    The default reads the kind as (ξ, ρ)-zCDP; kinds with a known worst case do better.
+    """
+    pair = zero_concentrated(guarantee)
+    if pair is None:
+        raise InvalidInput(f"no Rényi divergence is known for {guarantee!r}")
+    order = arb(alpha)
+    return (order - 1) * (pair[0] + pair[1] * order)
+
+
+@log_moment.register
+def _(guarantee: PureDP, alpha: float) -> Ball:
+    """Randomized response is the worst ε-DP mechanism at every order."""
+    epsilon, power = arb(guarantee.epsilon), arb(alpha) - 1
+    truth = 1 / (1 + (-epsilon).exp())
+    return (truth * (power * epsilon).exp() + (1 - truth) * (-power * epsilon).exp()).log()
+
+
+@log_moment.register
+def _(guarantee: Laplace, alpha: float) -> Ball:
+    epsilon, order = arb(guarantee.epsilon), arb(alpha)
+    weight = order / (2 * order - 1)
+    return (weight * ((order - 1) * epsilon).exp() + (1 - weight) * (-order * epsilon).exp()).log()
+
+
+@log_moment.register
+def _(guarantee: BoundedRange, alpha: float) -> Ball:
+    """h_ε(λ) of Theorem 5 in [DDR20], λ = α − 1, with the sup over t in closed form.
+
+    With w = e^t the objective is λ ln w + ln(A − Bw), concave in t, where A − Bw is the
+    factor q_t + (1 − q_t)e^{−λε}; its maximum w = λA/((λ + 1)B) always lies in [1, e^ε].
+    No e^{+λε} is formed, which is what the paper's numerical remark asks for.
+    """
+    if guarantee.epsilon == 0:
+        return arb(0)
+    epsilon, power = arb(guarantee.epsilon), arb(alpha) - 1
+    spread = -(-power * epsilon).expm1()
+    slope = spread / epsilon.expm1()
+    height = 1 + slope
+    return power * (power * height / ((power + 1) * slope)).log() + (height / (power + 1)).log()
+
+
+@log_moment.register
+def _(guarantee: TruncatedConcentratedDP, alpha: float) -> Ball:
+    order = arb(alpha)
+    return (order - 1) * order * arb(guarantee.rho)
+
+
+@log_moment.register
+def _(guarantee: RenyiDP, alpha: float) -> Ball:
+    divergence = float(guarantee.curve(alpha))
+    if math.isnan(divergence) or divergence < 0:
+        raise InvalidInput(f"the Rényi curve must be at least 0, got {divergence} at α = {alpha}")
+    return (arb(alpha) - 1) * arb(divergence)
+
+
+def example(guarantee: Guarantee) -> Guarantee | None:
+    """A mechanism with a known worst case that has this guarantee; None if only a silent one.
+
+    For lower bounds on kinds that only bound moments: the Gaussian mechanism with the largest
+    ρ that fits, its noise multiplier rounded up.
+    """
+    match guarantee:
+        case ZeroConcentratedDP(rho=rho, xi=xi):
+            fitting = min(rho, rho + xi)
+        case ConcentratedDP(mu=mu, tau=tau):
+            fitting = min(mu, tau**2 / 2)
+        case TruncatedConcentratedDP(rho=rho):
+            fitting = rho
+        case RenyiDP():
+            return None
+        case _:
+            return guarantee
+    if fitting <= 0:
+        return None
+    return Gaussian((0.5 / fitting) ** 0.5 * (1 + 1e-15))

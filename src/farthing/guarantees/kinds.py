@@ -1,0 +1,156 @@
+"""What one mechanism promises: frozen facts without any mathematics in them.
+
+The meaning of a kind never changes. Neighbours are add/remove of one unit, and every
+kind is symmetric in the two neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from farthing.errors import InvalidInput, require_real
+
+
+@dataclass(frozen=True, slots=True)
+class PureDP:
+    """ε-differential privacy: every privacy loss lies in [−ε, ε]."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _set(self, epsilon=require_real("epsilon", self.epsilon, at_least=0))
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedRange:
+    """ε-bounded range: for each pair of neighbours the losses lie in [t − ε, t], 0 ≤ t ≤ ε.
+
+    Corollary 2.1 of [DDR20]. The exponential mechanism has it; it holds for mechanisms
+    that answer once, not for interactive ones.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _set(self, epsilon=require_real("epsilon", self.epsilon, at_least=0))
+
+
+@dataclass(frozen=True, slots=True)
+class ApproximateDP:
+    """(ε, δ)-differential privacy."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        _set(
+            self,
+            epsilon=require_real("epsilon", self.epsilon, at_least=0),
+            delta=require_real("delta", self.delta, at_least=0, below=1),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace:
+    """The Laplace mechanism itself, with scale sensitivity/ε: more is known than ε-DP."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _set(self, epsilon=require_real("epsilon", self.epsilon, at_least=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """The Gaussian mechanism, with standard deviation noise_multiplier × ℓ2-sensitivity."""
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        _set(
+            self, noise_multiplier=require_real("noise_multiplier", self.noise_multiplier, above=0)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConcentratedDP:
+    """(μ, τ)-concentrated DP: mean loss at most μ, centred loss τ-subgaussian [CR22, Def. 2.6]."""
+
+    mu: float
+    tau: float
+
+    def __post_init__(self) -> None:
+        _set(
+            self,
+            mu=require_real("mu", self.mu, at_least=0),
+            tau=require_real("tau", self.tau, at_least=0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroConcentratedDP:
+    """δ-approximate (ξ, ρ)-zero-concentrated DP: D_α ≤ ξ + ρα for α > 1 [CR22, Def. 2.7]."""
+
+    rho: float
+    xi: float = 0.0
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        rho = require_real("rho", self.rho, at_least=0)
+        xi = require_real("xi", self.xi)
+        if xi < -rho:
+            raise InvalidInput(f"xi must be at least -rho = {-rho:g}, got {xi:g}")
+        _set(self, rho=rho, xi=xi, delta=require_real("delta", self.delta, at_least=0, below=1))
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedConcentratedDP:
+    """(ρ, ω)-truncated concentrated DP: D_α ≤ ρα for 1 < α < ω [Lyu22, Def. 5]."""
+
+    rho: float
+    omega: float
+
+    def __post_init__(self) -> None:
+        _set(
+            self,
+            rho=require_real("rho", self.rho, at_least=0),
+            omega=require_real("omega", self.omega, above=1),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RenyiDP:
+    """Rényi DP by a curve: D_α ≤ curve(α) for every α with 1 < α < `orders_below`.
+
+    `curve` must return a valid upper bound for each order it is asked for; it may return
+    infinity where nothing is known. Two curves are equal only if they are the same object.
+    """
+
+    curve: Callable[[float], float]
+    orders_below: float = field(default=float("inf"))
+
+    def __post_init__(self) -> None:
+        if not callable(self.curve):
+            raise InvalidInput(f"curve must be a function of the order alpha, got {self.curve!r}")
+        if not self.orders_below > 1:
+            raise InvalidInput(f"orders_below must be greater than 1, got {self.orders_below!r}")
+
+
+Guarantee: TypeAlias = (
+    PureDP
+    | BoundedRange
+    | ApproximateDP
+    | Laplace
+    | Gaussian
+    | ConcentratedDP
+    | ZeroConcentratedDP
+    | TruncatedConcentratedDP
+    | RenyiDP
+)
+
+
+def _set(fact: object, **values: float) -> None:
+    for name, value in values.items():
+        object.__setattr__(fact, name, value)

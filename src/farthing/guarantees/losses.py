@@ -1,0 +1,190 @@
+"""The privacy loss of mechanisms whose worst pair of neighbours is known and fixed.
+
+A loss distribution is given by its two tails, P[L > x] under one neighbour and Q[L > x]
+under the other; the profile is V(x) = P[L > x] − e^x Q[L > x]. Discretised, it is a list of
+atoms, on the side of the truth that is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+from itertools import pairwise
+
+import numpy as np
+from flint import arb
+
+from farthing.guarantees.kinds import Gaussian, Guarantee, Laplace, PureDP
+from farthing.numerics.ball import Ball, down, middle, up
+from farthing.numerics.binomial import masses
+from farthing.numerics.curves import UNIT, FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Atoms:
+    """A discrete privacy loss: mass `masses[i]` at `losses[i]`, `infinity` beyond all of them."""
+
+    losses: FloatArray
+    masses: FloatArray
+    infinity: float = 0.0
+
+
+@singledispatch
+def tails(guarantee: Guarantee, x: Ball) -> tuple[Ball, Ball]:
+    """P[L > x] and Q[L > x] of the dominating pair."""
+    raise TypeError(f"{guarantee!r} has no fixed privacy loss (at {x})")
+
+
+@tails.register
+def _(guarantee: Gaussian, x: Ball) -> tuple[Ball, Ball]:
+    """The loss is normal with variance 1/σ² and mean ±1/(2σ²); [CR22, Lemma 6.1]."""
+    sigma = arb(guarantee.noise_multiplier)
+    return _normal_above(x * sigma - 1 / (2 * sigma)), _normal_above(x * sigma + 1 / (2 * sigma))
+
+
+@tails.register
+def _(guarantee: Laplace, x: Ball) -> tuple[Ball, Ball]:
+    """Atoms at ±ε and a density between them; V(x) = 1 − e^{(x−ε)/2} for |x| ≤ ε."""
+    epsilon = arb(guarantee.epsilon)
+    if x >= epsilon:
+        return arb(0), arb(0)
+    if x < -epsilon:
+        return arb(1), arb(1)
+    return 1 - ((x - epsilon) / 2).exp() / 2, (-(x + epsilon) / 2).exp() / 2
+
+
+def profile(guarantee: Guarantee, x: Ball) -> Ball:
+    """V(x) of a mechanism with a fixed loss."""
+    if isinstance(guarantee, PureDP):
+        epsilon = arb(guarantee.epsilon)
+        if x >= epsilon:
+            return arb(0)
+        if x <= -epsilon:
+            return -x.expm1()
+        return -(x - epsilon).expm1() / (1 + (-epsilon).exp())
+    above, shadow = tails(guarantee, x)
+    return above - x.exp() * shadow
+
+
+def atoms_above(guarantee: Guarantee, step: float, reach: float) -> Atoms:
+    """Atoms at multiples of `step`, with a profile nowhere below the true one.
+
+    Connects the points of the profile by chords in z; the slope of the polygon changes at
+    the grid points only, and by how much is the mass there. Beyond `reach` the remaining
+    profile becomes infinite loss. Masses are rounded up.
+    """
+    last = max(1, int(reach / step) + 1)
+    low = -last
+    points = range(low, last + 1)
+    h = arb(step)
+    values = [profile(guarantee, j * h) for j in points]
+    width, growth = h.expm1(), h.exp()
+    masses = []
+    for i, value in enumerate(values):
+        before = values[i - 1] if i > 0 else None
+        after = values[i + 1] if i + 1 < len(values) else value
+        if before is None:
+            fall = 1 - value  # the chord from z = 0, V = 1, times the width of a cell
+            mass = (after - value) / width + fall
+        else:
+            mass = (after - value) / width + (before - value) * growth / width
+        masses.append(max(0.0, up(mass)))
+    return Atoms(
+        losses=np.arange(low, last + 1, dtype=np.float64) * step,
+        masses=np.array(masses),
+        infinity=up(values[-1]),
+    )
+
+
+def atoms_below(guarantee: Guarantee, step: float, reach: float) -> Atoms:
+    """Atoms with a profile nowhere above the true one: outcomes of similar loss are merged.
+
+    Merging outcomes is post-processing. A bin that holds P and Q of the two neighbours
+    becomes an atom at ln(P/Q); losses and masses are rounded down.
+    """
+    last = max(1, int(reach / step) + 1)
+    h = arb(step)
+    edges = [j * h for j in range(-last, last + 1)]
+    cut = [(arb(1), arb(1)), *(tails(guarantee, edge) for edge in edges), (arb(0), arb(0))]
+    losses, masses = [], []
+    for (p0, q0), (p1, q1) in pairwise(cut):
+        p, q = p0 - p1, q0 - q1
+        if p > 0 and q > 0:
+            losses.append(down((p / q).log()))
+            masses.append(down(p))
+    return Atoms(losses=np.array(losses), masses=np.array(masses))
+
+
+def reach_of(guarantee: Guarantee, tiny: float) -> float:
+    """A loss beyond which at most `tiny` of the profile lies."""
+    if isinstance(guarantee, PureDP | Laplace):
+        return guarantee.epsilon
+    high = 1.0
+    while up(profile(guarantee, arb(high))) > tiny:
+        high *= 1.5
+    low = 0.0
+    for _ in range(20):
+        between = 0.5 * (low + high)
+        low, high = (
+            (between, high) if up(profile(guarantee, arb(between))) > tiny else (low, between)
+        )
+    return high
+
+
+def _normal_above(x: Ball) -> Ball:
+    """P[N(0, 1) > x]."""
+    return (x / arb(2).sqrt()).erfc() / 2
+
+
+def mean_and_variance(guarantee: Guarantee) -> tuple[float, float]:
+    """About where the loss lies: for choosing grids, never for a bound."""
+    match guarantee:
+        case Gaussian(noise_multiplier=sigma):
+            return 0.5 / sigma**2, 1 / sigma**2
+        case PureDP(epsilon=epsilon):
+            mean = epsilon * float(np.tanh(epsilon / 2))
+            return mean, epsilon**2 - mean**2
+        case Laplace(epsilon=epsilon):
+            return middle(arb(epsilon) + (-arb(epsilon)).expm1()), min(epsilon, 2.0) ** 2
+        case _:
+            raise TypeError(f"{guarantee!r} has no fixed privacy loss")
+
+
+def responses(*, count: int, epsilon: float, t: float | None, step: float) -> tuple[Atoms, Atoms]:
+    """`count` randomized responses at once: atoms (above, below) the exact binomial loss.
+
+    With `t` they are generalized ones, RR_{ε,t} [DDR20, Def. 2.4], with losses t and t − ε;
+    without it the ordinary ones, with losses ±ε. Masses left out above the list count as
+    infinite loss for the upper side and are dropped for the lower one; what is left out
+    below joins the smallest loss. On the lower side atoms closer than `step` are merged.
+    """
+    if t is None:
+        top, spacing, log_odds = count * arb(epsilon), 2 * arb(epsilon), arb(epsilon)
+    else:
+        top, spacing = count * arb(t), arb(epsilon)
+        log_odds = ((arb(epsilon) - t).expm1() / arb(t).expm1()).log() + t
+    known = masses(count=count, log_odds=log_odds)
+    places = np.arange(known.first, known.first + len(known.pmf), dtype=np.float64)
+    losses = middle(top) - places * middle(spacing)
+    error = 8 * UNIT * (abs(middle(top)) + count * middle(spacing))
+    upper = known.pmf * (1 + known.relative)
+    upper[-1] += known.above_last
+    above = Atoms(losses[::-1] + error, upper[::-1], known.below_first)
+    below = merged(Atoms(losses[::-1] - error, (known.pmf * (1 - known.relative))[::-1]), step)
+    return above, below
+
+
+def merged(atoms: Atoms, step: float) -> Atoms:
+    """Atoms in bins of width `step`, each bin one outcome: a post-processing, so never above."""
+    bins = np.floor(atoms.losses / step)
+    starts = np.flatnonzero(np.concatenate(([True], np.diff(bins) != 0)))
+    if len(starts) == len(bins):
+        return atoms
+    centres = np.repeat(bins[starts], np.diff(np.append(starts, len(bins)))) * step
+    p = np.add.reduceat(atoms.masses, starts)
+    q = np.add.reduceat(atoms.masses * np.exp(centres - atoms.losses), starts)
+    with np.errstate(all="ignore"):
+        losses = bins[starts] * step - np.log(q / p)
+    fine = p > 0
+    slack = 1e-13 * (1 + np.abs(losses[fine]))
+    return Atoms(losses[fine] - slack, p[fine] * (1 - 4 * len(bins) * UNIT), 0.0)

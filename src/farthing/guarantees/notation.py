@@ -1,0 +1,99 @@
+"""Short text for guarantees and lists of them: `100xbr:0.1`, `gauss:20`, `zcdp:0.1,0,1e-9`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import astuple
+
+from farthing.errors import InvalidInput
+from farthing.guarantees.kinds import (
+    ApproximateDP,
+    BoundedRange,
+    ConcentratedDP,
+    Gaussian,
+    Guarantee,
+    Laplace,
+    PureDP,
+    TruncatedConcentratedDP,
+    ZeroConcentratedDP,
+)
+
+#: kind → (constructor, names of its parameters, how many of them are required)
+KINDS: dict[str, tuple[Callable[..., Guarantee], tuple[str, ...], int]] = {
+    "dp": (PureDP, ("epsilon",), 1),
+    "br": (BoundedRange, ("epsilon",), 1),
+    "adp": (ApproximateDP, ("epsilon", "delta"), 2),
+    "lap": (Laplace, ("epsilon",), 1),
+    "gauss": (Gaussian, ("noise_multiplier",), 1),
+    "cdp": (ConcentratedDP, ("mu", "tau"), 2),
+    "zcdp": (ZeroConcentratedDP, ("rho", "xi", "delta"), 1),
+    "tcdp": (TruncatedConcentratedDP, ("rho", "omega"), 2),
+}
+
+_ITEM = re.compile(r"^(?:(?P<count>[^x:]+)x)?(?P<kind>[a-z]+)(?::(?P<parameters>.*))?$")
+
+
+def parse_guarantee(text: str) -> Guarantee:
+    """The guarantee written as `kind:parameter[,parameter…]`."""
+    guarantee, count = parse_item(text)
+    if count != 1 or "x" in text.split(":")[0]:
+        raise InvalidInput(f"a guarantee is written without a count, got {text!r}")
+    return guarantee
+
+
+def parse_item(text: str) -> tuple[Guarantee, int]:
+    """A guarantee and how often it is used, written as `[count x]kind:parameters`."""
+    kind, count, parameters = split_item(text)
+    constructor, names, required = KINDS[kind]
+    if parameters is None:
+        raise InvalidInput(f"{kind} needs {_form(kind)}, got {text!r}")
+    values = parameters.split(",")
+    if not required <= len(values) <= len(names):
+        raise InvalidInput(f"{kind} needs {_form(kind)}, got {text!r}")
+    numbers = [_number(name, value) for name, value in zip(names, values, strict=False)]
+    return constructor(*numbers), count
+
+
+def split_item(text: str) -> tuple[str, int, str | None]:
+    """Kind, count and the text of the parameters (None if there are none)."""
+    match = _ITEM.match(text.strip())
+    if match is None:
+        raise InvalidInput(
+            f"an item must look like 100xbr:0.1 ([count x]kind:parameters), got {text!r}"
+        )
+    kind = match["kind"]
+    if kind not in KINDS:
+        raise InvalidInput(f"kind must be one of {', '.join(KINDS)}, got {kind!r} in {text!r}")
+    count_text = match["count"]
+    if count_text is None:
+        return kind, 1, match["parameters"]
+    if not count_text.isdecimal() or not count_text.isascii() or int(count_text) < 1:
+        raise InvalidInput(
+            f"count must be a whole number of at least 1, got {count_text!r} in {text!r}"
+        )
+    return kind, int(count_text), match["parameters"]
+
+
+def format_guarantee(guarantee: Guarantee) -> str:
+    """The text that `parse_guarantee` turns back into `guarantee`."""
+    for kind, (constructor, _, required) in KINDS.items():
+        if type(guarantee) is constructor:
+            values = [float(value) for value in astuple(guarantee)]
+            while len(values) > required and values[-1] == 0:
+                values.pop()
+            return f"{kind}:{','.join(repr(value) for value in values)}"
+    return repr(guarantee)
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"{name} must be a number, got {text!r}") from None
+
+
+def _form(kind: str) -> str:
+    _, names, required = KINDS[kind]
+    optional = "".join(f"[,{name}" for name in names[required:]) + "]" * (len(names) - required)
+    return f"{kind}:{','.join(names[:required])}{optional}"

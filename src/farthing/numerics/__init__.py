@@ -1,0 +1,1 @@
+"""Ball arithmetic, directed rounding, convex functions on a grid."""
