@@ -6,6 +6,7 @@ c = fa.compose([(fa.BoundedRange(0.1), 100), (fa.PureDP(0.1), 20)], adaptivity="
 c.epsilon_at(1e-6)
 """
 
+from farthing.composition.certificate import Certificate
 from farthing.composition.chooser import ADAPTIVITIES, Composition, compose
 from farthing.composition.gaussian import (
     gaussian_delta,
@@ -15,6 +16,7 @@ from farthing.composition.gaussian import (
     zcdp_noise_multiplier,
 )
 from farthing.composition.planning import largest_count, largest_epsilon
+from farthing.composition.tariff import Price, Tariff, largest_farthings, propose_prices
 from farthing.errors import (
     FarthingError,
     InvalidInput,
@@ -30,6 +32,7 @@ from farthing.guarantees.kinds import (
     Gaussian,
     Guarantee,
     Laplace,
+    LossDistribution,
     PureDP,
     RenyiDP,
     TruncatedConcentratedDP,
@@ -45,6 +48,7 @@ __all__ = [
     "ApproximateDP",
     "BoundedRange",
     "Bracket",
+    "Certificate",
     "Composition",
     "ConcentratedDP",
     "FarthingError",
@@ -52,10 +56,13 @@ __all__ = [
     "Guarantee",
     "InvalidInput",
     "Laplace",
+    "LossDistribution",
     "NotCertified",
+    "Price",
     "PureDP",
     "RenyiDP",
     "ScoreBounds",
+    "Tariff",
     "TruncatedConcentratedDP",
     "Unattainable",
     "Unsupported",
@@ -67,7 +74,9 @@ __all__ = [
     "gaussian_noise_multiplier",
     "largest_count",
     "largest_epsilon",
+    "largest_farthings",
     "parse_guarantee",
+    "propose_prices",
     "score_bounds",
     "score_bounds_of",
     "zcdp_epsilon",

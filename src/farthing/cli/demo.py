@@ -29,7 +29,7 @@ def main() -> None:
         f"\n[bold]{TOWNS} towns, the favourite newspaper of each and how many answered[/bold]: "
         f"{TOWNS} selections (br:0.1) and {TOWNS} counts (dp:0.1), δ = {DELTA:g}\n"
     )
-    items = [(COUNT, TOWNS), (SELECT, TOWNS)]
+    items: list[tuple[fa.Guarantee, int]] = [(COUNT, TOWNS), (SELECT, TOWNS)]
     table = Table(title="What it costs", show_lines=False)
     table.add_column("bound")
     columns = {}

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from farthing.cli.composition import delta, epsilon, plan
+from farthing.cli.tariff import tariff
 from farthing.errors import FarthingError
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
 app.command()(epsilon)
 app.command()(delta)
 app.command()(plan)
+app.add_typer(tariff)
 
 
 @app.callback()

@@ -7,12 +7,13 @@ composition/engine.py and refined until the bracket is as narrow as was asked.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from farthing.composition.bound import Bound, Sides
+from farthing.composition.bound import Bound, Sides, lower_only
 from farthing.composition.engine import KINDS, Curves, curves
 from farthing.composition.items import Items
 from farthing.composition.moments import MomentBound
-from farthing.guarantees.conversions import example
+from farthing.guarantees.conversions import example, pure_epsilon
 from farthing.guarantees.kinds import BoundedRange, PureDP
 
 #: Never ask the grid for less: rounding would dominate.
@@ -21,7 +22,7 @@ FINEST = 1e-7
 
 def by_operators(items: Items, adaptivity: str, tolerance: float) -> Bound | None:
     """Both sides by operators on profiles, for kinds whose worst case is known."""
-    if not items.pairs or not items.only(*KINDS):
+    if not items.pairs or not items.only(*KINDS) or not _in_range(items):
         return None
     return Bound(
         name="operators",
@@ -29,6 +30,7 @@ def by_operators(items: Items, adaptivity: str, tolerance: float) -> Bound | Non
         epsilon_at=lambda delta: _epsilon(items, adaptivity, tolerance, delta),
         delta_at=lambda epsilon: _delta(items, adaptivity, tolerance, epsilon),
         optimal=True,
+        on_grid=True,
     )
 
 
@@ -39,12 +41,13 @@ def by_example(items: Items, adaptivity: str, tolerance: float) -> Bound | None:
     bound = by_operators(known, adaptivity, tolerance)
     if bound is None:
         return None
-    return Bound(
-        name="example",
-        theorem="attained by an example mechanism",
-        epsilon_at=lambda delta: (bound.epsilon_at(delta)[0], float("inf")),
-        delta_at=lambda epsilon: (bound.delta_at(epsilon)[0], float("inf")),
-    )
+    return replace(lower_only(bound), name="example", theorem="attained by an example mechanism")
+
+
+def _in_range(items: Items) -> bool:
+    """Whether e^±loss and the grid steps stay well inside the range of floats."""
+    epsilons = [e for e in (pure_epsilon(guarantee) for guarantee, _ in items) if e is not None]
+    return all(1e-60 < epsilon < 300 for epsilon in epsilons)
 
 
 def _epsilon(items: Items, adaptivity: str, tolerance: float, delta: float) -> Sides:

@@ -37,9 +37,10 @@ def delta_equal(epsilon_g: float, *, epsilon: float, count: int) -> Bracket:
 @in_balls
 def epsilon_equal(delta: float, *, epsilon: float, count: int) -> Bracket:
     """The smallest ε_g ≥ 0 whose optimal δ is at most `delta`; relative width about 1e-9."""
-    limit = up(arb(epsilon) * count)
+    total = arb(epsilon) * count
+    limit = up(total)
     if delta == 0 or limit == 0:
-        return Bracket(limit, limit, THEOREM)
+        return Bracket(down(total), limit, THEOREM)
     mean, spread = count * epsilon * math.tanh(epsilon / 2), epsilon * math.sqrt(count)
     lower, upper = invert(
         lambda x: _stick(x, epsilon, count),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 #: What a bound knows about one number: `lower` may be 0 and `upper` infinite.
 Sides = tuple[float, float]
@@ -14,7 +15,8 @@ class Bound:
     """One theorem for one list, read in both directions.
 
     `epsilon_at` and `delta_at` give (lower, upper) for the optimum of the adaptivity that was
-    asked for; a bound that is not tight has lower 0. `optimal` means that nothing better exists.
+    asked for; a bound that is not tight has lower 0. `optimal` means that nothing better exists
+    where the bound says anything at all, `on_grid` that it takes noticeable time.
     """
 
     name: str
@@ -22,3 +24,24 @@ class Bound:
     epsilon_at: Callable[[float], Sides]
     delta_at: Callable[[float], Sides]
     optimal: bool = False
+    on_grid: bool = False
+
+
+def lower_only(bound: Bound) -> Bound:
+    """What an adversary achieves, without a claim about the others."""
+    return replace(
+        bound,
+        optimal=False,
+        epsilon_at=lambda delta: (bound.epsilon_at(delta)[0], math.inf),
+        delta_at=lambda epsilon: (bound.delta_at(epsilon)[0], math.inf),
+    )
+
+
+def upper_only(bound: Bound) -> Bound:
+    """What is proved, without a claim that anybody attains it."""
+    return replace(
+        bound,
+        optimal=False,
+        epsilon_at=lambda delta: (0.0, bound.epsilon_at(delta)[1]),
+        delta_at=lambda epsilon: (0.0, bound.delta_at(epsilon)[1]),
+    )

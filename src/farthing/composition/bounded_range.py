@@ -39,9 +39,10 @@ def delta_nonadaptive(epsilon_g: float, *, epsilon: float, count: int) -> Bracke
 @in_balls
 def epsilon_nonadaptive(delta: float, *, epsilon: float, count: int) -> Bracket:
     """The smallest ε_g ≥ 0 whose optimal δ is at most `delta`; relative width about 1e-9."""
-    limit = up(arb(epsilon) * count)
+    total = arb(epsilon) * count
+    limit = up(total)
     if delta == 0 or limit == 0:
-        return Bracket(limit, limit, THEOREM)
+        return Bracket(down(total), limit, THEOREM)
     mean, spread = count * middle(max_kl(epsilon)), 0.5 * epsilon * math.sqrt(count)
     lower, upper = invert(
         lambda x: _candidate(arb(x), epsilon, count, _likely_candidate(x, epsilon, count)),
@@ -60,17 +61,18 @@ def maximiser(epsilon_g: float, *, epsilon: float, count: int) -> float:
     return min(max((epsilon_g + (place + 1) * epsilon) / (count + 1), 0.0), epsilon)
 
 
+@in_balls
 def adaptivity_is_free(epsilon_g: float, *, epsilon: float, count: int) -> bool | None:
     """Whether the adaptive optimum equals the non-adaptive one at this ε_g.
 
     True for |ε_g| ≥ (k−1)ε [DDR20, Lemmas 6.7–6.10]; False for |ε_g| ≤ (k−3)ε, k ≥ 4
     [Thm 4, Lemma 6.6], and for k = 2, |ε_g| < ε/2 [Lemma 6.4]; None where the paper is silent.
     """
-    distance = abs(epsilon_g)
-    if count <= 1 or distance >= (count - 1) * epsilon:
+    distance, edge = abs(arb(epsilon_g)), (count - 1) * arb(epsilon)
+    if count <= 1 or distance >= edge:
         return True
-    if (count >= 4 and distance <= (count - 3) * epsilon) or (
-        count == 2 and distance < epsilon / 2
+    if (count >= 4 and distance <= (count - 3) * arb(epsilon)) or (
+        count == 2 and distance < arb(epsilon) / 2
     ):
         return False
     return None
@@ -121,7 +123,11 @@ def _likely_candidate(epsilon_g: float, epsilon: float, count: int) -> int:
 
 
 def _first_candidate(epsilon_g: float, epsilon: float) -> int:
-    return 0 if epsilon_g >= -epsilon else int(-epsilon_g / epsilon)
+    """The smallest ℓ with t_ℓ > 0."""
+    place = max(0, int(-epsilon_g / epsilon) - 2)
+    while not arb(epsilon_g) + (place + 1) * arb(epsilon) > 0:
+        place += 1
+    return place
 
 
 def _possible_maxima(epsilon_g: Ball, epsilon: float, count: int) -> list[int]:

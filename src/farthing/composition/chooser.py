@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from flint import arb
 
 from farthing.composition.adaptive import by_example, by_operators
 from farthing.composition.basic import basic
-from farthing.composition.bound import Bound, Sides
+from farthing.composition.bound import Bound, Sides, lower_only, upper_only
 from farthing.composition.concurrent import THEOREM as CONCURRENT
 from farthing.composition.concurrent import concurrent_items
 from farthing.composition.items import Items, Leaky, items_from, take_out_leaks
-from farthing.composition.moments import moment_bounds
+from farthing.composition.moments import moment_bounds, renyi
 from farthing.composition.optima import closed_forms, fixed_in_advance
 from farthing.composition.subgaussian import subgaussian_bounds
 from farthing.errors import NotCertified, Unattainable, require_choice, require_real
@@ -57,22 +57,25 @@ class Composition:
         """Every bound that applies, by name, as ε at this δ."""
         low, high = self._inner_delta(delta)
         found = {}
-        for bound in self._bounds():
+        settled = False
+        for bound in self._bounds(all_of_them=True):
+            if settled and bound.on_grid:
+                continue
             upper = bound.epsilon_at(low)[1]
             if upper < math.inf:
-                found[bound.name] = Bracket(
-                    min(bound.epsilon_at(high)[0], upper), upper, self._named(bound)
-                )
+                lower = min(bound.epsilon_at(high)[0], upper)
+                found[bound.name] = Bracket(lower, upper, self._named(bound))
+                settled = settled or self._settled(bound, lower, upper)
         return found
 
     def _tightest(self, read: Callable[[Bound], Sides], failure: str) -> Bracket:
         lower, upper, theorem = 0.0, math.inf, ""
-        for bound in self._bounds():
+        for bound in self._bounds(all_of_them=False):
             low, high = read(bound)
             lower = max(lower, low)
             if high < upper:
                 upper, theorem = high, self._named(bound)
-            if bound.optimal and upper - lower <= self.tolerance * upper:
+            if self._settled(bound, lower, upper):
                 break
         if upper == math.inf:
             raise Unattainable(failure)
@@ -80,25 +83,45 @@ class Composition:
             raise NotCertified(f"two bounds contradict each other: {lower} > {upper}")
         return Bracket(lower, upper, theorem)
 
-    def _bounds(self) -> Iterable[Bound]:
-        """Cheap ones first; a grid is only set up if no closed form is optimal."""
-        items, adaptivity = self.leaky.items, self.adaptivity
+    def _settled(self, bound: Bound, lower: float, upper: float) -> bool:
+        """Whether nothing better exists and the bracket is as narrow as was asked."""
+        return bound.optimal and upper - lower <= self.tolerance * upper
+
+    def _bounds(self, *, all_of_them: bool) -> Iterable[Bound]:
+        """Cheap ones first; without `all_of_them` those that another one always beats are left out."""
+        items = self.leaky.items
         if not items.pairs:
             yield Bound("basic", "nothing is revealed", lambda _: (0, 0), lambda _: (0, 0), True)
             return
-        forms = closed_forms(items, adaptivity)
+        as_given = take_out_leaks(self.items).items
+        if self.adaptivity != "concurrent" or as_given == items:
+            yield from self._bounds_of(items, all_of_them)
+            return
+        # Laplace and Gaussian are read as weaker notions, which others attain but they do not
+        for bound in self._bounds_of(items, all_of_them):
+            yield upper_only(bound)
+        attained = by_operators(as_given, "adaptive", self.tolerance)
+        attained = attained or by_example(as_given, "adaptive", self.tolerance)
+        if attained is not None:
+            yield lower_only(attained)
+
+    def _bounds_of(self, items: Items, all_of_them: bool) -> Iterable[Bound]:
+        forms = closed_forms(items, self.adaptivity)
         if (simple := basic(items)) is not None:
             yield simple
         yield from forms
-        yield from subgaussian_bounds(items)
-        yield from moment_bounds(items)
+        if all_of_them:
+            yield from subgaussian_bounds(items)
+            yield from moment_bounds(items)
         if any(form.optimal for form in forms):
             return
+        if not all_of_them:
+            yield renyi(items)
         in_advance = fixed_in_advance(items)
         if in_advance is not None:
-            yield _lower_only(in_advance)
-        engine = by_operators(items, adaptivity, self.tolerance)
-        engine = engine or by_example(items, adaptivity, self.tolerance)
+            yield in_advance
+        engine = by_operators(items, self.adaptivity, self.tolerance)
+        engine = engine or by_example(items, self.adaptivity, self.tolerance)
         if engine is not None:
             yield engine
 
@@ -115,7 +138,7 @@ class Composition:
         if leak == 0:
             return delta, delta
         rest = (arb(delta) - leak) / (1 - leak)
-        if not rest >= 0:
+        if not rest >= 0 and not self.leaky.at_most(delta):
             raise Unattainable(
                 f"delta must be at least {up(leak):.6g}, which the mechanisms leak whatever "
                 f"epsilon is, got {delta:g}"
@@ -145,14 +168,5 @@ def compose(
     given = items_from(items)
     leaky = take_out_leaks(given)
     if adaptivity == "concurrent":
-        leaky = Leaky(concurrent_items(leaky.items), leaky.log_survival)
+        leaky = replace(leaky, items=concurrent_items(leaky.items))
     return Composition(given, adaptivity, tolerance, leaky)
-
-
-def _lower_only(bound: Bound) -> Bound:
-    return Bound(
-        name=bound.name,
-        theorem=bound.theorem,
-        epsilon_at=lambda delta: (bound.epsilon_at(delta)[0], math.inf),
-        delta_at=lambda epsilon: (bound.delta_at(epsilon)[0], math.inf),
-    )

@@ -20,8 +20,21 @@ from itertools import product
 
 from farthing.composition.items import Items
 from farthing.composition.moments import MomentBound
-from farthing.composition.operators import BoundedRangeChoice, FixedLoss, Kernel, atoms_of
-from farthing.guarantees.kinds import BoundedRange, Gaussian, Guarantee, Laplace, PureDP
+from farthing.composition.operators import (
+    BoundedRangeChoice,
+    FixedLoss,
+    Kernel,
+    Operator,
+    atoms_of,
+)
+from farthing.guarantees.kinds import (
+    BoundedRange,
+    Gaussian,
+    Guarantee,
+    Laplace,
+    LossDistribution,
+    PureDP,
+)
 from farthing.guarantees.losses import (
     Atoms,
     atoms_above,
@@ -34,7 +47,7 @@ from farthing.numerics.ball import in_balls, up
 from farthing.numerics.curves import Chords, Grid, Supports
 
 #: Kinds with a known worst case, which the engine composes without losing anything.
-KINDS = (PureDP, BoundedRange, Laplace, Gaussian)
+KINDS = (PureDP, BoundedRange, Laplace, Gaussian, LossDistribution)
 
 #: Cell evaluations that a bounded-range group may cost before it is cut into blocks.
 DIRECT_WORK = 6e8
@@ -52,13 +65,16 @@ class Curves:
 
 @lru_cache(maxsize=64)
 @in_balls
-def curves(items: Items, adaptivity: str, fineness: float, delta: float) -> Curves | None:
+def curves(
+    items: Items, adaptivity: str, fineness: float, delta: float, *, whole: bool = False
+) -> Curves | None:
     """Both sides of the profile of `items`, accurate where it is about `delta`.
 
-    `fineness` is about the relative width in ε that is aimed at. None if it would cost more
-    than WORK_LIMIT.
+    `fineness` is about the relative width in ε that is aimed at. With `whole` the profile is
+    accurate for negative ε too, as a privacy loss distribution needs it. None if it would cost
+    more than WORK_LIMIT.
     """
-    layout = _Layout.of(items, fineness, delta)
+    layout = _Layout.of(items, fineness, delta, whole=whole)
     if layout.work(items, adaptivity) > WORK_LIMIT:
         return None
     return Curves(_upper(items, adaptivity, layout), _lower(items, adaptivity, layout))
@@ -74,9 +90,10 @@ class _Layout:
     delta: float
 
     @staticmethod
-    def of(items: Items, fineness: float, delta: float, *, blocks: bool = True) -> _Layout:
+    def of(items: Items, fineness: float, delta: float, *, whole: bool) -> _Layout:
         """Direct if that is cheap enough, else with the long groups in blocks."""
-        layout = _Layout(_grid(items, fineness, delta, frozenset()), frozenset(), fineness, delta)
+        grid = _grid(items, fineness, delta, frozenset(), whole=whole)
+        layout = _Layout(grid, frozenset(), fineness, delta)
         long = frozenset(
             g.epsilon
             for g, count in items
@@ -84,9 +101,9 @@ class _Layout:
             and count > 2 * _block_length(fineness)
             and layout.cost(g.epsilon, count) > DIRECT_WORK
         )
-        if not (blocks and long):
+        if not long:
             return layout
-        return _Layout(_grid(items, fineness, delta, long), long, fineness, delta)
+        return _Layout(_grid(items, fineness, delta, long, whole=whole), long, fineness, delta)
 
     def cost(self, epsilon: float, count: int) -> float:
         return count * self.grid.size * (epsilon / self.grid.step + 1)
@@ -102,17 +119,26 @@ class _Layout:
         )
 
 
-def _grid(items: Items, fineness: float, delta: float, blocked: frozenset[float]) -> Grid:
-    """The step makes the variance that interpolation adds a `fineness` of the whole."""
+def _grid(
+    items: Items, fineness: float, delta: float, blocked: frozenset[float], *, whole: bool
+) -> Grid:
+    """The step makes the variance that interpolation adds a `fineness` of the whole.
+
+    To the right the grid ends where the profile is negligible beside `delta`, at some R. The
+    value at ε depends on points left of ε − R only through losses above R, so unless the whole
+    profile is wanted it starts there.
+    """
     variance = sum(count * _variance(guarantee) for guarantee, count in items)
     steps = sum(_interpolations(g, count, blocked, fineness) for g, count in items)
-    reach = _reach(items, delta)
-    step = min(math.sqrt(fineness * variance / (0.2 * steps)), reach / 20)
+    moments, everything = MomentBound(items), items.epsilon_sum()
+    reach = moments.epsilon_at(max(delta * 1e-5, 1e-290))
+    reach = reach if everything is None else min(reach, up(everything))
+    step = min(math.sqrt(fineness * variance / (0.2 * steps)), reach / 400)
     lattice = [g.epsilon for g, _ in items if isinstance(g, BoundedRange | PureDP | Laplace)]
     if lattice and min(lattice) > step:
-        step = min(lattice) / math.ceil(min(lattice) / step)
-    cells = math.ceil(reach / step) + 2
-    return Grid(step, cells, cells)
+        step = math.nextafter(min(lattice) / math.ceil(min(lattice) / step), math.inf)
+    left = reach if whole else reach - 0.7 * min(moments.epsilon_at(delta), reach)
+    return Grid(step, math.ceil(left / step) + 2, math.ceil(reach / step) + 2)
 
 
 def _upper(items: Items, adaptivity: str, layout: _Layout) -> Chords:
@@ -170,6 +196,7 @@ def _blocks(guarantee: BoundedRange, count: int, layout: _Layout) -> Kernel:
         layout.fineness / 2,
         layout.delta * 1e-3 / blocks,
         frozenset(),
+        whole=True,
     )
     profile = Chords.of_nothing(inside)
     operator = BoundedRangeChoice(guarantee.epsilon)
@@ -213,9 +240,10 @@ def _lower(items: Items, adaptivity: str, layout: _Layout) -> Supports:
         for g, _ in items
         if isinstance(g, BoundedRange) and g.epsilon not in layout.blocked
     }
+    if adaptivity != "none" and not layout.blocked:
+        return _play(sequence, layout, plays, {})
     order = MomentBound(items).best_order(layout.delta)
     if adaptivity == "none":
-        plays = set()
         return _best_fixed_choice(sequence, layout, order)
     return _play(sequence, layout, plays, _fixed_choices(sequence, order))
 
@@ -265,7 +293,7 @@ def _best_fixed_choice(
     if groups:
         count, epsilon = max(groups)
         for i in range(-6, 7):
-            t = min(max(best[2][epsilon] + i * epsilon / (12 * count), 0.0), epsilon)
+            t = _inside(best[2][epsilon] + i * epsilon / (12 * count), epsilon)
             choices = {**best[2], epsilon: t}
             scored.append((*outcome(choices), choices))
     return max(scored, key=lambda entry: entry[0])[1]
@@ -296,11 +324,29 @@ def _apply_below(
     return profile
 
 
+def operator_of(guarantee: Guarantee, grid: Grid, delta: float) -> Operator:
+    """The operator of one application, for profiles on `grid` that matter down to `delta`."""
+    if isinstance(guarantee, BoundedRange):
+        return BoundedRangeChoice(guarantee.epsilon)
+    if isinstance(guarantee, PureDP):
+        above, below = responses(count=1, epsilon=guarantee.epsilon, t=None, step=grid.step)
+        return FixedLoss(above, below)
+    reach = reach_of(guarantee, delta * 1e-7)
+    return FixedLoss(
+        atoms_above(guarantee, grid.step, reach), atoms_below(guarantee, grid.step, reach)
+    )
+
+
 def worst_fixed_t(epsilon: float, order: float) -> float:
     """The t that maximises the moment of the given Rényi order: a good t to fix in advance."""
     power = order - 1
     slope = -math.expm1(-power * epsilon) / math.expm1(epsilon)
-    return min(max(math.log(power * (1 + slope) / ((power + 1) * slope)), 0.0), epsilon)
+    return _inside(math.log(power * (1 + slope) / ((power + 1) * slope)), epsilon)
+
+
+def _inside(t: float, epsilon: float) -> float:
+    """`t` moved into the open interval (0, ε): at its ends a response says nothing."""
+    return min(max(t, 1e-6 * epsilon), (1 - 1e-6) * epsilon)
 
 
 def _fixed(below: Atoms) -> FixedLoss:
@@ -318,7 +364,7 @@ def _interpolations(
     match guarantee:
         case BoundedRange(epsilon=epsilon) if epsilon in blocked:
             return count // _block_length(fineness)
-        case BoundedRange() | Laplace():
+        case BoundedRange() | Laplace() | LossDistribution():
             return count
         case _:
             return 1
@@ -328,10 +374,3 @@ def _variance(guarantee: Guarantee) -> float:
     if isinstance(guarantee, BoundedRange):
         return guarantee.epsilon**2 / 4
     return mean_and_variance(guarantee)[1]
-
-
-def _reach(items: Items, delta: float) -> float:
-    """An ε beyond which the profile is negligible beside `delta`, or zero."""
-    reach = MomentBound(items).epsilon_at(max(delta * 1e-6, 1e-290))
-    everything = items.epsilon_sum()
-    return reach if everything is None else min(reach, up(everything))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 from flint import arb
 
 from farthing.errors import InvalidInput, require_count
 from farthing.guarantees.conversions import leak, pure_epsilon, without_leak
 from farthing.guarantees.kinds import Guarantee
-from farthing.numerics.ball import Ball, in_balls, up
+from farthing.numerics.ball import Ball, in_balls
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +73,24 @@ class Leaky:
     items: Items
     log_survival: Ball
 
+    sum_of_deltas: Fraction
+
     @property
     def leak(self) -> Ball:
         return -self.log_survival.expm1()
 
+    def at_most(self, delta: float) -> bool:
+        """Whether the leak is certainly at most `delta`, by the union bound in exact numbers."""
+        return self.sum_of_deltas <= Fraction(delta)
+
 
 def items_from(given: Iterable[Guarantee | tuple[Guarantee, int]]) -> Items:
     """Normalise what a caller passes: guarantees, or pairs of a guarantee and a count."""
+    if isinstance(given, Guarantee):
+        raise InvalidInput(f"items must be a list of guarantees, got the single {given!r}")
     pairs: list[tuple[Guarantee, int]] = []
     for entry in given:
-        guarantee, count = entry if isinstance(entry, tuple) else (entry, 1)
+        guarantee, count = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1)
         if not isinstance(guarantee, Guarantee):
             raise InvalidInput(f"an item must be a guarantee or (guarantee, count), got {entry!r}")
         count = require_count("count", count, at_least=1)
@@ -97,10 +106,11 @@ def items_from(given: Iterable[Guarantee | tuple[Guarantee, int]]) -> Items:
 @in_balls
 def take_out_leaks(items: Items) -> Leaky:
     """Split off every δ; guarantees that promise perfect privacy disappear."""
-    log_survival = arb(0)
+    log_survival, deltas = arb(0), Fraction(0)
     kept: list[tuple[Guarantee, int]] = []
     for guarantee, count in items:
         log_survival += count * (-arb(leak(guarantee))).log1p()
+        deltas += count * Fraction(leak(guarantee))
         rest = without_leak(guarantee)
         if pure_epsilon(rest) == 0:
             continue
@@ -108,9 +118,4 @@ def take_out_leaks(items: Items) -> Leaky:
             kept[-1] = (rest, kept[-1][1] + count)
         else:
             kept.append((rest, count))
-    return Leaky(Items(tuple(kept)), log_survival)
-
-
-def leak_up(leaky: Leaky) -> float:
-    """The leak as a float, rounded up."""
-    return up(leaky.leak)
+    return Leaky(Items(tuple(kept)), log_survival, deltas)

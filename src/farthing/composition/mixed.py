@@ -44,9 +44,10 @@ class Mix:
     @in_balls
     def epsilon_at(self, delta: float) -> Bracket:
         """The smallest ε_g ≥ 0 whose optimal δ is at most `delta`."""
-        limit = up(arb(self.epsilon) * (self.pure + self.ranged))
+        total = arb(self.epsilon) * (self.pure + self.ranged)
+        limit = up(total)
         if delta == 0:
-            return Bracket(limit, limit, THEOREM)
+            return Bracket(down(total), limit, THEOREM)
         variance = self.epsilon**2 * (self.pure + self.ranged / 4)
         lower, upper = invert(
             lambda x: self._value(arb(x), self._place(x)),

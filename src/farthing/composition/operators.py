@@ -77,9 +77,10 @@ class BoundedRangeChoice:
         from farthing.numerics.kernels import chord_supremum
 
         grid, pad = later.grid, self._pad(later.grid)
-        cuts = np.array(_cuts(self.epsilon, grid.step))
-        best = chord_supremum(later.padded(pad, pad), pad, grid.size, grid.step, self.epsilon, cuts)
-        inflate = 1 + 64 * UNIT * (1 + 1 / math.expm1(grid.step) + 1 / -math.expm1(-self.epsilon))
+        epsilon = _aligned_up(self.epsilon, grid.step)
+        cuts = np.array(_cuts(epsilon, grid.step))
+        best = chord_supremum(later.padded(pad, pad), pad, grid.size, grid.step, epsilon, cuts)
+        inflate = 1 + 64 * UNIT * (1 + 1 / math.expm1(grid.step) + 1 / -math.expm1(-epsilon))
         return Chords(grid, np.minimum(best * inflate, 1.0))
 
     def below(self, later: Supports) -> Supports:
@@ -198,12 +199,27 @@ def _support(
     )
 
 
+def _aligned_up(epsilon: float, step: float) -> float:
+    """A slightly larger ε that is a whole number of cells, or clearly is not.
+
+    Slivers below a millionth of a cell would be decided by rounding; a larger ε only adds to
+    the loss.
+    """
+    rest = math.fmod(epsilon, step)
+    if rest == 0:
+        return epsilon
+    whole = round((epsilon - rest) / step)
+    if rest < 1e-6 * step:
+        return (whole + 1e-6) * step * (1 + 4 * UNIT)
+    return (whole + 1) * step * (1 + 2 * UNIT) if rest > (1 - 1e-6) * step else epsilon
+
+
 def _cuts(epsilon: float, step: float) -> list[float]:
     """The t in [0, ε] at which x − t or x + ε − t crosses a grid point, with both ends."""
     whole = [m * step for m in range(math.ceil(epsilon / step) + 1)]
     crossings = sorted({t for m in whole for t in (m, epsilon - m) if 0 < t < epsilon})
     cuts = [0.0]
     for t in crossings:
-        if t - cuts[-1] > 1e-12 * step and epsilon - t > 1e-12 * step:
+        if t - cuts[-1] > 1e-7 * step and epsilon - t > 1e-7 * step:
             cuts.append(t)
     return [*cuts, epsilon]

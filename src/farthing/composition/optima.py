@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from farthing.composition import approximate_dp, bounded_range
-from farthing.composition.bound import Bound, Sides
+from farthing.composition.bound import Bound, Sides, lower_only
+from farthing.composition.bounded_range import adaptivity_is_free
 from farthing.composition.gaussian import analytic_gaussian
 from farthing.composition.items import Items
 from farthing.composition.mixed import Mix
@@ -96,6 +99,32 @@ def _sides(bracket: Bracket, exact: bool) -> Sides:
 
 
 def fixed_in_advance(items: Items) -> Bound | None:
-    """The non-adaptive closed form of this list, if there is one: a lower bound for the others."""
-    found = [_equal_range(items, "none"), _mixture(items, "none")]
-    return next((bound for bound in found if bound is not None), None)
+    """The non-adaptive closed form of a list whose adaptive optimum has none.
+
+    It bounds the adaptive optimum from below, and equals it for equal bounded-range items from
+    ε_g = (k − 1)ε on [DDR20, Lemma 6.10].
+    """
+    if (mixture := _mixture(items, "none")) is not None:
+        return lower_only(mixture)
+    ranged = _equal_range(items, "none")
+    if ranged is None:
+        return None
+    epsilon, count = pure_epsilon(items.pairs[0][0]), items.total
+    assert epsilon is not None
+
+    def epsilon_at(delta: float) -> Sides:
+        lower, upper = ranged.epsilon_at(delta)
+        free = adaptivity_is_free(lower, epsilon=epsilon, count=count)
+        return lower, upper if free else math.inf
+
+    def delta_at(at: float) -> Sides:
+        lower, upper = ranged.delta_at(at)
+        return lower, upper if adaptivity_is_free(at, epsilon=epsilon, count=count) else math.inf
+
+    return Bound(
+        name="optimal-br",
+        theorem="adaptive equals non-adaptive bounded range here [DDR20, Lemma 6.10, Thm 3]",
+        epsilon_at=epsilon_at,
+        delta_at=delta_at,
+        optimal=True,
+    )

@@ -72,7 +72,9 @@ def largest_epsilon(
 
     if epsilon == 0:
         raise Unattainable("epsilon must be greater than 0 to leave anything for each mechanism")
-    return _largest(total, epsilon, start=epsilon / count, precision=max(1e-9, 0.02 * tolerance))
+    return _largest(
+        total, epsilon, start=epsilon / count * (1 - 1e-12), precision=max(1e-9, 0.02 * tolerance)
+    )
 
 
 def _target(epsilon: float, delta: float, adaptivity: str) -> tuple[float, float]:

@@ -58,6 +58,8 @@ def _bound(name: str, theorem: str, parts: Parts, items: Items) -> Bound | None:
         excess = arb(epsilon) - mean
         if not excess > 0:
             return 0.0, 1.0
+        if variance == 0:
+            return 0.0, 0.0
         return 0.0, min(1.0, up((-(excess**2) / (2 * variance)).exp()))
 
     return Bound(name, theorem, epsilon_at, delta_at)

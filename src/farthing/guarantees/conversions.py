@@ -25,6 +25,7 @@ from farthing.guarantees.kinds import (
     Gaussian,
     Guarantee,
     Laplace,
+    LossDistribution,
     PureDP,
     RenyiDP,
     TruncatedConcentratedDP,
@@ -35,7 +36,13 @@ from farthing.numerics.ball import Ball
 
 def leak(guarantee: Guarantee) -> float:
     """The probability δ with which the mechanism may give everything away."""
-    return getattr(guarantee, "delta", 0.0)
+    match guarantee:
+        case ApproximateDP(delta=delta) | ZeroConcentratedDP(delta=delta):
+            return delta
+        case LossDistribution(infinity=infinity):
+            return infinity
+        case _:
+            return 0.0
 
 
 def without_leak(guarantee: Guarantee) -> Guarantee:
@@ -50,6 +57,8 @@ def without_leak(guarantee: Guarantee) -> Guarantee:
             return PureDP(epsilon)
         case ZeroConcentratedDP(rho=rho, xi=xi, delta=delta) if delta > 0:
             return ZeroConcentratedDP(rho, xi)
+        case LossDistribution(losses=losses, masses=masses, infinity=infinity) if infinity > 0:
+            return LossDistribution(losses, tuple(mass / (1 - infinity) for mass in masses))
         case _:
             return guarantee
 
@@ -57,6 +66,8 @@ def without_leak(guarantee: Guarantee) -> Guarantee:
 def pure_epsilon(guarantee: Guarantee) -> float | None:
     """The ε for which the mechanism is ε-DP, by Lemma 2.1 of [CR22] for bounded range."""
     match guarantee:
+        case LossDistribution(losses=losses, infinity=0.0):
+            return max(losses[-1], 0.0)
         case PureDP(epsilon) | BoundedRange(epsilon) | Laplace(epsilon):
             return epsilon
         case _:
@@ -177,6 +188,14 @@ def _(guarantee: BoundedRange, alpha: float) -> Ball:
 def _(guarantee: TruncatedConcentratedDP, alpha: float) -> Ball:
     order = arb(alpha)
     return (order - 1) * order * arb(guarantee.rho)
+
+
+@log_moment.register
+def _(guarantee: LossDistribution, alpha: float) -> Ball:
+    power = arb(alpha) - 1
+    pairs = zip(guarantee.losses, guarantee.masses, strict=True)
+    total = sum((arb(mass) * (power * arb(loss)).exp() for loss, mass in pairs), arb(0))
+    return (total * (1 + arb(10) ** -9)).log()
 
 
 @log_moment.register

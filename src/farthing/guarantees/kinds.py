@@ -6,8 +6,10 @@ kind is symmetric in the two neighbours.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeAlias
 
 from farthing.errors import InvalidInput, require_real
@@ -134,8 +136,40 @@ class RenyiDP:
     def __post_init__(self) -> None:
         if not callable(self.curve):
             raise InvalidInput(f"curve must be a function of the order alpha, got {self.curve!r}")
-        if not self.orders_below > 1:
+        if not isinstance(self.orders_below, float | int) or not self.orders_below > 1:
             raise InvalidInput(f"orders_below must be greater than 1, got {self.orders_below!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class LossDistribution:
+    """A discrete privacy loss that dominates the mechanism in both directions of neighbours.
+
+    Mass `masses[i]` at loss `losses[i]` (increasing), and `infinity` where the loss has no bound.
+    """
+
+    losses: tuple[float, ...]
+    masses: tuple[float, ...]
+    infinity: float = 0.0
+
+    def __post_init__(self) -> None:
+        losses = tuple(require_real("losses", loss) for loss in self.losses)
+        masses = tuple(require_real("masses", mass, at_least=0) for mass in self.masses)
+        infinity = require_real("infinity", self.infinity, at_least=0, below=1)
+        if len(losses) != len(masses) or not losses:
+            raise InvalidInput(
+                f"losses and masses must have one equal length, got {len(losses)}, {len(masses)}"
+            )
+        if any(a >= b for a, b in pairwise(losses)):
+            raise InvalidInput("losses must increase")
+        total = math.fsum((*masses, infinity))
+        if not -1e-12 <= total - 1 <= 1e-6:  # rounding up is welcome, leaving out is not
+            raise InvalidInput(f"masses and infinity must add up to 1, got {total!r}")
+        other = math.fsum(m * math.exp(-x) for x, m in zip(losses, masses, strict=True))
+        if other > 1 + 1e-6:
+            raise InvalidInput(f"masses times e^-loss must add up to at most 1, got {other!r}")
+        object.__setattr__(self, "losses", losses)
+        object.__setattr__(self, "masses", masses)
+        object.__setattr__(self, "infinity", infinity)
 
 
 Guarantee: TypeAlias = (
@@ -148,6 +182,7 @@ Guarantee: TypeAlias = (
     | ZeroConcentratedDP
     | TruncatedConcentratedDP
     | RenyiDP
+    | LossDistribution
 )
 
 

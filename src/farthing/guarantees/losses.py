@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from flint import arb
 
-from farthing.guarantees.kinds import Gaussian, Guarantee, Laplace, PureDP
+from farthing.guarantees.kinds import Gaussian, Guarantee, Laplace, LossDistribution, PureDP
 from farthing.numerics.ball import Ball, down, middle, up
 from farthing.numerics.binomial import masses
 from farthing.numerics.curves import UNIT, FloatArray
@@ -69,10 +69,13 @@ def profile(guarantee: Guarantee, x: Ball) -> Ball:
 def atoms_above(guarantee: Guarantee, step: float, reach: float) -> Atoms:
     """Atoms at multiples of `step`, with a profile nowhere below the true one.
 
-    Connects the points of the profile by chords in z; the slope of the polygon changes at
+    A loss that is discrete already is returned as it is. Otherwise:
+    connects the points of the profile by chords in z; the slope of the polygon changes at
     the grid points only, and by how much is the mass there. Beyond `reach` the remaining
     profile becomes infinite loss. Masses are rounded up.
     """
+    if isinstance(guarantee, LossDistribution):
+        return _as_given(guarantee, 1 + 1e-9)
     last = max(1, int(reach / step) + 1)
     low = -last
     points = range(low, last + 1)
@@ -102,6 +105,8 @@ def atoms_below(guarantee: Guarantee, step: float, reach: float) -> Atoms:
     Merging outcomes is post-processing. A bin that holds P and Q of the two neighbours
     becomes an atom at ln(P/Q); losses and masses are rounded down.
     """
+    if isinstance(guarantee, LossDistribution):
+        return merged(_as_given(guarantee, 1 - 1e-9), step)
     last = max(1, int(reach / step) + 1)
     h = arb(step)
     edges = [j * h for j in range(-last, last + 1)]
@@ -115,8 +120,14 @@ def atoms_below(guarantee: Guarantee, step: float, reach: float) -> Atoms:
     return Atoms(losses=np.array(losses), masses=np.array(masses))
 
 
+def _as_given(guarantee: LossDistribution, factor: float) -> Atoms:
+    return Atoms(np.array(guarantee.losses), np.array(guarantee.masses) * factor, 0.0)
+
+
 def reach_of(guarantee: Guarantee, tiny: float) -> float:
     """A loss beyond which at most `tiny` of the profile lies."""
+    if isinstance(guarantee, LossDistribution):
+        return max(guarantee.losses[-1], 0.0)
     if isinstance(guarantee, PureDP | Laplace):
         return guarantee.epsilon
     high = 1.0
@@ -146,6 +157,9 @@ def mean_and_variance(guarantee: Guarantee) -> tuple[float, float]:
             return mean, epsilon**2 - mean**2
         case Laplace(epsilon=epsilon):
             return middle(arb(epsilon) + (-arb(epsilon)).expm1()), min(epsilon, 2.0) ** 2
+        case LossDistribution(losses=losses, masses=masses):
+            mean = float(np.dot(losses, masses))
+            return mean, float(np.dot(np.square(losses), masses)) - mean**2
         case _:
             raise TypeError(f"{guarantee!r} has no fixed privacy loss")
 

@@ -14,7 +14,6 @@ fraction, so a move is a few multiply-adds on shifted arrays.
 
 Rounding: all numbers are non-negative and combined by sums and products, so one operation
 costs a few units relative. Operators inflate or deflate their results by a stated factor.
-Below about 1e-290 floats lose relative precision; `Chords` never goes below `FLOOR`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 UNIT = 2.0**-53
-FLOOR = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +138,15 @@ class Supports:
         there = self.values[place + 1] - self.slopes[place + 1] * math.expm1(rest - self.grid.step)
         slack = 16 * UNIT * (self.values[place] + self.slopes[place])
         return max(0.0, float(max(here, there)) - float(slack))
+
+    def larger(self, other: Supports) -> Supports:
+        """At each point the higher of the two lines."""
+        use_self = self.values >= other.values
+        return Supports(
+            self.grid,
+            np.where(use_self, self.values, other.values),
+            np.where(use_self, self.slopes, other.slopes),
+        )
 
     def last_above(self, delta: float) -> float:
         """A point x ≥ 0, near the largest, with V(x) > `delta` certainly; 0 if there is none."""

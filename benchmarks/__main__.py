@@ -1,0 +1,19 @@
+"""`make benchmark`: run everything and write benchmarks/report.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks import adaptive, composition
+
+
+def main() -> None:
+    """Print the report and keep it."""
+    parts = ["# Benchmarks\n", composition.report(), adaptive.report()]
+    text = "\n".join(parts)
+    Path(__file__).with_name("report.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""Mechanisms next to OpenDP, in one run: `python benchmarks/mechanisms.py` prints Markdown.
+
+Times are wall-clock, best of the stated number of runs, on one core. Ratios are OpenDP's time
+divided by farthing's on the same question; without OpenDP installed those columns stay empty.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from farthing.data import macbeth_word_counts
+from farthing.mechanisms import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Histogram,
+    KnownGaussian,
+    KnownGumbel,
+    KnownLaplace,
+    UnknownGumbel,
+    ordered_counts,
+)
+from farthing.mechanisms.randomness import BitSource
+
+
+@dataclass(frozen=True)
+class Row:
+    """One question: what farthing needs, what OpenDP needs, and what was asked of it."""
+
+    question: str
+    farthing: float
+    opendp: float | None = None
+    target: str = ""
+
+    @property
+    def ratio(self) -> str:
+        """How many times faster farthing is."""
+        return "" if self.opendp is None else f"{self.opendp / self.farthing:.1f}"
+
+
+def seconds(action: Callable[[], object], runs: int = 1) -> float:
+    """The shortest of `runs` measurements."""
+    measured = []
+    for _ in range(runs):
+        started = time.perf_counter()
+        action()
+        measured.append(time.perf_counter() - started)
+    return min(measured)
+
+
+def shapes(size: int) -> dict[str, np.ndarray]:
+    """Counts that are far apart, equal, all different, and as real data has them."""
+    rng = np.random.default_rng(0)
+    return {
+        "well separated": rng.permutation(size).astype(np.int64) * 1000,
+        "flat": np.full(size, 1000, dtype=np.int64),
+        "all different": rng.permutation(size).astype(np.int64),
+        "Zipf": np.minimum(rng.zipf(1.5, size), 10**9).astype(np.int64),
+    }
+
+
+def large_top_k() -> list[Row]:
+    """Top-100 of 10⁷ categories, from checked input to labels."""
+    rows, size = [], 10**7
+    labels = np.arange(size)
+    known = KnownGumbel(epsilon=0.1, k=100, per_key_limit=1)
+    unknown = UnknownGumbel(
+        epsilon=0.1, delta=1e-9, k=100, candidates=10**5, contribution_limit=10, per_key_limit=1
+    )
+    for name, counts in shapes(size).items():
+        histogram = Histogram(labels, counts)
+        rows.append(
+            Row(
+                f"top-100 of 10⁷, {name}, known domain",
+                seconds(lambda: known.run(histogram)),  # noqa: B023 # runs at once
+                target="< 5 s",
+            )
+        )
+        rows.append(
+            Row(
+                f"top-100 of 10⁷, {name}, unknown domain, 10⁵ candidates",
+                seconds(lambda: unknown.run(histogram)),  # noqa: B023 # runs at once
+                target="< 5 s",
+            )
+        )
+    return rows
+
+
+def top_k_next_to_opendp() -> list[Row]:
+    """Top-10 of 10⁵ by Gumbel noise of scale 10, the same question to both."""
+    rows, size = [], 10**5
+    mechanism = KnownGumbel(epsilon=0.1, k=10, per_key_limit=1)
+    peer = _opendp_top_k()
+    for name in ("well separated", "flat"):
+        counts = shapes(size)[name]
+        histogram, plain = Histogram(np.arange(size), counts), counts.tolist()
+        rows.append(
+            Row(
+                f"top-10 of 10⁵, {name}",
+                seconds(lambda: mechanism.run(histogram), 3),  # noqa: B023 # runs at once
+                None if peer is None else seconds(lambda: peer(plain)),  # noqa: B023 # runs at once
+            )
+        )
+    return rows
+
+
+def samplers() -> list[Row]:
+    """10⁶ exact draws; OpenDP is asked for 10⁵ and multiplied by ten."""
+    count = 10**6
+    laplace, gauss = DiscreteLaplace(Fraction(10)), DiscreteGaussian(Fraction(13.1) ** 2)
+    peers = _opendp_noise()
+    few = [0] * (count // 10)
+    rows = []
+    for name, draw, peer, target in (
+        ("discrete Laplace", laplace.draw, peers[0], "< 2 s"),
+        ("discrete Gaussian", gauss.draw, peers[1], "< 5 s"),
+    ):
+        ours = seconds(lambda: draw(count, BitSource()), 3)  # noqa: B023 # runs at once
+        theirs = None if peer is None else 10 * seconds(partial(peer, few))
+        rows.append(Row(f"10⁶ draws, {name}", ours, theirs, target))
+    return rows
+
+
+def count_mle(trials: int = 100) -> dict[str, float]:
+    """Mean squared error on the top-25 words of Macbeth at equal (2.08, 1e-6) [CR22, Figure 6].
+
+    Laplace with ε = 0.1 per count; Gaussian with σ = 13.1, raw and after CountMLE.
+    """
+    words, counts = macbeth_word_counts()
+    histogram = Histogram(words[:25], counts[:25])
+    truth = np.array(counts[:25], dtype=np.float64)
+    limits = {"contribution_limit": 25, "per_key_limit": 1}
+    laplace = KnownLaplace(epsilon=0.1, **limits)
+    gauss = KnownGaussian(noise_multiplier=13.1, **limits)
+    errors: dict[str, list[float]] = {"Laplace": [], "Gaussian": [], "CountMLE": []}
+    for _ in range(trials):
+        noisy = np.array(gauss.run(histogram).counts, dtype=np.float64)
+        released = {
+            "Laplace": np.array(laplace.run(histogram).counts, dtype=np.float64),
+            "Gaussian": noisy,
+            "CountMLE": ordered_counts(noisy),
+        }
+        for name, values in released.items():
+            errors[name].append(float(((values - truth) ** 2).mean()))
+    return {name: float(np.mean(values)) for name, values in errors.items()}
+
+
+def report() -> str:
+    """All of it as Markdown."""
+    rows = [*samplers(), *top_k_next_to_opendp(), *large_top_k()]
+    lines = ["| question | farthing, s | OpenDP, s | ratio | target |", "|---|---|---|---|---|"]
+    for row in rows:
+        peer = "" if row.opendp is None else f"{row.opendp:.3f}"
+        lines.append(
+            f"| {row.question} | {row.farthing:.4f} | {peer} | {row.ratio} | {row.target} |"
+        )
+    mean = count_mle()
+    lines += [
+        "",
+        "| counts of 25 words | mean squared error | relative to Laplace |",
+        "|---|---|---|",
+    ]
+    lines += [f"| {n} | {e:.1f} | {e / mean['Laplace']:.3f} |" for n, e in mean.items()]
+    return "\n".join(lines)
+
+
+def _opendp_top_k() -> Any:
+    try:
+        import opendp.prelude as dp
+    except ImportError:
+        return None
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int, monotonic=True)
+    measure = dp.zero_concentrated_divergence()  # the measure under which OpenDP draws Gumbel noise
+    return space >> dp.m.then_noisy_top_k(output_measure=measure, k=10, scale=10.0)
+
+
+def _opendp_noise() -> tuple[Any, Any]:
+    try:
+        import opendp.prelude as dp
+    except ImportError:
+        return None, None
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T=int))
+    return (
+        (domain, dp.l1_distance(T=int)) >> dp.m.then_laplace(scale=10.0),
+        (domain, dp.l2_distance(T=float)) >> dp.m.then_gaussian(scale=13.1),
+    )
+
+
+if __name__ == "__main__":
+    print(report())

@@ -1,0 +1,49 @@
+"""Timing, as a ratio to something else in the same run."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def best_of(repeats: int, run: Callable[[], T]) -> tuple[float, T]:
+    """The shortest of a few runs in seconds, and the last result."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = run()
+        times.append(time.perf_counter() - start)
+    return min(times), result
+
+
+def peak_megabytes(code: str) -> float:
+    """Peak memory of a fresh interpreter that runs `code`."""
+    after = (
+        "\nprint(next(l.split()[1] for l in open('/proc/self/status') if l.startswith('VmHWM')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code + after], capture_output=True, text=True, check=True
+    )
+    return int(done.stdout.split()[-1]) / 1024
+
+
+def seconds_of_process(*arguments: str, repeats: int = 3) -> float:
+    """The shortest wall time of a command started from nothing."""
+    return best_of(repeats, lambda: subprocess.run(arguments, capture_output=True, check=True))[0]
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(cells) + " |" for cells in [header, ["---"] * len(header), *rows]]
+    return "\n".join(lines) + "\n"
+
+
+def own_megabytes() -> float:
+    """Peak memory of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -1,0 +1,6 @@
+"""`python -m farthing.cli`."""
+
+from farthing.cli.main import run
+
+if __name__ == "__main__":
+    run()

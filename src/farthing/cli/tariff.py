@@ -1,0 +1,155 @@
+"""`farthing tariff certify | verify | propose`."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+import farthing as fa
+from farthing.cli import options
+from farthing.cli.output import console, patience, print_json, spread
+from farthing.composition.certificate import USUAL_DELTAS, tariff_from_json, verify
+from farthing.errors import InvalidInput
+from farthing.guarantees.notation import parse_guarantee
+
+tariff = typer.Typer(
+    name="tariff",
+    help="Price lists: certify what one proves, check a certificate, propose prices.",
+    no_args_is_help=True,
+)
+
+TariffFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A tariff in TOML.", show_default=False)
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write the result to this file.")
+]
+Width = Annotated[float, typer.Option("--tolerance", help="Relative width of ε that is aimed at.")]
+
+
+@tariff.command("certify")
+def certify_command(
+    file: TariffFile,
+    delta: options.Delta = 1e-6,
+    tolerance: Width = 5e-3,
+    output: Output = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Prove what a tariff guarantees, however it is spent."""
+    read = read_tariff(file)
+    with patience("certifying"):
+        certificate = read.certify(tolerance=tolerance, deltas=(delta, *USUAL_DELTAS))
+    claim = dict(certificate.epsilons).get(delta)
+    if claim is None:
+        raise InvalidInput(
+            f"delta must exceed the {read.leak:g} that the delta units add, got {delta:g}"
+        )
+    if output is not None:
+        certificate.write(output)
+    if as_json:
+        print_json(
+            {
+                "epsilon_upper": claim.upper,
+                "epsilon_lower": claim.lower,
+                "delta": delta,
+                "farthings": read.farthings,
+                "delta_units": read.delta_units,
+                "theorem": certificate.theorem,
+                "digest": certificate.digest,
+                "output": None if output is None else str(output),
+            }
+        )
+        return
+    table = Table(title=f"{read.farthings} farthings, spent in any way")
+    for column in ("δ", "ε at most", "some analyst reaches", "width"):
+        table.add_column(column, justify="right")
+    for at, bracket in certificate.epsilons:
+        style = "bold green" if at == delta else ""
+        sides = f"{bracket.upper:.6f}", f"{bracket.lower:.6f}"
+        table.add_row(f"{at:g}", *sides, spread(bracket), style=style)
+    console().print(table)
+    console().print(f"by the {certificate.theorem}\ndigest {certificate.digest}")
+    if output is not None:
+        console().print(f"written to {output}")
+
+
+@tariff.command("verify")
+def verify_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A certificate in JSON.")],
+    as_json: options.AsJson = False,
+) -> None:
+    """Check a certificate again from scratch, on a finer grid."""
+    with patience("verifying"):
+        certificate = verify(file)
+    if as_json:
+        print_json(
+            {
+                "verified": True,
+                "claims": len(certificate.epsilons) + len(certificate.deltas),
+                "farthings": certificate.tariff.farthings,
+                "digest": certificate.digest,
+            }
+        )
+        return
+    claims = len(certificate.epsilons) + len(certificate.deltas)
+    console().print(f"[bold green]verified[/bold green]: {claims} claims proved again")
+    console().print(f"digest {certificate.digest}")
+
+
+@tariff.command("propose")
+def propose_command(
+    items: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME=GUARANTEE...", help="e.g. select=br:0.1 count=dp:0.1", show_default=False
+        ),
+    ],
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    finest: Annotated[int, typer.Option("--finest", help="Price of the cheapest item.")] = 1,
+    output: Output = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Prices in proportion to ρ, and the largest number of farthings within (ε, δ)."""
+    guarantees: dict[str, fa.Guarantee] = {}
+    for item in items:
+        name, equals, text = item.partition("=")
+        if not equals:
+            raise InvalidInput(f"an item must look like select=br:0.1, got {item!r}")
+        guarantees[name] = parse_guarantee(text)
+    prices = fa.propose_prices(guarantees, finest=finest)
+    priced = {name: (guarantee, prices[name]) for name, guarantee in guarantees.items()}
+    with patience("certifying"):
+        farthings = fa.largest_farthings(priced, epsilon=epsilon, delta=delta)
+    text = _toml(priced, farthings)
+    if output is not None:
+        output.write_text(text, encoding="utf-8")
+    if as_json:
+        print_json({"farthings": farthings, "prices": prices, "epsilon": epsilon, "delta": delta})
+        return
+    console().print(text, markup=False)
+
+
+def read_tariff(file: Path) -> fa.Tariff:
+    """A tariff from a TOML file."""
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{file} is not a readable tariff: {error}") from None
+    return tariff_from_json(data)
+
+
+def _toml(priced: dict[str, tuple[fa.Guarantee, int]], farthings: int) -> str:
+    lines = [f"farthings = {farthings}"]
+    for name, (guarantee, price) in priced.items():
+        lines += [
+            "",
+            f"[items.{name}]",
+            f'guarantee = "{fa.format_guarantee(guarantee)}"',
+            f"price = {price}",
+        ]
+    return "\n".join(lines) + "\n"

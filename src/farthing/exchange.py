@@ -1,0 +1,96 @@
+"""To and from the privacy loss distributions of Google's dp-accounting (optional dependency).
+
+A list that farthing composes optimally, such as a block of adaptively chosen selections, can
+join an existing accountant, and a distribution from there can join a list here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from farthing.composition.engine import KINDS, curves
+from farthing.composition.items import items_from, take_out_leaks
+from farthing.composition.operators import Kernel, atoms_of
+from farthing.errors import Unsupported, require_choice, require_real
+from farthing.guarantees.kinds import Guarantee, LossDistribution
+from farthing.numerics.ball import up
+from farthing.numerics.curves import Chords, Grid
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+
+def to_dp_accounting(
+    items: Iterable[Guarantee | tuple[Guarantee, int]],
+    *,
+    adaptivity: str = "adaptive",
+    interval: float = 1e-4,
+    delta: float = 1e-12,
+    tolerance: float = 1e-3,
+) -> PrivacyLossDistribution:
+    """A pessimistic distribution of the whole list, on the given discretisation interval.
+
+    It dominates every way the list can be used, so it may be composed with anything else.
+    `delta` is the smallest δ for which it should be accurate.
+    """
+    pld = _dp_accounting()
+    require_choice("adaptivity", adaptivity, ("none", "adaptive", "setwise"))
+    interval = require_real("interval", interval, above=0)
+    delta = require_real("delta", delta, above=0, below=1)
+    leaky = take_out_leaks(items_from(items))
+    if not leaky.items.only(*KINDS):
+        raise Unsupported("only kinds with a known worst case have a privacy loss distribution")
+    found = curves(leaky.items, adaptivity, tolerance, delta, whole=True)
+    if found is None:
+        raise Unsupported("this list is too long for one distribution; exchange it in blocks")
+    kernel = Kernel.of(atoms_of(found.upper), Grid(interval, 1, 1))
+    leak = up(leaky.leak)
+    pmf = pld.pld_pmf.DensePLDPmf(
+        discretization=interval,
+        lower_loss=-(kernel.first + len(kernel.weights) - 1),
+        probs=kernel.weights[::-1] * (1 - leak),
+        infinity_mass=min(1.0, kernel.infinity + leak),
+        pessimistic_estimate=True,
+    )
+    return pld.privacy_loss_distribution.PrivacyLossDistribution(pmf)
+
+
+def from_dp_accounting(
+    distribution: PrivacyLossDistribution, *, step: float = 1e-3, delta: float = 1e-12
+) -> LossDistribution:
+    """A guarantee from a pessimistic distribution: its profile, read at multiples of `step`.
+
+    The profile is the larger of the two directions of neighbours. It is as certain as the
+    distribution's own floats; nothing is added for their rounding.
+    """
+    step = require_real("step", step, above=0)
+    delta = require_real("delta", delta, above=0, below=1)
+    reach = max(float(distribution.get_epsilon_for_delta(delta)), 10 * step)
+    if not np.isfinite(reach):
+        raise Unsupported(f"the distribution has no finite epsilon at delta = {delta:g}")
+    cells = int(reach / step) + 2
+    grid = Grid(step, cells, cells)
+    values = np.asarray(distribution.get_delta_for_epsilon(grid.points()), dtype=np.float64)
+    # a profile decreases; floats may not, and the running maximum from the right only adds
+    values = np.maximum.accumulate(values[::-1])[::-1]
+    atoms = atoms_of(Chords(grid, np.clip(values, 0.0, 1.0)))
+    kept = atoms.masses > 0
+    missing = max(0.0, 1 - float(np.sum(atoms.masses[kept])) - atoms.infinity)
+    return LossDistribution(
+        losses=tuple(atoms.losses[kept].tolist()),
+        masses=tuple(atoms.masses[kept].tolist()),
+        infinity=atoms.infinity + missing,
+    )
+
+
+def _dp_accounting() -> Any:
+    try:
+        from dp_accounting import pld
+    except ImportError:
+        raise Unsupported(
+            "dp-accounting is not installed; install farthing[dp-accounting]"
+        ) from None
+    return pld
