@@ -143,7 +143,7 @@ def _their(guarantee: fa.Guarantee, interval: float, pessimistic: bool = True):
 
 
 def _peer(kind: fa.Guarantee, count: int) -> list[str]:
-    ours = fa.compose([(kind, count)], tolerance=1e-6).epsilon_at(DELTA)
+    ours = fa.compose([(kind, count)], tolerance=1e-3).epsilon_at(DELTA)
     low, high = (
         _their(kind, 1e-4, pessimistic).self_compose(count).get_epsilon_for_delta(DELTA)
         for pessimistic in (False, True)

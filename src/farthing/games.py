@@ -70,7 +70,8 @@ class Strategy:
 
     def move(self, left: Left, x: float) -> Move:
         """The move in one state."""
-        place = min(max(round(x / self.grid.step) + self.grid.below, 0), self.grid.size - 1)
+        cells = round((x - self.grid.origin) / self.grid.step)
+        place = min(max(cells + self.grid.below, 0), self.grid.size - 1)
         plan = self.plans[left]
         item = int(plan.items[place])
         kind = self.kinds[item]
@@ -105,7 +106,9 @@ def adversary(
 ) -> Strategy:
     """The best strategy against this list at ε_g, with t a multiple of (smallest ε)/cells.
 
-    `adaptive` keeps the order that was given, `setwise` chooses it in every state.
+    `adaptive` keeps the order that was given, `setwise` chooses it in every state. If every ε
+    is a multiple of that step all states are grid points and `value` is what the strategy
+    attains; otherwise states are rounded to the nearest one.
     """
     require_choice("adaptivity", adaptivity, ("adaptive", "setwise"))
     epsilon_g = require_real("epsilon_g", epsilon_g)
@@ -123,7 +126,7 @@ def adversary(
     total = sum(kind.epsilon * count for kind, count in zip(kinds, start, strict=True))
     step = min(kind.epsilon for kind in kinds) / cells
     reach = math.ceil(total / step) + 2
-    grid = Grid(step, reach, reach)
+    grid = Grid(step, reach, reach, origin=epsilon_g)
     profiles: dict[Left, Supports] = {}
     plans: dict[Left, _Plan] = {}
     operators = [_operator(kind, step) for kind in kinds]
@@ -170,7 +173,8 @@ def simulate(strategy: Strategy, *, games: int, seed: int | None = None) -> Esti
     epsilons = np.array([kind.epsilon for kind in strategy.kinds])
     pure = np.array([isinstance(kind, PureDP) for kind in strategy.kinds])
     for _ in range(rounds):
-        places = np.clip(np.rint(x / grid.step).astype(np.int64) + grid.below, 0, grid.size - 1)
+        cells = np.rint((x - grid.origin) / grid.step).astype(np.int64)
+        places = np.clip(cells + grid.below, 0, grid.size - 1)
         items, t = np.empty(games, np.int64), np.empty(games)
         for state in {tuple(row) for row in np.unique(left, axis=0).tolist()}:
             here = np.all(left == np.array(state), axis=1)

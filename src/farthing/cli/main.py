@@ -25,18 +25,24 @@ app.command()(plan)
 app.add_typer(tariff)
 
 
-@app.callback()
-def root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)
-    ] = False,
-) -> None:
-    """The tightest privacy loss that can be proved, and a budget that is never overspent."""
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from farthing import __version__
 
         typer.echo(f"farthing {__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[  # noqa: ARG001 # its callback has done everything
+        bool,
+        typer.Option(
+            "--version", help="Print the version and stop.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """The tightest privacy loss that can be proved, and a budget that is never overspent."""
 
 
 def run() -> None:

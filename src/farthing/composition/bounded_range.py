@@ -66,7 +66,8 @@ def adaptivity_is_free(epsilon_g: float, *, epsilon: float, count: int) -> bool 
     """Whether the adaptive optimum equals the non-adaptive one at this ε_g.
 
     True for |ε_g| ≥ (k−1)ε [DDR20, Lemmas 6.7–6.10]; False for |ε_g| ≤ (k−3)ε, k ≥ 4
-    [Thm 4, Lemma 6.6], and for k = 2, |ε_g| < ε/2 [Lemma 6.4]; None where the paper is silent.
+    [Thm 4, Lemma 6.6], and for k = 2, |ε_g| < ε/2 [Lemma 6.4]; None where nothing is proved
+    (docs/errata.md says what Theorem 4 claims too much at k = 3).
     """
     distance, edge = abs(arb(epsilon_g)), (count - 1) * arb(epsilon)
     if count <= 1 or distance >= edge:

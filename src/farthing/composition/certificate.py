@@ -127,7 +127,8 @@ def certify(
     """Prove what a tariff guarantees, with both sides of each claim.
 
     `tolerance` is the relative width of ε that is aimed at for the smallest of `deltas`. A δ at
-    or below what the δ units add has no finite ε and is left out.
+    or below what the δ units add has no finite ε and is left out; below a hundredth of the
+    smallest δ the grid is not accurate, and nothing smaller is claimed.
     """
     tolerance = require_real("tolerance", tolerance, above=0, below=1)
     leak = tariff.leak
@@ -145,9 +146,10 @@ def certify(
         upper = end.upper.first_below(inner * (1 - 8 * UNIT))
         if upper is not None:
             claims.append((delta, Bracket(min(lower, upper), upper, THEOREM)))
-    other = []
+    other, smallest = [], usable[-1] / 100
     for epsilon in sorted({require_real("epsilon", e, at_least=0) for e in epsilons}):
-        upper = min(1.0, (leak + (1 - leak) * end.upper.at(epsilon)) * (1 + 8 * UNIT))
+        inner = max(end.upper.at(epsilon), smallest)
+        upper = min(1.0, (leak + (1 - leak) * inner) * (1 + 8 * UNIT))
         other.append((epsilon, Bracket(min(end.lower.at(epsilon), upper), upper, THEOREM)))
     return Certificate(
         tariff=tariff,

@@ -93,8 +93,11 @@ class BoundedRangeChoice:
 
         grid, pad = later.grid, self._pad(later.grid)
         values, slopes = later.padded(pad, pad)
+        whole, rest = grid.split(self.epsilon)
+        if rest > (1 - 1e-9) * grid.step:  # V decreases, so a little further right is lower
+            whole, rest = whole + 1, 0.0
         best, fall, chosen = support_maximum(
-            values, slopes, pad, grid.size, grid.step, self.epsilon, UNIT
+            values, slopes, pad, grid.size, grid.step, self.epsilon, whole, rest, UNIT
         )
         deflate = 1 - 32 * UNIT * (1 + 1 / -math.expm1(-self.epsilon))
         return Supports(grid, np.maximum(best, 0.0) * deflate, fall), chosen

@@ -31,18 +31,19 @@ UNIT = 2.0**-53
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The points x_j = (j − below)·step for 0 ≤ j ≤ below + above."""
+    """The points x_j = origin + (j − below)·step for 0 ≤ j ≤ below + above."""
 
     step: float
     below: int
     above: int
+    origin: float = 0.0
 
     @property
     def size(self) -> int:
         return self.below + self.above + 1
 
     def points(self) -> FloatArray:
-        return np.arange(-self.below, self.above + 1, dtype=np.float64) * self.step
+        return self.origin + np.arange(-self.below, self.above + 1, dtype=np.float64) * self.step
 
     def split(self, shift: float) -> tuple[int, float]:
         """`shift` as whole cells plus a remainder in [0, step)."""
@@ -75,7 +76,7 @@ class Chords:
 
     def at(self, x: float) -> float:
         """An upper bound on V(x)."""
-        cells, rest = self.grid.split(x)
+        cells, rest = self.grid.split(x - self.grid.origin)
         place = cells + self.grid.below
         if place >= self.grid.size - 1:
             return float(self.values[-1])
@@ -87,7 +88,10 @@ class Chords:
         return min(1.0, float((1 - weight) * left + weight * right) * (1 + 16 * UNIT))
 
     def first_below(self, delta: float) -> float | None:
-        """A point x ≥ 0, near the smallest, with V(x) ≤ `delta` certainly; None if off the grid."""
+        """A point x ≥ 0, near the smallest, with V(x) ≤ `delta` certainly; None if off the grid.
+
+        For grids whose origin is 0.
+        """
         values = self.values[self.grid.below :] * (1 + 32 * UNIT)
         small = np.flatnonzero(values <= delta)
         if len(small) == 0:
@@ -120,7 +124,7 @@ class Supports:
 
     def padded(self, left: int, right: int) -> tuple[FloatArray, FloatArray]:
         """Values and slopes with more points on both sides, by the rules outside the grid."""
-        first = -self.grid.below * self.grid.step
+        first = self.grid.origin - self.grid.below * self.grid.step
         outside = first - np.arange(left, 0, -1, dtype=np.float64) * self.grid.step
         nothing = np.zeros(right)
         return (
@@ -130,7 +134,7 @@ class Supports:
 
     def at(self, x: float) -> float:
         """A lower bound on V(x)."""
-        cells, rest = self.grid.split(x)
+        cells, rest = self.grid.split(x - self.grid.origin)
         place = cells + self.grid.below
         if not 0 <= place < self.grid.size - 1:
             return max(0.0, -math.expm1(x) * (1 - 8 * UNIT)) if place < 0 else 0.0
@@ -149,7 +153,10 @@ class Supports:
         )
 
     def last_above(self, delta: float) -> float:
-        """A point x ≥ 0, near the largest, with V(x) > `delta` certainly; 0 if there is none."""
+        """A point x ≥ 0, near the largest, with V(x) > `delta` certainly; 0 if there is none.
+
+        For grids whose origin is 0.
+        """
         values = self.values[self.grid.below :] * (1 - 32 * UNIT)
         slopes = self.slopes[self.grid.below :]
         large = np.flatnonzero(values > delta)

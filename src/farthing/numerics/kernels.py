@@ -75,23 +75,24 @@ def support_maximum(
     size: int,
     step: float,
     epsilon: float,
+    whole: int,
+    rest: float,
     unit: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The best t among whole cells, for supporting lines; the new values, slopes and t.
 
-    x_j − t is a grid point, x_j + ε − t in general is not: there the better of the two lines
-    around it is used, shortened by a few units of rounding.
+    ε is at most `whole` cells and `rest`. x_j − t is a grid point; x_j + ε − t is one only if
+    `rest` is 0, otherwise the better of the two lines around it is used, shortened by a few
+    units of rounding.
     """
     norm = -math.expm1(-epsilon)
-    choices = math.floor(epsilon / step * (1 + 4 * unit)) + 1
+    choices = whole + 1
     stay, leave = np.empty(choices), np.empty(choices)
     for m in range(choices):
         t = min(m * step, epsilon)
         stay[m] = -math.expm1(t - epsilon) / norm
         leave[m] = math.exp(t - epsilon) * -math.expm1(-t) / norm
-    whole = choices - 1
-    rest = max(epsilon - whole * step, 0.0)
-    aligned = rest <= 1e-9 * step
+    aligned = rest == 0.0
     here_by, here_scale = math.expm1(rest) * (1 + 8 * unit), math.exp(rest)
     there_by, there_scale = -math.expm1(rest - step) * (1 - 8 * unit), math.exp(rest - step)
     best, best_slope, chosen = np.empty(size), np.empty(size), np.empty(size)

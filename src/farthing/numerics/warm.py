@@ -12,7 +12,7 @@ def main() -> None:
     """Call each kernel with the types it is used with; numba keeps the result on disk."""
     profile = np.linspace(1.0, 0.0, 64)
     chord_supremum(profile, 8, 48, 0.1, 0.5, np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]))
-    support_maximum(profile, profile, 8, 48, 0.1, 0.5, UNIT)
+    support_maximum(profile, profile, 8, 48, 0.1, 0.5, 5, 0.0, UNIT)
 
 
 if __name__ == "__main__":

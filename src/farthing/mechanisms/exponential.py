@@ -1,0 +1,122 @@
+"""The exponential mechanism, stated by the range of its score [DDR20, Proposition 2]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from farthing.errors import InvalidInput, require_count, require_real
+from farthing.guarantees.kinds import BoundedRange
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Accuracy, selection_accuracy
+from farthing.mechanisms.candidates import Scores
+from farthing.mechanisms.histogram import ArrayLike, Histogram
+from farthing.mechanisms.parameters import check
+from farthing.mechanisms.randomness import open_source
+from farthing.mechanisms.release import Items, Release, labels_at
+from farthing.mechanisms.selection import Selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExponentialMechanism:
+    """Candidate y with probability proportional to e^(ε·u(y)/score_range): ε-bounded range.
+
+    `score_range` bounds, over all neighbours, how much more the score of one candidate may
+    change than that of another: sup {u(x, y) − u(x', y) − u(x, y') + u(x', y')}.
+    """
+
+    epsilon: float
+    score_range: float
+    adaptive: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check(self, "epsilon", "score_range")
+
+    @classmethod
+    def from_sensitivity(
+        cls, *, epsilon: float, sensitivity: float, monotone: bool = False
+    ) -> ExponentialMechanism:
+        """By Proposition 1 of [DDR20] the range is at most 2·sensitivity, or 1· if monotone.
+
+        Monotone: adding a unit never lowers a score (or never raises one).
+        """
+        size = require_real("sensitivity", sensitivity, above=0)
+        return cls(epsilon=epsilon, score_range=size if monotone else 2 * size)
+
+    @property
+    def rate(self) -> Fraction:
+        """The exact factor of the score in the exponent."""
+        return Fraction(self.epsilon) / Fraction(self.score_range)
+
+    @property
+    def guarantees(self) -> Items:
+        """One ε-bounded-range draw."""
+        return ((BoundedRange(self.epsilon), 1),)
+
+    def guarantees_for(self, release: int) -> Items:  # noqa: ARG002 # the price is fixed
+        """The same for every outcome."""
+        return self.guarantees
+
+    def run(self, scores: ArrayLike) -> int:
+        """The position of the chosen score."""
+        return Selection(_score_array(scores), self.rate, open_source()).draw()
+
+    def accuracy(self, *, domain_size: int, confidence: float = DEFAULT_CONFIDENCE) -> Accuracy:
+        """How far below the best score the chosen one lies, among `domain_size` candidates."""
+        size = require_count("domain_size", domain_size, at_least=1)
+        return selection_accuracy(float(self.rate), size - 1, confidence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argmax:
+    """The label with about the largest count: one draw; counts are monotone, so no factor 2."""
+
+    epsilon: float
+    per_key_limit: int
+    adaptive: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check(self, "epsilon", "per_key_limit")
+
+    @property
+    def _draw(self) -> ExponentialMechanism:
+        return ExponentialMechanism(epsilon=self.epsilon, score_range=self.per_key_limit)
+
+    @property
+    def guarantees(self) -> Items:
+        """One ε-bounded-range draw."""
+        return self._draw.guarantees
+
+    def guarantees_for(self, release: Release) -> Items:  # noqa: ARG002 # the price is fixed
+        """The same for every outcome."""
+        return self.guarantees
+
+    def run(self, histogram: Histogram) -> Release:
+        """One label of the known domain."""
+        index = self._draw.run(histogram.counts)
+        return Release(labels_at(histogram, [index]))
+
+    def accuracy(self, *, domain_size: int, confidence: float = DEFAULT_CONFIDENCE) -> Accuracy:
+        """How far the count of the label lies below the largest one."""
+        return self._draw.accuracy(domain_size=domain_size, confidence=confidence)
+
+
+def _score_array(scores: ArrayLike) -> Scores:
+    array = np.asarray(scores)
+    if array.ndim != 1 or array.size == 0:
+        raise InvalidInput(f"scores must be a non-empty sequence, got shape {array.shape}")
+    if array.dtype.kind not in "iuf":
+        raise InvalidInput(f"scores must be numbers, got the type {array.dtype}")
+    if array.dtype.kind != "f":
+        if int(array.max()) >= 1 << 63:
+            raise InvalidInput("whole-number scores must be below 2^63")
+        return array.astype(np.int64)
+    wrong = np.flatnonzero(~np.isfinite(array))
+    if wrong.size:
+        raise InvalidInput(
+            f"scores must be finite; {wrong.size} of {array.size} are not, "
+            f"the first at position {wrong[0]}"
+        )
+    return array.astype(np.float64)

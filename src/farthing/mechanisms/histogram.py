@@ -1,0 +1,166 @@
+"""What a mechanism runs on: labels and whole-number counts, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+
+from farthing.errors import InvalidInput
+from farthing.mechanisms.inversion import Integers
+
+Labels: TypeAlias = npt.NDArray[Any]
+
+
+class SupportsArray(Protocol):
+    """What NumPy can read without knowing its type, such as an Arrow array."""
+
+    def __array__(self) -> npt.NDArray[Any]:
+        """The values as a NumPy array."""
+
+
+ArrayLike: TypeAlias = Sequence[Any] | npt.NDArray[Any] | SupportsArray
+
+#: Counts stay below this, so that a count plus noise stays inside 64 bits.
+LARGEST_COUNT = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
+class Histogram:
+    """Distinct labels with a whole-number count each, as read-only NumPy arrays.
+
+    Anything NumPy can read is accepted (lists, NumPy and Arrow arrays). For a mechanism with a
+    known domain the labels are the public domain, zeros included; for one with an unknown
+    domain they come from the data, and labels with count 0 are as good as absent. Errors say
+    how many entries are wrong and where the first one is, never what it holds.
+    """
+
+    labels: Labels
+    counts: Integers
+
+    def __init__(self, labels: ArrayLike, counts: ArrayLike) -> None:
+        names, numbers = _label_array(labels), _count_array(counts)
+        if names.size != numbers.size:
+            raise InvalidInput(
+                f"labels and counts must have the same length, got {names.size} and {numbers.size}"
+            )
+        if names.size == 0:
+            raise InvalidInput(
+                "a histogram must have at least one label, got none; where the data may have no "
+                "rows and the domain is unknown, use Histogram.without_rows()"
+            )
+        _require_distinct(names)
+        object.__setattr__(self, "labels", _frozen(names))
+        object.__setattr__(self, "counts", _frozen(numbers))
+
+    @classmethod
+    def over(cls, domain: ArrayLike, labels: ArrayLike, counts: ArrayLike) -> Histogram:
+        """The counts on a public domain: absent labels get 0, labels outside it are dropped."""
+        place = {label: i for i, label in enumerate(_label_array(domain).tolist())}
+        observed = cls(_label_array(labels), _count_array(counts))
+        result = np.zeros(len(place), dtype=np.int64)
+        for label, count in zip(observed.labels.tolist(), observed.counts.tolist(), strict=True):
+            if label in place:
+                result[place[label]] = count
+        return cls(_label_array(domain), result)
+
+    @classmethod
+    def without_rows(cls) -> Histogram:
+        """What data with an unknown domain and no rows looks like: nothing has a count.
+
+        Refusing to run would tell an analyst that there are no rows, so an engine passes this.
+        """
+        return cls(np.array([""]), np.array([0]))
+
+    def __len__(self) -> int:
+        return int(self.counts.size)
+
+    def __repr__(self) -> str:
+        return f"Histogram({len(self)} labels)"
+
+
+def _label_array(labels: ArrayLike) -> Labels:
+    if isinstance(labels, (str, bytes)):
+        raise InvalidInput("labels must be a sequence of labels, got one text")
+    array = _object_array(labels) if _needs_objects(labels) else np.asarray(labels)
+    if array.ndim != 1:
+        raise InvalidInput(f"labels must be one-dimensional, got {array.ndim} dimensions")
+    if array.dtype.kind not in "iuUSbO":
+        raise InvalidInput(
+            f"labels must be whole numbers, text or tuples of them, got the type {array.dtype}"
+        )
+    return array
+
+
+def _needs_objects(labels: ArrayLike) -> TypeGuard[Sequence[Any]]:
+    """True for Python sequences that NumPy would turn into a table or into common text."""
+    if not isinstance(labels, (list, tuple)):
+        return False
+    kinds = {type(label) for label in labels}
+    return len(kinds) != 1 or kinds == {tuple}
+
+
+def _object_array(labels: Sequence[Any]) -> Labels:
+    array = np.empty(len(labels), dtype=object)
+    array[:] = labels
+    return array
+
+
+def _count_array(counts: ArrayLike) -> Integers:
+    array = np.asarray(counts)
+    if array.ndim != 1:
+        raise InvalidInput(f"counts must be one-dimensional, got {array.ndim} dimensions")
+    if array.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if array.dtype.kind == "O":
+        _refuse("whole numbers", [not _is_whole(value) for value in array.tolist()])
+        _refuse(
+            "at least 0 and below 2^62",
+            [not 0 <= value < LARGEST_COUNT for value in array.tolist()],
+        )
+    elif array.dtype.kind == "f":
+        _refuse("whole numbers", ~(np.isfinite(array) & (np.floor(array) == array)))
+    elif array.dtype.kind not in "iu":
+        raise InvalidInput(f"counts must be whole numbers, got the type {array.dtype}")
+    if array.dtype.kind != "O":
+        _refuse("at least 0 and below 2^62", (array < 0) | (array >= LARGEST_COUNT))
+    return array.astype(np.int64)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _refuse(wanted: str, wrong: Sequence[bool] | npt.NDArray[np.bool_]) -> None:
+    positions = np.flatnonzero(wrong)
+    if positions.size:
+        raise InvalidInput(
+            f"counts must be {wanted}; {positions.size} of {len(wrong)} are not, "
+            f"the first at position {positions[0]}"
+        )
+
+
+def _require_distinct(labels: Labels) -> None:
+    if labels.dtype.kind != "O" and bool(np.all(labels[1:] > labels[:-1])):
+        return
+    if labels.dtype.kind in "iub":
+        distinct = int(np.unique(labels).size)
+    else:
+        try:
+            distinct = len(set(labels.tolist()))
+        except TypeError as error:
+            raise InvalidInput("labels must be hashable, got at least one that is not") from error
+    if distinct != labels.size:
+        raise InvalidInput(
+            f"labels must be distinct, got {labels.size} labels of which {distinct} are distinct"
+        )
+
+
+def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if array.flags.writeable:
+        array = array.copy()
+        array.flags.writeable = False
+    return array

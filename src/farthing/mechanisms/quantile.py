@@ -1,0 +1,126 @@
+"""A private quantile of whole numbers, by the exponential mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from farthing.errors import InvalidInput, require_count
+from farthing.guarantees.kinds import BoundedRange
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Accuracy, selection_accuracy
+from farthing.mechanisms.histogram import Histogram
+from farthing.mechanisms.inversion import Integers
+from farthing.mechanisms.parameters import check
+from farthing.mechanisms.randomness import BitSource, open_source
+from farthing.mechanisms.release import Items
+from farthing.mechanisms.selection import Selection
+
+_LARGEST_DENOMINATOR = 1000
+_LARGEST_TOTAL = 1 << 52
+_LARGEST_VALUE = 1 << 61
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantile:
+    """A whole number between `lower` and `upper` near the given quantile.
+
+    The histogram's labels are the values (those outside are moved to the nearest bound). With
+    q = a/b the probability, as a fraction with denominator at most 1000, value v has the score
+
+        u(v) = −|(b − a)·#{values < v} − a·#{values > v}|.
+
+    One more value changes u(v) by at most a for v below it and b − a for v above it, and by 0
+    at it. Raised by a only between the crossing of zero and a new value above it, and lowered
+    by max(a, b − a) at most; in the mirrored case b − a for a. So the range of u is at most
+    2·max(a, b − a) per added value and contribution_limit·per_key_limit times that per unit.
+    """
+
+    probability: float
+    epsilon: float
+    lower: int
+    upper: int
+    contribution_limit: int
+    per_key_limit: int
+    adaptive: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check(self, "probability", "epsilon", "contribution_limit", "per_key_limit")
+        lower = require_count("lower", self.lower, at_least=-_LARGEST_VALUE)
+        upper = require_count("upper", self.upper, at_least=lower)
+        if upper > _LARGEST_VALUE:
+            raise InvalidInput(f"upper must be at most 2^61, got {upper}")
+        if not 0 < self._fraction < 1:
+            raise InvalidInput(
+                f"probability must be between 1/1000 and 999/1000, got {self.probability}"
+            )
+
+    @property
+    def _fraction(self) -> Fraction:
+        return Fraction(self.probability).limit_denominator(_LARGEST_DENOMINATOR)
+
+    @property
+    def score_range(self) -> int:
+        """The range of u over neighbours that differ in one unit."""
+        a, b = self._fraction.as_integer_ratio()
+        return 2 * max(a, b - a) * self.contribution_limit * self.per_key_limit
+
+    @property
+    def guarantees(self) -> Items:
+        """One ε-bounded-range draw."""
+        return ((BoundedRange(self.epsilon), 1),)
+
+    def guarantees_for(self, release: int) -> Items:  # noqa: ARG002 # the price is fixed
+        """The same for every outcome."""
+        return self.guarantees
+
+    def run(self, histogram: Histogram) -> int:
+        """One value."""
+        first, last, scores = self._intervals(histogram)
+        source = open_source()
+        race = Selection(scores, self._rate, source, sizes=last - first + 1)
+        return self._within(first, last, race.draw(), source)
+
+    @property
+    def _rate(self) -> Fraction:
+        return Fraction(self.epsilon) / self.score_range
+
+    @staticmethod
+    def _within(first: Integers, last: Integers, index: int, source: BitSource) -> int:
+        return int(first[index]) + source.below(int(last[index] - first[index]) + 1)
+
+    def _intervals(self, histogram: Histogram) -> tuple[Integers, Integers, Integers]:
+        """Runs of whole numbers with equal score: the data values and the gaps between them."""
+        values, counts = self._values(histogram)
+        below = np.concatenate(([0], np.cumsum(counts)))
+        total = below[-1]
+        a, b = self._fraction.as_integer_ratio()
+        at = -np.abs((b - a) * below[:-1] - a * (total - below[1:]))
+        between = -np.abs((b - a) * below - a * (total - below))
+        first = np.concatenate((values, [self.lower], values + 1))
+        last = np.concatenate((values, values - 1, [self.upper]))
+        scores = np.concatenate((at, between))
+        real = first <= last
+        return first[real], last[real], scores[real]
+
+    def _values(self, histogram: Histogram) -> tuple[Integers, Integers]:
+        present = histogram.counts > 0
+        if not present.any():
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        labels = histogram.labels
+        if labels.dtype.kind not in "iu":
+            raise InvalidInput(f"values must be whole numbers, got labels of type {labels.dtype}")
+        if float(histogram.counts.astype(np.float64).sum()) >= _LARGEST_TOTAL:
+            raise InvalidInput("the counts must add up to less than 2^52")
+        clipped = np.clip(labels[present], self.lower, self.upper).astype(np.int64)
+        values, inverse = np.unique(clipped, return_inverse=True)
+        counts = np.zeros(values.size, dtype=np.int64)
+        np.add.at(counts, inverse, histogram.counts[present])
+        return values, counts
+
+    def accuracy(self, *, confidence: float = DEFAULT_CONFIDENCE) -> Accuracy:
+        """How far the score falls short of the best, in values: |(1 − q)·#below − q·#above|."""
+        rate = float(self._rate) * self._fraction.denominator
+        return selection_accuracy(rate, self.upper - self.lower, confidence)

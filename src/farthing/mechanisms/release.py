@@ -1,0 +1,59 @@
+"""What a mechanism gives out, and what it is charged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from farthing.guarantees.kinds import ApproximateDP, Guarantee
+from farthing.mechanisms.histogram import Histogram
+from farthing.mechanisms.inversion import Integers
+
+#: What composition charges: guarantees, each with how often it is used. Independent steps.
+Items: TypeAlias = tuple[tuple[Guarantee, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Labels in order, with a count each where counts were bought.
+
+    `stopped` says that a list ended because ⊥ came up, before the wanted number of labels.
+    """
+
+    labels: tuple[Any, ...]
+    counts: tuple[int | float, ...] | None = None
+    stopped: bool = False
+
+
+def leak(delta: float) -> tuple[Guarantee, int]:
+    """One item that tells everything with probability δ and nothing otherwise."""
+    return (ApproximateDP(0.0, delta), 1)
+
+
+def items(*pairs: tuple[Guarantee, int]) -> Items:
+    """The pairs whose count is not zero."""
+    return tuple((guarantee, count) for guarantee, count in pairs if count > 0)
+
+
+def ranked(histogram: Histogram, positions: Integers, counts: Integers) -> Release:
+    """The labels at these positions with their counts, highest first; ties by `label_order`.
+
+    The order is a function of what is released, so it tells nothing more.
+    """
+    pairs = sorted(
+        zip(labels_at(histogram, positions), counts.tolist(), strict=True),
+        key=lambda pair: (-pair[1], label_order(pair[0])),
+    )
+    return Release(tuple(label for label, _ in pairs), tuple(count for _, count in pairs))
+
+
+def labels_at(histogram: Histogram, positions: Integers | Sequence[int]) -> tuple[Any, ...]:
+    """Labels as plain Python values."""
+    return tuple(histogram.labels[positions].tolist())
+
+
+def label_order(label: object) -> tuple[str, Any]:
+    """A fixed order of all labels: by type, then by value, tuples and others by their text."""
+    kind = type(label).__name__
+    return (kind, label) if isinstance(label, (str, int, bytes)) else (kind, repr(label))

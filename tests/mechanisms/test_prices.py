@@ -1,0 +1,172 @@
+"""What is charged before and after running."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from fractions import Fraction
+
+import mpmath
+import pytest
+
+from farthing import compose
+from farthing.guarantees.kinds import (
+    ApproximateDP,
+    BoundedRange,
+    PureDP,
+    ZeroConcentratedDP,
+)
+from farthing.mechanisms import (
+    Argmax,
+    Histogram,
+    KnownGaussian,
+    KnownGumbel,
+    KnownLaplace,
+    Release,
+    ThresholdedGaussian,
+    TopKWithCounts,
+    TruncatedGaussianLimited,
+    UnknownGumbel,
+    UnknownLaplace,
+)
+from farthing.mechanisms.parameters import epsilon_less_leak, rho_of
+
+LIMITS = {"contribution_limit": 3, "per_key_limit": 2}
+UNKNOWN = UnknownGumbel(epsilon=0.1, delta=1e-9, k=5, candidates=100, **LIMITS)
+
+
+def test_known_domain() -> None:
+    assert KnownLaplace(epsilon=0.1, **LIMITS).guarantees == ((PureDP(0.1), 3),)
+    rho = rho_of(13.1)
+    assert KnownGaussian(noise_multiplier=13.1, **LIMITS).guarantees == (
+        (ZeroConcentratedDP(rho), 3),
+    )
+    assert KnownGumbel(epsilon=0.1, k=7, per_key_limit=2).guarantees == ((BoundedRange(0.1), 7),)
+    assert Argmax(epsilon=0.1, per_key_limit=2).guarantees == ((BoundedRange(0.1), 1),)
+
+
+def test_a_domain_smaller_than_the_contribution_limit_costs_less() -> None:
+    mechanism = KnownLaplace(epsilon=0.1, **LIMITS)
+    release = mechanism.run(Histogram(["a", "b"], [1, 2]))
+    assert mechanism.guarantees_for(release) == ((PureDP(0.1), 2),)
+
+
+def test_unknown_domain() -> None:
+    delta = (ApproximateDP(0.0, 1e-9), 1)
+    assert UNKNOWN.guarantees == ((BoundedRange(0.1), 5), delta)
+    laplace = UnknownLaplace(epsilon=0.1, delta=1e-9, candidates=100, **LIMITS)
+    assert laplace.guarantees == ((PureDP(0.1), 3), delta)
+    coordinate = (ZeroConcentratedDP(rho_of(5.0)), 3)
+    for mechanism in (
+        ThresholdedGaussian(noise_multiplier=5.0, delta=1e-9, **LIMITS),
+        TruncatedGaussianLimited(noise_multiplier=5.0, delta=1e-9, candidates=100, **LIMITS),
+    ):
+        assert mechanism.guarantees == (coordinate, delta)
+
+
+@pytest.mark.parametrize(
+    ("labels", "stopped", "draws"),
+    [((), True, 1), (("a",), True, 2), (tuple("abcd"), True, 5), (tuple("abcde"), False, 5)],
+)
+def test_pay_what_you_get_pays_for_bottom(
+    labels: tuple[str, ...], stopped: bool, draws: int
+) -> None:
+    price = UNKNOWN.guarantees_for(Release(labels, stopped=stopped))
+    assert price == ((BoundedRange(0.1), draws), (ApproximateDP(0.0, 1e-9), 1))
+
+
+def test_a_release_never_costs_more_than_was_reserved() -> None:
+    mechanism = TopKWithCounts(selection=UNKNOWN, counting=KnownLaplace(epsilon=0.2, **LIMITS))
+    reserved = dict(mechanism.guarantees)
+    for counts in ([0, 0], [400, 3], [900, 800], [700, 650]):
+        for _ in range(30):
+            release = mechanism.run(Histogram(["a", "b"], counts))
+            for guarantee, count in mechanism.guarantees_for(release):
+                assert 0 < count <= reserved[guarantee]
+    empty = Release((), (), stopped=True)
+    assert mechanism.guarantees_for(empty) == (
+        (BoundedRange(0.1), 1),
+        (ApproximateDP(0.0, 1e-9), 1),
+    )
+
+
+def test_counts_after_selection_cost_at_most_the_contribution_limit() -> None:
+    mechanism = TopKWithCounts(
+        selection=KnownGumbel(epsilon=0.1, k=5, per_key_limit=2),
+        counting=KnownGaussian(noise_multiplier=4.0, **LIMITS),
+        use_order=True,
+    )
+    assert mechanism.guarantees == (
+        (BoundedRange(0.1), 5),
+        (ZeroConcentratedDP(rho_of(4.0)), 3),
+    )
+
+
+def test_peeling_says_that_it_is_adaptive() -> None:
+    assert UNKNOWN.adaptive
+    assert KnownGumbel(epsilon=0.1, k=2, per_key_limit=1).adaptive
+    assert not KnownGumbel(epsilon=0.1, k=1, per_key_limit=1).adaptive
+    assert TopKWithCounts(selection=UNKNOWN, counting=KnownLaplace(epsilon=1, **LIMITS)).adaptive
+    assert not KnownLaplace(epsilon=0.1, **LIMITS).adaptive
+
+
+@pytest.mark.parametrize("noise_multiplier", [0.3, 1.1, 13.1, 1e-3, 123456.7])
+def test_rho_is_rounded_up(noise_multiplier: float) -> None:
+    exact = 1 / (2 * Fraction(noise_multiplier) ** 2)
+    rho = Fraction(rho_of(noise_multiplier))
+    assert exact <= rho <= exact * (1 + Fraction(1, 2**51))
+
+
+def test_epsilon_of_the_draws_is_rounded_down() -> None:
+    with mpmath.workdps(60):
+        for epsilon, delta in ((0.1, 1e-9), (1.0, 0.3), (0.5, 1e-15)):
+            exact = mpmath.mpf(epsilon) + mpmath.log(1 - mpmath.mpf(delta))
+            assert mpmath.mpf(epsilon_less_leak(epsilon, delta)) <= exact
+            assert mpmath.mpf(epsilon_less_leak(epsilon, delta)) > exact - 1e-15
+
+
+def test_bottom_stands_for_enough_candidates() -> None:
+    for delta, keys, expected in ((0.5, 3, 3), (0.25, 3, 9), (1e-9, 3, None)):
+        mechanism = UnknownGumbel(
+            epsilon=1, delta=delta, k=2, candidates=50, contribution_limit=keys, per_key_limit=1
+        )
+        exact = keys * (1 - Fraction(delta)) / Fraction(delta)
+        assert exact <= mechanism.stop_multiplicity < exact + 1
+        if expected is not None:
+            assert mechanism.stop_multiplicity == expected
+    unrestricted = UnknownGumbel(epsilon=1, delta=0.5, k=2, candidates=50, per_key_limit=1)
+    assert unrestricted.stop_multiplicity == 50
+
+
+def test_parameters_and_releases_are_json() -> None:
+    assert json.loads(json.dumps(asdict(UNKNOWN)))["candidates"] == 100
+    mechanism = TopKWithCounts(
+        selection=KnownGumbel(epsilon=0.1, k=2, per_key_limit=2),
+        counting=KnownGaussian(noise_multiplier=4.0, **LIMITS),
+        use_order=True,
+    )
+    release = mechanism.run(Histogram([1, 2, 3], [5, 6, 7]))
+    assert json.loads(json.dumps(asdict(release)))["stopped"] is False
+    assert json.loads(json.dumps(asdict(mechanism)))["selection"]["k"] == 2
+
+
+def test_prices_compose() -> None:
+    """The items are in the terms of the composition library, and ⊥ early costs less."""
+    counting = KnownGaussian(noise_multiplier=13.1, **LIMITS)
+    for mechanism in (UNKNOWN, TopKWithCounts(selection=UNKNOWN, counting=counting)):
+        adaptivity = "adaptive" if mechanism.adaptive else "none"
+        full = compose(mechanism.guarantees, adaptivity=adaptivity).epsilon_at(1e-6).upper
+        empty = Release((), (), stopped=True)
+        used = mechanism.guarantees_for(empty)
+        assert compose(used, adaptivity=adaptivity).epsilon_at(1e-6).upper < full
+
+
+def test_equal_privacy_of_the_macbeth_comparison() -> None:
+    """25 counts at ε = 0.1, and σ = 13.1: both within (2.08, 1e-6) [CR22, Figure 6]."""
+    limits = {"contribution_limit": 25, "per_key_limit": 1}
+    for mechanism in (
+        KnownLaplace(epsilon=0.1, **limits),
+        KnownGaussian(noise_multiplier=13.1, **limits),
+    ):
+        spent = compose(mechanism.guarantees, adaptivity="none").epsilon_at(1e-6)
+        assert spent.upper <= 2.0801

@@ -1,0 +1,111 @@
+"""Certificates: what is written can be checked again, and what was changed is caught."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import farthing as fa
+from farthing.composition.certificate import _digest, verify
+
+TARIFF = fa.Tariff(
+    {"select": (fa.BoundedRange(0.1), 1), "count": (fa.PureDP(0.1), 4)}, farthings=60
+)
+
+
+@pytest.fixture(scope="module")
+def certificate() -> fa.Certificate:
+    return TARIFF.certify()
+
+
+@pytest.fixture
+def file(certificate: fa.Certificate, tmp_path: Path) -> Path:
+    path = tmp_path / "certificate.json"
+    certificate.write(path)
+    return path
+
+
+def test_it_verifies(file: Path, certificate: fa.Certificate) -> None:
+    again = verify(file)
+    assert again.digest == certificate.digest
+    assert again.tariff == TARIFF
+
+
+def test_it_says_what_is_needed(file: Path) -> None:
+    data = json.loads(file.read_text(encoding="utf-8"))
+    assert data["tariff"]["farthings"] == 60
+    assert data["tariff"]["items"]["select"] == {"guarantee": "br:0.1", "price": 1}
+    assert {"farthing", "numpy", "python-flint"} <= set(data["versions"])
+    assert len(data["assumptions"]) >= 4
+    assert len(data["profile"]) > 100
+
+
+def test_any_change_breaks_the_digest(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace('"farthings": 60', '"farthings": 61'), encoding="utf-8")
+    with pytest.raises(fa.NotCertified, match="digest"):
+        verify(file)
+
+
+@pytest.mark.parametrize("key", ["epsilon_at", "delta_at"])
+def test_a_better_claim_with_a_new_digest_is_not_proved(file: Path, key: str) -> None:
+    data = json.loads(file.read_text(encoding="utf-8"))
+    data[key][2]["upper"] *= 0.95
+    data[key][2]["lower"] *= 0.5
+    del data["digest"]
+    data["digest"] = _digest(data)
+    file.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(fa.NotCertified, match="not proved"):
+        verify(file)
+
+
+def test_a_profile_below_what_an_analyst_achieves_is_refuted(file: Path) -> None:
+    data = json.loads(file.read_text(encoding="utf-8"))
+    data["profile"] = [[x, value * 0.9] for x, value in data["profile"]]
+    del data["digest"]
+    data["digest"] = _digest(data)
+    file.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(fa.NotCertified, match="profile"):
+        verify(file)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "something else"}'])
+def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(fa.InvalidInput):
+        verify(path)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(fa.InvalidInput, match="not a readable certificate"):
+        verify(tmp_path / "nothing.json")
+
+
+def test_reading_off_the_profile_is_on_the_safe_side(certificate: fa.Certificate) -> None:
+    for delta in (3e-7, 4e-6, 1e-9):
+        exact = TARIFF.certify(deltas=(delta,))
+        assert certificate.epsilon_at(delta) >= dict(exact.epsilons)[delta].lower
+    for epsilon in (0.3, 1.7, 30.0):
+        exact = TARIFF.certify(epsilons=(epsilon,))
+        assert certificate.delta_at(epsilon) >= dict(exact.deltas)[epsilon].lower
+    with pytest.raises(fa.NotCertified):
+        certificate.epsilon_at(1e-200)
+
+
+def test_an_interrupted_write_leaves_nothing(
+    certificate: fa.Certificate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "certificate.json"
+    target.write_text("the old one", encoding="utf-8")
+
+    def interrupted(_: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        certificate.write(target)
+    assert target.read_text(encoding="utf-8") == "the old one"
+    assert list(tmp_path.iterdir()) == [target]
