@@ -13,7 +13,7 @@ test: $(VENV)/ready-test
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports
-	$(RUN)/python -m pytest
+	$(RUN)/python -m pytest -n 2
 
 benchmark: $(VENV)/ready-test
 	$(RUN)/python -m benchmarks

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import adaptive, composition
+from benchmarks import adaptive, composition, mechanisms
 
 
 def main() -> None:
     """Print the report and keep it."""
-    parts = ["# Benchmarks\n", composition.report(), adaptive.report()]
+    parts = ["# Benchmarks\n", composition.report(), adaptive.report(), mechanisms.report()]
     text = "\n".join(parts)
     Path(__file__).with_name("report.md").write_text(text, encoding="utf-8")
     print(text)

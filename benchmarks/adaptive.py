@@ -9,6 +9,9 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 import farthing as fa
 from benchmarks.timing import best_of, own_megabytes, table
 from farthing.composition.engine import curves
+from farthing.composition.items import items_from
+from farthing.composition.moments import moment_bounds
+from farthing.composition.subgaussian import subgaussian_bounds
 
 DELTA = 1e-6
 BR, DP = fa.BoundedRange, fa.PureDP
@@ -90,11 +93,7 @@ def _tariff_row() -> list[str]:
 
 
 def _others(items: list[tuple[fa.Guarantee, int]], adaptivity: str) -> list[str]:
-    """MGF, optimal-KL (or its set-wise form), ε²/8-zCDP with the tight conversion, dp-accounting."""
-    from farthing.composition.items import items_from
-    from farthing.composition.moments import moment_bounds
-    from farthing.composition.subgaussian import subgaussian_bounds
-
+    """MGF, optimal-KL (set-wise), ε²/8-zCDP with the tight conversion, dp-accounting."""
     listed = items_from(items)
     bounds = {b.name: b for b in (*moment_bounds(listed), *subgaussian_bounds(listed))}
     rho = [(_rho(guarantee), count) for guarantee, count in items]

@@ -12,6 +12,7 @@ import pytest
 
 from farthing.audit import _clopper_pearson_lower, audit, audit_bounded_range
 from farthing.errors import InvalidInput
+from farthing.guarantees import kinds
 from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,
@@ -57,6 +58,8 @@ def claimed(items: Items) -> tuple[float, float]:
                 delta += count * leak
             case ZeroConcentratedDP(rho=value):
                 rho += count * value
+            case kinds.DiscreteGaussian(noise_multiplier=sigma):
+                rho += count * 0.5 / sigma**2
             case _:
                 raise AssertionError(guarantee)
     if rho > 0:

@@ -10,6 +10,7 @@ import mpmath
 import pytest
 
 from farthing import compose
+from farthing.guarantees import kinds
 from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,
@@ -37,9 +38,8 @@ UNKNOWN = UnknownGumbel(epsilon=0.1, delta=1e-9, k=5, candidates=100, **LIMITS)
 
 def test_known_domain() -> None:
     assert KnownLaplace(epsilon=0.1, **LIMITS).guarantees == ((PureDP(0.1), 3),)
-    rho = rho_of(13.1)
     assert KnownGaussian(noise_multiplier=13.1, **LIMITS).guarantees == (
-        (ZeroConcentratedDP(rho), 3),
+        (kinds.DiscreteGaussian(13.1, 2), 3),
     )
     assert KnownGumbel(epsilon=0.1, k=7, per_key_limit=2).guarantees == ((BoundedRange(0.1), 7),)
     assert Argmax(epsilon=0.1, per_key_limit=2).guarantees == ((BoundedRange(0.1), 1),)
@@ -56,12 +56,10 @@ def test_unknown_domain() -> None:
     assert UNKNOWN.guarantees == ((BoundedRange(0.1), 5), delta)
     laplace = UnknownLaplace(epsilon=0.1, delta=1e-9, candidates=100, **LIMITS)
     assert laplace.guarantees == ((PureDP(0.1), 3), delta)
-    coordinate = (ZeroConcentratedDP(rho_of(5.0)), 3)
-    for mechanism in (
-        ThresholdedGaussian(noise_multiplier=5.0, delta=1e-9, **LIMITS),
-        TruncatedGaussianLimited(noise_multiplier=5.0, delta=1e-9, candidates=100, **LIMITS),
-    ):
-        assert mechanism.guarantees == (coordinate, delta)
+    thresholded = ThresholdedGaussian(noise_multiplier=5.0, delta=1e-9, **LIMITS)
+    assert thresholded.guarantees == ((kinds.DiscreteGaussian(5.0, 2), 3), delta)
+    limited = TruncatedGaussianLimited(noise_multiplier=5.0, delta=1e-9, candidates=100, **LIMITS)
+    assert limited.guarantees == ((ZeroConcentratedDP(rho_of(5.0)), 3), delta)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +96,7 @@ def test_counts_after_selection_cost_at_most_the_contribution_limit() -> None:
     )
     assert mechanism.guarantees == (
         (BoundedRange(0.1), 5),
-        (ZeroConcentratedDP(rho_of(4.0)), 3),
+        (kinds.DiscreteGaussian(4.0, 2), 3),
     )
 
 

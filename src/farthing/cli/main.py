@@ -35,7 +35,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    version: Annotated[  # noqa: ARG001 # its callback has done everything
+    version: Annotated[
         bool,
         typer.Option(
             "--version", help="Print the version and stop.", callback=_print_version, is_eager=True

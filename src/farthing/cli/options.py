@@ -22,7 +22,8 @@ Items = Annotated[
     typer.Argument(
         metavar="ITEM...",
         help="Mechanisms as [COUNTx]KIND:PARAMETERS, e.g. 100xbr:0.1. Kinds: dp:ε, br:ε, adp:ε,δ, "
-        "lap:ε, gauss:noise_multiplier, cdp:μ,τ, zcdp:ρ[,ξ[,δ]], tcdp:ρ,ω.",
+        "lap:ε, gauss:noise_multiplier, dgauss:noise_multiplier[,sensitivity], cdp:μ,τ, "
+        "zcdp:ρ[,ξ[,δ]], tcdp:ρ,ω.",
         show_default=False,
     ),
 ]

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from farthing.composition.bound import Bound, Sides, lower_only
 from farthing.composition.engine import KINDS, Curves, curves
+from farthing.composition.gaussian import analytic_gaussian
 from farthing.composition.items import Items
 from farthing.composition.moments import MomentBound
 from farthing.guarantees.conversions import example, pure_epsilon
@@ -18,6 +19,8 @@ from farthing.guarantees.kinds import BoundedRange, PureDP
 
 #: Never ask the grid for less: rounding would dominate.
 FINEST = 1e-7
+#: A δ below this is not worth a grid: floats end near 1e-308.
+SMALLEST = 1e-250
 
 
 def by_operators(items: Items, adaptivity: str, tolerance: float) -> Bound | None:
@@ -35,10 +38,13 @@ def by_operators(items: Items, adaptivity: str, tolerance: float) -> Bound | Non
 
 
 def by_example(items: Items, adaptivity: str, tolerance: float) -> Bound | None:
-    """A lower bound for kinds that only bound moments, from mechanisms that have them."""
+    """A lower bound for kinds that only bound moments, from mechanisms that have them.
+
+    The upper side of such lists is loose by some per cent, so the lower one need not be finer.
+    """
     pairs = [(example(guarantee), count) for guarantee, count in items]
     known = Items(tuple((guarantee, count) for guarantee, count in pairs if guarantee is not None))
-    bound = by_operators(known, adaptivity, tolerance)
+    bound = analytic_gaussian(known) or by_operators(known, adaptivity, max(tolerance, 1e-2))
     if bound is None:
         return None
     return replace(lower_only(bound), name="example", theorem="attained by an example mechanism")
@@ -51,7 +57,7 @@ def _in_range(items: Items) -> bool:
 
 
 def _epsilon(items: Items, adaptivity: str, tolerance: float, delta: float) -> Sides:
-    if delta == 0:
+    if delta < SMALLEST:
         return 0.0, float("inf")
 
     def read(found: Curves) -> Sides:
@@ -62,7 +68,10 @@ def _epsilon(items: Items, adaptivity: str, tolerance: float, delta: float) -> S
 
 
 def _delta(items: Items, adaptivity: str, tolerance: float, epsilon: float) -> Sides:
-    guess = max(MomentBound(items).delta_at(epsilon) * 0.05, 1e-280)
+    at_most = MomentBound(items).delta_at(epsilon)
+    if at_most < SMALLEST:
+        return 0.0, at_most
+    guess = 0.05 * at_most
     return _refine(
         items, adaptivity, tolerance, guess, lambda f: (f.lower.at(epsilon), f.upper.at(epsilon))
     )

@@ -88,7 +88,7 @@ class Composition:
         return bound.optimal and upper - lower <= self.tolerance * upper
 
     def _bounds(self, *, all_of_them: bool) -> Iterable[Bound]:
-        """Cheap ones first; without `all_of_them` those that another one always beats are left out."""
+        """Cheap ones first; those that another one always beats only for `all_of_them`."""
         items = self.leaky.items
         if not items.pairs:
             yield Bound("basic", "nothing is revealed", lambda _: (0, 0), lambda _: (0, 0), True)

@@ -12,6 +12,7 @@ from farthing.errors import Unsupported
 from farthing.guarantees.kinds import (
     BoundedRange,
     ConcentratedDP,
+    DiscreteGaussian,
     Gaussian,
     Guarantee,
     Laplace,
@@ -48,7 +49,7 @@ def _read(guarantee: Guarantee) -> Guarantee:
             )
         case Laplace(epsilon=epsilon):
             return PureDP(epsilon)
-        case Gaussian(noise_multiplier=sigma):
+        case Gaussian(noise_multiplier=sigma) | DiscreteGaussian(noise_multiplier=sigma):
             return ZeroConcentratedDP(0.5 / sigma**2 * (1 + 1e-15))
         case _:
             return guarantee

@@ -29,6 +29,7 @@ from farthing.composition.operators import (
 )
 from farthing.guarantees.kinds import (
     BoundedRange,
+    DiscreteGaussian,
     Gaussian,
     Guarantee,
     Laplace,
@@ -47,10 +48,13 @@ from farthing.numerics.ball import in_balls, up
 from farthing.numerics.curves import Chords, Grid, Supports
 
 #: Kinds with a known worst case, which the engine composes without losing anything.
-KINDS = (PureDP, BoundedRange, Laplace, Gaussian, LossDistribution)
+KINDS = (PureDP, BoundedRange, Laplace, Gaussian, DiscreteGaussian, LossDistribution)
 
 #: Cell evaluations that a bounded-range group may cost before it is cut into blocks.
 DIRECT_WORK = 6e8
+#: Steps that a grid may have between 0 and its right end, and points in all.
+FINEST_GRID = 50_000
+MOST_POINTS = 1_000_000
 #: Cell evaluations that a whole answer may cost; about a minute on one core.
 WORK_LIMIT = 1e10
 
@@ -75,7 +79,7 @@ def curves(
     more than WORK_LIMIT.
     """
     layout = _Layout.of(items, fineness, delta, whole=whole)
-    if layout.work(items, adaptivity) > WORK_LIMIT:
+    if layout is None or layout.work(items, adaptivity) > WORK_LIMIT:
         return None
     return Curves(_upper(items, adaptivity, layout), _lower(items, adaptivity, layout))
 
@@ -90,9 +94,14 @@ class _Layout:
     delta: float
 
     @staticmethod
-    def of(items: Items, fineness: float, delta: float, *, whole: bool) -> _Layout:
-        """Direct if that is cheap enough, else with the long groups in blocks."""
+    def of(items: Items, fineness: float, delta: float, *, whole: bool) -> _Layout | None:
+        """Direct if that is cheap enough, else with the long groups in blocks.
+
+        None if e^x would leave the range of floats, or for more points than MOST_POINTS.
+        """
         grid = _grid(items, fineness, delta, frozenset(), whole=whole)
+        if grid.size > MOST_POINTS or grid.above * grid.step > 650:
+            return None
         layout = _Layout(grid, frozenset(), fineness, delta)
         long = frozenset(
             g.epsilon
@@ -109,11 +118,17 @@ class _Layout:
         return count * self.grid.size * (epsilon / self.grid.step + 1)
 
     def work(self, items: Items, adaptivity: str) -> float:
+        """About how many cell evaluations the whole answer takes."""
+        fixed = sum(
+            20 * count * self.grid.size * min(reach_of(g, 1e-12) / self.grid.step, self.grid.size)
+            for g, count in items
+            if isinstance(g, Laplace | DiscreteGaussian | LossDistribution)
+        )
         choices = [(g.epsilon, n) for g, n in items.unordered() if isinstance(g, BoundedRange)]
         if adaptivity == "setwise" and len(choices) > 1:
             states = math.prod(n + 1 for _, n in choices)
-            return sum(self.cost(epsilon, states) for epsilon, _ in choices)
-        return sum(
+            return fixed + sum(self.cost(epsilon, states) for epsilon, _ in choices)
+        return fixed + sum(
             self.cost(epsilon, 1 if epsilon in self.blocked else count)
             for epsilon, count in choices
         )
@@ -133,7 +148,8 @@ def _grid(
     moments, everything = MomentBound(items), items.epsilon_sum()
     reach = moments.epsilon_at(max(delta * 1e-5, 1e-290))
     reach = reach if everything is None else min(reach, up(everything))
-    step = min(math.sqrt(fineness * variance / (0.2 * steps)), reach / 400)
+    step = math.sqrt(fineness * variance / (0.2 * steps))
+    step = min(max(step, reach / FINEST_GRID), reach / 400)
     lattice = [g.epsilon for g, _ in items if isinstance(g, BoundedRange | PureDP | Laplace)]
     if lattice and min(lattice) > step:
         step = math.nextafter(min(lattice) / math.ceil(min(lattice) / step), math.inf)
@@ -235,17 +251,14 @@ def _lower(items: Items, adaptivity: str, layout: _Layout) -> Supports:
         fixed = [(g, n) for g, n in merged if not isinstance(g, BoundedRange)]
         # small before large was the worst order in every case tried
         sequence = [*fixed, *sorted(choices, key=lambda pair: pair[0].epsilon)]
-    plays = {
-        g.epsilon
-        for g, _ in items
-        if isinstance(g, BoundedRange) and g.epsilon not in layout.blocked
-    }
-    if adaptivity != "none" and not layout.blocked:
-        return _play(sequence, layout, plays, {})
+    ranges = {g.epsilon for g, _ in sequence if isinstance(g, BoundedRange)}
+    played = set() if adaptivity == "none" else ranges - layout.blocked
+    if played == ranges:
+        return _play(sequence, layout, played, {})
     order = MomentBound(items).best_order(layout.delta)
     if adaptivity == "none":
         return _best_fixed_choice(sequence, layout, order)
-    return _play(sequence, layout, plays, _fixed_choices(sequence, order))
+    return _play(sequence, layout, played, _fixed_choices(sequence, order))
 
 
 def _play(
@@ -364,7 +377,7 @@ def _interpolations(
     match guarantee:
         case BoundedRange(epsilon=epsilon) if epsilon in blocked:
             return count // _block_length(fineness)
-        case BoundedRange() | Laplace() | LossDistribution():
+        case BoundedRange() | Laplace() | DiscreteGaussian() | LossDistribution():
             return count
         case _:
             return 1

@@ -86,8 +86,8 @@ class Leaky:
 
 def items_from(given: Iterable[Guarantee | tuple[Guarantee, int]]) -> Items:
     """Normalise what a caller passes: guarantees, or pairs of a guarantee and a count."""
-    if isinstance(given, Guarantee):
-        raise InvalidInput(f"items must be a list of guarantees, got the single {given!r}")
+    if isinstance(given, Guarantee | str) or not isinstance(given, Iterable):
+        raise InvalidInput(f"items must be a list of guarantees, got {given!r}")
     pairs: list[tuple[Guarantee, int]] = []
     for entry in given:
         guarantee, count = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1)

@@ -51,8 +51,9 @@ def _equal_range(items: Items, adaptivity: str) -> Bound | None:
         return None
     if adaptivity != "none" and items.total > 1:
         return None
-    epsilon, count = pure_epsilon(items.pairs[0][0]), items.total
-    assert epsilon is not None
+    epsilon, count = _common_epsilon(items), items.total
+    if epsilon is None:
+        return None
     return Bound(
         name="optimal-br",
         theorem=bounded_range.THEOREM,
@@ -90,8 +91,10 @@ def _mixture(items: Items, adaptivity: str) -> Bound | None:
 
 
 def _common_epsilon(items: Items) -> float | None:
+    """The one ε that all items share, unless e^ε leaves the range of floats."""
     epsilons = {pure_epsilon(guarantee) for guarantee, _ in items}
-    return epsilons.pop() if len(epsilons) == 1 else None
+    epsilon = epsilons.pop() if len(epsilons) == 1 else None
+    return epsilon if epsilon is not None and epsilon < 600 else None
 
 
 def _sides(bracket: Bracket, exact: bool) -> Sides:

@@ -27,6 +27,7 @@ from farthing.guarantees.conversions import leak, pure_epsilon, without_leak, ze
 from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,
+    DiscreteGaussian,
     Gaussian,
     Guarantee,
     Laplace,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from farthing.composition.certificate import Certificate
 
 #: Kinds with a known worst case and a short text that a certificate can carry.
-SELLABLE = (PureDP, BoundedRange, ApproximateDP, Laplace, Gaussian)
+SELLABLE = (PureDP, BoundedRange, ApproximateDP, Laplace, Gaussian, DiscreteGaussian)
 
 #: The size of a δ unit may be off by this much relative, so that decimal fractions divide evenly.
 UNIT_SLACK = 1e-9
@@ -85,7 +86,7 @@ class Tariff:
             if not isinstance(guarantee, SELLABLE):
                 raise Unsupported(
                     f"item {name} has {format_guarantee(guarantee)}, whose worst case is not known "
-                    "in closed form; a tariff sells dp, br, adp, lap and gauss"
+                    "in closed form; a tariff sells dp, br, adp, lap, gauss and dgauss"
                 )
             checked[name] = guarantee, require_count(f"price of {name}", price, at_least=1)
         object.__setattr__(self, "items", MappingProxyType(checked))

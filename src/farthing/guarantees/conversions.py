@@ -22,6 +22,7 @@ from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,
     ConcentratedDP,
+    DiscreteGaussian,
     Gaussian,
     Guarantee,
     Laplace,
@@ -113,6 +114,12 @@ def _(guarantee: BoundedRange) -> tuple[Ball, Ball]:
 def _(guarantee: Gaussian) -> tuple[Ball, Ball]:
     variance = 1 / arb(guarantee.noise_multiplier) ** 2
     return variance / 2, variance
+
+
+@concentrated.register
+def _(guarantee: DiscreteGaussian) -> tuple[Ball, Ball]:
+    """The mean is exactly that of the continuous one, and Z is s-subgaussian [CKS20, Thm 4]."""
+    return concentrated(Gaussian(guarantee.noise_multiplier))  # type: ignore[no-any-return]
 
 
 @concentrated.register
@@ -216,7 +223,7 @@ def example(guarantee: Guarantee) -> Guarantee | None:
         case ZeroConcentratedDP(rho=rho, xi=xi):
             fitting = min(rho, rho + xi)
         case ConcentratedDP(mu=mu, tau=tau):
-            fitting = min(mu, tau**2 / 2)
+            fitting = min(mu, tau * tau / 2)
         case TruncatedConcentratedDP(rho=rho):
             fitting = rho
         case RenyiDP():

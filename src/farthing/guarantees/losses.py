@@ -7,6 +7,7 @@ atoms, on the side of the truth that is asked for.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import singledispatch
 from itertools import pairwise
@@ -14,10 +15,21 @@ from itertools import pairwise
 import numpy as np
 from flint import arb
 
-from farthing.guarantees.kinds import Gaussian, Guarantee, Laplace, LossDistribution, PureDP
+from farthing.errors import Unsupported
+from farthing.guarantees.kinds import (
+    DiscreteGaussian,
+    Gaussian,
+    Guarantee,
+    Laplace,
+    LossDistribution,
+    PureDP,
+)
 from farthing.numerics.ball import Ball, down, middle, up
 from farthing.numerics.binomial import masses
 from farthing.numerics.curves import UNIT, FloatArray
+
+#: More outcomes of discrete noise than this are not enumerated.
+MOST_OUTCOMES = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +88,8 @@ def atoms_above(guarantee: Guarantee, step: float, reach: float) -> Atoms:
     """
     if isinstance(guarantee, LossDistribution):
         return _as_given(guarantee, 1 + 1e-9)
+    if isinstance(guarantee, DiscreteGaussian):
+        return discrete_gaussian(guarantee, reach)[0]
     last = max(1, int(reach / step) + 1)
     low = -last
     points = range(low, last + 1)
@@ -107,6 +121,8 @@ def atoms_below(guarantee: Guarantee, step: float, reach: float) -> Atoms:
     """
     if isinstance(guarantee, LossDistribution):
         return merged(_as_given(guarantee, 1 - 1e-9), step)
+    if isinstance(guarantee, DiscreteGaussian):
+        return merged(discrete_gaussian(guarantee, reach)[1], step)
     last = max(1, int(reach / step) + 1)
     h = arb(step)
     edges = [j * h for j in range(-last, last + 1)]
@@ -120,6 +136,36 @@ def atoms_below(guarantee: Guarantee, step: float, reach: float) -> Atoms:
     return Atoms(losses=np.array(losses), masses=np.array(masses))
 
 
+def discrete_gaussian(guarantee: DiscreteGaussian, reach: float) -> tuple[Atoms, Atoms]:
+    """Atoms (above, below) the exact loss of discrete Gaussian noise, up to the loss `reach`.
+
+    The noise is log-concave, so for a shift j the events {y < a} are optimal and
+    Pr[Z < a] − e^x Pr[Z + j < a] increases with j: the largest shift, the sensitivity Δ, dominates
+    all others. There the loss of the outcome z is (Δ − 2z)Δ/2s². Masses are floats with a relative
+    error far below 1e-11; the probability of a loss above `reach`, at most e^{−z²/2s²} by
+    [CKS20, Prop. 25], counts as infinite loss on the upper side.
+    """
+    shift = guarantee.sensitivity
+    spread = guarantee.noise_multiplier * shift
+    far = math.ceil(max(reach * guarantee.noise_multiplier**2 * shift, 12 * spread)) + shift + 1
+    if far > MOST_OUTCOMES:
+        raise Unsupported(
+            f"discrete Gaussian noise of standard deviation {spread:g} has too many outcomes to "
+            "compose exactly; use zcdp, or gauss if the noise is continuous"
+        )
+    z = np.arange(far, -far - 1, -1, dtype=np.float64)
+    weights = np.exp(-0.5 * (z / spread) ** 2)
+    masses_ = weights / math.fsum(weights.tolist())
+    losses = (1 - 2 * z / shift) / (2 * guarantee.noise_multiplier**2)
+    error = 1e-14 * (1 + float(np.abs(losses).max()))
+    beyond = math.exp(-0.5 * (far / spread) ** 2) * (1 + 1e-9) + 1e-300  # and all underflow
+    upper = masses_ * (1 + 1e-11)
+    upper[0] += beyond
+    kept = upper > 0
+    above = Atoms(losses[kept] + error, upper[kept], beyond)
+    return above, Atoms(losses[kept] - error, masses_[kept] * (1 - 1e-11))
+
+
 def _as_given(guarantee: LossDistribution, factor: float) -> Atoms:
     return Atoms(np.array(guarantee.losses), np.array(guarantee.masses) * factor, 0.0)
 
@@ -130,6 +176,9 @@ def reach_of(guarantee: Guarantee, tiny: float) -> float:
         return max(guarantee.losses[-1], 0.0)
     if isinstance(guarantee, PureDP | Laplace):
         return guarantee.epsilon
+    if isinstance(guarantee, DiscreteGaussian):
+        sigma, steps = guarantee.noise_multiplier, guarantee.sensitivity
+        return (0.5 + math.sqrt(-2 * math.log(tiny)) * sigma + 1 / steps) / sigma**2
     high = 1.0
     while up(profile(guarantee, arb(high))) > tiny:
         high *= 1.5
@@ -150,11 +199,12 @@ def _normal_above(x: Ball) -> Ball:
 def mean_and_variance(guarantee: Guarantee) -> tuple[float, float]:
     """About where the loss lies: for choosing grids, never for a bound."""
     match guarantee:
-        case Gaussian(noise_multiplier=sigma):
+        case Gaussian(noise_multiplier=sigma) | DiscreteGaussian(noise_multiplier=sigma):
             return 0.5 / sigma**2, 1 / sigma**2
         case PureDP(epsilon=epsilon):
-            mean = epsilon * float(np.tanh(epsilon / 2))
-            return mean, epsilon**2 - mean**2
+            return epsilon * math.tanh(epsilon / 2), (
+                epsilon / math.cosh(min(epsilon, 500) / 2)
+            ) ** 2
         case Laplace(epsilon=epsilon):
             return middle(arb(epsilon) + (-arb(epsilon)).expm1()), min(epsilon, 2.0) ** 2
         case LossDistribution(losses=losses, masses=masses):

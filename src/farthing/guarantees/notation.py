@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import astuple
+from dataclasses import astuple, fields
 
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,
     ConcentratedDP,
+    DiscreteGaussian,
     Gaussian,
     Guarantee,
     Laplace,
@@ -26,6 +27,7 @@ KINDS: dict[str, tuple[Callable[..., Guarantee], tuple[str, ...], int]] = {
     "adp": (ApproximateDP, ("epsilon", "delta"), 2),
     "lap": (Laplace, ("epsilon",), 1),
     "gauss": (Gaussian, ("noise_multiplier",), 1),
+    "dgauss": (DiscreteGaussian, ("noise_multiplier", "sensitivity"), 1),
     "cdp": (ConcentratedDP, ("mu", "tau"), 2),
     "zcdp": (ZeroConcentratedDP, ("rho", "xi", "delta"), 1),
     "tcdp": (TruncatedConcentratedDP, ("rho", "omega"), 2),
@@ -68,7 +70,8 @@ def split_item(text: str) -> tuple[str, int, str | None]:
     count_text = match["count"]
     if count_text is None:
         return kind, 1, match["parameters"]
-    if not count_text.isdecimal() or not count_text.isascii() or int(count_text) < 1:
+    whole = count_text.isascii() and count_text.isdecimal() and len(count_text) <= 18
+    if not whole or int(count_text) < 1:
         raise InvalidInput(
             f"count must be a whole number of at least 1, got {count_text!r} in {text!r}"
         )
@@ -79,11 +82,15 @@ def format_guarantee(guarantee: Guarantee) -> str:
     """The text that `parse_guarantee` turns back into `guarantee`."""
     for kind, (constructor, _, required) in KINDS.items():
         if type(guarantee) is constructor:
-            values = [float(value) for value in astuple(guarantee)]
-            while len(values) > required and values[-1] == 0:
+            values, defaults = list(astuple(guarantee)), _defaults(constructor)
+            while len(values) > required and values[-1] == defaults[len(values) - 1]:
                 values.pop()
             return f"{kind}:{','.join(repr(value) for value in values)}"
     return repr(guarantee)
+
+
+def _defaults(constructor: Callable[..., Guarantee]) -> list[object]:
+    return [field.default for field in fields(constructor)]  # type: ignore[arg-type] # dataclasses
 
 
 def _number(name: str, text: str) -> float:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from farthing.guarantees.kinds import PureDP, ZeroConcentratedDP
+from farthing.guarantees import kinds
+from farthing.guarantees.kinds import PureDP
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Accuracy, noise_accuracy
 from farthing.mechanisms.discrete_gaussian import DiscreteGaussian
 from farthing.mechanisms.discrete_laplace import DiscreteLaplace
 from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.parameters import check, gaussian_variance, laplace_scale, rho_of
+from farthing.mechanisms.parameters import check, gaussian_variance, laplace_scale
 from farthing.mechanisms.randomness import open_source
 from farthing.mechanisms.release import Items, Release
 
@@ -68,8 +69,8 @@ class KnownLaplace:
 class KnownGaussian:
     """Every count plus discrete Gaussian noise with σ = noise_multiplier·per_key_limit.
 
-    One coordinate is 1/(2·noise_multiplier²)-zCDP [CKS20, Theorem 4]. The continuous Gaussian
-    profile is not claimed: the discrete one exceeds it at some ε.
+    One coordinate is what it is, discrete Gaussian noise. The continuous Gaussian profile is not
+    claimed: the discrete one exceeds it at some ε.
     """
 
     noise_multiplier: float
@@ -87,9 +88,9 @@ class KnownGaussian:
         return DiscreteGaussian(gaussian_variance(self.noise_multiplier, self.per_key_limit))
 
     @property
-    def coordinate(self) -> ZeroConcentratedDP:
+    def coordinate(self) -> kinds.DiscreteGaussian:
         """What one noisy count costs."""
-        return ZeroConcentratedDP(rho_of(self.noise_multiplier))
+        return kinds.DiscreteGaussian(self.noise_multiplier, self.per_key_limit)
 
     @property
     def guarantees(self) -> Items:

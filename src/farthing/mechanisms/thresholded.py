@@ -10,13 +10,14 @@ import numpy as np
 from flint import arb
 
 from farthing.errors import require_count
-from farthing.guarantees.kinds import PureDP, ZeroConcentratedDP
+from farthing.guarantees import kinds
+from farthing.guarantees.kinds import PureDP
 from farthing.mechanisms.access import positive_counts
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Accuracy, noise_accuracy
 from farthing.mechanisms.discrete_gaussian import DiscreteGaussian
 from farthing.mechanisms.discrete_laplace import DiscreteLaplace
 from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.parameters import check, gaussian_variance, laplace_scale, rho_of
+from farthing.mechanisms.parameters import check, gaussian_variance, laplace_scale
 from farthing.mechanisms.randomness import open_source
 from farthing.mechanisms.release import Items, Release, leak, ranked
 from farthing.mechanisms.tails import at_least_one, least_reaching
@@ -101,7 +102,7 @@ class ThresholdedGaussian:
     @property
     def guarantees(self) -> Items:
         """One coordinate per count that a unit can change, and δ once."""
-        coordinate = ZeroConcentratedDP(rho_of(self.noise_multiplier))
+        coordinate = kinds.DiscreteGaussian(self.noise_multiplier, self.per_key_limit)
         return (coordinate, self.contribution_limit), leak(self.delta)
 
     def guarantees_for(self, release: Release) -> Items:  # noqa: ARG002 # the price is fixed

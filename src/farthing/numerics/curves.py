@@ -51,6 +51,13 @@ class Grid:
         cells = round((shift - rest) / self.step)
         return (cells, rest) if rest >= 0 else (cells - 1, rest + self.step)
 
+    def split_all(self, shifts: FloatArray) -> tuple[npt.NDArray[np.int64], FloatArray]:
+        """`split` for many shifts at once."""
+        rests = np.fmod(shifts, self.step)  # exact
+        cells = np.rint((shifts - rests) / self.step).astype(np.int64)
+        below = rests < 0
+        return np.where(below, cells - 1, cells), np.where(below, rests + self.step, rests)
+
 
 @dataclass(frozen=True, slots=True)
 class Chords:
