@@ -79,7 +79,7 @@ def test_the_example_of_the_paper():
 
 
 def test_the_exponential_mechanism_scaled_by_the_range_is_bounded_range():
-    """Proposition 2, on random tables: all log ratios lie within ε of each other, and 0 among them."""
+    """Proposition 2 on random tables: all log ratios within ε of each other, and 0 among them."""
     for rng, table, pairs in _tables():
         bounds = fa.score_bounds(table, pairs)
         if bounds.range == 0:

@@ -14,8 +14,6 @@ from mpmath import MPContext
 mp = MPContext()
 mp.dps = 50
 
-Real = object  # an mpf of the context above
-
 
 def positive_part(x):
     return x if x > 0 else mp.mpf(0)

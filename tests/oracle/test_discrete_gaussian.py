@@ -1,4 +1,4 @@
-"""The loss of discrete Gaussian noise: enumerated, on the right sides, and largest at the shift Δ."""
+"""The loss of discrete Gaussian noise: enumerated, on the right sides, largest at the shift Δ."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_the_common_event_of_lemma_3_4_is_an_intersection():
 
 
 def test_the_clipped_densities_of_the_lecture_are_minima():
-    """[Smith25, section 3.3]: P′ = min{P, e^ε Q} has mass 1 − δ; the printed max has more than 1."""
+    """[Smith25, section 3.3]: P′ = min{P, e^ε Q} has mass 1 − δ; the printed max has more."""
     rng = np.random.default_rng(1)
     p, q = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(6))
     epsilon = 0.3

@@ -1,5 +1,7 @@
 """Laplace mechanisms composed exactly, against nested integrals."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,7 @@ def profile(epsilon: float, count: int, x: np.ndarray) -> np.ndarray:
         np.clip([np.full_like(x, -epsilon), *bends, np.full_like(x, epsilon)], -epsilon, epsilon),
         axis=0,
     )
-    for left, right in zip(edges, edges[1:], strict=False):
+    for left, right in itertools.pairwise(edges):
         half = (right - left)[..., None] / 2
         loss = (left + right)[..., None] / 2 + half * NODES
         inner = profile(epsilon, later, x[..., None] - loss) * np.exp((loss - epsilon) / 2) / 4

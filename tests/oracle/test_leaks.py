@@ -57,7 +57,7 @@ def test_a_single_item_promises_what_it_says():
 def test_less_delta_than_leaks_is_unattainable(part):
     composition = fa.compose([(fa.ApproximateDP(1.0, 1e-3), 5), fa.PureDP(1.0)])
     leak = 1 - (1 - 1e-3) ** 5
-    with pytest.raises(fa.Unattainable, match="delta must be at least 0.0049"):
+    with pytest.raises(fa.Unattainable, match=r"delta must be at least 0\.0049"):
         composition.epsilon_at(leak * part)
     with pytest.raises(fa.Unattainable):
         composition.bounds_at(leak * part)

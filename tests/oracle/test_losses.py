@@ -43,7 +43,11 @@ def _below(guarantee, step):
     return atoms_below(guarantee, step, reach), reach
 
 
-@pytest.mark.parametrize(("guarantee", "step", "profile"), CASES, ids=str)
+@pytest.mark.parametrize(
+    ("guarantee", "step", "profile"),
+    CASES,
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
 def test_atoms_above(guarantee, step, profile):
     atoms, reach = _above(guarantee, step)
     assert np.all(atoms.masses >= 0)
@@ -53,7 +57,11 @@ def test_atoms_above(guarantee, step, profile):
         assert atoms_profile(atoms, x) <= profile(mp.mpf(x)) + min(1.0, step**2 / reach) + TINY
 
 
-@pytest.mark.parametrize(("guarantee", "step", "profile"), CASES[:-1], ids=str)
+@pytest.mark.parametrize(
+    ("guarantee", "step", "profile"),
+    CASES[:-1],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
 def test_atoms_below(guarantee, step, profile):
     atoms, reach = _below(guarantee, step)
     assert atoms.infinity == 0
@@ -62,7 +70,11 @@ def test_atoms_below(guarantee, step, profile):
         assert atoms_profile(atoms, x) >= profile(mp.mpf(x)) - min(1.0, step**2 / reach) - 10 * TINY
 
 
-@pytest.mark.parametrize(("guarantee", "step", "profile"), CASES, ids=str)
+@pytest.mark.parametrize(
+    ("guarantee", "step", "profile"),
+    CASES,
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
 @in_balls
 def test_beyond_the_reach_hardly_anything_is_left(guarantee, step, profile):
     assert step > 0

@@ -1,5 +1,7 @@
 """DP and bounded range together, fixed in advance: Theorem 3 of [CR22]."""
 
+import itertools
+
 import pytest
 
 import farthing as fa
@@ -60,7 +62,7 @@ def test_the_order_of_a_list_fixed_in_advance_does_not_matter():
 
 def test_more_pure_mechanisms_cost_more():
     values = [Mix(0.3, pure=m, ranged=8 - m).epsilon_at(1e-5) for m in range(9)]
-    assert all(a.upper < b.lower for a, b in zip(values, values[1:], strict=False))
+    assert all(a.upper < b.lower for a, b in itertools.pairwise(values))
 
 
 @pytest.mark.parametrize(("pure", "ranged"), [(40, 60), (100, 20)])

@@ -74,7 +74,7 @@ def test_one_laplace_bracket_lies_in_the_other(epsilon, count):
 def test_randomized_response(epsilon, count):
     noise = 2 / (1 + math.exp(epsilon))
     theirs = _theirs(
-        lambda pessimistic_estimate, use_connect_dots: pld.from_randomized_response(
+        lambda pessimistic_estimate, **_: pld.from_randomized_response(
             noise, 2, pessimistic_estimate=pessimistic_estimate, value_discretization_interval=1e-4
         ),
         count,

@@ -16,7 +16,7 @@ def _upper(items, delta, adaptivity="adaptive"):
     return fa.compose(items, adaptivity=adaptivity, tolerance=1e-2).epsilon_at(delta)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(lists, deltas, counted, st.sampled_from(["none", "adaptive", "setwise"]))
 def test_one_more_item(items, delta, extra, adaptivity):
     fewer, more = _upper(items, delta, adaptivity), _upper([*items, extra], delta, adaptivity)
@@ -24,20 +24,21 @@ def test_one_more_item(items, delta, extra, adaptivity):
     assert fewer.upper <= more.upper * SLACK + 1e-12
 
 
-@settings(max_examples=25)
-@given(lists, deltas, st.floats(min_value=1.0, max_value=3.0), st.sampled_from(["none", "adaptive"]))
+@settings(max_examples=15)
+@given(lists, deltas, st.floats(min_value=1, max_value=3), st.sampled_from(["none", "adaptive"]))
 def test_one_item_made_weaker(items, delta, factor, adaptivity):
     (guarantee, count), *rest = items
     name = fields(guarantee)[0].name
     scale = 1 / factor if isinstance(guarantee, fa.Gaussian) else factor
     weaker = replace(guarantee, **{name: getattr(guarantee, name) * scale})
-    strong, weak = _upper(items, delta, adaptivity), _upper([(weaker, count), *rest], delta, adaptivity)
+    strong = _upper(items, delta, adaptivity)
+    weak = _upper([(weaker, count), *rest], delta, adaptivity)
     assert strong.lower <= weak.upper
     assert strong.upper <= weak.upper * SLACK + 1e-12
 
 
 @settings(max_examples=18)
-@given(lists, deltas, st.floats(min_value=1e-6, max_value=1.0), st.sampled_from(["none", "setwise"]))
+@given(lists, deltas, st.floats(min_value=1e-6, max_value=1), st.sampled_from(["none", "setwise"]))
 def test_less_delta(items, delta, part, adaptivity):
     strict, loose = _upper(items, delta * part, adaptivity), _upper(items, delta, adaptivity)
     assert loose.lower <= strict.upper

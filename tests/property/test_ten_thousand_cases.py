@@ -50,10 +50,10 @@ def _delta(rng):
 
 
 def _threshold(rng, total):
-    """ε_g anywhere in the support, on its lattice, or just inside its end."""
+    """ε_g anywhere in the support, of either sign, near 0, or just inside its end."""
     kind = rng.integers(4)
-    part = [rng.uniform(0, 1), rng.uniform(-1, 1), rng.uniform(0, 0.05), 1 - 10 ** rng.uniform(-9, -1)]
-    return float(part[kind] * total)
+    parts = rng.uniform(0, 1), rng.uniform(-1, 1), rng.uniform(0, 0.05)
+    return float((*parts, 1 - 10 ** rng.uniform(-9, -1))[kind] * total)
 
 
 def pure_delta(rng):

@@ -73,18 +73,29 @@ def _delta(items: Items, adaptivity: str, tolerance: float, epsilon: float) -> S
         return 0.0, at_most
     guess = 0.05 * at_most
     return _refine(
-        items, adaptivity, tolerance, guess, lambda f: (f.lower.at(epsilon), f.upper.at(epsilon))
+        items,
+        adaptivity,
+        tolerance,
+        guess,
+        lambda found: (found.lower.at(epsilon), found.upper.at(epsilon)),
+        whole=True,
     )
 
 
 def _refine(
-    items: Items, adaptivity: str, tolerance: float, delta: float, read: Callable[[Curves], Sides]
+    items: Items,
+    adaptivity: str,
+    tolerance: float,
+    delta: float,
+    read: Callable[[Curves], Sides],
+    *,
+    whole: bool = False,
 ) -> Sides:
     """Finer and finer grids until the tolerance is met, nothing improves, or it costs too much."""
     lower, upper = 0.0, float("inf")
     fineness, previous = 0.8 * tolerance, float("inf")
     while fineness >= FINEST:
-        found = curves(items, adaptivity, fineness, delta)
+        found = curves(items, adaptivity, fineness, delta, whole=whole)
         if found is None:
             break
         sides = read(found)

@@ -117,12 +117,16 @@ class _Layout:
     def cost(self, epsilon: float, count: int) -> float:
         return count * self.grid.size * (epsilon / self.grid.step + 1)
 
+    def _atoms(self, guarantee: Guarantee) -> float:
+        return min(2 * reach_of(guarantee, 1e-12) / self.grid.step, self.grid.size)
+
     def work(self, items: Items, adaptivity: str) -> float:
         """About how many cell evaluations the whole answer takes."""
+        points = self.grid.size
         fixed = sum(
-            20 * count * self.grid.size * min(reach_of(g, 1e-12) / self.grid.step, self.grid.size)
+            20 * (1 if isinstance(g, Gaussian) else count) * points * self._atoms(g)
             for g, count in items
-            if isinstance(g, Laplace | DiscreteGaussian | LossDistribution)
+            if isinstance(g, Gaussian | Laplace | DiscreteGaussian | LossDistribution)
         )
         choices = [(g.epsilon, n) for g, n in items.unordered() if isinstance(g, BoundedRange)]
         if adaptivity == "setwise" and len(choices) > 1:

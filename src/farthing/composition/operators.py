@@ -23,7 +23,6 @@ import numpy as np
 from farthing.guarantees.losses import Atoms
 from farthing.numerics.curves import UNIT, Chords, FloatArray, Grid, Supports
 
-
 #: With so few weights, adding shifted arrays is faster than a convolution.
 FEW = 40
 

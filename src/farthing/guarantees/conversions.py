@@ -110,16 +110,12 @@ def _(guarantee: BoundedRange) -> tuple[Ball, Ball]:
     return max_kl(guarantee.epsilon), arb(guarantee.epsilon) ** 2 / 4
 
 
-@concentrated.register
-def _(guarantee: Gaussian) -> tuple[Ball, Ball]:
+@concentrated.register(Gaussian)
+@concentrated.register(DiscreteGaussian)
+def _(guarantee: Gaussian | DiscreteGaussian) -> tuple[Ball, Ball]:
+    """Discrete noise has exactly this mean, and is subgaussian like this [CKS20, Thm 4]."""
     variance = 1 / arb(guarantee.noise_multiplier) ** 2
     return variance / 2, variance
-
-
-@concentrated.register
-def _(guarantee: DiscreteGaussian) -> tuple[Ball, Ball]:
-    """The mean is exactly that of the continuous one, and Z is s-subgaussian [CKS20, Thm 4]."""
-    return concentrated(Gaussian(guarantee.noise_multiplier))  # type: ignore[no-any-return]
 
 
 @concentrated.register

@@ -89,7 +89,7 @@ class DiscreteGaussian:
 
     def __post_init__(self) -> None:
         sigma = require_real("noise_multiplier", self.noise_multiplier, above=0)
-        whole = self.sensitivity
+        whole: object = self.sensitivity
         if isinstance(whole, float) and whole.is_integer():
             whole = int(whole)
         object.__setattr__(self, "noise_multiplier", sigma)
