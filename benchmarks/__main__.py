@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import adaptive, composition, mechanisms
+from benchmarks import adaptive, composition, ledger, mechanisms
 
 
 def main() -> None:
     """Print the report and keep it."""
-    parts = ["# Benchmarks\n", composition.report(), adaptive.report(), mechanisms.report()]
+    sections = (composition, adaptive, mechanisms, ledger)
+    parts = ["# Benchmarks\n", *(section.report() for section in sections)]
     text = "\n".join(parts)
     Path(__file__).with_name("report.md").write_text(text, encoding="utf-8")
     print(text)

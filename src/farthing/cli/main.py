@@ -8,8 +8,12 @@ from typing import Annotated
 import typer
 
 from farthing.cli.composition import delta, epsilon, plan
+from farthing.cli.ledger import ledger, statement
 from farthing.cli.tariff import tariff
 from farthing.errors import FarthingError
+
+#: Which extra brings a library that some commands need.
+_EXTRAS = {"sqlalchemy": "ledger", "alembic": "ledger", "psycopg": "ledger"}
 
 app = typer.Typer(
     name="farthing",
@@ -22,7 +26,9 @@ app = typer.Typer(
 app.command()(epsilon)
 app.command()(delta)
 app.command()(plan)
+app.command()(statement)
 app.add_typer(tariff)
+app.add_typer(ledger)
 
 
 def _print_version(wanted: bool) -> None:
@@ -51,6 +57,12 @@ def run() -> None:
         app()
     except FarthingError as error:
         sys.stderr.write(f"farthing: {error}\n")
+        sys.exit(2)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get(error.name or "")
+        if extra is None:
+            raise
+        sys.stderr.write(f"farthing: {error.name} is not installed; install farthing[{extra}]\n")
         sys.exit(2)
     except KeyboardInterrupt:
         sys.stderr.write("farthing: interrupted; nothing was written\n")

@@ -1,0 +1,267 @@
+"""The ledger: cost of charging, rate against the bare database, and sixteen processes racing."""
+
+from __future__ import annotations
+
+import multiprocessing
+import shutil
+import sqlite3
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from sqlalchemy import insert, update
+
+import farthing as fa
+from benchmarks.timing import table
+from farthing.ledger import Dataset, DoesNotFit, Ledger, verify
+from farthing.ledger.chain import canonical, digest, linked, sha256
+from farthing.ledger.moves import new_token
+from farthing.ledger.schema import datasets, entries
+
+SMALL, LARGE = 1_000, 1_000_000
+CHARGES, ROUNDS = 40, 8
+PROCESSES, ATTEMPTS, CAP = 16, 100_000, 2_000
+ITEMS = {"select": 1}
+
+
+def report() -> str:
+    """Both databases, side by side."""
+    certificate = fa.Tariff({"select": (fa.BoundedRange(0.1), 1)}, farthings=CAP).certify(
+        tolerance=0.3, deltas=(1e-6,), epsilons=(1.0,)
+    )
+    folder = Path(tempfile.mkdtemp(prefix="ledger"))
+    folder.chmod(0o755)
+    try:
+        with _postgresql(folder) as new_database:
+            places = {"SQLite": _new_file(folder), "PostgreSQL": new_database}
+            cost = [_cost(name, new, certificate) for name, new in places.items()]
+            rate = [_rate(name, new, certificate) for name, new in places.items()]
+            races = [_race(name, new, certificate) for name, new in places.items()]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return "\n".join(
+        [
+            "## The ledger\n",
+            f"Cost of one reservation, median of {CHARGES * ROUNDS}, the two books in turns.\n",
+            table(["database", f"{SMALL:,} entries", f"{LARGE:,} entries", "ratio, ≤ 1.5"], cost),
+            "Durable commits a second: a guarded one-row update and an insert through the driver "
+            f"alone, against a reservation; {CHARGES * ROUNDS} each, in turns.\n",
+            table(["database", "driver alone", "reservations", "ratio, ≥ 0.8"], rate),
+            f"{PROCESSES} processes racing one purse, {ATTEMPTS:,} attempts, {CAP:,} farthings.\n",
+            table(["database", "sold", "other errors", "chain", "seconds"], races),
+        ]
+    )
+
+
+def _cost(name: str, new: Callable[[], str], certificate: fa.Certificate) -> list[str]:
+    """Two ledgers of different length, charged in turns."""
+    with _filled(new(), certificate, SMALL) as small, _filled(new(), certificate, LARGE) as large:
+        times = _in_turns([lambda: _charge(small), lambda: _charge(large)])
+        few, many = (statistics.median(one) for one in times)
+    return [name, f"{few * 1e3:.2f} ms", f"{many * 1e3:.2f} ms", f"{many / few:.2f}"]
+
+
+def _rate(name: str, new: Callable[[], str], certificate: fa.Certificate) -> list[str]:
+    target = new()
+    with _filled(target, certificate, 0) as ledger, _bare(target) as bare:
+        times = _in_turns([bare, lambda: _charge(ledger)])
+    alone, ours = (len(one) / sum(one) for one in times)
+    return [name, f"{alone:.0f}", f"{ours:.0f}", f"{ours / alone:.2f}"]
+
+
+def _race(name: str, new: Callable[[], str], certificate: fa.Certificate) -> list[str]:
+    target = new()
+    with _filled(target, certificate, 0):
+        pass
+    context = multiprocessing.get_context("spawn")
+    running = []
+    for _ in range(PROCESSES):
+        here, there = context.Pipe()
+        job = (target, ATTEMPTS // PROCESSES, there)
+        running.append((context.Process(target=_attempt, args=job), here))
+    for process, _ in running:
+        process.start()
+    for _, pipe in running:
+        pipe.recv()
+    start = time.perf_counter()
+    for _, pipe in running:
+        pipe.send("go")
+    results = [pipe.recv() for _, pipe in running]
+    seconds = time.perf_counter() - start
+    for process, _ in running:
+        process.join()
+    sold, errors = sum(r[0] for r in results), sum(r[1] for r in results)
+    with Ledger.open(target) as ledger:
+        (account,) = ledger.accounts("events")
+        (found,) = verify(ledger)
+        right = account.farthings_spent == CAP == sold and found.entries == CAP + 3
+    return [name, f"{sold:,}", str(errors), "verifies" if right else "WRONG", f"{seconds:.0f}"]
+
+
+def _attempt(target: str, attempts: int, pipe: Connection) -> None:
+    sold = errors = 0
+    with Ledger.open(target, upgrade=False) as ledger:
+        pipe.send("ready")
+        pipe.recv()
+        for _ in range(attempts):
+            try:
+                ledger.reserve("events", "ann", ITEMS)
+                sold += 1
+            except DoesNotFit:
+                pass
+            except Exception:
+                errors += 1
+    pipe.send((sold, errors))
+
+
+def _in_turns(runs: list[Callable[[], None]]) -> list[list[float]]:
+    """Seconds of every single call, in alternating rounds so that all see the same machine."""
+    times: list[list[float]] = [[] for _ in runs]
+    for run in runs:
+        run()
+    for _ in range(ROUNDS):
+        for run, kept in zip(runs, times, strict=True):
+            for _ in range(CHARGES):
+                start = time.perf_counter()
+                run()
+                kept.append(time.perf_counter() - start)
+    return times
+
+
+def _charge(ledger: Ledger) -> None:
+    ledger.reserve("events", "ann", ITEMS, question={"count": "article"})
+
+
+@contextmanager
+def _filled(target: str, certificate: fa.Certificate, count: int) -> Iterator[Ledger]:
+    with Ledger.open(target) as ledger:
+        ledger.add(Dataset("events", unit="member", owner="team"))
+        ledger.sign("events", certificate)
+        ledger.grant("events", "ann", farthings=10**9)
+        fill(ledger, count)
+        yield ledger
+
+
+def fill(ledger: Ledger, count: int) -> None:
+    """Append `count` valid entries quickly: reservations, each closed with nothing used."""
+    rows = _rows(ledger, count)
+    last = None
+    with ledger.store.engine.connect() as connection, connection.begin():
+        while chunk := list(islice(rows, 10_000)):
+            last = chunk[-1]
+            if ledger.store.is_sqlite:
+                connection.execute(insert(entries), chunk)
+            else:
+                _copy(connection.connection.driver_connection, chunk)
+        if last is not None:
+            head = {key: last[key] for key in ("number", "previous", "hash")}
+            connection.execute(update(datasets).values(**head))
+
+
+def _rows(ledger: Ledger, count: int) -> Iterator[dict[str, Any]]:
+    last = list(ledger.entries("events"))[-1]
+    common = {"dataset": "events", "time": "2026-01-01T00:00:00.000000+00:00", "account": 1}
+    common |= {"analyst": "ann", "question_digest": digest(None), "delta_units": 0}
+    reserve = {**common, "kind": "reserve", "items": ITEMS, "farthings": 1, "month": None}
+    reserve["question"] = None
+    close = {**common, "kind": "close", "unused": ITEMS, "farthings": -1, "release": None}
+    close["release_digest"] = "0" * 64
+    hash_ = last.hash
+    for number in range(last.number + 1, last.number + 1 + count // 2 * 2):
+        opens = (number - last.number) % 2 == 1
+        settles = None if opens else number - 1
+        token = new_token()
+        fact = {**reserve} if opens else {**close, "settles": settles}
+        written = canonical({**fact, "token": token})
+        previous, hash_ = hash_, linked(hash_, sha256(written))
+        yield {
+            "dataset_id": 1,
+            "number": number,
+            "fact": written,
+            "kind": fact["kind"],
+            "previous": previous,
+            "hash": hash_,
+            "token": token,
+            "settles": settles,
+            "released": None,
+        }
+
+
+def _copy(connection: Any, rows: list[dict[str, Any]]) -> None:
+    columns = ", ".join(rows[0])
+    with connection.cursor().copy(f"COPY {entries.name} ({columns}) FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(tuple(row.values()))
+
+
+@contextmanager
+def _bare(target: str) -> Iterator[Callable[[], None]]:
+    """The least that a durable guarded charge can be: one row changed, one row added."""
+    make = (
+        "CREATE TABLE bare_purse (id integer PRIMARY KEY, spent bigint, granted bigint)",
+        "CREATE TABLE bare_entry (id integer PRIMARY KEY, fact text)",
+        "INSERT INTO bare_purse VALUES (1, 0, 1000000000)",
+    )
+    charge = "UPDATE bare_purse SET spent = spent + 1 WHERE id = 1 AND spent + 1 <= granted"
+    fact, number = "x" * 400, iter(range(10**9))
+    if target.startswith("postgresql"):
+        with psycopg.connect(target) as server:
+            for statement in make:
+                server.execute(statement)
+            server.commit()
+
+            def run() -> None:
+                server.execute(charge)
+                server.execute("INSERT INTO bare_entry VALUES (%s, %s)", (next(number), fact))
+                server.commit()
+
+            yield run
+        return
+    file = sqlite3.connect(target, isolation_level=None)
+    file.execute("PRAGMA synchronous = FULL")
+    for statement in make:
+        file.execute(statement)
+
+    def run() -> None:
+        file.execute("BEGIN IMMEDIATE")
+        file.execute(charge)
+        file.execute("INSERT INTO bare_entry VALUES (?, ?)", (next(number), fact))
+        file.execute("COMMIT")
+
+    yield run
+    file.close()
+
+
+def _new_file(folder: Path) -> Callable[[], str]:
+    names = iter(range(10**6))
+    return lambda: str(folder / f"budget{next(names)}.db")
+
+
+@contextmanager
+def _postgresql(folder: Path) -> Iterator[Callable[[], str]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it looks for a runtime folder that root lacks
+        import pgserver
+    server = pgserver.get_server(folder / "pg", cleanup_mode="delete")
+    names = iter(range(10**6))
+
+    def new() -> str:
+        name = f"budget{next(names)}"
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return str(server.get_uri(database=name))
+
+    yield new
+    server.cleanup()
+
+
+if __name__ == "__main__":
+    print(report())

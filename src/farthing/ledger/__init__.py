@@ -1,0 +1,50 @@
+"""A durable budget that several analysts share and nobody can overspend."""
+
+from farthing.ledger.book import Ledger
+from farthing.ledger.chain import digest
+from farthing.ledger.errors import (
+    AlreadySettled,
+    AlreadyThere,
+    Damaged,
+    DoesNotFit,
+    LedgerError,
+    NotInLedger,
+    Unavailable,
+    WrongSchema,
+)
+from farthing.ledger.export import export_lines, import_lines
+from farthing.ledger.facts import Account, Dataset, Entry, Lot, Purse, Reservation
+from farthing.ledger.lists import Batch, Setwise
+from farthing.ledger.odometer import Reading, odometer
+from farthing.ledger.page import markdown
+from farthing.ledger.statement import statement
+from farthing.ledger.verify import Verified, verify
+
+__all__ = [
+    "Account",
+    "AlreadySettled",
+    "AlreadyThere",
+    "Batch",
+    "Damaged",
+    "Dataset",
+    "DoesNotFit",
+    "Entry",
+    "Ledger",
+    "LedgerError",
+    "Lot",
+    "NotInLedger",
+    "Purse",
+    "Reading",
+    "Reservation",
+    "Setwise",
+    "Unavailable",
+    "Verified",
+    "WrongSchema",
+    "digest",
+    "export_lines",
+    "import_lines",
+    "markdown",
+    "odometer",
+    "statement",
+    "verify",
+]

@@ -1,0 +1,274 @@
+"""The ledger: who may spend how much of what, and everything that was spent.
+
+with Ledger.open("budget.db") as ledger:
+    ledger.add(Dataset("events", unit="member_id", owner="data-team"))
+    ledger.sign("events", tariff.certify())
+    ledger.grant("events", "ann", farthings=100)
+    held = ledger.reserve("events", "ann", {"select": 10}, question={"top_k": 10})
+    …                                          # run the mechanism
+    ledger.close(held, release_digest)         # or abandon(held): nothing comes back
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any, Self
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from farthing.composition.tariff import Price
+from farthing.errors import InvalidInput
+from farthing.ledger import chain, lists, moves
+from farthing.ledger.errors import AlreadySettled, DoesNotFit, NotInLedger
+from farthing.ledger.facts import (
+    BATCH,
+    LARGEST,
+    TARIFF,
+    Entry,
+    Reservation,
+    require_items,
+    require_name,
+)
+from farthing.ledger.months import month_name, month_number, month_of
+from farthing.ledger.owning import Owner
+from farthing.ledger.pricing import as_of, largest_that_fits, left_of, price_of, unused_of
+from farthing.ledger.reading import Terms, utc_now
+from farthing.ledger.rows import accounts_of, balances_of, reservation_of
+from farthing.ledger.store import Refused, Store
+from farthing.ledger.upgrade import ensure_schema
+
+
+class Ledger(Owner):
+    """A durable budget. Safe to share between threads; processes each open their own."""
+
+    @classmethod
+    def open(
+        cls,
+        target: str | os.PathLike[str],
+        *,
+        upgrade: bool = True,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> Self:
+        """The ledger in this file or at this PostgreSQL address.
+
+        With `upgrade` it is created if it is missing and migrated if it is old; without, both
+        are errors. A newer schema than this farthing knows is always an error.
+        """
+        store = Store(target, create=upgrade)
+        try:
+            ensure_schema(store, upgrade=upgrade)
+        except BaseException:
+            store.shut()
+            raise
+        return cls(store, clock)
+
+    def shut(self) -> None:
+        """Give the database connections back."""
+        self.store.shut()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shut()
+
+    def reserve(
+        self,
+        dataset: str,
+        analyst: str,
+        items: Mapping[str, int] | None = None,
+        *,
+        question: Any = None,
+        account: str | None = None,
+    ) -> Reservation:
+        """Set aside what these items cost, in one transaction, or raise and change nothing.
+
+        `items` says how often each item of the tariff in force is bought. With `account`, the
+        name of a registered list, they come from that list instead; a batch is always
+        reserved whole, without `items`.
+        """
+        require_name("the analyst", analyst)
+        question_digest = chain.digest(question)
+        asked = {"analyst": analyst, "question": question, "question_digest": question_digest}
+        if account is not None:
+            return self._reserve_listed(dataset, account, items, asked)
+        wanted = require_items(items)
+        while True:
+            terms = self._terms.get(dataset) or self._remember(dataset)
+            price = price_of(terms.tariff, wanted)
+            bought = {**asked, "items": wanted}
+            entry = self._write_or_not(partial(self._charge, dataset, terms, price, bought))
+            if entry is not None:
+                return reservation_of(entry)
+            self._refuse(dataset, analyst, terms, wanted, price)
+
+    def _charge(
+        self,
+        dataset: str,
+        terms: Terms,
+        price: Price,
+        bought: dict[str, Any],
+        connection: Connection,
+        token: str,
+    ) -> Entry:
+        """Purse, cap and entry in one transaction, or Refused."""
+        if max(price.farthings, price.delta_units) > LARGEST:
+            raise Refused
+        now, where = self._clock(), (terms.dataset, terms.account)
+        taken = moves.charge_purse(connection, *where, bought["analyst"], price, month_of(now))
+        if taken is None or not moves.charge_account(connection, *where, price):
+            raise Refused
+        fact = self._fact(
+            "reserve",
+            dataset,
+            at=now,
+            account=terms.account,
+            farthings=price.farthings,
+            delta_units=price.delta_units,
+            month=None if taken[0] is None else month_name(taken[0]),
+            **bought,
+        )
+        return moves.append(connection, terms.dataset, fact, token)
+
+    def _reserve_listed(
+        self,
+        dataset: str,
+        name: str,
+        items: Mapping[str, int] | None,
+        asked: dict[str, Any],
+    ) -> Reservation:
+        with self.store.read() as connection:
+            identity = self._identity(connection, dataset)
+            row = self._account_row(connection, identity, name)
+        if row.mode == TARIFF:
+            raise InvalidInput(f"{name} is a tariff; reserve from it without naming an account")
+        if row.analyst != asked["analyst"]:
+            raise NotInLedger(f"{asked['analyst']} has no list {name} for {dataset}")
+        if row.mode == BATCH and items is not None:
+            raise InvalidInput("a batch is reserved whole; leave the items out")
+        wanted = {lists.EVERYTHING: 1} if row.mode == BATCH else require_items(items)
+
+        def work(connection: Connection, token: str) -> Entry:
+            fits = max(wanted.values()) <= LARGEST
+            if not fits or not moves.charge_lots(connection, identity, row.number, wanted):
+                raise Refused
+            fact = self._fact(
+                "reserve",
+                dataset,
+                account=row.number,
+                items=wanted,
+                farthings=0,
+                delta_units=0,
+                month=None,
+                **asked,
+            )
+            return moves.append(connection, identity, fact, token)
+
+        entry = self._write_or_not(work)
+        if entry is not None:
+            return reservation_of(entry)
+        left = {lot.item: lot.granted - lot.spent for lot in self.lots(dataset, name)}
+        unknown = set(wanted) - set(left)
+        if unknown:
+            raise InvalidInput(f"the list {name} has {', '.join(left)}, not {min(unknown)}")
+        fits = {item: min(times, left[item]) for item, times in wanted.items() if left[item] > 0}
+        raise DoesNotFit(wanted, left, fits)
+
+    def close(
+        self,
+        reservation: Reservation,
+        release_digest: str,
+        *,
+        used: Mapping[str, int] | None = None,
+        release: Any = None,
+    ) -> Entry:
+        """The mechanism ran and its output was released.
+
+        `used`, at most what was reserved, returns the rest. Give it only where the output
+        itself shows what was used (pay-what-you-get); never because something failed. With
+        `release` the output is kept and found again by its question.
+        """
+        require_name("release_digest", release_digest)
+        kept = {"release_digest": release_digest, "release": release}
+        return self._settle("close", reservation, used, kept)
+
+    def abandon(self, reservation: Reservation, *, reason: str) -> Entry:
+        """Nothing was released, or nobody knows. What was reserved stays spent."""
+        return self._settle(
+            "abandon", reservation, None, {"reason": require_name("reason", reason)}
+        )
+
+    def _settle(
+        self,
+        kind: str,
+        reservation: Reservation,
+        used: Mapping[str, int] | None,
+        more: dict[str, Any],
+    ) -> Entry:
+        with self.store.read() as connection:
+            identity = self._identity(connection, reservation.dataset)
+            held = self._entry(connection, reservation.dataset, identity, reservation.entry)
+            books = accounts_of(connection, identity)
+        if held.kind != "reserve" or reservation_of(held) != reservation:
+            raise NotInLedger(f"entry {reservation.entry} is not the reservation that was given")
+        fact = held.fact
+        unused = unused_of(fact["items"], used)
+        back = Price(0)
+        mode = books[fact["account"] - 1].mode
+        if mode == TARIFF and unused:
+            back = price_of(self.tariff(reservation.dataset, fact["account"]), unused)
+        if mode == BATCH and unused:
+            raise InvalidInput("a batch runs once and whole; nothing of it is unused")
+        settled = self._fact(
+            kind,
+            reservation.dataset,
+            settles=held.number,
+            account=fact["account"],
+            analyst=fact["analyst"],
+            question_digest=fact["question_digest"],
+            unused=unused,
+            farthings=-back.farthings,
+            delta_units=-back.delta_units,
+            **more,
+        )
+
+        def work(connection: Connection, token: str) -> Entry:
+            if unused and mode != TARIFF:
+                moves.return_to_lots(connection, identity, fact["account"], unused)
+            elif unused:
+                month = -1 if fact["month"] is None else month_number(fact["month"])
+                moves.give_back(connection, identity, fact["account"], fact["analyst"], back, month)
+            try:
+                return moves.append(connection, identity, settled, token)
+            except IntegrityError:
+                raise AlreadySettled(
+                    f"the reservation in entry {held.number} was closed or abandoned before"
+                ) from None
+
+        return self._write(work)
+
+    def _write_or_not(self, work: Callable[[Connection, str], Entry]) -> Entry | None:
+        """The entry, or None if the work refused and changed nothing."""
+        try:
+            return self._write(work)
+        except Refused:
+            return None
+
+    def _refuse(
+        self, dataset: str, analyst: str, terms: Terms, items: dict[str, int], price: Price
+    ) -> None:
+        """Raise what stood in the way; return if by now nothing does."""
+        with self.store.read() as connection:
+            cap, purse = balances_of(connection, terms.dataset, terms.account, analyst)
+        if not cap.open:
+            self._remember(dataset)
+            return
+        if purse is None:
+            raise NotInLedger(f"{analyst} has no purse for {dataset}")
+        left = left_of(as_of(purse, month_of(self._clock())), cap)
+        if price.farthings > left.farthings or price.delta_units > left.delta_units:
+            raise DoesNotFit(price, left, largest_that_fits(terms.tariff, items, left))

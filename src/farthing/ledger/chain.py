@@ -1,0 +1,44 @@
+"""The hash chain: every entry's hash covers its own fact and, through the one before, all others.
+
+    content_n = SHA-256(canonical JSON of the fact)
+    hash_n    = SHA-256(hash_{n−1} content_n),    hash_0 = GENESIS
+
+The database computes hash_n itself, in the statement that takes the dataset's lock, so that
+two writers can never build on the same head (`store.link`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from farthing.errors import InvalidInput
+
+GENESIS = "0" * 64
+
+
+def canonical(value: object) -> str:
+    """The one text of a JSON value: sorted keys, no spaces, no NaN."""
+    try:
+        text = json.dumps(
+            value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
+        text.encode("utf-8")
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"what is kept in the ledger must be plain JSON: {error}") from None
+    return text
+
+
+def digest(value: object) -> str:
+    """SHA-256 of the canonical JSON of a value, in hexadecimal."""
+    return sha256(canonical(value))
+
+
+def sha256(text: str) -> str:
+    """SHA-256 of a text, in hexadecimal."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def linked(previous: str, content: str) -> str:
+    """The hash of an entry from the hash of the one before and the digest of its own fact."""
+    return sha256(previous + content)

@@ -1,0 +1,92 @@
+"""What a ledger refuses, and why.
+
+    LedgerError
+    ├── DoesNotFit       more was asked than is left (.requested, .remaining, …)
+    ├── NotInLedger      no such dataset, purse, list or entry
+    ├── AlreadyThere     it exists, and facts are not overwritten
+    ├── AlreadySettled   the reservation was closed or abandoned before
+    ├── WrongSchema      the database was written by a newer or an older farthing
+    ├── Damaged          the file, the chain or a balance is not what was written
+    └── Unavailable      the database could not be reached, read or written
+
+All of them leave the balances as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from farthing.composition.tariff import Price
+from farthing.errors import FarthingError
+
+
+class LedgerError(FarthingError):
+    """Base of every error of the ledger."""
+
+
+class DoesNotFit(LedgerError):
+    """More was asked than is left. Nothing was charged."""
+
+    def __init__(
+        self,
+        requested: Price | Mapping[str, int],
+        remaining: Price | Mapping[str, int],
+        largest_that_fits: Mapping[str, int],
+    ) -> None:
+        self.requested = requested
+        self.remaining = remaining
+        self.largest_that_fits = largest_that_fits
+        super().__init__(
+            f"the request must fit what is left: asked {_shown(requested)}, "
+            f"left {_shown(remaining)}; largest that fits: "
+            f"{_shown(largest_that_fits) if largest_that_fits else 'nothing'}"
+        )
+
+    def __reduce__(self) -> tuple[type[DoesNotFit], tuple[object, ...]]:
+        return DoesNotFit, (self.requested, self.remaining, self.largest_that_fits)
+
+
+class NotInLedger(LedgerError):
+    """No such dataset, purse, list or entry."""
+
+
+class AlreadyThere(LedgerError):
+    """It exists, and facts are not overwritten."""
+
+
+class AlreadySettled(LedgerError):
+    """The reservation was closed or abandoned before."""
+
+
+class WrongSchema(LedgerError):
+    """The database was written by a newer or an older farthing; carries found and known."""
+
+    def __init__(self, found: str | None, known: str, advice: str) -> None:
+        self.found = found
+        self.known = known
+        self.advice = advice
+        super().__init__(f"the ledger's schema must be {known}, found {found or 'none'}; {advice}")
+
+    def __reduce__(self) -> tuple[type[WrongSchema], tuple[object, ...]]:
+        return WrongSchema, (self.found, self.known, self.advice)
+
+
+class Damaged(LedgerError):
+    """The file, the chain or a balance is not what was written; names the first bad entry."""
+
+    def __init__(self, message: str, dataset: str | None = None, entry: int | None = None) -> None:
+        self.dataset = dataset
+        self.entry = entry
+        super().__init__(message)
+
+
+class Unavailable(LedgerError):
+    """The database could not be reached, read or written. What was not acknowledged may still
+    have been written; then it is spent, and `entries` shows it."""
+
+
+def _shown(amount: Price | Mapping[str, int]) -> str:
+    if isinstance(amount, Price):
+        units = f" and {amount.delta_units} delta units" if amount.delta_units else ""
+        return f"{amount.farthings} farthings{units}"
+    return ", ".join(f"{times} x {name}" for name, times in amount.items())

@@ -1,0 +1,1 @@
+"""How a ledger of an older schema becomes a newer one; run by `farthing.ledger.upgrade`."""

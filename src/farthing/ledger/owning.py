@@ -1,0 +1,226 @@
+"""What the owner of a dataset decides: what is kept about it, tariffs, lists, purses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from farthing.composition.certificate import Certificate
+from farthing.errors import InvalidInput, require_choice, require_count
+from farthing.ledger import chain, lists, moves
+from farthing.ledger.errors import AlreadyThere
+from farthing.ledger.facts import (
+    LARGEST,
+    MONTHLY,
+    TARIFF,
+    Account,
+    Dataset,
+    Entry,
+    Purse,
+    require_name,
+)
+from farthing.ledger.months import month_name, month_of
+from farthing.ledger.reading import Reader
+from farthing.ledger.rows import entry_of
+from farthing.ledger.schema import accounts, datasets, entries, lots, purses
+from farthing.ledger.store import Again
+
+#: How many levels of spending the odometer distinguishes (docs/theory/odometer.md).
+LEVELS = 16
+
+
+class Owner(Reader):
+    """A ledger in which facts are written, all but spending."""
+
+    def add(self, dataset: Dataset) -> Entry:
+        """A new dataset, with an empty book."""
+        fact = self._fact("dataset", dataset.name, description=dataset.to_json())
+
+        def work(connection: Connection, token: str) -> Entry:
+            try:
+                made = connection.execute(
+                    insert(datasets).values(
+                        name=dataset.name, number=0, previous=chain.GENESIS, hash=chain.GENESIS
+                    )
+                )
+            except IntegrityError:
+                raise AlreadyThere(f"dataset {dataset.name} exists") from None
+            assert made.inserted_primary_key is not None
+            return moves.append(connection, made.inserted_primary_key[0], fact, token)
+
+        return self._write(work)
+
+    def sign(self, dataset: str, certificate: Certificate, *, name: str = "tariff") -> Account:
+        """Put a certified tariff in force; its farthings become the cap of the dataset.
+
+        A tariff that was in force is retired: nothing can be reserved under it any more, what
+        was spent stays spent, and the two accounts compose. Its purses do not carry over.
+        """
+        document = certificate.to_json()
+        tariff = certificate.tariff
+        if max(tariff.farthings, tariff.delta_units) > LARGEST:
+            raise InvalidInput(f"a tariff in a ledger has at most {LARGEST} farthings")
+        return self._open_account(
+            dataset,
+            {"mode": TARIFF, "name": name, "certificate": document, "levels": LEVELS},
+            farthings=tariff.farthings,
+            delta_units=tariff.delta_units,
+        )
+
+    def register(
+        self, dataset: str, name: str, listed: lists.Registered, *, analyst: str
+    ) -> Account:
+        """An account for a list that is fixed in advance, which this analyst may run."""
+        require_name("the analyst", analyst)
+        document = lists.document(listed)
+        signed = {**document, "digest": chain.digest(document)}
+        return self._open_account(
+            dataset,
+            {"mode": listed.mode, "name": name, "document": signed, "analyst": analyst},
+            lots_of=listed.lots,
+        )
+
+    def grant(
+        self,
+        dataset: str,
+        analyst: str,
+        *,
+        farthings: int,
+        delta_units: int = 0,
+        renewal: str | None = None,
+    ) -> Purse:
+        """Give an analyst farthings of the tariff in force; a second grant adds to the first.
+
+        With renewal "monthly" the purse holds that much anew in each calendar month (UTC). The
+        lifetime guarantee of the dataset stays its cap.
+        """
+        require_name("the analyst", analyst)
+        farthings = require_count("farthings", farthings)
+        delta_units = require_count("delta_units", delta_units)
+        if max(farthings, delta_units) > LARGEST:
+            raise InvalidInput(f"a grant is at most {LARGEST} farthings, got {farthings}")
+        if renewal is not None:
+            require_choice("renewal", renewal, (MONTHLY,))
+
+        def work(connection: Connection, token: str) -> Entry:
+            terms = self._current(connection, dataset)
+            key = {"dataset_id": terms.dataset, "account": terms.account, "analyst": analyst}
+            now = self._clock()
+            row = connection.execute(select(purses).filter_by(**key)).one_or_none()
+            if row is not None and (row.month is not None) != (renewal is not None):
+                raise InvalidInput("a purse keeps the renewal it was first granted with")
+            month = None if renewal is None else month_of(now)
+            if row is None:
+                new = {"farthings": 0, "delta_units": 0, "month": month}
+                spent = {"farthings_spent": 0, "delta_units_spent": 0}
+                try:
+                    connection.execute(insert(purses).values(**key, **new, **spent))
+                except IntegrityError:
+                    raise Again from None
+            raised = connection.execute(
+                update(purses)
+                .filter_by(**key)
+                .where(
+                    purses.c.farthings + farthings <= LARGEST,
+                    purses.c.delta_units + delta_units <= LARGEST,
+                )
+                .values(
+                    farthings=purses.c.farthings + farthings,
+                    delta_units=purses.c.delta_units + delta_units,
+                )
+            )
+            if raised.rowcount == 0:
+                raise InvalidInput(f"a purse holds at most {LARGEST} farthings")
+            fact = self._fact(
+                "grant",
+                dataset,
+                at=now,
+                account=terms.account,
+                analyst=analyst,
+                farthings=farthings,
+                delta_units=delta_units,
+                renewal=renewal,
+                month=None if month is None else month_name(month),
+            )
+            return moves.append(connection, terms.dataset, fact, token)
+
+        self._write(work)
+        return self.purse(dataset, analyst)
+
+    def _open_account(
+        self,
+        dataset: str,
+        what: dict[str, Any],
+        *,
+        farthings: int = 0,
+        delta_units: int = 0,
+        lots_of: Mapping[str, int] | None = None,
+    ) -> Account:
+        name = require_name("the account's name", what["name"])
+
+        def work(connection: Connection, token: str) -> Entry:
+            identity = self._identity(connection, dataset)
+            if what["mode"] == TARIFF:
+                connection.execute(
+                    update(accounts)
+                    .filter_by(dataset_id=identity, mode=TARIFF, open=True)
+                    .values(open=False)
+                )
+            last = connection.scalar(
+                select(func.max(accounts.c.number)).filter_by(dataset_id=identity)
+            )
+            number = (last or 0) + 1
+            taken = select(accounts.c.number).filter_by(dataset_id=identity, name=name)
+            if connection.scalar(taken) is not None:
+                raise AlreadyThere(f"{dataset} has an account {name}; give this one another name")
+            fact = self._fact("account", dataset, account=number, **what)
+            entry = moves.append(connection, identity, fact, token)
+            try:
+                connection.execute(
+                    insert(accounts).values(
+                        dataset_id=identity,
+                        number=number,
+                        mode=what["mode"],
+                        name=name,
+                        analyst=what.get("analyst"),
+                        open=True,
+                        entry=entry.number,
+                        farthings=farthings,
+                        delta_units=delta_units,
+                        farthings_spent=0,
+                        delta_units_spent=0,
+                    )
+                )
+            except IntegrityError:
+                raise Again from None  # another account was opened at the same moment
+            for item, granted in (lots_of or {}).items():
+                connection.execute(
+                    insert(lots).values(
+                        dataset_id=identity, account=number, item=item, granted=granted, spent=0
+                    )
+                )
+            return entry
+
+        opened = self._write(work)
+        self._terms.pop(dataset, None)
+        return self.accounts(dataset)[int(opened.fact["account"]) - 1]
+
+    def _fact(
+        self, kind: str, dataset: str, *, at: datetime | None = None, **more: Any
+    ) -> dict[str, Any]:
+        time = (at or self._clock()).astimezone(UTC).isoformat(timespec="microseconds")
+        return {"kind": kind, "dataset": dataset, "time": time, **more}
+
+    def _write(self, work: Callable[[Connection, str], Entry]) -> Entry:
+        """One write under a token of its own, so that trying again cannot write it twice."""
+        token = moves.new_token()
+
+        def done(connection: Connection) -> Entry | None:
+            row = connection.execute(select(entries).filter_by(token=token)).one_or_none()
+            return None if row is None else entry_of(row)
+
+        return self.store.write(lambda connection: work(connection, token), done=done)

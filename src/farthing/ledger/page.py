@@ -1,0 +1,129 @@
+"""A statement in Markdown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from farthing.ledger.facts import TARIFF
+
+
+def markdown(data: dict[str, Any]) -> str:
+    """The statement for people."""
+    lines = [
+        f"# Privacy statement for {_plain(data['dataset'])}",
+        "",
+        f"- Owner: {_plain(data['owner'])}",
+        f"- Unit of privacy: {_plain(data['unit_of_privacy'])}",
+        f"- Neighbouring datasets: {data['neighbouring_relation']}",
+        f"- Contribution of one unit: {_limits(data['contribution_limits'])}",
+        f"- Made by farthing {data['farthing_version']}, for δ = {data['delta']:g}",
+        "",
+        "## Everything that can ever be released",
+        "",
+        *_rows(
+            ["ε at most", "δ", "if"],
+            [[_number(row["epsilon"]), f"{row['delta']:g}", row["if"]] for row in data["lifetime"]],
+        ),
+        "",
+        "## Released so far, all analysts together",
+        "",
+        *_reached(data["so_far"]),
+    ]
+    for account in data["accounts"]:
+        lines += ["", *_account_lines(account)]
+    for title, key in (
+        ("Trust", "trust_model"),
+        ("Assumptions", "assumptions"),
+        ("Numerical measures", "numerical_measures"),
+    ):
+        lines += ["", f"## {title}", "", *(f"- {line}" for line in data[key])]
+    return "\n".join(lines) + "\n"
+
+
+def _reached(reading: dict[str, Any]) -> list[str]:
+    if reading["epsilon"] is None:
+        return [f"Not stated: {reading['why']}"]
+    return [
+        f"ε ≤ {_number(reading['epsilon'])} at δ = {reading['delta']:g}, at the level reached: "
+        f"{reading['farthings_spent']} of {reading['cap']} farthings spent. By the "
+        f"{reading['theorem']}."
+    ]
+
+
+def _account_lines(account: dict[str, Any]) -> list[str]:
+    state = "in force" if account["in_force"] else "retired"
+    lines = [
+        f"## Account {account['number']}: {_plain(account['name'])} ({account['mode']}, {state})",
+        "",
+        f"- Composition: {account['composition_theorem']}",
+        f"- Certificate: {account['digest']}",
+        f"- Computed by: {', '.join(f'{k} {v}' for k, v in account['versions'].items())}",
+        "",
+        *_rows(
+            ["δ", "ε at most, spent to the end"],
+            [[f"{c['delta']:g}", _number(c["epsilon"])] for c in account["claims"]],
+        ),
+    ]
+    if account["mode"] != TARIFF:
+        who = _plain(account["analyst"])
+        listed = "; ".join(f"{_plain(name)}: {what}" for name, what in account["list"])
+        return [*lines, "", f"Run by {who}, adaptivity {account['adaptivity']}: {listed}"]
+    separate = "" if account["purses_are_separate"] else (
+        " The purses together exceed the cap or renew, so a refusal can depend on what others "
+        "spent: each analyst's lifetime is that of all together."
+    )  # fmt: skip # one sentence
+    together = account["colluding"]
+    return [
+        *lines,
+        "",
+        *_rows(
+            ["query item", "guarantee", "farthings", "δ units"],
+            [
+                [_plain(i["item"]), i["guarantee"], str(i["farthings"]), str(i["delta_units"])]
+                for i in account["per_query"]
+            ],
+        ),
+        "",
+        *_rows(
+            ["analyst", "farthings", "spent", "period", "ε in one period", "ε in a lifetime"],
+            [_analyst_row(row) for row in account["per_analyst"]],
+        ),
+        "",
+        f"Cap: {account['farthings']} farthings, {account['farthings_spent']} spent; "
+        f"{account['delta_units']} δ units of {account['delta_unit']:g}, "
+        f"{account['delta_units_spent']} spent.{separate}",
+        "",
+        f"All analysts colluding, {together['farthings']} farthings: "
+        f"ε ≤ {_number(together['epsilon'])}; {together['theorem']}.",
+    ]
+
+
+def _analyst_row(row: dict[str, Any]) -> list[str]:
+    month = row.get("in_one_month")
+    return [
+        _plain(row["analyst"]),
+        str(row["farthings"]),
+        str(row["farthings_spent"]),
+        "none" if row["renewal"] is None else f"{row['renewal']} ({row['month']})",
+        "" if month is None else _number(month["epsilon"]),
+        _number(row["lifetime"]["epsilon"]),
+    ]
+
+
+def _rows(header: list[str], rows: list[list[str]]) -> list[str]:
+    return ["| " + " | ".join(r) + " |" for r in [header, ["---"] * len(header), *rows]]
+
+
+def _limits(limits: dict[str, int]) -> str:
+    return ", ".join(f"{_plain(k)} at most {v}" for k, v in limits.items()) or "not limited"
+
+
+def _number(epsilon: float | None) -> str:
+    return "not proved" if epsilon is None else f"{epsilon:.6g}"
+
+
+def _plain(text: str) -> str:
+    """Names come from people; keep them from being read as Markdown."""
+    for mark in "\\`*_|[]<>#":
+        text = text.replace(mark, "\\" + mark)
+    return text

@@ -1,0 +1,71 @@
+"""What a request costs, what is left, and the largest request that would fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from farthing.composition.tariff import Price, Tariff
+from farthing.errors import InvalidInput, require_count
+from farthing.ledger.facts import Account, Purse
+from farthing.ledger.months import month_name, month_number
+
+
+def price_of(tariff: Tariff, items: Mapping[str, int]) -> Price:
+    """What these items cost together."""
+    prices = [tariff.price(name, times) for name, times in items.items()]
+    return Price(sum(p.farthings for p in prices), sum(p.delta_units for p in prices))
+
+
+def largest_that_fits(tariff: Tariff, items: Mapping[str, int], left: Price) -> dict[str, int]:
+    """The largest request in the same proportions that fits; {} if there is none.
+
+    10 selections and 10 counts shrink to 7 and 7; 10 selections and one threshold only to
+    nothing, because their proportions allow no smaller request.
+    """
+    common = math.gcd(*items.values())
+    unit = {name: times // common for name, times in items.items()}
+    price = price_of(tariff, unit)
+    multiples = [left.farthings // price.farthings]
+    if price.delta_units > 0:
+        multiples.append(left.delta_units // price.delta_units)
+    largest = max(0, min(multiples))
+    return {name: largest * times for name, times in unit.items()} if largest > 0 else {}
+
+
+def unused_of(reserved: Mapping[str, int], used: Mapping[str, int] | None) -> dict[str, int]:
+    """What of a reservation was not used."""
+    if used is None:
+        return {}
+    counts = {name: require_count(f"used {name}", times) for name, times in used.items()}
+    if set(counts) != set(reserved):
+        raise InvalidInput(
+            f"used must say how often each of {', '.join(reserved)} was used, "
+            f"got {', '.join(counts) or 'nothing'}"
+        )
+    over = [name for name, times in counts.items() if times > reserved[name]]
+    if over:
+        raise InvalidInput(
+            f"at most {reserved[over[0]]} x {over[0]} was reserved, got {counts[over[0]]} used"
+        )
+    unused = {name: times - counts[name] for name, times in reserved.items()}
+    return {name: times for name, times in unused.items() if times > 0}
+
+
+def left_of(purse: Purse, cap: Account) -> Price:
+    """What is left of a purse or, if less, of the cap."""
+    return Price(
+        min(purse.farthings - purse.farthings_spent, cap.farthings - cap.farthings_spent),
+        min(purse.delta_units - purse.delta_units_spent, cap.delta_units - cap.delta_units_spent),
+    )
+
+
+def as_of(purse: Purse, month: int) -> Purse:
+    """A purse as the next request will find it: renewed, if a later month has come."""
+    if purse.month is None or month_number(purse.month) >= month:
+        return purse
+    whole = {"farthings": purse.farthings, "delta_units": purse.delta_units}
+    return Purse(
+        purse.account, purse.analyst, **whole, farthings_spent=0, delta_units_spent=0,
+        renewal=purse.renewal, month=month_name(month),
+    )  # fmt: skip # one line for what stays, one for what changes

@@ -1,0 +1,285 @@
+"""The database behind a ledger: transactions that are durable, isolated and tried again.
+
+SQLite runs in WAL mode with synchronous=FULL; a writing transaction starts with BEGIN
+IMMEDIATE. PostgreSQL runs at READ COMMITTED, where a guarded UPDATE waits for the row and
+looks at it again; reads of several tables take one snapshot. What is acknowledged was flushed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, NoSuchModuleError
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import String
+
+from farthing.errors import InvalidInput
+from farthing.ledger.chain import linked
+from farthing.ledger.errors import Damaged, Unavailable
+
+T = TypeVar("T")
+
+#: How long a write waits for others, for a restart, for a lock, before it gives up.
+PATIENCE_SECONDS = 120.0
+#: How long one wait for SQLite's lock may take before it is counted as a try.
+BUSY_SECONDS = 20.0
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+#: PostgreSQL: serialization failure, deadlock, and the ways in which a server goes away.
+_AGAIN = {"40001", "40P01", "57P01", "57P02", "57P03"}
+
+
+class Again(Exception):
+    """Raised by a piece of work to be run once more from the start."""
+
+
+class Refused(Exception):
+    """Raised by a piece of work to undo what it did: the request does not fit."""
+
+
+class link(FunctionElement[str]):  # noqa: N801 # a function in SQL
+    """`chain.linked` inside the database."""
+
+    type = String()
+    inherit_cache = True
+
+
+@compiles(link, "sqlite")
+def _(element: Any, compiler: Any, **options: Any) -> str:
+    return f"farthing_link({compiler.process(element.clauses, **options)})"
+
+
+@compiles(link, "postgresql")
+def _(element: Any, compiler: Any, **options: Any) -> str:
+    previous, content = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"encode(sha256(convert_to({previous} || {content}, 'UTF8')), 'hex')"
+
+
+class Store:
+    """An engine, and the two ways to use it: `write` and `read`."""
+
+    def __init__(self, target: str | os.PathLike[str], *, create: bool) -> None:
+        self.url = _url(target)
+        self.name = self.url.render_as_string(hide_password=True)
+        if self.is_sqlite:
+            self._prepare_file(create)
+        self.engine = _engine(self.url)
+        if self.is_sqlite:
+            self._use_wal()
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.url.get_backend_name() == "sqlite"
+
+    def write(
+        self,
+        work: Callable[[Connection], T],
+        *,
+        done: Callable[[Connection], T | None] | None = None,
+        patience: float = PATIENCE_SECONDS,
+    ) -> T:
+        """Run `work` in one transaction, again if a lock or a restart got in the way.
+
+        After a try whose commit was not acknowledged, `done` says whether it took effect
+        nevertheless; its answer is then the answer.
+        """
+        deadline = time.monotonic() + patience
+        pause = 0.001
+        unsure = False
+        while True:
+            try:
+                with self.engine.connect() as connection, connection.begin():
+                    if unsure and done is not None:
+                        found = done(connection)
+                        if found is not None:
+                            return found
+                    return work(connection)
+            except Again:
+                pass
+            except DBAPIError as error:
+                unsure = True
+                if not _worth_another_try(error) or time.monotonic() > deadline:
+                    raise self._translated(error) from None
+            time.sleep(pause * (0.5 + random.random()))
+            pause = min(2 * pause, 0.5)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """One consistent snapshot."""
+        options = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        try:
+            with self._connected() as connection:
+                connection.execution_options(farthing_reads=True, **options)
+                with connection.begin():
+                    yield connection
+        except DBAPIError as error:
+            raise self._translated(error) from None
+
+    def _connected(self) -> Connection:
+        """A connection that works: one kept from before a restart of the server does not."""
+        connection = self.engine.connect()
+        if self.is_sqlite:
+            return connection
+        try:
+            connection.exec_driver_sql("SELECT 1")
+            connection.rollback()
+        except DBAPIError as error:
+            connection.close()
+            if not error.connection_invalidated:
+                raise
+            return self.engine.connect()
+        return connection
+
+    def check_pages(self) -> None:
+        """SQLite's own check of the file's structure; PostgreSQL looks after its own."""
+        if not self.is_sqlite:
+            return
+        with self.read() as connection:
+            found = connection.execute(text("PRAGMA quick_check(1)")).scalar()
+        if found != "ok":
+            raise Damaged(f"{self.name} is damaged: {str(found).splitlines()[-1]}")
+
+    def shut(self) -> None:
+        """Give the connections back."""
+        self.engine.dispose()
+
+    def _prepare_file(self, create: bool) -> None:
+        path = self.url.database
+        if not path or path == ":memory:":
+            raise InvalidInput("a ledger must be durable: give a file, not a database in memory")
+        if not create and not Path(path).exists():
+            raise Unavailable(f"there is no ledger at {path}")
+        if not Path(path).absolute().parent.is_dir():
+            raise Unavailable(f"the folder of {path} does not exist")
+
+    def _use_wal(self) -> None:
+        """WAL is a property of the file; only the first to open it has to switch."""
+
+        def switch() -> None:
+            with self.engine.connect() as connection:
+                raw = connection.connection.cursor()
+                raw.execute("PRAGMA journal_mode = WAL")
+                mode = raw.fetchone()
+                raw.close()
+            if mode != ("wal",):
+                raise Unavailable(f"{self.name} cannot use a write-ahead log, its mode is {mode}")
+
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                return switch()
+            except (sqlite3.Error, DBAPIError) as error:
+                if not _is_busy(error) or time.monotonic() > deadline:
+                    raise self._translated(error) from None
+            time.sleep(0.01)
+
+    def _translated(self, error: DBAPIError | sqlite3.Error) -> Damaged | Unavailable:
+        """What happened in one line, without the statement and its parameters."""
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        lines = str(cause).strip().splitlines()
+        what = lines[0] if lines else type(cause).__name__
+        if isinstance(cause, sqlite3.Error) and _primary(cause) in _DAMAGED:
+            return Damaged(f"{self.name} is damaged or not a ledger: {what}")
+        return Unavailable(f"the ledger at {self.name} could not be used: {what}")
+
+
+def _url(target: str | os.PathLike[str]) -> URL:
+    given = os.fspath(target)
+    if "://" not in given:
+        return URL.create("sqlite", database=given)
+    try:
+        url = make_url(given)
+        if url.drivername == "postgresql":
+            url = url.set(drivername="postgresql+psycopg")
+        url.get_dialect()
+    except (ArgumentError, NoSuchModuleError):
+        raise InvalidInput(
+            "a ledger must be a path, sqlite:///path or postgresql://…, got an address that is none"
+        ) from None
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise InvalidInput(
+            f"a ledger is kept in SQLite or PostgreSQL, got {url.get_backend_name()}"
+        )
+    return url
+
+
+def _engine(url: URL) -> Engine:
+    sqlite = url.get_backend_name() == "sqlite"
+    arguments: dict[str, Any] = {"timeout": BUSY_SECONDS} if sqlite else {}
+    try:
+        engine = create_engine(url, connect_args=arguments)
+    except ImportError as error:
+        raise Unavailable(f"{error}; install farthing[ledger]") from None
+    event.listen(engine, "connect", _connected_sqlite if sqlite else _connected_postgresql)
+    event.listen(engine, "checkout", _same_process)
+    if sqlite:
+        event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _connected_sqlite(raw: sqlite3.Connection, record: Any) -> None:
+    record.info["process"] = os.getpid()
+    raw.isolation_level = None  # transactions are begun by _begin_sqlite and nobody else
+    raw.create_function("farthing_link", 2, linked, deterministic=True)
+    raw.execute("PRAGMA synchronous = FULL")
+    raw.execute("PRAGMA foreign_keys = ON")
+
+
+def _connected_postgresql(raw: Any, record: Any) -> None:
+    """A server that acknowledges before it has flushed is told not to, for these connections."""
+    record.info["process"] = os.getpid()
+    with raw.cursor() as cursor:
+        cursor.execute("SHOW synchronous_commit")
+        if cursor.fetchone() == ("off",):
+            cursor.execute("SET synchronous_commit = on")
+    raw.commit()
+
+
+def _same_process(_: Any, record: Any, proxy: Any) -> None:
+    """A connection must not be used on both sides of a fork."""
+    if record.info["process"] != os.getpid():
+        record.dbapi_connection = proxy.dbapi_connection = None
+        raise DisconnectionError("the connection belongs to another process")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    reads = connection.get_execution_options().get("farthing_reads", False)
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def _worth_another_try(error: DBAPIError) -> bool:
+    if _is_busy(error):
+        return True
+    if isinstance(error.orig, sqlite3.Error):
+        return False
+    state = getattr(error.orig, "sqlstate", None)
+    return error.connection_invalidated or state in _AGAIN or _is_unreachable(error)
+
+
+def _is_unreachable(error: DBAPIError) -> bool:
+    """A connection that could not be made at all: the server is being restarted."""
+    return (
+        type(error).__name__ == "OperationalError"
+        and getattr(error.orig, "sqlstate", None) is None
+        and not isinstance(error.orig, sqlite3.Error)
+    )
+
+
+def _is_busy(error: DBAPIError | sqlite3.Error) -> bool:
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return isinstance(cause, sqlite3.Error) and _primary(cause) in _BUSY
+
+
+def _primary(error: sqlite3.Error) -> int:
+    """The primary result code: the low byte of the extended one."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -1,0 +1,143 @@
+"""Is the ledger what was written? Hashes, balances and certificates, each computed again."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Table, select
+
+from farthing.composition.certificate import verify as verify_certificate
+from farthing.errors import FarthingError
+from farthing.ledger import lists
+from farthing.ledger.errors import Damaged
+from farthing.ledger.facts import TARIFF
+from farthing.ledger.moves import released
+from farthing.ledger.reading import Reader
+from farthing.ledger.rows import book_of
+from farthing.ledger.schema import accounts, datasets, lots, purses
+from farthing.ledger.walk import Walk
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A dataset whose book was found right. `head` may be kept elsewhere, as a witness."""
+
+    dataset: str
+    entries: int
+    head: str
+    certificates: int
+    proved: bool
+
+
+def verify(
+    ledger: Reader, dataset: str | None = None, *, prove: bool = False, contains: str | None = None
+) -> list[Verified]:
+    """Check every dataset, or this one; Damaged names the first bad entry.
+
+    Walks the chain, plays every entry again and compares the balances with the tables. A
+    certificate's digest is always checked; with `prove` each is proved again from scratch,
+    which takes seconds. A chain that was cut off at its end and had its head moved back can
+    only be told from outside: `contains` is a head that was seen earlier and must still be
+    in the chain.
+    """
+    ledger.store.check_pages()
+    with ledger.store.read() as connection:
+        query = select(datasets).order_by(datasets.c.id)
+        rows = list(connection.execute(query if dataset is None else query.filter_by(name=dataset)))
+        if dataset is not None and not rows:
+            raise Damaged(f"there is no dataset {dataset}", dataset)
+        seen: list[str] = []
+        walks = [_walk(connection, row, contains, seen) for row in rows]
+    if contains is not None and not seen:
+        raise Damaged(f"no entry has the hash {contains[:80]}; the chain was cut or replaced")
+    if prove:
+        for walk in walks:
+            _prove(walk)
+    return [
+        Verified(walk.dataset, walk.number, walk.hash, len(walk.replay.documents), prove)
+        for walk in walks
+    ]
+
+
+def _walk(connection: Connection, row: Any, contains: str | None, seen: list[str]) -> Walk:
+    walk = Walk(row.name)
+    with book_of(connection, row.id) as rows:
+        for entry in rows:
+            fact = walk.take(entry.number, entry.fact, entry.previous, entry.hash)
+            columns = (entry.kind, entry.token, entry.settles, entry.released)
+            if columns != (fact["kind"], fact["token"], fact.get("settles"), released(fact)):
+                raise walk.bad(entry.number, "its columns do not repeat what it says")
+            if entry.hash == contains:
+                seen.append(entry.hash)
+    if (row.number, row.previous, row.hash) != (walk.number, walk.previous, walk.hash):
+        raise walk.bad(
+            min(walk.number, row.number) + 1, "the chain does not end where the dataset says"
+        )
+    if walk.replay.dataset is None or walk.replay.dataset.name != row.name:
+        raise walk.bad(1, "it does not describe this dataset")
+    for table, expected in (
+        (accounts, walk.replay.accounts.values()),
+        (purses, walk.replay.purses.values()),
+        (lots, walk.replay.lots.values()),
+    ):
+        _compare(connection, row, table, expected)
+    return walk
+
+
+def _compare(
+    connection: Connection, dataset: Any, table: Table, expected: Iterable[Mapping[str, Any]]
+) -> None:
+    """A table must hold exactly what the entries add up to."""
+
+    def key(row: Mapping[str, Any]) -> str:
+        return repr([row[column.name] for column in list(table.primary_key)[1:]])
+
+    query = select(table).filter_by(dataset_id=dataset.id)
+    rows: list[dict[str, Any]] = [row._asdict() for row in connection.execute(query)]
+    found = {key(row): row for row in rows}
+    wanted = {key(row): {"dataset_id": dataset.id, **row} for row in expected}
+    wrong = sorted(k for k in found.keys() | wanted.keys() if found.get(k) != wanted.get(k))
+    if wrong:
+        what = table.name.removeprefix("farthing_")
+        raise Damaged(
+            f"the entries of {dataset.name} do not add up to its {what}: "
+            f"{wrong[0]} is {_amounts(found.get(wrong[0]))}, "
+            f"must be {_amounts(wanted.get(wrong[0]))}",
+            dataset.name,
+        )
+
+
+def _amounts(row: Mapping[str, Any] | None) -> str:
+    return "missing" if row is None else json.dumps({k: row[k] for k in row if k != "dataset_id"})
+
+
+def _prove(walk: Walk) -> None:
+    """Every claim of every account once more, from nothing."""
+    for number, document in walk.replay.documents.items():
+        account = walk.replay.accounts[number]
+        try:
+            if account["mode"] == TARIFF:
+                with tempfile.TemporaryDirectory() as folder:
+                    path = Path(folder, "certificate.json")
+                    path.write_text(json.dumps(document), encoding="utf-8")
+                    verify_certificate(path)
+            else:
+                _prove_list(document)
+        except FarthingError as error:
+            raise walk.bad(account["entry"], f"its claims are not proved again: {error}") from None
+
+
+def _prove_list(document: Mapping[str, Any]) -> None:
+    listed = lists.from_document(document)
+    if document["adaptivity"] != listed.adaptivity:
+        raise Damaged(f"the list needs adaptivity {listed.adaptivity}")
+    again = [lists.composition_of(listed, tolerance) for tolerance in (1e-3, 2.5e-4)]
+    for claim in document["epsilon_at"]:
+        proved = min(composed.epsilon_at(claim["delta"]).upper for composed in again)
+        if claim["upper"] < proved:
+            raise Damaged(f"epsilon <= {claim['upper']!r} at {claim['delta']:g}")

@@ -1,0 +1,84 @@
+"""JSON Lines out and in: the chain that comes back is the one that went out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import farthing as fa
+from farthing.ledger import (
+    AlreadyThere,
+    Batch,
+    Damaged,
+    DoesNotFit,
+    Ledger,
+    Setwise,
+    export_lines,
+    import_lines,
+    verify,
+)
+from tests.ledger.conftest import Clock, fill
+
+
+@pytest.fixture
+def full(ledger: Ledger, certificate: fa.Certificate, clock: Clock) -> Ledger:
+    """One of everything that a book can hold."""
+    ledger.grant("events", "may", farthings=5, renewal="monthly")
+    held = ledger.reserve("events", "may", {"select": 5}, question={"é": "\u2028"})
+    clock.time = datetime(2026, 5, 1, tzinfo=UTC)
+    ledger.reserve("events", "may", {"select": 4})
+    ledger.close(held, "d", used={"select": 1}, release={"x": 0.1})
+    ledger.abandon(ledger.reserve("events", "ann", {"select": 1}), reason="r")
+    ledger.register("events", "batch", Batch({"q": [fa.PureDP(0.1)]}), analyst="ann")
+    ledger.register("events", "set", Setwise({"s": (fa.PureDP(0.1), 3)}), analyst="ann")
+    ledger.reserve("events", "ann", account="batch")
+    ledger.reserve("events", "ann", {"s": 2}, account="set")
+    ledger.sign("events", certificate, name="second")
+    ledger.grant("events", "ann", farthings=3)
+    fill(ledger, certificate, name="more")
+    return ledger
+
+
+@pytest.fixture
+def other(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
+    with Ledger.open(tmp_path / "other.db", clock=clock) as opened:
+        yield opened
+
+
+def test_what_is_imported_is_identical(full: Ledger, other: Ledger) -> None:
+    lines = list(export_lines(full))
+    assert import_lines(other, lines) == {"events": 15, "more": 3}
+    assert list(export_lines(other)) == lines
+    assert verify(other) == verify(full)
+    for name in ("events", "more"):
+        assert other.purses(name) == full.purses(name)
+        assert other.accounts(name) == full.accounts(name)
+        assert other.open_reservations(name) == full.open_reservations(name)
+    for copy in (full, other):
+        copy.reserve("events", "ann", {"select": 3})
+        with pytest.raises(DoesNotFit):
+            copy.reserve("events", "ann", {"select": 1})
+        verify(copy)
+
+
+def test_an_import_is_all_or_nothing(full: Ledger, other: Ledger) -> None:
+    lines = list(export_lines(full))
+    with pytest.raises(AlreadyThere):
+        import_lines(full, lines)
+    record = json.loads(lines[-1])
+    record["fact"]["farthings"] = 10**6
+    for broken in ([*lines[:-1], json.dumps(record)], lines[:3] + lines[4:], lines[:1] + lines[2:]):
+        with pytest.raises(Damaged):
+            import_lines(other, broken)
+        assert other.datasets() == []
+    for garbage in ([], ["{}"], ["not json"], [lines[0], "[]"], [lines[0], "nonsense"]):
+        if garbage:
+            with pytest.raises(fa.InvalidInput):
+                import_lines(other, garbage)
+        else:
+            assert import_lines(other, garbage) == {}
+    assert other.datasets() == []

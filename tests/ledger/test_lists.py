@@ -1,0 +1,101 @@
+"""Registered lists: dashboards that run once, and multisets used in any order."""
+
+from __future__ import annotations
+
+import pytest
+
+import farthing as fa
+from farthing.ledger import AlreadyThere, Batch, DoesNotFit, Ledger, NotInLedger, Setwise, verify
+from farthing.ledger.lists import document, from_document
+
+BR, LAP, DP = fa.BoundedRange(0.1), fa.Laplace(0.1), fa.PureDP(0.1)
+
+
+def test_across_queries_nothing_is_adaptive_but_inside_a_top_k_it_is() -> None:
+    assert Batch({"a": [BR], "b": [BR], "c": [(LAP, 10)]}).adaptivity == "none"
+    assert Batch({"a": [(BR, 2)]}).adaptivity == "adaptive"
+    assert Batch({"a": [BR], "b": [BR, LAP]}).adaptivity == "adaptive"
+    assert Batch({"a": [(DP, 5)], "b": [(LAP, 5)]}).adaptivity == "none"
+
+
+def test_a_dashboard_gets_the_bound_that_its_adaptivity_allows() -> None:
+    single = Batch({f"q{i}": [BR] for i in range(20)})
+    peeled = Batch({"top": [(BR, 20)]})
+
+    def epsilon(listed: Batch) -> float:
+        claims = {claim["delta"]: claim["upper"] for claim in document(listed)["epsilon_at"]}
+        return float(claims[1e-6])
+
+    none = fa.compose([(BR, 20)], adaptivity="none").epsilon_at(1e-6)
+    adaptive = fa.compose([(BR, 20)], adaptivity="adaptive").epsilon_at(1e-6)
+    assert epsilon(single) == none.upper
+    assert epsilon(peeled) == adaptive.upper
+    assert epsilon(single) < adaptive.lower
+
+
+def test_a_batch_runs_once_and_whole(ledger: Ledger) -> None:
+    account = ledger.register(
+        "events", "dashboard", Batch({"a": [(BR, 3), (LAP, 3)], "b": [DP]}), analyst="ann"
+    )
+    assert (account.mode, account.number) == ("batch", 2)
+    with pytest.raises(fa.InvalidInput, match="whole"):
+        ledger.reserve("events", "ann", {"a": 1}, account="dashboard")
+    held = ledger.reserve("events", "ann", account="dashboard", question="monday")
+    assert held.price == fa.Price(0)
+    with pytest.raises(fa.InvalidInput, match="nothing of it is unused"):
+        ledger.close(held, "d", used={"everything": 0})
+    ledger.close(held, "d", release=[1])
+    with pytest.raises(DoesNotFit, match="largest that fits: nothing"):
+        ledger.reserve("events", "ann", account="dashboard")
+    assert ledger.remaining("events", "ann").farthings == 100
+    assert ledger.find_release("events", "monday", analyst="ann") is not None
+    verify(ledger, prove=False)
+
+
+def test_a_setwise_list_is_used_item_by_item(ledger: Ledger) -> None:
+    ledger.register("events", "set", Setwise({"s": (BR, 10), "c": (LAP, 5)}), analyst="ann")
+    ledger.reserve("events", "ann", {"s": 4, "c": 1}, account="set")
+    held = ledger.reserve("events", "ann", {"s": 4}, account="set")
+    with pytest.raises(DoesNotFit) as refused:
+        ledger.reserve("events", "ann", {"s": 3, "c": 4}, account="set")
+    assert refused.value.remaining == {"c": 4, "s": 2}
+    assert refused.value.largest_that_fits == {"s": 2, "c": 4}
+    ledger.close(held, "d", used={"s": 1})
+    ledger.reserve("events", "ann", {"s": 5, "c": 4}, account="set")
+    assert {lot.item: lot.spent for lot in ledger.lots("events", "set")} == {"s": 10, "c": 5}
+    with pytest.raises(fa.InvalidInput, match="not other"):
+        ledger.reserve("events", "ann", {"other": 1}, account="set")
+    with pytest.raises(DoesNotFit):
+        ledger.reserve("events", "ann", {"s": 2**70}, account="set")
+    verify(ledger)
+
+
+def test_a_list_belongs_to_one_analyst(ledger: Ledger) -> None:
+    ledger.register("events", "set", Setwise({"s": (BR, 1)}), analyst="ann")
+    with pytest.raises(NotInLedger, match="bob has no list"):
+        ledger.reserve("events", "bob", {"s": 1}, account="set")
+    with pytest.raises(fa.InvalidInput, match="is a tariff"):
+        ledger.reserve("events", "ann", {"select": 1}, account="tariff")
+    with pytest.raises(AlreadyThere):
+        ledger.register("events", "set", Setwise({"s": (BR, 1)}), analyst="ann")
+
+
+def test_lists_round_trip_through_their_documents() -> None:
+    for listed in (Batch({"b": [(BR, 3), LAP], "a": [DP]}), Setwise({"s": (BR, 2), "c": (LAP, 1)})):
+        again = from_document(document(listed))
+        assert again == listed
+        assert again.items == listed.items
+
+
+def test_bad_lists_are_refused() -> None:
+    for make in (
+        lambda: Batch({}),
+        lambda: Batch({"a": []}),
+        lambda: Setwise({}),
+        lambda: Setwise({"s": (BR, 0)}),
+        lambda: Setwise({"s": BR}),  # type: ignore[dict-item]
+    ):
+        with pytest.raises(fa.InvalidInput):
+            make()
+    with pytest.raises(fa.Unsupported):
+        Batch({"a": [fa.ZeroConcentratedDP(0.1)]})

@@ -1,0 +1,166 @@
+"""The odometer is valid at a data-dependent time, several accounts compose, and both can fail."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import pytest
+
+import farthing as fa
+from farthing.composition.engine import operator_of
+from farthing.composition.operators import BoundedRangeChoice
+from farthing.ledger import Batch, Ledger, NotInLedger, Setwise, odometer
+from farthing.ledger.blocks import Part, epsilon_of, list_part, tariff_parts
+from farthing.ledger.odometer import levels
+from farthing.numerics.curves import Grid, Supports
+
+EPSILON, CAP, DELTA = 0.2, 40, 1e-3
+
+
+def test_levels_end_at_the_cap_and_never_exceed_it() -> None:
+    assert levels(16, 16) == tuple(range(1, 17))
+    assert levels(5, 16) == (1, 2, 3, 4, 5)
+    assert levels(100, 16)[-1] == 100
+    assert len(levels(1000, 16)) == 16
+
+
+def worst_excess(epsilon_at: Callable[[int], float]) -> float:
+    """The smallest δ for which these readings hold, for the worst analyst there is.
+
+    The analyst buys randomized responses one by one and stops when the answers please them.
+    Stopping with a view of probabilities p, q costs [p − e^{ε(spent)} q]₊; backward induction over
+    how many answers there are and how many of them were "yes" gives the largest sum.
+    """
+    truth = 1 / (1 + math.exp(-EPSILON))
+
+    def stop(n: int, yes: int) -> float:
+        p = truth**yes * (1 - truth) ** (n - yes)
+        q = (1 - truth) ** yes * truth ** (n - yes)
+        return max(0.0, p - math.exp(epsilon_at(n)) * q)
+
+    value = [stop(CAP, yes) for yes in range(CAP + 1)]
+    for n in reversed(range(CAP)):
+        value = [max(stop(n, yes), value[yes] + value[yes + 1]) for yes in range(n + 1)]
+    return value[0]
+
+
+def test_the_reading_holds_whenever_the_analyst_stops() -> None:
+    tariff = fa.Tariff({"ask": (fa.PureDP(EPSILON), 1)}, farthings=CAP)
+    steps = levels(CAP, 16)
+    parts = tariff_parts(tariff, frozenset(range(CAP + 1)), DELTA / 16)
+    top = epsilon_of([parts[CAP]], DELTA, share=0.5)
+    share = 0.5 / (len(steps) - 1)
+    read = {n: min(top, epsilon_of([parts[n]], DELTA, share=share)) for n in steps}
+    assert read[steps[0]] < read[steps[8]] < read[CAP]
+    assert worst_excess(lambda n: read[min(s for s in steps if s >= n)] if n else 0.0) <= DELTA
+
+    # the profile of what happens to be spent, at the whole δ, is not a guarantee
+    naive = {n: epsilon_of([parts[n]], DELTA) for n in range(CAP + 1)}
+    assert worst_excess(lambda n: naive[n]) > 3 * DELTA
+
+
+def test_accounts_compose_however_they_are_interleaved() -> None:
+    """Two accounts, the next step chosen from either: never above the blocks' composition."""
+    tariff = fa.Tariff({"a": (fa.BoundedRange(0.8), 1), "b": (fa.PureDP(0.3), 1)}, farthings=3)
+    listed = Setwise({"s": (fa.BoundedRange(0.5), 2), "l": (fa.Laplace(0.4), 1)})
+    grid = Grid(0.01, 500, 500)
+    of_tariff = [operator_of(g, grid, 1e-6) for g, _ in tariff.items.values()]
+    selection, laplace = BoundedRangeChoice(0.5), operator_of(fa.Laplace(0.4), grid, 1e-6)
+    table: dict[tuple[int, int, int], Supports] = {}
+    for b, s, n in itertools.product(range(4), range(3), range(2)):
+        best = Supports.of_nothing(grid)
+        if b > 0:
+            for operator in of_tariff:
+                best = best.larger(operator.below(table[b - 1, s, n]))
+        if s > 0:
+            best = best.larger(selection.below(table[b, s - 1, n]))
+        if n > 0:
+            best = best.larger(laplace.below(table[b, s, n - 1]))
+        table[b, s, n] = best
+    parts = [tariff_parts(tariff, frozenset({3}), 1e-4)[3], list_part(listed, 1e-4)]
+    interleaved = table[3, 2, 1]
+    for delta in (1e-4, 1e-3, 1e-2, 0.1):
+        together = epsilon_of(parts, delta)
+        assert interleaved.last_above(delta) <= together
+        assert together < sum(epsilon_of([part], delta / 2) for part in parts)
+    # the test can fail: without the list the tariff alone is exceeded
+    assert interleaved.last_above(1e-3) > epsilon_of(parts[:1], 1e-3)
+
+
+def test_leaks_are_taken_off_once() -> None:
+    part = Part(None, 1e-7)
+    assert epsilon_of([part, part], 1e-6) == 0.0
+    with pytest.raises(fa.Unattainable):
+        epsilon_of([part, part], 2e-7)
+
+
+def test_readings_grow_with_spending_and_stay_below_the_cap(ledger: Ledger) -> None:
+    assert odometer(ledger, "events").epsilon == 0.0
+    ledger.grant("events", "ann", farthings=400)
+    readings = []
+    for _ in range(5):
+        ledger.reserve("events", "ann", {"select": 100})
+        readings.append(odometer(ledger, "events"))
+    values = [reading.epsilon for reading in readings]
+    assert values == sorted(values)
+    assert [reading.level for reading in readings] == [125, 219, 313, 407, 500]
+    assert values[0] < 0.6 * values[-1]
+    part = tariff_parts(ledger.tariff("events"), frozenset({500}), 1e-6)[500]
+    assert epsilon_of([part], 1e-6) <= values[-1] <= 1.05 * epsilon_of([part], 1e-6)
+
+
+def test_coalitions(ledger: Ledger) -> None:
+    ledger.grant("events", "bob", farthings=200)
+    ledger.reserve("events", "ann", {"select": 60})
+    ledger.reserve("events", "bob", {"select": 120})
+    alone = {who: odometer(ledger, "events", analysts=[who]) for who in ("ann", "bob")}
+    both = odometer(ledger, "events", analysts=["ann", "bob"])
+    everybody = odometer(ledger, "events")
+    assert not alone["ann"].shared
+    assert alone["ann"].epsilon < alone["bob"].epsilon < both.epsilon == everybody.epsilon
+    assert (alone["ann"].farthings_spent, both.farthings_spent) == (60, 180)
+    with pytest.raises(NotInLedger):
+        odometer(ledger, "events", analysts=["eve"])
+
+
+def test_where_the_cap_can_refuse_an_analyst_the_spending_of_others_counts(ledger: Ledger) -> None:
+    ledger.grant("events", "bob", farthings=401)  # 501 promised, 500 there
+    ledger.reserve("events", "bob", {"select": 400})
+    reading = odometer(ledger, "events", analysts=["ann"])
+    assert reading.shared
+    assert reading.farthings_spent == 400
+    assert reading.epsilon == odometer(ledger, "events").epsilon
+
+
+def test_a_purse_that_renews_makes_the_cap_reachable(ledger: Ledger) -> None:
+    ledger.grant("events", "may", farthings=1, renewal="monthly")
+    assert odometer(ledger, "events", analysts=["ann"]).shared
+
+
+def test_retired_tariffs_and_lists_count(ledger: Ledger, certificate: fa.Certificate) -> None:
+    ledger.reserve("events", "ann", {"select": 50})
+    one = odometer(ledger, "events").epsilon
+    ledger.sign("events", certificate, name="second")
+    ledger.grant("events", "bob", farthings=100)
+    after_signing = odometer(ledger, "events").epsilon
+    assert one <= after_signing < 1.3 * one  # only the share of δ is smaller
+    ledger.reserve("events", "bob", {"select": 50})
+    two = odometer(ledger, "events")
+    assert after_signing < two.epsilon < 2 * after_signing
+    assert two.cap == 1000
+    ledger.register("events", "list", Batch({"q": [(fa.Laplace(0.5), 4)]}), analyst="bob")
+    unused = odometer(ledger, "events").epsilon
+    ledger.reserve("events", "bob", account="list")
+    assert odometer(ledger, "events").epsilon > 1.2 * unused
+    assert odometer(ledger, "events", analysts=["ann"]).epsilon < two.epsilon
+
+
+def test_bad_deltas(ledger: Ledger) -> None:
+    for delta in (0.0, 1.0, math.nan, -1e-6):
+        with pytest.raises(fa.InvalidInput):
+            odometer(ledger, "events", delta=delta)
+    ledger.reserve("events", "ann", {"select": 1})
+    with pytest.raises(fa.Unattainable, match="delta units"):
+        odometer(ledger, "events", delta=1e-8)

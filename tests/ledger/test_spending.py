@@ -1,0 +1,247 @@
+"""The life of a spend, on both databases."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import select
+
+import farthing as fa
+from farthing.ledger import (
+    AlreadySettled,
+    AlreadyThere,
+    Dataset,
+    DoesNotFit,
+    Ledger,
+    NotInLedger,
+    Reservation,
+    digest,
+    verify,
+)
+from farthing.ledger.chain import linked
+from farthing.ledger.store import link
+
+
+def test_a_reservation_is_charged_to_purse_and_cap(ledger: Ledger) -> None:
+    held = ledger.reserve("events", "ann", {"select": 10, "threshold": 2}, question={"top": 10})
+    assert held.price == fa.Price(12, 2)
+    assert held.question_digest == digest({"top": 10})
+    assert ledger.remaining("events", "ann") == fa.Price(88, 8)
+    (account,) = ledger.accounts("events")
+    assert (account.farthings_spent, account.delta_units_spent) == (12, 2)
+    assert [r.entry for r in ledger.open_reservations("events")] == [held.entry]
+
+
+def test_closing_changes_no_balance_and_keeps_the_release(ledger: Ledger) -> None:
+    held = ledger.reserve("events", "ann", {"count": 3}, question={"count": "x"})
+    ledger.close(held, "d" * 64, release={"counts": [1, 2, 3]})
+    assert ledger.remaining("events", "ann") == fa.Price(88, 10)
+    assert ledger.open_reservations("events") == []
+    found = ledger.find_release("events", {"count": "x"}, analyst="ann")
+    assert found is not None
+    assert found.fact["release"] == {"counts": [1, 2, 3]}
+    assert found.fact["release_digest"] == "d" * 64
+
+
+def test_a_release_is_found_by_its_question_and_its_analyst(ledger: Ledger) -> None:
+    ledger.grant("events", "bob", farthings=10)
+    for analyst, answer in (("ann", 1), ("ann", 2), ("bob", 3)):
+        held = ledger.reserve("events", analyst, {"select": 1}, question="q")
+        ledger.close(held, "d", release=answer)
+    kept = ledger.reserve("events", "ann", {"select": 1}, question="not kept")
+    ledger.close(kept, "d")
+
+    def found(question: str, analyst: str | None) -> object:
+        entry = ledger.find_release("events", question, analyst=analyst)
+        return None if entry is None else entry.fact["release"]
+
+    assert found("q", "ann") == 2
+    assert found("q", "bob") == 3
+    assert found("q", None) == 3
+    assert found("q", "eve") is None
+    assert found("not kept", "ann") is None
+
+
+def test_pay_what_you_get_returns_what_the_output_shows_unused(ledger: Ledger) -> None:
+    held = ledger.reserve("events", "ann", {"select": 10, "count": 10})
+    ledger.close(held, "d", used={"select": 4, "count": 3})
+    assert ledger.remaining("events", "ann") == fa.Price(100 - 4 - 12, 10)
+    (account,) = ledger.accounts("events")
+    assert account.farthings_spent == 16
+    verify(ledger)
+
+
+def test_what_is_abandoned_stays_spent(ledger: Ledger) -> None:
+    held = ledger.reserve("events", "ann", {"select": 10})
+    entry = ledger.abandon(held, reason="the engine failed")
+    assert entry.fact["settles"] == held.entry
+    assert ledger.remaining("events", "ann").farthings == 90
+    assert ledger.open_reservations("events") == []
+
+
+def test_a_request_that_does_not_fit_changes_nothing(ledger: Ledger) -> None:
+    before = ledger.purses("events"), ledger.accounts("events"), list(ledger.entries("events"))
+    with pytest.raises(DoesNotFit) as refused:
+        ledger.reserve("events", "ann", {"select": 30, "count": 30})
+    assert refused.value.requested == fa.Price(150)
+    assert refused.value.remaining == fa.Price(100, 10)
+    assert refused.value.largest_that_fits == {"select": 20, "count": 20}
+    ledger.reserve("events", "ann", refused.value.largest_that_fits)
+    after = ledger.purses("events"), ledger.accounts("events"), list(ledger.entries("events"))
+    assert len(after[2]) == len(before[2]) + 1
+    copy = pickle.loads(pickle.dumps(refused.value))
+    assert (copy.requested, copy.largest_that_fits) == (fa.Price(150), {"select": 20, "count": 20})
+
+
+def test_delta_units_run_out_too(ledger: Ledger) -> None:
+    with pytest.raises(DoesNotFit) as refused:
+        ledger.reserve("events", "ann", {"threshold": 11})
+    assert refused.value.requested == fa.Price(11, 11)
+    assert refused.value.largest_that_fits == {"threshold": 10}
+    with pytest.raises(DoesNotFit, match="largest that fits: nothing"):
+        ledger.reserve("events", "ann", {"select": 1001, "threshold": 1})
+
+
+def test_the_cap_binds_when_purses_promise_more(ledger: Ledger) -> None:
+    ledger.grant("events", "bob", farthings=1000)
+    ledger.reserve("events", "bob", {"select": 450})
+    with pytest.raises(DoesNotFit) as refused:
+        ledger.reserve("events", "ann", {"select": 51})
+    assert refused.value.remaining == fa.Price(50, 10)
+    ledger.reserve("events", "ann", {"select": 50})
+    (account,) = ledger.accounts("events")
+    assert account.farthings_spent == account.farthings == 500
+    verify(ledger)
+
+
+def test_closing_twice_or_otherwise_wrongly_is_refused(ledger: Ledger) -> None:
+    held = ledger.reserve("events", "ann", {"select": 5, "count": 1})
+    for used, why in (
+        ({"select": 6, "count": 1}, "at most 5"),
+        ({"select": 5}, "each of"),
+        ({"select": 5, "count": 1, "other": 0}, "each of"),
+        ({"select": -1, "count": 1}, "at least 0"),
+        ({"select": 1.5, "count": 1}, "whole number"),
+    ):
+        with pytest.raises(fa.InvalidInput, match=why):
+            ledger.close(held, "d", used=used)
+    forged = Reservation("events", held.entry, "ann", 1, {"select": 9}, fa.Price(9), "x")
+    with pytest.raises(NotInLedger, match="not the reservation"):
+        ledger.close(forged, "d", used={"select": 0})
+    ledger.close(held, "d")
+    with pytest.raises(AlreadySettled):
+        ledger.close(held, "d", used={"select": 0, "count": 0})
+    with pytest.raises(AlreadySettled):
+        ledger.abandon(held, reason="late")
+    assert ledger.remaining("events", "ann").farthings == 91
+    verify(ledger)
+
+
+@pytest.mark.parametrize(
+    ("items", "why"),
+    [
+        ({}, "non-empty"),
+        (None, "non-empty"),
+        ({"select": 0}, "at least 1"),
+        ({"select": -3}, "at least 1"),
+        ({"select": True}, "whole number"),
+        ({"select": 2.0}, "whole number"),
+        ({"select": float("nan")}, "whole number"),
+        ({"unknown": 1}, "one of count, select, threshold"),
+        ({"": 1}, "1 to 200"),
+    ],
+)
+def test_bad_items_are_refused(ledger: Ledger, items: dict[str, int], why: str) -> None:
+    with pytest.raises(fa.InvalidInput, match=why):
+        ledger.reserve("events", "ann", items)
+    assert ledger.remaining("events", "ann").farthings == 100
+
+
+def test_absurdly_large_requests_are_refused_not_wrapped_around(ledger: Ledger) -> None:
+    for times in (2**31, 2**62, 2**63, 2**64 + 1, 10**40):
+        with pytest.raises(DoesNotFit):
+            ledger.reserve("events", "ann", {"select": times})
+    with pytest.raises(fa.InvalidInput):
+        ledger.grant("events", "ann", farthings=2**60)
+    assert ledger.remaining("events", "ann").farthings == 100
+
+
+def test_who_and_what_is_unknown_is_refused(ledger: Ledger) -> None:
+    with pytest.raises(NotInLedger, match="no dataset"):
+        ledger.reserve("other", "ann", {"select": 1})
+    with pytest.raises(NotInLedger, match="bob has no purse"):
+        ledger.reserve("events", "bob", {"select": 1})
+    with pytest.raises(NotInLedger, match="no account"):
+        ledger.reserve("events", "ann", {"select": 1}, account="list")
+    with pytest.raises(AlreadyThere):
+        ledger.add(Dataset("events", unit="x", owner="y"))
+    ledger.add(Dataset("empty", unit="x", owner="y"))
+    with pytest.raises(NotInLedger, match="no tariff is in force"):
+        ledger.grant("empty", "ann", farthings=1)
+    with pytest.raises(fa.InvalidInput, match="plain JSON"):
+        ledger.reserve("events", "ann", {"select": 1}, question=float("nan"))
+    with pytest.raises(fa.InvalidInput):
+        Dataset("x", unit="", owner="y")
+    with pytest.raises(fa.InvalidInput):
+        Dataset("x", unit="u", owner="y", contribution_limits={"keys": 0})
+
+
+def test_a_new_tariff_retires_the_old_one(ledger: Ledger, certificate: fa.Certificate) -> None:
+    old = ledger.reserve("events", "ann", {"select": 60})
+    with pytest.raises(AlreadyThere, match="another name"):
+        ledger.sign("events", certificate)
+    account = ledger.sign("events", certificate, name="second")
+    assert (account.number, account.open) == (2, True)
+    with pytest.raises(NotInLedger, match="no purse"):
+        ledger.reserve("events", "ann", {"select": 1})
+    ledger.grant("events", "ann", farthings=7)
+    assert ledger.remaining("events", "ann").farthings == 7
+    ledger.close(old, "d", used={"select": 10})
+    first, second = ledger.accounts("events")
+    assert (first.open, first.farthings_spent) == (False, 10)
+    assert second.farthings_spent == 0
+    verify(ledger)
+
+
+def test_another_process_signing_is_noticed(
+    ledger: Ledger, target: str, certificate: fa.Certificate
+) -> None:
+    ledger.reserve("events", "ann", {"select": 1})  # the terms are remembered now
+    with Ledger.open(target) as other:
+        other.sign("events", certificate, name="second")
+        other.grant("events", "ann", farthings=3)
+    assert ledger.reserve("events", "ann", {"select": 3}).account == 2
+
+
+def test_names_of_any_script_and_quotes_are_kept(
+    ledger: Ledger, certificate: fa.Certificate
+) -> None:
+    name = "données'\"; DROP TABLE x; -- 表"
+    ledger.add(Dataset(name, unit="u", owner="o"))
+    ledger.sign(name, certificate)
+    ledger.grant(name, "Ωmega O'Brien", farthings=5)
+    held = ledger.reserve(name, "Ωmega O'Brien", {"select": 5}, question={"where": "\x00é\n"})
+    assert ledger.entry(name, held.entry).fact["question"] == {"where": "\x00é\n"}
+    verify(ledger)
+
+
+def test_threads_share_one_ledger(ledger: Ledger) -> None:
+    def attempt(_: int) -> int:
+        try:
+            ledger.reserve("events", "ann", {"select": 3})
+        except DoesNotFit:
+            return 0
+        return 1
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(attempt, range(60))) == 33
+    assert ledger.remaining("events", "ann").farthings == 1
+    verify(ledger)
+
+
+def test_the_database_links_the_chain_as_python_does(ledger: Ledger) -> None:
+    with ledger.store.read() as connection:
+        computed = connection.scalar(select(link("a" * 64, "b" * 64)))
+    assert computed == linked("a" * 64, "b" * 64)
