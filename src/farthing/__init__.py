@@ -15,6 +15,7 @@ from farthing.composition.gaussian import (
     zcdp_epsilon,
     zcdp_noise_multiplier,
 )
+from farthing.composition.laplace import laplace_histogram_epsilon
 from farthing.composition.planning import largest_count, largest_epsilon
 from farthing.composition.tariff import Price, Tariff, largest_farthings, propose_prices
 from farthing.errors import (
@@ -74,6 +75,7 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_noise_multiplier",
+    "laplace_histogram_epsilon",
     "largest_count",
     "largest_epsilon",
     "largest_farthings",

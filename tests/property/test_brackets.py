@@ -59,3 +59,14 @@ def test_a_set_has_no_order(items, delta, random):
         other = fa.compose(shuffled, adaptivity=adaptivity, tolerance=1e-2).epsilon_at(delta)
         assert one.lower <= other.upper
         assert other.lower <= one.upper
+
+
+def test_a_tolerance_that_is_not_met_is_stated():
+    """Unequal bounded range fixed in advance: the upper side is an adaptive one."""
+    narrow = fa.compose([(fa.BoundedRange(0.1), 20), (fa.BoundedRange(0.3), 5)], adaptivity="none")
+    bracket = narrow.epsilon_at(1e-6)
+    assert bracket.width > 1e-3
+    assert "limit reached" in bracket.theorem
+    met = fa.compose([(fa.BoundedRange(0.1), 20)]).epsilon_at(1e-6)
+    assert met.width <= 1e-3
+    assert "limit" not in met.theorem

@@ -40,7 +40,7 @@ def epsilon(
     for column in ("bound", "ε", "theorem"):
         table.add_column(column, justify="right" if column == "ε" else "left")
     for name, bound in sorted(bounds.items(), key=lambda pair: pair[1].upper):
-        mark = bound.theorem == best.theorem
+        mark = bound.upper == best.upper
         style = "bold green" if mark else ""
         table.add_row(
             ("➤ " if mark else "  ") + name, f"{bound.upper:.6f}", bound.theorem, style=style

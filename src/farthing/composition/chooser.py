@@ -69,9 +69,10 @@ class Composition:
         return found
 
     def _tightest(self, read: Callable[[Bound], Sides], failure: str) -> Bracket:
-        lower, upper, theorem = 0.0, math.inf, ""
+        lower, upper, theorem, on_grid = 0.0, math.inf, "", False
         for bound in self._bounds(all_of_them=False):
             low, high = read(bound)
+            on_grid = on_grid or (bound.on_grid and bound.optimal)
             lower = max(lower, low)
             if high < upper:
                 upper, theorem = high, self._named(bound)
@@ -81,6 +82,9 @@ class Composition:
             raise Unattainable(failure)
         if lower > upper:
             raise NotCertified(f"two bounds contradict each other: {lower} > {upper}")
+        if on_grid and upper - lower > self.tolerance * upper:
+            width = 100 * (upper - lower) / upper
+            theorem += f"; limit reached: {width:.2g} % wide, {100 * self.tolerance:g} % was asked"
         return Bracket(lower, upper, theorem)
 
     def _settled(self, bound: Bound, lower: float, upper: float) -> bool:
