@@ -27,7 +27,7 @@ $(VENV)/ready: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/ready-test: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,peers,ledger]"
+	$(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,peers,spark]"
 	$(RUN)/python -m farthing.numerics.warm
 	touch $(VENV)/ready $@
 

@@ -18,6 +18,7 @@ from farthing.composition.gaussian import (
 from farthing.composition.laplace import laplace_histogram_epsilon
 from farthing.composition.planning import largest_count, largest_epsilon
 from farthing.composition.tariff import Price, Tariff, largest_farthings, propose_prices
+from farthing.engine.data import open  # noqa: A004 # `fa.open(table, …)` is meant
 from farthing.errors import (
     FarthingError,
     InvalidInput,
@@ -79,6 +80,7 @@ __all__ = [
     "largest_count",
     "largest_epsilon",
     "largest_farthings",
+    "open",
     "parse_guarantee",
     "propose_prices",
     "score_bounds",

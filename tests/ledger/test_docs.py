@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,13 @@ def test_the_example_runs(
     left, epsilon = capsys.readouterr().out.splitlines()
     assert left == "Price(farthings=79, delta_units=0)"
     assert 0 < float(epsilon) < 4
+
+
+def test_without_its_database_library_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['sqlalchemy'] = None; import farthing.ledger"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "install farthing[ledger]" in done.stderr
 
 
 def test_every_error_is_in_the_tree_and_public() -> None:

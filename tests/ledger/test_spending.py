@@ -62,6 +62,11 @@ def test_a_release_is_found_by_its_question_and_its_analyst(ledger: Ledger) -> N
     assert found("q", None) == 3
     assert found("q", "eve") is None
     assert found("not kept", "ann") is None
+    unasked = ledger.reserve("events", "ann", {"select": 1})
+    ledger.close(unasked, "d", release=4)
+    assert unasked.question_digest is None
+    with pytest.raises(fa.InvalidInput, match="found by its question"):
+        ledger.find_release("events", None, analyst="ann")
 
 
 def test_pay_what_you_get_returns_what_the_output_shows_unused(ledger: Ledger) -> None:

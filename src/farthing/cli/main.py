@@ -9,11 +9,20 @@ import typer
 
 from farthing.cli.composition import delta, epsilon, plan
 from farthing.cli.ledger import ledger, statement
+from farthing.cli.query import query
 from farthing.cli.tariff import tariff
 from farthing.errors import FarthingError
 
 #: Which extra brings a library that some commands need.
-_EXTRAS = {"sqlalchemy": "ledger", "alembic": "ledger", "psycopg": "ledger"}
+_EXTRAS = {
+    "alembic": "ledger",
+    "duckdb": "engine",
+    "ibis": "engine",
+    "psycopg": "ledger",
+    "pyarrow": "engine",
+    "pyspark": "spark",
+    "sqlalchemy": "ledger",
+}
 
 app = typer.Typer(
     name="farthing",
@@ -29,6 +38,7 @@ app.command()(plan)
 app.command()(statement)
 app.add_typer(tariff)
 app.add_typer(ledger)
+app.add_typer(query)
 
 
 def _print_version(wanted: bool) -> None:

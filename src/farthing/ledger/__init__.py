@@ -1,5 +1,12 @@
 """A durable budget that several analysts share and nobody can overspend."""
 
+try:
+    import sqlalchemy  # noqa: F401 # only to say clearly what is missing
+except ImportError:
+    from farthing.errors import Unsupported
+
+    raise Unsupported("the ledger needs SQLAlchemy; install farthing[ledger]") from None
+
 from farthing.ledger.book import Ledger
 from farthing.ledger.chain import digest
 from farthing.ledger.errors import (

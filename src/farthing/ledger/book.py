@@ -38,8 +38,16 @@ from farthing.ledger.owning import Owner
 from farthing.ledger.pricing import as_of, largest_that_fits, left_of, price_of, unused_of
 from farthing.ledger.reading import Terms, utc_now
 from farthing.ledger.rows import accounts_of, balances_of, reservation_of
-from farthing.ledger.store import Refused, Store
+from farthing.ledger.store import Again, Store
 from farthing.ledger.upgrade import ensure_schema
+
+
+class Retired(Exception):
+    """The tariff that was remembered is no longer in force."""
+
+
+class Refused(Exception):
+    """A list does not have what was asked of it; undoes what was taken."""
 
 
 class Ledger(Owner):
@@ -92,36 +100,38 @@ class Ledger(Owner):
         reserved whole, without `items`.
         """
         require_name("the analyst", analyst)
-        question_digest = chain.digest(question)
+        question_digest = None if question is None else chain.digest(question)
         asked = {"analyst": analyst, "question": question, "question_digest": question_digest}
         if account is not None:
             return self._reserve_listed(dataset, account, items, asked)
-        wanted = require_items(items)
+        bought = {**asked, "items": require_items(items)}
         while True:
             terms = self._terms.get(dataset) or self._remember(dataset)
-            price = price_of(terms.tariff, wanted)
-            bought = {**asked, "items": wanted}
-            entry = self._write_or_not(partial(self._charge, dataset, terms, price, bought))
-            if entry is not None:
+            try:
+                entry = self._write(partial(self._charge, dataset, terms, bought))
+            except Retired:
+                self._remember(dataset)
+            else:
                 return reservation_of(entry)
-            self._refuse(dataset, analyst, terms, wanted, price)
 
     def _charge(
         self,
         dataset: str,
         terms: Terms,
-        price: Price,
         bought: dict[str, Any],
         connection: Connection,
         token: str,
     ) -> Entry:
-        """Purse, cap and entry in one transaction, or Refused."""
-        if max(price.farthings, price.delta_units) > LARGEST:
-            raise Refused
+        """Purse, cap and entry in one transaction."""
+        price = price_of(terms.tariff, bought["items"])
         now, where = self._clock(), (terms.dataset, terms.account)
-        taken = moves.charge_purse(connection, *where, bought["analyst"], price, month_of(now))
-        if taken is None or not moves.charge_account(connection, *where, price):
-            raise Refused
+        taken = None
+        if max(price.farthings, price.delta_units) <= LARGEST:
+            taken = moves.charge_purse(connection, *where, bought["analyst"], price, month_of(now))
+        if taken is None:
+            raise self._refusal(connection, terms, bought, price, now)
+        if not moves.charge_account(connection, *where, price):
+            raise Again  # the cap was there a moment ago; the next try says what is left
         fact = self._fact(
             "reserve",
             dataset,
@@ -133,6 +143,26 @@ class Ledger(Owner):
             **bought,
         )
         return moves.append(connection, terms.dataset, fact, token)
+
+    def _refusal(
+        self,
+        connection: Connection,
+        terms: Terms,
+        bought: dict[str, Any],
+        price: Price,
+        now: datetime,
+    ) -> Exception:
+        """What stands in the way of a charge that was not made."""
+        who = bought["analyst"]
+        cap, purse = balances_of(connection, terms.dataset, terms.account, who)
+        if not cap.open:
+            return Retired()
+        if purse is None:
+            return NotInLedger(f"{who} has no purse under the tariff in force")
+        left = left_of(as_of(purse, month_of(now)), cap)
+        if price.farthings <= left.farthings and price.delta_units <= left.delta_units:
+            return Again()  # something was returned in between
+        return DoesNotFit(price, left, largest_that_fits(terms.tariff, bought["items"], left))
 
     def _reserve_listed(
         self,
@@ -168,9 +198,10 @@ class Ledger(Owner):
             )
             return moves.append(connection, identity, fact, token)
 
-        entry = self._write_or_not(work)
-        if entry is not None:
-            return reservation_of(entry)
+        try:
+            return reservation_of(self._write(work))
+        except Refused:
+            pass
         left = {lot.item: lot.granted - lot.spent for lot in self.lots(dataset, name)}
         unknown = set(wanted) - set(left)
         if unknown:
@@ -250,25 +281,3 @@ class Ledger(Owner):
                 ) from None
 
         return self._write(work)
-
-    def _write_or_not(self, work: Callable[[Connection, str], Entry]) -> Entry | None:
-        """The entry, or None if the work refused and changed nothing."""
-        try:
-            return self._write(work)
-        except Refused:
-            return None
-
-    def _refuse(
-        self, dataset: str, analyst: str, terms: Terms, items: dict[str, int], price: Price
-    ) -> None:
-        """Raise what stood in the way; return if by now nothing does."""
-        with self.store.read() as connection:
-            cap, purse = balances_of(connection, terms.dataset, terms.account, analyst)
-        if not cap.open:
-            self._remember(dataset)
-            return
-        if purse is None:
-            raise NotInLedger(f"{analyst} has no purse for {dataset}")
-        left = left_of(as_of(purse, month_of(self._clock())), cap)
-        if price.farthings > left.farthings or price.delta_units > left.delta_units:
-            raise DoesNotFit(price, left, largest_that_fits(terms.tariff, items, left))

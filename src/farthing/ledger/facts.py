@@ -123,7 +123,7 @@ class Reservation:
     account: int
     items: Mapping[str, int]
     price: Price
-    question_digest: str
+    question_digest: str | None
 
 
 def require_name(what: str, value: object) -> str:
@@ -141,3 +141,10 @@ def require_items(items: object) -> dict[str, int]:
         require_name("an item's name", name): require_count(f"times of {name}", times, at_least=1)
         for name, times in items.items()
     }
+
+
+def require_question(question: object) -> object:
+    """Anything but None, which means that no question was stated."""
+    if question is None:
+        raise InvalidInput("a release is found by its question, got None")
+    return question

@@ -43,7 +43,12 @@ _CHARGE_PURSE = (
         purses.c.delta_units >= _UNITS,
         # saves writing what the cap, whose own guard decides, would undo
         select(accounts.c.number)
-        .where(_ACCOUNT, accounts.c.farthings >= _CAP_FARTHINGS)
+        .where(
+            _ACCOUNT,
+            accounts.c.open,
+            accounts.c.farthings >= _CAP_FARTHINGS,
+            accounts.c.delta_units >= _CAP_UNITS,
+        )
         .correlate(None)
         .exists(),
     )
@@ -184,7 +189,7 @@ def append(connection: Connection, dataset: int, fact: Mapping[str, Any], token:
 
 
 def released(fact: Mapping[str, Any]) -> str | None:
-    """The digest of the question whose release this entry keeps, if it keeps one."""
+    """The digest of the question whose release this entry keeps, if it keeps one for a question."""
     return fact["question_digest"] if fact.get("release") is not None else None
 
 

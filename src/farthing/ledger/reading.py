@@ -13,7 +13,16 @@ from farthing.composition.certificate import tariff_from_json
 from farthing.composition.tariff import Price, Tariff
 from farthing.ledger import chain
 from farthing.ledger.errors import NotInLedger
-from farthing.ledger.facts import TARIFF, Account, Dataset, Entry, Lot, Purse, Reservation
+from farthing.ledger.facts import (
+    TARIFF,
+    Account,
+    Dataset,
+    Entry,
+    Lot,
+    Purse,
+    Reservation,
+    require_question,
+)
 from farthing.ledger.months import month_of
 from farthing.ledger.pricing import as_of, left_of
 from farthing.ledger.rows import accounts_of, book_of, entry_of, purses_of, reservation_of
@@ -147,13 +156,11 @@ class Reader:
         for leaves the statements about single analysts without a basis, though not those
         about the dataset.
         """
+        asked = chain.digest(require_question(question))
         with self.store.read() as connection:
             rows = connection.execute(
                 select(entries)
-                .filter_by(
-                    dataset_id=self._identity(connection, dataset),
-                    released=chain.digest(question),
-                )
+                .filter_by(dataset_id=self._identity(connection, dataset), released=asked)
                 .order_by(entries.c.number.desc())
             )
             found = (entry_of(row) for row in rows)

@@ -43,10 +43,6 @@ class Again(Exception):
     """Raised by a piece of work to be run once more from the start."""
 
 
-class Refused(Exception):
-    """Raised by a piece of work to undo what it did: the request does not fit."""
-
-
 class link(FunctionElement[str]):  # noqa: N801 # a function in SQL
     """`chain.linked` inside the database."""
 
@@ -105,7 +101,8 @@ class Store:
                             return found
                     return work(connection)
             except Again:
-                pass
+                if time.monotonic() > deadline:
+                    raise Unavailable(f"the ledger at {self.name} is too busy") from None
             except DBAPIError as error:
                 unsure = True
                 if not _worth_another_try(error) or time.monotonic() > deadline:

@@ -1,0 +1,126 @@
+"""The query engine: bounding against a plain GROUP BY, and the private part of a query.
+
+python -m benchmarks.engine [rows]        # 1e7 unless told; 1e8 needs 2 GB of disk
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+import farthing as fa
+from benchmarks.timing import own_megabytes, table
+from farthing import engine
+from farthing.engine import on_duckdb
+from farthing.engine.compiling import compile_query
+from farthing.engine.queries import HistogramQuery
+
+KEYS = 100_000
+MEMORY = "12GB"
+TARIFF = fa.Tariff(
+    {
+        "select": (fa.BoundedRange(0.1), 1),
+        "count": (fa.PureDP(0.1), 4),
+        "leak": (fa.ApproximateDP(0.0, 1e-9), 1),
+    },
+    farthings=1_000,
+    delta_units=1000,
+    delta_unit=1e-9,
+)
+
+
+def report(rows: int = 10**7) -> str:
+    """Both tables, in Markdown."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "events.parquet"
+        generate(path, rows)
+        return "\n".join(
+            ["## Query engine\n", bounding(path, rows), private(path, Path(folder) / "budget.db")]
+        )
+
+
+def generate(path: Path, rows: int) -> None:
+    """Ten rows per unit on average, keys with a Zipf-like shape."""
+    duckdb.sql(
+        f"COPY (SELECT (hash(i) % {rows // 10})::BIGINT AS member, "
+        f"pow({KEYS}, (hash(7 * i + 1) % 1000003) / 1000003.0)::BIGINT AS article, "
+        f"'article ' || pow({KEYS}, (hash(7 * i + 1) % 1000003) / 1000003.0)::BIGINT AS title "
+        f"FROM range({rows}) t(i)) TO '{path}'"
+    )
+
+
+def bounding(path: Path, rows: int) -> str:
+    """Distinct (unit, key) pairs counted by hand, and bounded histograms, in turn."""
+    cells = []
+    for key in ("article", "title"):
+        by_hand = (
+            f"SELECT {key}, count(*) FROM (SELECT DISTINCT member, {key} FROM source) GROUP BY ALL"
+        )
+        plain: tuple[float, float] | None = None
+        for label, limit in (("by hand", 0), ("no limit", None), ("Δ = 10", 10), ("Δ = 30", 30)):
+            data = on_duckdb.open_file(
+                str(path), table=None, name=None, version=None, memory=MEMORY
+            )
+            sql = by_hand
+            if label != "by hand":
+                query = HistogramQuery(by=(key,), contribution_limit=limit or 1)
+                sql = _statement(query, data, limit)
+            runs = [_timed(data.run, sql) for _ in range(1 if rows > 10**7 else 3)]
+            data.shut()
+            seconds, busy = min(run[0] for run in runs), min(run[1] for run in runs)
+            plain = plain or (seconds, busy)
+            ratios = f"{seconds / plain[0]:.2f}", f"{busy / plain[1]:.2f}"
+            cells.append([key, label, f"{seconds:.2f}", ratios[0], f"{busy:.2f}", ratios[1]])
+    title = f"Bounded histogram of {rows:.0e} rows, {rows // 10:.0e} units, {KEYS:.0e} keys, DuckDB"
+    peak = f"\nPeak memory {own_megabytes() / 1024:.1f} GB, limit for DuckDB {MEMORY}.\n"
+    return f"{title}\n\n" + table(["key", "limit", "s", "ratio", "CPU s", "ratio"], cells) + peak
+
+
+def private(path: Path, ledger: Path) -> str:
+    """Mechanism and ledger of one query on 10⁵ keys: everything but the engine's own statement."""
+    certificate = TARIFF.certify(tolerance=0.5, deltas=(1e-3, 1e-5), epsilons=(1.0,))
+    data = engine.open(path, unit="member", ledger=ledger, tariff=certificate, farthings=1_000)
+    questions = {
+        "top-10 with counts": data.top_k("article", k=10),
+        "histogram with threshold": data.histogram("article", contribution_limit=10),
+        "count": data.count(),
+    }
+    cells = []
+    for name, question in questions.items():
+        rows = data.source.run(question.prepare().compiled.sql)
+        data.source.run = _always(rows)  # type: ignore[method-assign] # the engine's part is done
+        seconds = min(_timed(question.run, again=True)[0] for _ in range(5))
+        del data.source.run
+        cells.append([name, f"{rows.num_rows}", f"{1000 * seconds:.1f}"])
+    data.shut()
+    return "Private part of one query\n\n" + table(["query", "rows from engine", "ms"], cells)
+
+
+def _statement(query: HistogramQuery, data: Any, limit: int | None) -> str:
+    if limit is None:
+        from farthing.engine.queries import TopKQuery
+
+        unlimited = TopKQuery(by=query.by, k=1)
+        return compile_query(unlimited, data, unit="member", secret="key", candidates=None).sql
+    return compile_query(query, data, unit="member", secret="key", candidates=None).sql
+
+
+def _timed(run: Callable[..., Any], *given: Any, **options: Any) -> tuple[float, float]:
+    """Seconds on the clock, and seconds of all processors."""
+    start, busy = time.perf_counter(), time.process_time()
+    run(*given, **options)
+    return time.perf_counter() - start, time.process_time() - busy
+
+
+def _always(rows: Any) -> Callable[[str], Any]:
+    return lambda _: rows
+
+
+if __name__ == "__main__":
+    print(report(int(float(sys.argv[1])) if len(sys.argv) > 1 else 10**7))

@@ -1,0 +1,158 @@
+"""Bounded histograms as one expression: each unit is limited before anything is counted.
+
+    rows → pairs (unit, key) with the number of rows
+         → units with more than Δ keys keep the first Δ by a keyed digest of (unit, key)
+         → per key the sum of min(rows, τ)
+
+The order within a unit depends on the secret, the unit and its keys only, so adding a unit
+changes nothing about the others: it raises at most Δ counts, each by at most τ. The digest is
+MD5 because DuckDB, Spark and PostgreSQL all have it and agree on it; privacy does not rest on
+it, only which keys of a unit are kept does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from farthing.engine.columns import INTEGER, key_text, value_text
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+LABEL, COUNT = "label", "n"
+#: Values beyond this are moved to it before they become whole numbers: doubles are exact here.
+LARGEST_EXACT = 1 << 52
+
+
+def bounded_histogram(
+    rows: ir.Table,
+    unit: tuple[str, str],
+    keys: Sequence[tuple[str, str]],
+    *,
+    secret: str,
+    contribution_limit: int | None,
+    per_key_limit: int,
+) -> ir.Table:
+    """Columns `label` (the text of the key) and `n`. `unit` and `keys` are (column, kind)."""
+    import ibis
+
+    unit_column, unit_kind = unit
+    names = [name for name, _ in keys]
+    pairs = (
+        rows.filter(rows[unit_column].notnull())
+        .group_by(who=rows[unit_column], **{f"key{i}": rows[n] for i, n in enumerate(names)})
+        .aggregate(rows=lambda t: t.count())
+    )
+    columns = [f"key{i}" for i in range(len(names))]
+    kinds = [kind for _, kind in keys]
+    kept = pairs.mutate(amount=ibis.least(pairs.rows, per_key_limit))
+    if contribution_limit is not None:
+        kept = _first_keys(kept, columns, kinds, unit_kind, secret, contribution_limit)
+    counted = (
+        kept.group_by(columns)
+        .aggregate(**{COUNT: kept.amount.sum().cast("decimal(38, 0)")})
+        .filter(lambda t: t[COUNT] > 0)
+    )
+    return counted.select(
+        **{LABEL: key_text([counted[name] for name in columns], kinds), COUNT: counted[COUNT]}
+    )
+
+
+def largest(histogram: ir.Table, count: int, order: Any) -> ir.Table:
+    """The `count` largest counts; ties go by the text of the label, in code-point order."""
+    import ibis
+
+    return histogram.order_by(ibis.desc(COUNT), order(histogram[LABEL])).limit(count)
+
+
+def counted_rows(rows: ir.Table, unit: str, per_key_limit: int) -> ir.Table:
+    """One row, one column `n`: the sum over units of min(rows, per_key_limit)."""
+    import ibis
+
+    owned = rows.filter(rows[unit].notnull())
+    units = owned.group_by(who=owned[unit]).aggregate(rows=lambda t: t.count())
+    amount = ibis.least(units.rows, per_key_limit)
+    return units.aggregate(**{COUNT: ibis.coalesce(amount.sum(), 0).cast("decimal(38, 0)")})
+
+
+def clipped_sums(rows: ir.Table, unit: str, value: Any, lower: int, upper: int) -> ir.Table:
+    """One row, one column `n`: the sum over units of their own sum, moved into the bounds.
+
+    Everything is a whole number of at most 38 digits: 64-bit values of fewer than 10^18 rows.
+    """
+    import ibis
+
+    owned = rows.mutate(worth=value)
+    owned = owned.filter(owned[unit].notnull() & owned.worth.notnull())
+    units = owned.group_by(who=owned[unit]).aggregate(
+        total=lambda t: t.worth.cast("decimal(38, 0)").sum()
+    )
+    low, high = (ibis.literal(bound).cast("decimal(38, 0)") for bound in (lower, upper))
+    moved = ibis.least(ibis.greatest(units.total, low), high).cast("decimal(38, 0)")
+    total = ibis.coalesce(moved.sum(), ibis.literal(0).cast("decimal(38, 0)"))
+    return units.aggregate(**{COUNT: total.cast("decimal(38, 0)")})
+
+
+def fixed_point(column: Any, kind: str, places: int) -> Any:
+    """A numeric column in whole units of the last decimal place; NaN counts as missing.
+
+    No value can make the conversion fail: floats are moved into ±2^52 before it.
+    """
+    import ibis
+
+    if kind == INTEGER and places == 0:
+        return column.cast("int64")
+    real = column.cast("float64")
+    real = real.isnan().ifelse(ibis.null("float64"), real)
+    edge = float(LARGEST_EXACT)
+    inside = ibis.least(ibis.greatest(real * float(10**places), -edge), edge)
+    whole = (inside + 0.5).floor().cast("int64")
+    return real.isnull().ifelse(ibis.null("int64"), whole)
+
+
+def _first_keys(
+    pairs: Any,
+    columns: Sequence[str],
+    kinds: Sequence[str],
+    unit_kind: str,
+    secret: str,
+    limit: int,
+) -> Any:
+    """The same pairs, with amount 0 where a unit has more than `limit` keys and this one is late.
+
+    Only units above the limit are ranked; on most data they are few. The rank is compared
+    inside the amount and not in a filter: DuckDB would turn such a filter into an aggregate
+    over lists that is three times as slow.
+    """
+    import ibis
+
+    many = (
+        pairs.group_by(over="who")
+        .aggregate(keys=lambda t: t.count())
+        .filter(lambda t: t["keys"] > limit)
+        .select("over")
+    )
+    joined = pairs.left_join(many, pairs.who == many.over)
+    fields = [*columns, "amount"]
+    few = joined.filter(joined.over.isnull()).select(*fields)
+    rest = joined.filter(joined.over.notnull())
+    text = value_text(rest.who, unit_kind) + key_text([rest[name] for name in columns], kinds)
+    order = [
+        md5(ibis.literal(secret) + text),
+        *(ibis.asc(rest[name], nulls_first=True) for name in columns),
+    ]
+    place = ibis.row_number().over(group_by=rest.who, order_by=order)
+    ranked = rest.select(*columns, amount=rest.amount, place=place)
+    late = ranked.select(*columns, amount=(ranked.place < limit).ifelse(ranked.amount, 0))
+    return few.union(late)
+
+
+def md5(text: Any) -> Any:
+    """MD5 in hexadecimal, by the name it has on every engine."""
+    import ibis
+
+    @ibis.udf.scalar.builtin(name="md5", signature=((("string"),), "string"))
+    def digest(text): ...  # type: ignore[no-untyped-def] # the signature is given above
+
+    return digest(text)

@@ -1,0 +1,249 @@
+"""Filters in a closed form: what an analyst may ask to keep, and nothing else.
+
+    Equals("country", "NO")             the value, or None for a missing one
+    OneOf("country", ("NO", "SE"))
+    Between("age", at_least=18, below=65)
+    Present("company")                  not missing
+    AllOf((…, …)), AnyOf((…, …))
+
+The same as plain data, for JSON and for people:
+
+    {"country": "NO"}    {"country": ["NO", "SE"]}    {"age": {"at_least": 18, "below": 65}}
+    {"company": {"present": True}}    {"any_of": [{…}, {…}]}    several keys mean "and"
+
+A condition on a missing value is never true, except `Equals(column, None)`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, TypeAlias
+
+from farthing.errors import InvalidInput
+
+Value: TypeAlias = str | int | float | bool | date | None
+
+DEEPEST = 8
+_LARGEST_WHOLE = 2**63 - 1
+_RANGE = ("at_least", "above", "at_most", "below")
+
+
+@dataclass(frozen=True, slots=True)
+class Equals:
+    """The column has this value; None stands for a missing one."""
+
+    column: str
+    value: Value
+
+    def __post_init__(self) -> None:
+        require_column(self.column)
+        require_value(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The column has one of these values."""
+
+    column: str
+    values: tuple[Value, ...]
+
+    def __post_init__(self) -> None:
+        require_column(self.column)
+        object.__setattr__(self, "values", tuple(self.values))
+        if not self.values:
+            raise InvalidInput(f"a filter on {self.column} needs at least one value, got none")
+        for value in self.values:
+            require_value(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """The column lies in a range; each side is given at most once."""
+
+    column: str
+    at_least: Value = None
+    above: Value = None
+    at_most: Value = None
+    below: Value = None
+
+    def __post_init__(self) -> None:
+        require_column(self.column)
+        if not self.sides:
+            raise InvalidInput(f"a range on {self.column} needs one of {', '.join(_RANGE)}")
+        for _, value in self.sides:
+            require_value(value)
+            if isinstance(value, bool):
+                raise InvalidInput(f"a range on {self.column} needs ordered values, got a bool")
+        for one, other in (("at_least", "above"), ("at_most", "below")):
+            if getattr(self, one) is not None and getattr(self, other) is not None:
+                raise InvalidInput(f"a range on {self.column} has both {one} and {other}")
+
+    @property
+    def sides(self) -> tuple[tuple[str, Value], ...]:
+        """The sides that are given, as (name, value)."""
+        pairs = ((name, getattr(self, name)) for name in _RANGE)
+        return tuple((name, value) for name, value in pairs if value is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The column is not missing."""
+
+    column: str
+
+    def __post_init__(self) -> None:
+        require_column(self.column)
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Every part holds."""
+
+    parts: tuple[Filter, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", _parts(self.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one part holds."""
+
+    parts: tuple[Filter, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", _parts(self.parts))
+
+
+Filter: TypeAlias = Equals | OneOf | Between | Present | AllOf | AnyOf
+_JOINTS: dict[str, type[AllOf] | type[AnyOf]] = {"all_of": AllOf, "any_of": AnyOf}
+
+
+def filter_from(where: object) -> Filter | None:
+    """A filter from nodes or plain data; None keeps everything."""
+    if where is None or isinstance(where, Equals | OneOf | Between | Present | AllOf | AnyOf):
+        return where
+    if not isinstance(where, Mapping):
+        raise InvalidInput(f"where must be a table of conditions, got {type(where).__name__}")
+    _require_shallow(where)
+    if not where:
+        return None
+    parts = tuple(_condition(column, wanted) for column, wanted in where.items())
+    return parts[0] if len(parts) == 1 else AllOf(parts)
+
+
+def filter_to_json(where: Filter | None) -> dict[str, Any] | None:
+    """Plain data that `filter_from` turns back into the same filter."""
+    match where:
+        case None:
+            return None
+        case Equals(column, value):
+            return {column: value_to_json(value)}
+        case OneOf(column, values):
+            return {column: [value_to_json(value) for value in values]}
+        case Between(column):
+            return {column: {name: value_to_json(value) for name, value in where.sides}}
+        case Present(column):
+            return {column: {"present": True}}
+        case AllOf(parts):
+            return {"all_of": [filter_to_json(part) for part in parts]}
+        case AnyOf(parts):
+            return {"any_of": [filter_to_json(part) for part in parts]}
+
+
+def columns_of(where: Filter | None) -> frozenset[str]:
+    """Every column that a filter looks at."""
+    match where:
+        case None:
+            return frozenset()
+        case AllOf(parts) | AnyOf(parts):
+            return frozenset().union(*(columns_of(part) for part in parts))
+        case _:
+            return frozenset((where.column,))
+
+
+def value_to_json(value: Value) -> Any:
+    """A value as plain data; dates are marked, so that text stays text."""
+    return {"date": value.isoformat()} if isinstance(value, date) else value
+
+
+def value_from_json(value: Any) -> Value:
+    """The inverse of `value_to_json`."""
+    if isinstance(value, Mapping):
+        if set(value) != {"date"} or not isinstance(value["date"], str):
+            raise InvalidInput('a date is written {"date": "2013-01-31"}')
+        try:
+            return date.fromisoformat(value["date"])
+        except ValueError:
+            raise InvalidInput('a date is written {"date": "2013-01-31"}') from None
+    return require_value(value)
+
+
+def require_column(name: object) -> str:
+    """A column name: text that is not empty."""
+    if not isinstance(name, str) or not name:
+        raise InvalidInput(f"a column must be named by text, got {name!r:.60}")
+    if name in _JOINTS:
+        raise InvalidInput(f"a column cannot be called {name}: it joins filters")
+    return name
+
+
+def require_value(value: Any) -> Value:
+    """Something a column can be compared with."""
+    if isinstance(value, datetime):
+        raise InvalidInput("a filter compares with dates, not with times of day")
+    if value is None or isinstance(value, str | bool | date):
+        return value
+    if isinstance(value, int) and -_LARGEST_WHOLE <= value <= _LARGEST_WHOLE:
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    raise InvalidInput(
+        "a value must be text, a whole number of at most 64 bits, a finite number, a truth value, "
+        f"a date or None, got {value!r:.60}"
+    )
+
+
+def _condition(column: str, wanted: Any) -> Filter:
+    if column in _JOINTS:
+        if not isinstance(wanted, list | tuple):
+            raise InvalidInput(f"{column} needs a list of filters, got {type(wanted).__name__}")
+        return _JOINTS[column](tuple(wanted))
+    if isinstance(wanted, list | tuple | set | frozenset):
+        values = sorted(wanted, key=repr) if isinstance(wanted, set | frozenset) else wanted
+        return OneOf(column, tuple(value_from_json(value) for value in values))
+    if isinstance(wanted, Mapping) and set(wanted) != {"date"}:
+        if dict(wanted) == {"present": True}:
+            return Present(column)
+        unknown = set(wanted) - set(_RANGE)
+        if unknown or not wanted:
+            raise InvalidInput(
+                f"a condition on {column} is a value, a list of values, a range "
+                f"({', '.join(_RANGE)}) or present, got {', '.join(map(str, wanted)) or 'nothing'}"
+            )
+        return Between(column, **{name: value_from_json(side) for name, side in wanted.items()})
+    return Equals(column, value_from_json(wanted))
+
+
+def _require_shallow(where: object) -> None:
+    """Filters are written by people; one nested deeper than any of them would is refused."""
+    level: list[Any] = [where]
+    depth = 0
+    while level:
+        depth += 1
+        if depth > 4 * DEEPEST:
+            raise InvalidInput(f"a filter nests at most {DEEPEST} times")
+        nested = [list(x.values()) if isinstance(x, Mapping) else list(x) for x in level]
+        level = [y for values in nested for y in values if isinstance(y, Mapping | list | tuple)]
+
+
+def _parts(parts: object) -> tuple[Filter, ...]:
+    if not isinstance(parts, list | tuple) or not parts:
+        raise InvalidInput("all_of and any_of need at least one filter each")
+    found = tuple(filter_from(part) for part in parts)
+    if any(part is None for part in found):
+        raise InvalidInput("all_of and any_of need filters that say something, got an empty one")
+    return tuple(part for part in found if part is not None)

@@ -1,0 +1,155 @@
+"""What a query will cost and how accurate it will be, before any row is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from farthing.composition.tariff import Price, Tariff
+from farthing.engine.buying import Purchase, buy, count_items, price_of
+from farthing.engine.procedures import Expectation, procedure_for
+from farthing.engine.queries import LARGEST_REPEATS, Query, query_to_json
+from farthing.errors import InvalidInput, Unattainable, require_real
+from farthing.mechanisms import Accuracy
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from farthing.engine.answers import Answer
+    from farthing.engine.data import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Price, accuracy and what remains. `run()` runs exactly this plan.
+
+    `query` has its items named. `known` is the earlier release, if the same was asked before.
+    """
+
+    query: Query
+    items: Mapping[str, int]
+    price: Price
+    remaining: Price
+    expectation: Expectation
+    known: Answer | None = field(repr=False, compare=False)
+    question: Question = field(repr=False, compare=False)
+
+    @property
+    def fits(self) -> bool:
+        """Enough remains to run it."""
+        if self.known is not None:
+            return True
+        return (
+            self.price.farthings <= self.remaining.farthings
+            and self.price.delta_units <= self.remaining.delta_units
+        )
+
+    def run(self) -> Answer:
+        """Pay and run."""
+        return self.question.run()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        expectation = self.expectation
+        return {
+            "query": query_to_json(self.query),
+            "items": dict(self.items),
+            "price": _price(self.price),
+            "remaining": _price(self.remaining),
+            "fits": self.fits,
+            "known": self.known is not None,
+            "counts": _accuracy(expectation.counts),
+            "selection": _accuracy(expectation.selection),
+            "found_from": expectation.found_from,
+            "threshold": expectation.threshold,
+        }
+
+    def __rich__(self) -> RenderableType:
+        from farthing.engine.shown import plan_table
+
+        return plan_table(self)
+
+    def __str__(self) -> str:
+        from farthing.engine.shown import as_text
+
+        return as_text(self)
+
+
+def cheapest(query: Query, tariff: Tariff, *, half_width: float, confidence: float) -> Query:
+    """The query with the count item and the number of repeats that reach `half_width` for least.
+
+    Every item that can pay for counts is tried, each bought as often as it takes; drawing n times
+    and averaging narrows the interval by about √n for n times the price.
+    """
+    wanted = require_real("half_width", half_width, above=0)
+    if not hasattr(query, "count"):
+        raise InvalidInput(f"a {query.kind} has no counts whose accuracy could be chosen")
+    found: list[tuple[tuple[int, int], Query]] = []
+    best = float("inf")
+    for name in count_items(tariff, query):
+        for repeats in range(1, _most_repeats(query) + 1):
+            trial = replace(query, count=name, **_repeated(query, repeats))  # type: ignore[arg-type] # has counts
+            purchase = buy(trial, tariff)
+            counts = procedure_for(purchase).expect(confidence).counts
+            if counts is None:
+                raise InvalidInput("half_width is for released numbers; ask with counts=True")
+            best = min(best, _in_units(query, counts.half_width))
+            if _in_units(query, counts.half_width) <= wanted:
+                price = price_of(tariff, purchase.items)
+                found.append(((price.farthings, price.delta_units), trial))
+                break
+    if not found:
+        raise Unattainable(
+            f"no item of the tariff reaches a half-width of {wanted:g}; the narrowest is {best:g}"
+            if best < float("inf")
+            else "the tariff sells no counts"
+        )
+    return min(found, key=lambda pair: pair[0])[1]
+
+
+def _most_repeats(query: Query) -> int:
+    once = getattr(query, "categories", 0) is None and query.kind == "histogram"
+    noise = getattr(query, "mechanism", None) == "noise"
+    return 1 if once or noise or not hasattr(query, "repeats") else LARGEST_REPEATS
+
+
+def _repeated(query: Query, repeats: int) -> dict[str, int]:
+    return {"repeats": repeats} if hasattr(query, "repeats") else {}
+
+
+def _in_units(query: Query, half_width: float) -> float:
+    places: int = getattr(query, "places", 0)
+    return half_width / float(10**places)
+
+
+def expectation_of(purchase: Purchase, confidence: float) -> Expectation:
+    """What to expect, in the units of the column for a sum."""
+    expectation = procedure_for(purchase).expect(confidence)
+    places = getattr(purchase.query, "places", 0)
+    if purchase.query.kind != "sum" or places == 0 or expectation.counts is None:
+        return expectation
+    counts = expectation.counts
+    scale = 10**places
+    return replace(
+        expectation,
+        counts=replace(
+            counts,
+            expected_error=counts.expected_error / scale,
+            half_width=counts.half_width / scale,
+        ),
+    )
+
+
+def _price(price: Price) -> dict[str, int]:
+    return {"farthings": price.farthings, "delta_units": price.delta_units}
+
+
+def _accuracy(accuracy: Accuracy | None) -> dict[str, float] | None:
+    if accuracy is None:
+        return None
+    return {
+        "expected_error": accuracy.expected_error,
+        "half_width": accuracy.half_width,
+        "confidence": accuracy.confidence,
+    }

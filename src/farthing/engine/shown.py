@@ -1,0 +1,145 @@
+"""Plans and answers in a terminal."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from farthing.composition.tariff import Price
+from farthing.engine.frames import label_text
+from farthing.engine.queries import QuantileQuery, Query
+
+if TYPE_CHECKING:
+    from farthing.engine.answers import Answer
+    from farthing.engine.plans import Plan
+
+_BAR = 24
+
+
+def answer_table(answer: Answer) -> RenderableType:
+    """A row per label with a bar whose shaded end is the interval."""
+    if isinstance(answer.query, QuantileQuery):
+        about = Text(
+            f"{answer.value}   at {answer.confidence:.0%} within {number(answer.half_width or 0)} "
+            f"ranks of the {answer.query.probability:g} quantile",
+        )
+        return Group(Text(title(answer.query), style="bold"), about, Text(paid(answer), "dim"))
+    if not hasattr(answer.query, "by"):
+        about = Text(f"{number(answer.value)} ± {number(answer.half_width or 0)}", "bold cyan")
+        about += Text(f"   at {answer.confidence:.0%}")
+        return Group(Text(title(answer.query), style="bold"), about, Text(paid(answer), "dim"))
+    table = Table(title=title(answer.query), title_justify="left", title_style="bold")
+    for name in answer.columns:
+        table.add_column(name, overflow="fold")
+    if answer.counts is not None:
+        table.add_column("count", justify="right")
+        table.add_column(f"± at {answer.confidence:.0%}", justify="right")
+        table.add_column("")
+    top = max((float(c) for c in answer.counts or ()), default=0.0) + (answer.half_width or 0)
+    for i, label in enumerate(answer.labels):
+        parts = label if isinstance(label, tuple) else (label,)
+        cells = [Text(label_text(part)) for part in parts]
+        if answer.counts is not None:
+            count, width = answer.counts[i], answer.half_width or 0
+            cells += [Text(number(count)), Text(number(width)), bar(count, width, top)]
+        table.add_row(*cells)
+    notes = [Text(paid(answer), style="dim")]
+    if answer.stopped:
+        notes.insert(0, Text("The list ended early: no further label stood out.", style="yellow"))
+    return Group(table, *notes)
+
+
+def plan_table(plan: Plan) -> RenderableType:
+    """Price, accuracy and what remains."""
+    table = Table(title=title(plan.query), title_justify="left", title_style="bold")
+    table.add_column("plan")
+    table.add_column("")
+    bought = ", ".join(f"{times} × {name}" for name, times in plan.items.items())
+    table.add_row("price", Text(f"{amount(plan.price)}  ({bought})"))
+    table.add_row("remaining", Text(amount(plan.remaining)))
+    table.add_row("fits", Text("yes", "green") if plan.fits else Text("no", "bold red"))
+    expectation = plan.expectation
+    if expectation.counts is not None:
+        counts = expectation.counts
+        table.add_row(
+            "each number",
+            Text(
+                f"± {number(counts.half_width)} at {counts.confidence:.0%}, "
+                f"on average off by {number(counts.expected_error)}"
+            ),
+        )
+    if expectation.selection is not None:
+        chosen = expectation.selection
+        unit = "ranks" if isinstance(plan.query, QuantileQuery) else "below the best that was left"
+        table.add_row(
+            "each selection",
+            Text(f"within {number(chosen.half_width)} {unit} at {chosen.confidence:.0%}"),
+        )
+    if expectation.found_from is not None:
+        table.add_row(
+            "found",
+            Text(f"labels {number(expectation.found_from)} above the largest count not looked at"),
+        )
+    if expectation.threshold is not None:
+        table.add_row("threshold", Text(f"noisy counts below {expectation.threshold} are withheld"))
+    if plan.known is not None:
+        table.add_row("known", Text("asked before: running costs nothing", "green"))
+    return table
+
+
+def as_text(thing: Answer | Plan) -> str:
+    """What a terminal would show, without colours."""
+    screen = Console(width=100, record=True, color_system=None, file=StringIO())
+    screen.print(thing)
+    return screen.export_text().rstrip("\n")
+
+
+def title(query: Query) -> str:
+    """A query in a few words."""
+    match query.kind:
+        case "top_k":
+            return f"top {query.k} by {', '.join(query.by)}"  # type: ignore[union-attr] # by kind
+        case "histogram":
+            return f"histogram by {', '.join(query.by)}"  # type: ignore[union-attr] # by kind
+        case "count":
+            return "count"
+    return f"{query.kind} of {query.column}"  # type: ignore[union-attr] # by kind
+
+
+def paid(answer: Answer) -> str:
+    """The last line: price and what remains."""
+    left = f"{amount(answer.remaining)} remaining"
+    if answer.cached:
+        return f"asked before: the earlier release, at no cost; {left}"
+    return f"paid {amount(answer.price)}; {left}"
+
+
+def amount(price: Price) -> str:
+    """An amount of money."""
+    units = f" and {_many(price.delta_units, 'δ unit')}" if price.delta_units else ""
+    return f"{_many(price.farthings, 'farthing')}{units}"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def number(value: float) -> str:
+    """A number with thin spaces between thousands, with decimals only where they matter."""
+    whole = float(value).is_integer() or abs(value) >= 1000
+    return (f"{value:,.0f}" if whole else f"{value:,.2f}").replace(",", "\u202f")
+
+
+def bar(count: float, half_width: float, top: float) -> Text:
+    """Solid up to the lower end of the interval, shaded up to the upper one."""
+    if top <= 0:
+        return Text("")
+    low, high = (
+        round(_BAR * min(max(at / top, 0.0), 1.0))
+        for at in (count - half_width, count + half_width)
+    )
+    return Text("█" * low, "cyan") + Text("▒" * (high - low), "cyan")

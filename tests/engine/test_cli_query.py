@@ -1,0 +1,97 @@
+"""`farthing query`: plan and run from a shell."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from farthing.cli.query import query
+from farthing.errors import InvalidInput
+
+
+@pytest.fixture
+def shell(tmp_path):
+    rows = pa.table(
+        {
+            "member": [i // 2 for i in range(4000)],
+            "article": [("a", "b")[i % 2] if i % 40 else f"rare {i}" for i in range(4000)],
+            "age": [i % 90 for i in range(4000)],
+        }
+    )
+    pq.write_table(rows, tmp_path / "events.parquet")
+    (tmp_path / "tariff.toml").write_text(
+        "farthings = 60\ndelta_units = 10\ndelta_unit = 1e-9\n"
+        '[items.select]\nguarantee = "br:0.1"\nprice = 1\n'
+        '[items.count]\nguarantee = "dp:0.1"\nprice = 4\n'
+        '[items.leak]\nguarantee = "adp:0,1e-9"\nprice = 1\n'
+    )
+
+    def run(*arguments: str):
+        common = ["--unit", "member", "--ledger", str(tmp_path / "budget.db")]
+        grant = ["--tariff", str(tmp_path / "tariff.toml"), "--farthings", "60"]
+        first, *rest = arguments
+        return CliRunner().invoke(
+            query,
+            [first, str(tmp_path / "events.parquet"), *common, *grant, *rest],
+            catch_exceptions=False,
+        )
+
+    return run
+
+
+def test_plan_then_run(shell) -> None:
+    planned = shell("top-k", "--by", "article", "-k", "2", "--plan", "--json")
+    plan = json.loads(planned.stdout)
+    assert plan["price"] == {"farthings": 11, "delta_units": 1}
+    assert plan["remaining"]["farthings"] == 60
+    assert "± 30 at 95%" in shell("top-k", "--by", "article", "-k", "2", "--plan").stdout
+    first = json.loads(shell("top-k", "--by", "article", "-k", "2", "--json").stdout)
+    assert set(first["labels"]) == {"a", "b"}
+    assert first["remaining"] == {"farthings": 49, "delta_units": 9}
+    again = json.loads(shell("top-k", "--by", "article", "-k", "2", "--json").stdout)
+    assert again["cached"]
+    assert again["counts"] == first["counts"]
+    table = list(
+        csv.reader(io.StringIO(shell("top-k", "--by", "article", "-k", "2", "--csv").stdout))
+    )
+    assert table[0] == ["article", "count", "lower", "upper"]
+    assert len(table) == 3
+
+
+def test_other_queries(shell) -> None:
+    counted = json.loads(shell("count", "--where", "article=a", "--json").stdout)
+    assert abs(counted["counts"][0] - 1900) <= 200
+    some = shell("count", "--where", '{"age": {"below": 45}}', "--where", "article=a", "--json")
+    assert abs(json.loads(some.stdout)["counts"][0] - 950) <= 200
+    known = shell("histogram", "--by", "article", "--category", "a", "--category", "b", "--csv")
+    assert [line.split(",")[0] for line in known.stdout.splitlines()] == ["article", "a", "b"]
+    median = shell("quantile", "--column", "age", "--lower", "0", "--upper", "100", "--json")
+    assert 20 <= json.loads(median.stdout)["labels"][0] <= 70
+    total = shell("sum", "--column", "age", "--lower", "0", "--upper", "200")
+    assert "sum of age" in total.stdout
+    narrow = shell("count", "--half-width", "14", "--plan", "--json")
+    assert json.loads(narrow.stdout)["query"]["repeats"] > 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("count", "--where", "article"),
+        ("count", "--where", "age=old"),
+        ("count", "--where", "{bad json"),
+        ("count", "--where", "nothing=1"),
+        ("top-k", "--by", "article", "-k", "0"),
+        ("histogram", "--by", "article", "--by", "age", "--category", "a"),
+    ],
+)
+def test_bad_input(shell, arguments) -> None:
+    with pytest.raises(InvalidInput):
+        shell(*arguments)
+    left = json.loads(shell("count", "--plan", "--json").stdout)
+    assert left["remaining"]["farthings"] == 60

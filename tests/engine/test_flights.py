@@ -1,0 +1,85 @@
+"""Real data: flights from New York in 2013, on DuckDB and on Spark; the unit is the aircraft."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from farthing import engine
+from farthing.engine.compiling import data_from
+from farthing.mechanisms import Histogram
+
+TRIALS = 150
+
+
+@pytest.fixture(params=["duckdb", "spark"])
+def data(request, opened, flights) -> engine.Data:
+    extra = {"spark": request.getfixturevalue("spark")} if request.param == "spark" else {}
+    return opened(str(flights), unit="tailnum", version="2013", **extra)
+
+
+def planes_by(flights, column: str) -> Counter[str]:
+    rows = pq.read_table(flights, columns=["tailnum", column]).to_pandas().drop_duplicates()
+    return Counter(rows[rows.tailnum.notna()][column])
+
+
+def test_top_destinations(data, flights) -> None:
+    truth = planes_by(flights, "dest")
+    question = data.top_k("dest", k=5)
+    release = question.run()
+    assert len(release) == 5
+    # each selection lies within the stated distance of the best that was left
+    worst = sorted(truth.values(), reverse=True)[4]
+    distance = question.plan().expectation.selection.half_width
+    assert all(truth[label] >= worst - distance for label in release.labels)
+    assert covered(question, truth) >= 0.95 - 0.02
+
+
+def test_carriers_of_a_known_domain(data, flights) -> None:
+    truth = planes_by(flights, "carrier")
+    carriers = sorted(truth)
+    question = data.histogram("carrier", categories=carriers, contribution_limit=16)
+    release = question.run()
+    assert release.labels == tuple(carriers)
+    assert covered(question, truth) >= 0.95 - 0.02
+
+
+def test_delays_by_quantile(data) -> None:
+    question = data.quantile("dep_delay", 0.75, lower=-60, upper=600, contribution_limit=5)
+    prepared = question.prepare()
+    histogram = data_from(prepared.purchase.query, data.source.run(prepared.compiled.sql))
+    assert isinstance(histogram, Histogram)
+    value = question.run().value
+    assert 0 <= value <= 60
+    allowed = prepared.procedure.expect(0.95).selection.half_width
+    inside = 0
+    for _ in range(TRIALS):
+        drawn = prepared.procedure.run(histogram)[0].labels[0]
+        below = int(histogram.counts[histogram.labels < drawn].sum())
+        above = int(histogram.counts[histogram.labels > drawn].sum())
+        inside += abs(0.25 * below - 0.75 * above) <= allowed + best_score(histogram)
+    assert inside >= 0.95 * TRIALS
+
+
+def best_score(histogram: Histogram) -> float:
+    order = np.argsort(histogram.labels)
+    below = np.concatenate(([0], np.cumsum(histogram.counts[order])))
+    return float(np.abs(0.25 * below[:-1] - 0.75 * (below[-1] - below[1:])).min())
+
+
+def covered(question: engine.Question, truth: Counter[str]) -> float:
+    """How many intervals of many releases hold the truth; a third narrower, fewer must."""
+    prepared = question.prepare()
+    rows = question.data.source.run(prepared.compiled.sql)
+    histogram = data_from(prepared.purchase.query, rows)
+    half_width = prepared.procedure.expect(0.95).counts.half_width
+    errors = []
+    for _ in range(TRIALS):
+        release, _ = prepared.procedure.run(histogram)
+        for text, count in zip(release.labels, release.counts, strict=True):
+            errors.append(abs(count - truth[text[1:]]))
+    assert np.mean(np.array(errors) <= 0.67 * half_width) < 0.95 - 0.02
+    return float(np.mean(np.array(errors) <= half_width))

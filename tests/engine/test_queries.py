@@ -1,0 +1,194 @@
+"""Queries and filters are frozen descriptions that round-trip through JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import FrozenInstanceError
+from datetime import date, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farthing.engine import (
+    AllOf,
+    AnyOf,
+    Between,
+    CountQuery,
+    Equals,
+    HistogramQuery,
+    OneOf,
+    Present,
+    QuantileQuery,
+    SumQuery,
+    TopKQuery,
+    query_from_json,
+    query_to_json,
+)
+from farthing.engine.columns import label_of, text_of
+from farthing.engine.filters import filter_from, filter_to_json
+from farthing.engine.queries import KINDS, columns_used, digest_of
+from farthing.errors import InvalidInput
+
+columns = st.sampled_from(["country", "age", "day", "é|~"])
+texts = st.text(max_size=5).filter(lambda text: "\ud800" not in text)
+values = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**62), 2**62), texts, st.dates(date(1, 1, 1))
+)
+ordered = st.one_of(st.integers(-(2**62), 2**62), texts, st.floats(-1e9, 1e9), st.dates())
+leaves = st.one_of(
+    st.builds(Equals, columns, values),
+    st.builds(OneOf, columns, st.lists(values, min_size=1, max_size=3).map(tuple)),
+    st.builds(Between, columns, at_least=ordered),
+    st.builds(Between, columns, above=ordered, at_most=ordered),
+    st.builds(Present, columns),
+)
+filters = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.builds(AllOf, st.lists(inner, min_size=1, max_size=3).map(tuple)),
+        st.builds(AnyOf, st.lists(inner, min_size=1, max_size=3).map(tuple)),
+    ),
+    max_leaves=5,
+)
+labels = st.one_of(values, st.tuples(values, values))
+
+
+@given(filters)
+def test_filters_round_trip(where) -> None:
+    assert filter_from(json.loads(json.dumps(filter_to_json(where)))) == where
+
+
+@given(st.one_of(filters, st.none()), st.integers(1, 9), st.booleans())
+def test_queries_round_trip(where, k, counts) -> None:
+    for query in (
+        CountQuery(where=where, per_key_limit=k),
+        HistogramQuery(by=("a", "b"), where=where, contribution_limit=k),
+        HistogramQuery(by="a", categories=["x", None, 3, True, date(2013, 1, 5)]),
+        HistogramQuery(by=["a", "b"], categories=[("x", 1), (None, date(2013, 1, 5))]),
+        TopKQuery(by=("a",), k=k, where=where, counts=counts),
+        QuantileQuery(column="a", probability=0.25, lower=-1.5, upper=2, places=1, where=where),
+        SumQuery(column="a", lower=0, upper=10, where=where, repeats=k),
+    ):
+        data = json.loads(json.dumps(query_to_json(query)))
+        assert query_from_json(data) == query
+        assert digest_of(query_to_json(query_from_json(data))) == digest_of(data)
+
+
+@given(labels)
+def test_labels_have_one_text(label) -> None:
+    width = len(label) if isinstance(label, tuple) else 1
+    found = label_of(text_of(label), width)
+    assert found == label
+    assert type(found) is type(label)
+
+
+@given(labels, labels)
+def test_different_labels_have_different_texts(one, other) -> None:
+    same = (type(one), one) == (type(other), other)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        same = [(type(x), x) for x in one] == [(type(x), x) for x in other]
+    if isinstance(one, tuple) == isinstance(other, tuple):
+        assert (text_of(one) == text_of(other)) == same
+
+
+def test_plain_tables_read_as_people_mean_them() -> None:
+    where = filter_from(
+        {"country": "NO", "age": {"at_least": 18, "below": 65}, "day": {"date": "2013-01-05"}}
+    )
+    assert where == AllOf(
+        (
+            Equals("country", "NO"),
+            Between("age", at_least=18, below=65),
+            Equals("day", date(2013, 1, 5)),
+        )
+    )
+    assert filter_from({"x": None}) == Equals("x", None)
+    assert filter_from({"x": {"present": True}}) == Present("x")
+    assert filter_from({}) is None
+    query = TopKQuery(by="a", k=1, where={"b": 1, "any_of": [{"c": 2}, {"d": [3]}]})
+    assert columns_used(query) == {"a", "b", "c", "d"}
+
+
+def test_queries_are_frozen() -> None:
+    for made in KINDS.values():
+        assert made.__dataclass_params__.frozen
+    with pytest.raises(FrozenInstanceError):
+        CountQuery().repeats = 2  # type: ignore[misc]
+
+
+BAD_FILTERS = [
+    ["country"],
+    {"country": {"like": "N%"}},
+    {"country": {}},
+    {"country": []},
+    {"any_of": []},
+    {"any_of": [{}]},
+    {"any_of": {"x": 1}},
+    {"": 1},
+    {1: 1},
+    {"x": float("nan")},
+    {"x": 2**70},
+    {"x": b"bytes"},
+    {"x": datetime(2013, 1, 5)},
+    {"x": {"date": "yesterday"}},
+    {"x": {"date": 5, "below": 3}},
+    {"x": {"at_least": 1, "above": 2}},
+    {"x": {"below": True}},
+]
+
+
+def test_a_filter_nested_beyond_reason_is_refused() -> None:
+    nested: dict[str, object] = {"x": 1}
+    for _ in range(5000):
+        nested = {"any_of": [nested]}
+    with pytest.raises(InvalidInput, match="nests at most"):
+        filter_from(nested)
+
+
+@pytest.mark.parametrize("where", BAD_FILTERS, ids=str)
+def test_bad_filters_are_refused(where) -> None:
+    with pytest.raises(InvalidInput):
+        filter_from(where)
+
+
+BAD_QUERIES = [
+    {"kind": "sql", "text": "SELECT 1"},
+    {"kind": "top_k"},
+    {"kind": "top_k", "by": ["a"], "k": 0},
+    {"kind": "top_k", "by": ["a"], "k": 10**9},
+    {"kind": "top_k", "by": [], "k": 1},
+    {"kind": "top_k", "by": ["a", "a"], "k": 1},
+    {"kind": "top_k", "by": ["a"], "k": 3, "categories": ["x"]},
+    {"kind": "top_k", "by": ["a"], "k": 3, "candidates": 2},
+    {"kind": "top_k", "by": ["a"], "k": 3, "mechanism": "permute-and-flip"},
+    {"kind": "top_k", "by": ["a"], "k": 3, "mechanism": "noise"},
+    {"kind": "top_k", "by": ["a"], "k": 3, "counts": False, "repeats": 2},
+    {"kind": "top_k", "by": ["a"], "k": 3, "counts": "yes"},
+    {"kind": "top_k", "by": ["a"], "k": 3, "select": ""},
+    {"kind": "histogram", "by": ["a"], "contribution_limit": 0},
+    {"kind": "histogram", "by": ["a"], "contribution_limit": None},
+    {"kind": "histogram", "by": ["a"], "repeats": 2},
+    {"kind": "histogram", "by": ["a"], "categories": []},
+    {"kind": "histogram", "by": ["a"], "categories": ["x", "x"]},
+    {"kind": "histogram", "by": ["a"], "categories": [1.5]},
+    {"kind": "histogram", "by": ["a"], "categories": [["x", "y"]]},
+    {"kind": "histogram", "by": ["a"], "categories": "xyz"},
+    {"kind": "count", "per_key_limit": -1},
+    {"kind": "count", "repeats": 1000},
+    {"kind": "count", "limit": 3},
+    {"kind": "quantile", "column": "a", "probability": 0, "lower": 0, "upper": 1},
+    {"kind": "quantile", "column": "a", "probability": 0.5, "lower": 2, "upper": 1},
+    {"kind": "quantile", "column": "a", "probability": 0.5, "lower": 0.5, "upper": 1},
+    {"kind": "sum", "column": "a", "lower": 0, "upper": 0},
+    {"kind": "sum", "column": "a", "lower": 0, "upper": 2**50},
+    {"kind": "sum", "column": "a", "lower": 0, "upper": 1, "places": 10},
+    {"kind": "sum", "column": "a", "lower": float("-inf"), "upper": 1},
+    "top 10",
+]
+
+
+@pytest.mark.parametrize("data", BAD_QUERIES, ids=str)
+def test_bad_queries_are_refused(data) -> None:
+    with pytest.raises(InvalidInput):
+        query_from_json(data)

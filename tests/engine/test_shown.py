@@ -1,0 +1,105 @@
+"""Answers and plans print well everywhere, and hold nothing a page would run."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from datetime import date
+
+import matplotlib as mpl
+import pytest
+from rich.console import Console
+
+from farthing.composition.tariff import Price
+from farthing.engine import Answer, HistogramQuery, QuantileQuery, SumQuery, TopKQuery
+from farthing.engine.charts import MOST_BARS
+from farthing.errors import Unsupported
+
+mpl.use("Agg")
+
+
+def answer(query, labels, counts, **more) -> Answer:
+    facts = {
+        "half_width": 30,
+        "confidence": 0.95,
+        "stopped": False,
+        "price": Price(11, 10),
+        "used": {"select": 2, "count": 2, "leak": 1},
+        "remaining": Price(1, 0),
+        **more,
+    }
+    return Answer(query, labels, counts, **facts)
+
+
+TOP = answer(
+    TopKQuery(by=("article", "day"), k=2),
+    (("<script>alert('x')</script>", date(2013, 1, 5)), (None, None)),
+    (1200, -4),
+)
+
+
+def test_as_text() -> None:
+    text = str(TOP)
+    for part in ("top 2 by article, day", "1\u202f200", "(missing)", "2013-01-05", "± at 95%"):
+        assert part in text
+    assert "paid 11 farthings and 10 δ units; 1 farthing remaining" in text
+    assert all(len(line) <= 100 for line in text.splitlines())
+    assert "[bold]" in str(answer(TopKQuery(by="a", k=1), ("[bold]x",), (3,)))
+    stopped = answer(TopKQuery(by="a", k=3), ("x",), None, stopped=True, half_width=None)
+    assert "ended early" in str(stopped)
+    single = answer(SumQuery(column="x", lower=0, upper=1), ("sum",), (12.5,))
+    assert "12.50 ± 30" in str(single)
+    quantile = answer(QuantileQuery(column="x", probability=0.5, lower=0, upper=9), (4,), None)
+    assert "0.5 quantile" in str(quantile)
+    assert quantile.value == 4
+    with pytest.raises(ValueError, match="2 labels"):
+        _ = TOP.value
+
+
+def test_a_narrow_terminal_is_no_problem() -> None:
+    with Console(width=40, record=True) as screen:
+        screen.print(TOP)
+    assert all(len(line) <= 40 for line in screen.export_text().splitlines())
+
+
+def test_as_html() -> None:
+    html = TOP._repr_html_()
+    assert "<script" not in html
+    picture = html[html.index("<svg") : html.index("</svg>") + 6]
+    drawn = ET.fromstring(picture)
+    names = [element.tag.split("}")[1] for element in drawn.iter()]
+    assert (names.count("rect"), names.count("path")) == (2, 2)
+    many = answer(HistogramQuery(by="a"), tuple(range(MOST_BARS + 7)), tuple(range(MOST_BARS + 7)))
+    assert "and 7 more" in many._repr_html_()
+    plain = answer(TopKQuery(by="a", k=2, counts=False), ("<b>", "c"), None, half_width=None)
+    assert "<li>&lt;b&gt;</li>" in plain._repr_html_()
+
+
+def test_as_tables_of_others() -> None:
+    arrow = TOP.to_arrow()
+    assert arrow.column_names == ["article", "day", "count", "lower", "upper"]
+    assert arrow.to_pylist()[0]["upper"] == 1230
+    assert TOP.to_pandas().shape == (2, 5)
+    assert TOP.to_polars().shape == (2, 5)
+    clash = answer(TopKQuery(by="count", k=1), ("x",), (3,)).to_arrow()
+    assert clash.column_names == ["count", "_count", "lower", "upper"]
+    nothing = answer(HistogramQuery(by="a"), (), ())
+    assert nothing.to_arrow().num_rows == 0
+    assert nothing.intervals == ()
+
+
+def test_as_a_plot() -> None:
+    axes = TOP.plot()
+    assert len(axes.patches) == 2
+    assert TOP.plot(axes) is axes
+    with pytest.raises(Unsupported):
+        answer(TopKQuery(by="a", k=1, counts=False), ("x",), None).plot()
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def test_round_trip() -> None:
+    data = json.loads(json.dumps(TOP.to_json()))
+    again = Answer.from_json(data, remaining=TOP.remaining, cached=False)
+    assert again == TOP
