@@ -22,7 +22,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/ready: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[engine]"
 	$(RUN)/python -m farthing.numerics.warm
 	touch $@
 

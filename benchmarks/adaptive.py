@@ -48,7 +48,7 @@ def report() -> str:
             composition = fa.compose(items, adaptivity=adaptivity, tolerance=width)
             return composition.epsilon_at(DELTA)
 
-        took, bracket = best_of(1, ask)
+        took, bracket = best_of(2, ask)
         rows.append(_row(name, bracket, width, took, seconds))
         beside.append([name, f"{bracket.upper:.4f}", *_others(items, adaptivity)])
     rows.append(_tariff_row())

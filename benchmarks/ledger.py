@@ -178,7 +178,7 @@ def _rows(ledger: Ledger, count: int) -> Iterator[dict[str, Any]]:
     last = list(ledger.entries("events"))[-1]
     common = {"dataset": "events", "time": "2026-01-01T00:00:00.000000+00:00", "account": 1}
     common |= {"analyst": "ann", "question_digest": None, "delta_units": 0}
-    reserve = {**common, "kind": "reserve", "items": ITEMS, "farthings": 1, "month": None}
+    reserve = {**common, "kind": "reserve", "items": ITEMS, "farthings": 1, "month": "2026-01"}
     reserve["question"] = None
     close = {**common, "kind": "close", "unused": ITEMS, "farthings": -1, "release": None}
     close["release_digest"] = "0" * 64
@@ -197,7 +197,6 @@ def _rows(ledger: Ledger, count: int) -> Iterator[dict[str, Any]]:
             "kind": fact["kind"],
             "previous": previous,
             "hash": hash_,
-            "token": token,
             "settles": settles,
             "released": None,
         }

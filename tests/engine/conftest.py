@@ -73,8 +73,8 @@ def opened(tmp_path: Path, certificate: fa.Certificate) -> Iterator[Opened]:
     made: list[engine.Data] = []
 
     def make(data: Any, *, unit: str = "member", **options: Any) -> engine.Data:
-        options = {"ledger": tmp_path / "budget.db", "dataset": "events", **options}
-        found = engine.open(data, unit=unit, tariff=certificate, farthings=1000, **options)
+        usual = {"ledger": tmp_path / "budget.db", "dataset": "events", "tariff": certificate}
+        found = engine.open(data, unit=unit, farthings=1000, **{**usual, **options})
         made.append(found)
         return found
 

@@ -59,11 +59,11 @@ def naive_histogram(
             pairs[row[unit]][text_of(label if len(by) > 1 else label[0])] += 1
     total: Counter[str] = Counter()
     for who, keys in pairs.items():
-        kept = sorted(keys, key=lambda key: _md5(secret + text_of(who) + key))[:limit]
+        kept = sorted(keys, key=lambda key: _first_digits(secret + text_of(who) + key))[:limit]
         for key in kept:
             total[key] += min(keys[key], per_key)
     return dict(total)
 
 
-def _md5(text: str) -> str:
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+def _first_digits(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:12]

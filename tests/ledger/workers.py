@@ -47,15 +47,15 @@ def spend_forever(target: str, seed: int, out: Connection) -> None:
 
 
 def spend_until_told(target: str, out: Connection) -> None:
-    """Reserve until something arrives; then report what was acknowledged and what went wrong."""
+    """Reserve and close until told to stop; report what was acknowledged and what went wrong."""
     acknowledged, strange = [], []
     with Ledger.open(target, upgrade=False) as ledger:
         out.send("ready")
         while not out.poll():
             try:
-                acknowledged.append(ledger.reserve("events", "ann", {"select": 1}).entry)
-            except DoesNotFit:
-                break
+                held = ledger.reserve("events", "ann", {"select": 1})
+                acknowledged.append(held.entry)
+                acknowledged.append(ledger.close(held, "d", used={"select": 0}).number)
             except Exception as error:
                 strange.append(repr(error))
     out.send((acknowledged, strange))

@@ -9,11 +9,18 @@ from property.lists import deltas, epsilons, lists
 
 @settings(max_examples=18)
 @given(lists, deltas, st.sampled_from(["none", "adaptive", "setwise"]))
-def test_a_coarse_bracket_and_a_fine_one_meet(items, delta, adaptivity):
+def test_a_coarse_bracket_contains_a_fine_one(items, delta, adaptivity):
     coarse = fa.compose(items, adaptivity=adaptivity, tolerance=3e-2).epsilon_at(delta)
     fine = fa.compose(items, adaptivity=adaptivity, tolerance=3e-3).epsilon_at(delta)
-    assert coarse.lower <= fine.upper
-    assert fine.lower <= coarse.upper
+    assert coarse.lower <= fine.lower <= fine.upper <= coarse.upper
+
+
+@settings(max_examples=18)
+@given(lists, epsilons, st.sampled_from(["none", "adaptive", "setwise"]))
+def test_a_coarse_bracket_of_delta_contains_a_fine_one(items, epsilon, adaptivity):
+    coarse = fa.compose(items, adaptivity=adaptivity, tolerance=3e-2).delta_at(epsilon)
+    fine = fa.compose(items, adaptivity=adaptivity, tolerance=3e-3).delta_at(epsilon)
+    assert coarse.lower <= fine.lower <= fine.upper <= coarse.upper
 
 
 @settings(max_examples=18)

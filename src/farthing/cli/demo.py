@@ -1,73 +1,187 @@
-"""`make demo`: a budget planned and compared, on a case a visitor knows.
+"""`make demo`: from nothing to a private answer that anybody can check.
 
-A page shows, for each of a hundred towns, the newspaper most people read (a selection) and how
-many people answered (a count). How much privacy does that cost, by every bound there is, and
-how much would a budget afford?
+A million engagements of members with articles are made up, a tariff is signed, a top-k with counts
+is planned, paid for and run, and put beside the truth, which only this demonstration may look
+at. Then the purse, the statement, and the book checked from its first entry.
 """
 
 from __future__ import annotations
 
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+from pathlib import Path
+from typing import Any
+
 from rich.table import Table
+from rich.text import Text
 
 import farthing as fa
 from farthing.cli.output import console, patience
+from farthing.engine.shown import paid
 
-TOWNS = 100
-SELECT, COUNT = fa.BoundedRange(0.1), fa.PureDP(0.1)
-TARGET, DELTA = 5.0, 1e-6
-HOW = {
-    "none": "everything fixed in advance",
-    "adaptive": "what to ask depends on earlier answers",
-    "setwise": "also the order of selections and counts",
-}
+ROWS, MEMBERS, ARTICLES = 1_000_000, 100_000, 5_000
+WHERE = {"country": "NO", "seniority": "director"}
+DELTA = 1e-6
+TARIFF = fa.Tariff(
+    {
+        "select": (fa.BoundedRange(0.1), 1),
+        "count": (fa.PureDP(0.1), 4),
+        "leak": (fa.ApproximateDP(0.0, 1e-9), 1),
+    },
+    farthings=400,
+    delta_units=100,
+    delta_unit=1e-9,
+)
 
 
 def main() -> None:
-    """Print the plan."""
-    screen = console()
-    screen.print(
-        f"\n[bold]{TOWNS} towns, the favourite newspaper of each and how many answered[/bold]: "
-        f"{TOWNS} selections (br:0.1) and {TOWNS} counts (dp:0.1), δ = {DELTA:g}\n"
+    """The whole way, under a minute."""
+    folder = Path(tempfile.mkdtemp(prefix="farthing-demo-"))
+    started = time.monotonic()
+    with step(f"{ROWS:,} engagements of {MEMBERS:,} members with {ARTICLES:,} articles"):
+        generate(folder / "events.parquet")
+    with step(f"a tariff of {TARIFF.farthings} farthings, certified and signed"):
+        certificate = TARIFF.certify()
+        data = fa.open(
+            folder / "events.parquet",
+            unit="member_id",
+            ledger=folder / "budget.db",
+            tariff=certificate,
+            farthings=TARIFF.farthings,
+            owner="data team",
+            analyst="ann",
+        )
+    say(
+        f"  However it is spent, everything released is ({certificate.epsilon_at(DELTA):.3f}, "
+        f"{DELTA:g})-differentially private for each member.\n"
     )
-    items: list[tuple[fa.Guarantee, int]] = [(COUNT, TOWNS), (SELECT, TOWNS)]
-    table = Table(title="What it costs", show_lines=False)
-    table.add_column("bound")
-    columns = {}
-    with patience("composing"):
-        for adaptivity in HOW:
-            table.add_column(f"{adaptivity}\n[dim]{HOW[adaptivity]}[/dim]", justify="right")
-            columns[adaptivity] = fa.compose(items, adaptivity=adaptivity).bounds_at(DELTA)
-    names = {name: None for bounds in columns.values() for name in bounds}
-    best = {how: min(bounds.values(), key=lambda b: b.upper) for how, bounds in columns.items()}
+    question = data.top_k("article", k=10, where=WHERE, counts=True)
+    console().print(question.plan())
+    with step("paid for and run"):
+        answer = question.run()
+    truth = exact(data, answer.labels)
+    console().print(beside(answer, truth))
+    page = folder / "top-10.html"
+    page.write_text(html(answer, truth), encoding="utf-8")
+    say("  One interval in twenty may miss: │ is the truth, ▒ where the interval says it is.")
+    say(f"  The same as a picture: {page}")
+    say(f"  Once more, {paid(question.run())}\n")
+    report(data, folder)
+    data.shut()
+    say(f"\nDone in {time.monotonic() - started:.0f} s. Everything is in {folder}")
 
-    def cell(how: str, name: str) -> str:
-        bound = columns[how].get(name)
-        if bound is None:
-            return "-"
-        shown = f"{bound.upper:.4f}"
-        return f"[bold green]{shown}[/bold green]" if bound is best[how] else shown
 
-    def order(name: str) -> float:
-        return min(bounds[name].upper for bounds in columns.values() if name in bounds)
+def generate(path: Path) -> None:
+    """Zipf-shaped articles, and what is known about each member, with fixed pseudo-randomness."""
+    import duckdb
 
-    for name in sorted(names, key=order, reverse=True):
-        table.add_row(name, *(cell(how, name) for how in HOW))
-    screen.print(table)
-    for how, bound in best.items():
-        screen.print(
-            f"{how:9} ε ∈ \\[{bound.lower:.5f}, {bound.upper:.5f}]  [dim]{bound.theorem}[/dim]"
+    with duckdb.connect() as connection:
+        connection.execute("SELECT setseed(0.42)")
+        connection.execute("SET threads = 1")
+        connection.execute(
+            f"""
+            CREATE TABLE members AS SELECT i AS member_id,
+                'company ' || (1 + floor(pow(2000, random())))::INTEGER AS company,
+                ['entry', 'senior', 'manager', 'director'][1 + floor(4 * pow(random(), 2))::INTEGER]
+                    AS seniority,
+                ['NO', 'SE', 'DK', 'FI', 'IS'][1 + floor(5 * pow(random(), 1.5))::INTEGER]
+                    AS country
+            FROM range({MEMBERS}) t(i)
+            """
+        )
+        connection.execute(
+            f"""
+            COPY (
+                SELECT member_id, 'article ' || floor(pow({ARTICLES}, shape))::INTEGER AS article,
+                    company, seniority, country
+                FROM (SELECT floor({MEMBERS} * pow(random(), 1.3))::BIGINT AS who,
+                        random() AS shape FROM range({ROWS}))
+                JOIN members ON member_id = who
+            ) TO '{path}'
+            """
         )
 
-    screen.print(f"\n[bold]What a budget of ({TARGET:g}, {DELTA:g}) affords[/bold]")
-    with patience("planning"):
-        plain = fa.largest_count(COUNT, epsilon=TARGET, delta=DELTA)
-        chosen = fa.largest_count(SELECT, epsilon=TARGET, delta=DELTA)
-        each = fa.largest_epsilon(fa.BoundedRange, count=TOWNS, epsilon=TARGET, delta=DELTA)
-    screen.print(f"  {plain:4} counts     dp:0.1")
-    screen.print(
-        f"  {chosen:4} selections br:0.1, chosen adaptively: {chosen / plain:.2f} × as many"
+
+def exact(data: Any, labels: tuple[Any, ...]) -> dict[Any, int]:
+    """What only the owner may see."""
+    conditions = " AND ".join(f"{name} = '{value}'" for name, value in WHERE.items())
+    rows = data.source.run(
+        "SELECT article AS label, count(DISTINCT member_id) AS n FROM source "
+        f"WHERE {conditions} GROUP BY article"
     )
-    screen.print(f"  {TOWNS:4} selections could have ε = {each:.4f} each\n")
+    counts = dict(zip(rows.column("label").to_pylist(), rows.column("n").to_pylist(), strict=True))
+    return {label: counts[label] for label in labels}
+
+
+def beside(answer: Any, truth: dict[Any, int]) -> Table:
+    """Truth and release with error bars, and whether each interval holds."""
+    from farthing.engine.shown import bar, number
+
+    table = Table(title="Released beside the truth", title_justify="left", title_style="bold")
+    for name in ("article", "truth", "released", f"± at {answer.confidence:.0%}", "", ""):
+        table.add_column(name, justify="right" if name else "left")
+    top = max(*answer.counts, *truth.values()) + answer.half_width
+    for label, count in zip(answer.labels, answer.counts, strict=True):
+        inside = abs(count - truth[label]) <= answer.half_width
+        table.add_row(
+            str(label),
+            number(truth[label]),
+            number(count),
+            number(answer.half_width),
+            bar(count, answer.half_width, top, truth[label]),
+            Text("inside", "green") if inside else Text("outside", "yellow"),
+        )
+    return table
+
+
+def html(answer: Any, truth: dict[Any, int]) -> str:
+    """A page with the picture."""
+    from farthing.engine.charts import bar_chart
+
+    names = [str(label) for label in answer.labels]
+    picture = bar_chart(names, answer.counts, answer.half_width, [truth[n] for n in answer.labels])
+    return (
+        '<!doctype html><meta charset="utf-8"><title>farthing</title>'
+        "<style>body{font:15px system-ui,sans-serif;max-width:46em;margin:3em auto;padding:0 1em}"
+        "</style><h1>What directors in Norway read</h1><p>Bars are what was released, whiskers the "
+        f"{answer.confidence:.0%} intervals, dots the truth, which is not part of the release.</p>"
+        f"{picture}<p>{escape(f'Paid {answer.price.farthings} farthings.')}</p>"
+    )
+
+
+def report(data: Any, folder: Path) -> None:
+    """The purse, the statement, and the book."""
+    from farthing.ledger import markdown, statement, verify
+
+    left = data.remaining()
+    say(f"[bold]Purse of ann[/bold]: {left.farthings} of {TARIFF.farthings} farthings left")
+    with step("the statement of the dataset"):
+        text = markdown(statement(data.spending.ledger, data.source.name, delta=DELTA))
+    (folder / "statement.md").write_text(text, encoding="utf-8")
+    for line in text.splitlines():
+        if line.startswith(("- Unit", "- Neighbouring", "ε ≤", "Cap")):
+            say("  " + line.removeprefix("- ").replace("\\", ""))
+    say(f"  The whole statement: {folder / 'statement.md'}")
+    with step("every entry and every certificate checked"):
+        checked = verify(data.spending.ledger, prove=True)[0]
+    say(f"  {checked.entries} entries, head {checked.head[:16]}…: verified")
+
+
+@contextmanager
+def step(what: str) -> Iterator[None]:
+    """One line for one step, with the time it took."""
+    start = time.monotonic()
+    with patience(what):
+        yield
+    console().print(f"[green]✓[/green] {what}  [dim]{time.monotonic() - start:.1f} s[/dim]")
+
+
+def say(text: str) -> None:
+    """A line."""
+    console().print(text, soft_wrap=True)
 
 
 if __name__ == "__main__":

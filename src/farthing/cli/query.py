@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +17,7 @@ import typer
 
 from farthing.cli import options
 from farthing.cli.output import console, patience, print_json
+from farthing.engine.answers import Answer
 from farthing.engine.data import Data, Question
 from farthing.engine.data import open as open_data
 from farthing.engine.frames import records
@@ -24,6 +29,9 @@ query = typer.Typer(
     no_args_is_help=True,
 )
 
+_POSITIONAL, _NOTHING = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+_BUDGET, _DATA, _RUN = "The budget", "The table", "Plan and run"
+
 Source = Annotated[
     str,
     typer.Argument(
@@ -33,10 +41,22 @@ Source = Annotated[
     ),
 ]
 Unit = Annotated[
-    str, typer.Option("--unit", help="The column that says whose row it is.", show_default=False)
+    str,
+    typer.Option(
+        "--unit",
+        help="The column that says whose row it is.",
+        show_default=False,
+        rich_help_panel=_DATA,
+    ),
 ]
 LedgerAt = Annotated[
-    str, typer.Option("--ledger", help="The ledger's file or address.", show_default=False)
+    str,
+    typer.Option(
+        "--ledger",
+        help="The ledger's file or address.",
+        show_default=False,
+        rich_help_panel=_BUDGET,
+    ),
 ]
 By = Annotated[
     list[str],
@@ -51,18 +71,32 @@ Category = Annotated[
     typer.Option("--category", help="A label of a known domain; repeat for several."),
 ]
 TariffFile = Annotated[
-    Path | None, typer.Option("--tariff", help="Sign this tariff if none is in force (TOML).")
+    Path | None,
+    typer.Option(
+        "--tariff", help="Sign this tariff if none is in force (TOML).", rich_help_panel=_BUDGET
+    ),
 ]
 Farthings = Annotated[
-    int | None, typer.Option("--farthings", help="Grant these if the analyst has no purse yet.")
+    int | None,
+    typer.Option(
+        "--farthings", help="Grant these if the analyst has no purse yet.", rich_help_panel=_BUDGET
+    ),
 ]
-Analyst = Annotated[str, typer.Option("--analyst", help="Whose purse pays.")]
+Analyst = Annotated[
+    str, typer.Option("--analyst", help="Whose purse pays.", rich_help_panel=_BUDGET)
+]
 DatasetName = Annotated[
-    str | None, typer.Option("--dataset", help="The dataset's name in the ledger.")
+    str | None,
+    typer.Option("--dataset", help="The dataset's name in the ledger.", rich_help_panel=_DATA),
 ]
-TableName = Annotated[str | None, typer.Option("--table", help="The table in a database.")]
+TableName = Annotated[
+    str | None, typer.Option("--table", help="The table in a database.", rich_help_panel=_DATA)
+]
 Spark = Annotated[
-    str | None, typer.Option("--spark", help="Run on Spark: sc://host:port or local[N].")
+    str | None,
+    typer.Option(
+        "--spark", help="Run on Spark: sc://host:port or local[N].", rich_help_panel=_DATA
+    ),
 ]
 Limit = Annotated[
     int | None, typer.Option("--contribution-limit", help="Labels per unit that count.")
@@ -75,125 +109,178 @@ Column = Annotated[
 Lower = Annotated[float, typer.Option("--lower", help="Smallest value.", show_default=False)]
 Upper = Annotated[float, typer.Option("--upper", help="Largest value.", show_default=False)]
 Places = Annotated[int, typer.Option("--places", help="Decimal places that are kept.")]
-OnlyPlan = Annotated[bool, typer.Option("--plan", help="Price and accuracy only; no row is read.")]
-HalfWidth = Annotated[
-    float | None, typer.Option("--half-width", help="Choose the cheapest way to ± this.")
+OnlyPlan = Annotated[
+    bool,
+    typer.Option("--plan", help="Price and accuracy only; no row is read.", rich_help_panel=_RUN),
 ]
-Again = Annotated[bool, typer.Option("--again", help="Pay for a fresh release of a known answer.")]
-AsCsv = Annotated[bool, typer.Option("--csv", help="Print the answer as CSV.")]
+HalfWidth = Annotated[
+    float | None,
+    typer.Option("--half-width", help="Choose the cheapest way to ± this.", rich_help_panel=_RUN),
+]
+Again = Annotated[
+    bool,
+    typer.Option(
+        "--again", help="Pay for a fresh release of a known answer.", rich_help_panel=_RUN
+    ),
+]
+AsCsv = Annotated[
+    bool, typer.Option("--csv", help="Print the answer as CSV.", rich_help_panel=_RUN)
+]
 
 
-@query.command("top-k")
-def top_k_command(
-    source: Source,
-    unit: Unit,
-    ledger: LedgerAt,
+Candidates = Annotated[
+    int | None, typer.Option("--candidates", help="Look only at this many of the largest counts.")
+]
+Asks = Callable[..., Question]
+
+
+@dataclass(frozen=True)
+class Common:
+    """What every query is asked with; its fields are options of every command."""
+
+    unit: Unit
+    ledger: LedgerAt
+    tariff: TariffFile = None
+    farthings: Farthings = None
+    analyst: Analyst = "analyst"
+    dataset: DatasetName = None
+    table: TableName = None
+    spark: Spark = None
+    plan: OnlyPlan = False
+    half_width: HalfWidth = None
+    again: Again = False
+    as_json: options.AsJson = False
+    as_csv: AsCsv = False
+
+    def open(self, source: str) -> Data:
+        """The table and the purse."""
+        with patience("opening"):
+            return open_data(
+                source,
+                unit=self.unit,
+                ledger=self.ledger,
+                tariff=self.tariff,
+                farthings=self.farthings,
+                analyst=self.analyst,
+                dataset=self.dataset,
+                table=self.table,
+                spark=self.spark,
+            )
+
+    def answer(self, question: Question) -> None:
+        """Plan it or run it, and print what came out."""
+        if self.plan or self.half_width is not None:
+            planned = question.plan(half_width=self.half_width)
+            if self.plan:
+                return print_json(planned.to_json()) if self.as_json else console().print(planned)
+            question = planned.question
+        with patience("running"):
+            answer = question.run(again=self.again)
+        if self.as_json:
+            print_json(_everything(answer))
+        elif self.as_csv:
+            names, rows = records(answer)
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow(names)
+            writer.writerows(rows)
+        else:
+            console().print(answer)
+        return None
+
+
+def command(name: str) -> Callable[[Asks], Asks]:
+    """A command from a function that makes a question, with the common options added to its own."""
+
+    def register(ask: Asks) -> Asks:
+        own = list(inspect.signature(ask, eval_str=True).parameters.values())[1:]
+        shared = list(inspect.signature(Common, eval_str=True).parameters.values())
+        data = inspect.Parameter("source", _POSITIONAL, annotation=Source)
+
+        @wraps(ask)
+        def run(source: str, **given: Any) -> None:
+            common = Common(**{p.name: given.pop(p.name) for p in shared})
+            with common.open(source) as opened:
+                common.answer(ask(opened, **given))
+
+        needed_first = sorted(
+            (*own, *shared), key=lambda p: p.default is not inspect.Parameter.empty
+        )
+        parameters = [data, *(p.replace(kind=_POSITIONAL) for p in needed_first)]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # read by Typer
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        query.command(name)(run)
+        return ask
+
+    return register
+
+
+@command("top-k")
+def top_k(
+    data: Data,
     by: By,
     k: Annotated[int, typer.Option("-k", help="How many labels.")] = 10,
     category: Category = None,
     where: Where = None,
     counts: Annotated[bool, typer.Option("--counts/--no-counts", help="Count them too.")] = True,
-    mechanism: Annotated[str, typer.Option("--mechanism", help="gumbel or noise.")] = "gumbel",
+    mechanism: Annotated[
+        str, typer.Option("--mechanism", help="gumbel, noise or truncated.")
+    ] = "gumbel",
+    candidates: Candidates = None,
     contribution_limit: Limit = None,
     per_key_limit: PerKey = 1,
+    use_order: Annotated[
+        bool, typer.Option("--use-order", help="Fit Gaussian counts to the order found.")
+    ] = False,
     repeats: Repeats = 1,
-    tariff: TariffFile = None,
-    farthings: Farthings = None,
-    analyst: Analyst = "analyst",
-    dataset: DatasetName = None,
-    table: TableName = None,
-    spark: Spark = None,
-    plan: OnlyPlan = False,
-    half_width: HalfWidth = None,
-    again: Again = False,
-    as_json: options.AsJson = False,
-    as_csv: AsCsv = False,
-) -> None:
+) -> Question:
     """The k most frequent labels, with counts."""
-    with _open(source, unit, ledger, tariff, farthings, analyst, dataset, table, spark) as data:
-        question = data.top_k(
-            by,
-            k,
-            categories=_categories(data, by, category),
-            where=_where(data, where),
-            counts=counts,
-            mechanism=mechanism,
-            contribution_limit=contribution_limit,
-            per_key_limit=per_key_limit,
-            repeats=repeats,
-        )
-        _answer(question, plan, half_width, again, as_json, as_csv)
+    return data.top_k(
+        by,
+        k,
+        categories=_categories(data, by, category),
+        where=_where(data, where),
+        counts=counts,
+        mechanism=mechanism,
+        candidates=candidates,
+        contribution_limit=contribution_limit,
+        per_key_limit=per_key_limit,
+        use_order=use_order,
+        repeats=repeats,
+    )
 
 
-@query.command("histogram")
-def histogram_command(
-    source: Source,
-    unit: Unit,
-    ledger: LedgerAt,
+@command("histogram")
+def histogram(
+    data: Data,
     by: By,
     category: Category = None,
     where: Where = None,
     contribution_limit: Limit = 1,
     per_key_limit: PerKey = 1,
     repeats: Repeats = 1,
-    tariff: TariffFile = None,
-    farthings: Farthings = None,
-    analyst: Analyst = "analyst",
-    dataset: DatasetName = None,
-    table: TableName = None,
-    spark: Spark = None,
-    plan: OnlyPlan = False,
-    half_width: HalfWidth = None,
-    again: Again = False,
-    as_json: options.AsJson = False,
-    as_csv: AsCsv = False,
-) -> None:
+) -> Question:
     """A count for every label: of a known domain, or of those that stand out."""
-    with _open(source, unit, ledger, tariff, farthings, analyst, dataset, table, spark) as data:
-        question = data.histogram(
-            by,
-            categories=_categories(data, by, category),
-            where=_where(data, where),
-            contribution_limit=contribution_limit,
-            per_key_limit=per_key_limit,
-            repeats=repeats,
-        )
-        _answer(question, plan, half_width, again, as_json, as_csv)
+    return data.histogram(
+        by,
+        categories=_categories(data, by, category),
+        where=_where(data, where),
+        contribution_limit=contribution_limit,
+        per_key_limit=per_key_limit,
+        repeats=repeats,
+    )
 
 
-@query.command("count")
-def count_command(
-    source: Source,
-    unit: Unit,
-    ledger: LedgerAt,
-    where: Where = None,
-    per_key_limit: PerKey = 1,
-    repeats: Repeats = 1,
-    tariff: TariffFile = None,
-    farthings: Farthings = None,
-    analyst: Analyst = "analyst",
-    dataset: DatasetName = None,
-    table: TableName = None,
-    spark: Spark = None,
-    plan: OnlyPlan = False,
-    half_width: HalfWidth = None,
-    again: Again = False,
-    as_json: options.AsJson = False,
-    as_csv: AsCsv = False,
-) -> None:
+@command("count")
+def count(
+    data: Data, where: Where = None, per_key_limit: PerKey = 1, repeats: Repeats = 1
+) -> Question:
     """How many units have a row that passes the filter."""
-    with _open(source, unit, ledger, tariff, farthings, analyst, dataset, table, spark) as data:
-        question = data.count(
-            where=_where(data, where), per_key_limit=per_key_limit, repeats=repeats
-        )
-        _answer(question, plan, half_width, again, as_json, as_csv)
+    return data.count(where=_where(data, where), per_key_limit=per_key_limit, repeats=repeats)
 
 
-@query.command("quantile")
-def quantile_command(
-    source: Source,
-    unit: Unit,
-    ledger: LedgerAt,
+@command("quantile")
+def quantile(
+    data: Data,
     column: Column,
     lower: Lower,
     upper: Upper,
@@ -202,129 +289,49 @@ def quantile_command(
     where: Where = None,
     contribution_limit: Limit = 1,
     per_key_limit: PerKey = 1,
-    tariff: TariffFile = None,
-    farthings: Farthings = None,
-    analyst: Analyst = "analyst",
-    dataset: DatasetName = None,
-    table: TableName = None,
-    spark: Spark = None,
-    plan: OnlyPlan = False,
-    again: Again = False,
-    as_json: options.AsJson = False,
-    as_csv: AsCsv = False,
-) -> None:
+) -> Question:
     """A value near a quantile of a numeric column."""
-    with _open(source, unit, ledger, tariff, farthings, analyst, dataset, table, spark) as data:
-        question = data.quantile(
-            column,
-            probability,
-            lower=_whole(lower),
-            upper=_whole(upper),
-            places=places,
-            where=_where(data, where),
-            contribution_limit=contribution_limit,
-            per_key_limit=per_key_limit,
-        )
-        _answer(question, plan, None, again, as_json, as_csv)
+    return data.quantile(
+        column,
+        probability,
+        lower=_whole(lower),
+        upper=_whole(upper),
+        places=places,
+        where=_where(data, where),
+        contribution_limit=contribution_limit,
+        per_key_limit=per_key_limit,
+    )
 
 
-@query.command("sum")
-def sum_command(
-    source: Source,
-    unit: Unit,
-    ledger: LedgerAt,
+@command("sum")
+def sum_(
+    data: Data,
     column: Column,
     lower: Lower,
     upper: Upper,
     places: Places = 0,
     where: Where = None,
     repeats: Repeats = 1,
-    tariff: TariffFile = None,
-    farthings: Farthings = None,
-    analyst: Analyst = "analyst",
-    dataset: DatasetName = None,
-    table: TableName = None,
-    spark: Spark = None,
-    plan: OnlyPlan = False,
-    half_width: HalfWidth = None,
-    again: Again = False,
-    as_json: options.AsJson = False,
-    as_csv: AsCsv = False,
-) -> None:
+) -> Question:
     """The sum of a numeric column, each unit's part moved between the bounds."""
-    with _open(source, unit, ledger, tariff, farthings, analyst, dataset, table, spark) as data:
-        question = data.sum(
-            column,
-            lower=_whole(lower),
-            upper=_whole(upper),
-            places=places,
-            where=_where(data, where),
-            repeats=repeats,
-        )
-        _answer(question, plan, half_width, again, as_json, as_csv)
+    return data.sum(
+        column,
+        lower=_whole(lower),
+        upper=_whole(upper),
+        places=places,
+        where=_where(data, where),
+        repeats=repeats,
+    )
 
 
-def _open(
-    source: str,
-    unit: str,
-    ledger: str,
-    tariff: Path | None,
-    farthings: int | None,
-    analyst: str,
-    dataset: str | None,
-    table: str | None,
-    spark: str | None,
-) -> Data:
-    with patience("opening"):
-        return open_data(
-            source,
-            unit=unit,
-            ledger=ledger,
-            tariff=tariff,
-            farthings=farthings,
-            analyst=analyst,
-            dataset=dataset,
-            table=table,
-            spark=spark,
-        )
-
-
-def _answer(
-    question: Question,
-    plan: bool,
-    half_width: float | None,
-    again: bool,
-    as_json: bool,
-    as_csv: bool,
-) -> None:
-    if plan:
-        planned = question.plan(half_width=half_width)
-        if as_json:
-            print_json(planned.to_json())
-        else:
-            console().print(planned)
-        return
-    if half_width is not None:
-        question = question.plan(half_width=half_width).question
-    with patience("running"):
-        answer = question.run(again=again)
-    if as_json:
-        left = answer.remaining
-        print_json(
-            {
-                **answer.to_json(),
-                "intervals": answer.intervals,
-                "cached": answer.cached,
-                "remaining": {"farthings": left.farthings, "delta_units": left.delta_units},
-            }
-        )
-    elif as_csv:
-        names, rows = records(answer)
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows(rows)
-    else:
-        console().print(answer)
+def _everything(answer: Answer) -> dict[str, Any]:
+    left = answer.remaining
+    return {
+        **answer.to_json(),
+        "intervals": answer.intervals,
+        "cached": answer.cached,
+        "remaining": {"farthings": left.farthings, "delta_units": left.delta_units},
+    }
 
 
 def _where(data: Data, conditions: list[str] | None) -> dict[str, Any] | None:

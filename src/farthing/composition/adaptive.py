@@ -17,6 +17,9 @@ from farthing.composition.moments import MomentBound
 from farthing.guarantees.conversions import example, pure_epsilon
 from farthing.guarantees.kinds import BoundedRange, PureDP
 
+#: Every question walks the same grids from the first to finer ones, each this much finer, so that
+#: a bracket that stopped early contains those that went on.
+COARSEST, RUNG = 8e-3, 4.0
 #: Never ask the grid for less: rounding would dominate.
 FINEST = 1e-7
 #: A δ below this is not worth a grid: floats end near 1e-308.
@@ -93,7 +96,7 @@ def _refine(
 ) -> Sides:
     """Finer and finer grids until the tolerance is met, nothing improves, or it costs too much."""
     lower, upper = 0.0, float("inf")
-    fineness, previous = 0.8 * tolerance, float("inf")
+    fineness, previous = COARSEST, float("inf")
     while fineness >= FINEST:
         found = curves(items, adaptivity, fineness, delta, whole=whole)
         if found is None:
@@ -101,10 +104,10 @@ def _refine(
         sides = read(found)
         lower, upper = max(lower, sides[0]), min(upper, sides[1])
         width = (upper - lower) / upper if upper > 0 else 0.0
-        if width <= tolerance or width > 0.8 * previous:
+        if width <= tolerance or (fineness <= tolerance and width > 0.8 * previous):
             break
         previous = width
-        fineness *= min(0.5, max(0.02, 0.6 * tolerance / width))
+        fineness /= RUNG
     return lower, upper
 
 

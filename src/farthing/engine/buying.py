@@ -20,6 +20,7 @@ from types import MappingProxyType
 from farthing.composition.tariff import Price, Tariff
 from farthing.engine.errors import ChargeMismatch
 from farthing.engine.queries import (
+    AT_ONCE,
     CountQuery,
     HistogramQuery,
     QuantileQuery,
@@ -129,7 +130,7 @@ def _roles(query: Query) -> dict[str, int]:
 def _top_k_roles(query: TopKQuery) -> dict[str, int]:
     leak = {"leak": 1} if query.categories is None else {}
     limit = query.contribution_limit
-    if query.mechanism == "noise":
+    if query.mechanism in AT_ONCE:
         assert limit is not None
         size = limit if query.categories is None else min(limit, len(query.categories))
         return {"count": size, **leak}
@@ -148,27 +149,41 @@ def _item(query: Query, role: str, tariff: Tariff) -> str:
             )
         if not _suits(query, role, tariff.items[named][0]):
             raise InvalidInput(
-                f"{role} needs {_WHAT[role]}, but {named} is "
+                f"{role} needs {_what(query, role)}, but {named} is "
                 f"{format_guarantee(tariff.items[named][0])}"
             )
         return str(named)
     fitting = [name for name, (g, _) in tariff.items.items() if _suits(query, role, g)]
     if not fitting:
-        raise InvalidInput(f"this query needs {_WHAT[role]}, and the tariff sells none")
+        raise InvalidInput(f"this query needs {_what(query, role)}, and the tariff sells none")
     if role == "leak":  # what the ε of an item buys is lost on a leak
         fitting.sort(key=lambda name: _epsilon(tariff.items[name][0]))
     return fitting[0]
 
 
+def _what(query: Query, role: str) -> str:
+    if role == "count" and _needs_gaussian(query):
+        return (
+            f"a discrete Gaussian item for the same per_key_limit (dgauss:σ,{query.per_key_limit})"  # type: ignore[union-attr] # a top-k has one
+        )
+    return _WHAT[role]
+
+
 def _suits(query: Query, role: str, guarantee: Guarantee) -> bool:
     match role, guarantee:
-        case ("select", BoundedRange(epsilon)) | ("count", PureDP(epsilon)):
+        case "select", BoundedRange(epsilon):
             return epsilon > 0
+        case "count", PureDP(epsilon):
+            return epsilon > 0 and not _needs_gaussian(query)
         case "leak", ApproximateDP(_, delta):
             return delta > 0
         case "count", DiscreteGaussian(_, sensitivity):
             return not isinstance(query, SumQuery) and sensitivity == _per_key_limit(query)
     return False
+
+
+def _needs_gaussian(query: Query) -> bool:
+    return isinstance(query, TopKQuery) and (query.use_order or query.mechanism == "truncated")
 
 
 def _per_key_limit(query: Query) -> int | None:

@@ -81,9 +81,7 @@ def bar_chart(
             f'<text x="{max(right, end) + 8}" y="{middle + 4.5}">{number(count)}</text>',
         ]
         if truth is not None:
-            parts.append(
-                f'<circle cx="{x(truth[i])}" cy="{middle}" r="3.6" fill="#d9480f" stroke="white"/>'
-            )
+            parts.append(f'<circle cx="{x(truth[i])}" cy="{middle}" r="2.8" fill="#d9480f"/>')
     parts.append("</svg>")
     return "".join(parts)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from farthing.composition.tariff import Price, Tariff
 from farthing.engine.buying import Purchase, buy, count_items, price_of
 from farthing.engine.procedures import Expectation, procedure_for
-from farthing.engine.queries import LARGEST_REPEATS, Query, query_to_json
+from farthing.engine.queries import AT_ONCE, LARGEST_REPEATS, Query, query_to_json
 from farthing.errors import InvalidInput, Unattainable, require_real
 from farthing.mechanisms import Accuracy
 
@@ -63,6 +63,7 @@ class Plan:
             "selection": _accuracy(expectation.selection),
             "found_from": expectation.found_from,
             "threshold": expectation.threshold,
+            "above_cutoff": expectation.above_cutoff,
         }
 
     def __rich__(self) -> RenderableType:
@@ -110,8 +111,8 @@ def cheapest(query: Query, tariff: Tariff, *, half_width: float, confidence: flo
 
 def _most_repeats(query: Query) -> int:
     once = getattr(query, "categories", 0) is None and query.kind == "histogram"
-    noise = getattr(query, "mechanism", None) == "noise"
-    return 1 if once or noise or not hasattr(query, "repeats") else LARGEST_REPEATS
+    at_once = getattr(query, "mechanism", None) in AT_ONCE or getattr(query, "use_order", False)
+    return 1 if once or at_once or not hasattr(query, "repeats") else LARGEST_REPEATS
 
 
 def _repeated(query: Query, repeats: int) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -12,6 +12,7 @@ import numpy as np
 from farthing.engine.averages import mean_accuracy
 from farthing.engine.buying import Purchase
 from farthing.engine.queries import (
+    AT_ONCE,
     CountQuery,
     HistogramQuery,
     QuantileQuery,
@@ -39,12 +40,16 @@ from farthing.mechanisms import (
     ThresholdedGaussian,
     ThresholdedLaplace,
     TopKWithCounts,
+    TruncatedGaussian,
+    TruncatedGaussianLimited,
     UnknownGumbel,
     UnknownLaplace,
 )
 
 Counting: TypeAlias = KnownLaplace | KnownGaussian
-Noisy: TypeAlias = Counting | UnknownLaplace | ThresholdedLaplace | ThresholdedGaussian
+Limited: TypeAlias = UnknownLaplace | TruncatedGaussianLimited
+Whole: TypeAlias = ThresholdedLaplace | ThresholdedGaussian | TruncatedGaussian
+Noisy: TypeAlias = Counting | Limited | Whole
 Mechanism: TypeAlias = Noisy | KnownGumbel | UnknownGumbel | TopKWithCounts | Quantile | ClippedSum
 
 #: How many of the largest counts an unknown domain is looked at through, unless the query says.
@@ -58,13 +63,15 @@ class Expectation:
     `counts`: the error of each released number. `selection`: how far, in counts, a selected
     label may lie below the best one that was left. `found_from`: a label whose count exceeds the
     largest count that is not looked at by this much is found with probability `confidence`.
-    `threshold`: noisy counts below it are withheld.
+    `threshold`: noisy counts below it are withheld. `above_cutoff`: so are those that are not
+    this much above the noisy largest count that is not looked at.
     """
 
     counts: Accuracy | None = None
     selection: Accuracy | None = None
     found_from: float | None = None
     threshold: int | None = None
+    above_cutoff: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +127,26 @@ class Procedure:
                 return Expectation(selection=mechanism.accuracy(confidence=confidence))
             case TopKWithCounts():
                 found = _selection(mechanism.selection, confidence)
-                counts = mean_accuracy(mechanism.counting.noise, self.repeats, confidence)
+                counts = mean_accuracy(
+                    mechanism.counting.noise, self.repeats, self._level(confidence)
+                )
+                counts = replace(counts, confidence=confidence)
                 return Expectation(counts, found.selection, found.found_from)
             case KnownGumbel() | UnknownGumbel():
                 return _selection(mechanism, confidence)
             case KnownLaplace() | KnownGaussian():
                 return Expectation(mean_accuracy(mechanism.noise, self.repeats, confidence))
-        return Expectation(
-            mean_accuracy(mechanism.noise, 1, confidence), threshold=mechanism.threshold
-        )
+            case UnknownLaplace() | TruncatedGaussianLimited():
+                counts = mechanism.accuracy(confidence=confidence)
+                return Expectation(counts, above_cutoff=mechanism.threshold)
+        return Expectation(mechanism.accuracy(confidence=confidence), threshold=mechanism.threshold)
+
+    def _level(self, confidence: float) -> float:
+        """CountMLE moves counts by the errors of others: all of them must hold at once."""
+        mechanism = self.mechanism
+        if isinstance(mechanism, TopKWithCounts) and mechanism.use_order:
+            return 1 - (1 - confidence) / mechanism.selection.k
+        return confidence
 
     def _counting(self) -> tuple[Counting, int]:
         mechanism = self.mechanism
@@ -187,22 +205,8 @@ def _histogram(purchase: Purchase, query: HistogramQuery) -> Procedure:
 
 def _top_k(purchase: Purchase, query: TopKQuery) -> Procedure:
     tau, limit = query.per_key_limit, query.contribution_limit
-    if query.mechanism == "noise":
-        assert limit is not None
-        noisy: Noisy
-        if query.categories is not None:
-            noisy = _counts(purchase, min(limit, len(query.categories)), tau)
-        elif isinstance(guarantee := purchase.guarantee("count"), PureDP):
-            noisy = UnknownLaplace(
-                epsilon=guarantee.epsilon,
-                delta=_delta(purchase),
-                candidates=query.candidates or max(CANDIDATES, 10 * query.k),
-                contribution_limit=limit,
-                per_key_limit=tau,
-            )
-        else:
-            noisy = _thresholded(purchase, limit, tau)
-        return Procedure(noisy, keep=query.k)
+    if query.mechanism in AT_ONCE:
+        return Procedure(_at_once(purchase, query), keep=query.k)
     epsilon = _bounded_range(purchase)
     selection: KnownGumbel | UnknownGumbel
     if query.categories is not None:
@@ -212,7 +216,7 @@ def _top_k(purchase: Purchase, query: TopKQuery) -> Procedure:
             epsilon=epsilon,
             delta=_delta(purchase),
             k=query.k,
-            candidates=query.candidates or max(CANDIDATES, 10 * query.k),
+            candidates=_candidates(query),
             per_key_limit=tau,
             contribution_limit=limit,
         )
@@ -220,7 +224,38 @@ def _top_k(purchase: Purchase, query: TopKQuery) -> Procedure:
         return Procedure(selection)
     changed = query.k if limit is None else min(limit, query.k)
     counting = _counts(purchase, changed, tau)
-    return Procedure(TopKWithCounts(selection=selection, counting=counting), query.repeats)
+    found = TopKWithCounts(selection=selection, counting=counting, use_order=query.use_order)
+    return Procedure(found, query.repeats)
+
+
+def _at_once(purchase: Purchase, query: TopKQuery) -> Noisy:
+    """Noisy counts of everything, or of the largest counts; the k largest are kept."""
+    limit, tau = query.contribution_limit, query.per_key_limit
+    assert limit is not None
+    if query.categories is not None:
+        return _counts(purchase, min(limit, len(query.categories)), tau)
+    guarantee = purchase.guarantee("count")
+    limits = {"contribution_limit": limit, "per_key_limit": tau}
+    if isinstance(guarantee, PureDP):
+        return UnknownLaplace(
+            epsilon=guarantee.epsilon,
+            delta=_delta(purchase),
+            candidates=_candidates(query),
+            **limits,
+        )
+    if query.mechanism == "noise":
+        return _thresholded(purchase, limit, tau)
+    assert isinstance(guarantee, DiscreteGaussian)
+    sigma, delta = guarantee.noise_multiplier, _delta(purchase)
+    if query.candidates is None:
+        return TruncatedGaussian(noise_multiplier=sigma, delta=delta, **limits)
+    return TruncatedGaussianLimited(
+        noise_multiplier=sigma, delta=delta, candidates=query.candidates, **limits
+    )
+
+
+def _candidates(query: TopKQuery) -> int:
+    return query.candidates or max(CANDIDATES, 10 * query.k)
 
 
 def _counts(purchase: Purchase, contribution_limit: int, per_key_limit: int) -> Counting:

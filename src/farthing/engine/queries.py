@@ -34,6 +34,8 @@ LARGEST_PLACES = 9
 LARGEST_BOUND = 1 << 40
 LARGEST_REPEATS = 64
 LARGEST_K = 100_000
+#: Mechanisms that release labels and counts in one step.
+AT_ONCE = ("noise", "truncated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +83,11 @@ class HistogramQuery:
 class TopKQuery:
     """The k labels with about the largest counts, in order, with counts if wanted.
 
-    `mechanism` is "gumbel" (select labels, then count the selected ones) or "noise" (noisy counts
-    of everything, the largest of them). An unknown domain is looked at through its
-    `candidates` largest counts. `contribution_limit` None: a unit may have any number of labels.
+    `mechanism` is "gumbel" (select labels, then count the selected ones), "noise" (noisy counts
+    of everything, the largest of them) or "truncated" (the same with Gaussian noise that has no
+    tails, for an unknown domain). An unknown domain is looked at through its `candidates`
+    largest counts. `contribution_limit` None: a unit may have any number of labels. `use_order`
+    fits Gaussian counts to the discovered order (CountMLE), which costs nothing.
     """
 
     by: tuple[str, ...]
@@ -95,6 +99,7 @@ class TopKQuery:
     candidates: int | None = None
     contribution_limit: int | None = None
     per_key_limit: int = 1
+    use_order: bool = False
     select: str | None = None
     count: str | None = None
     leak: str | None = None
@@ -105,9 +110,10 @@ class TopKQuery:
         _check(self)
         if self.k > LARGEST_K:
             raise InvalidInput(f"k must be at most {LARGEST_K}, got {self.k}")
-        require_choice("mechanism", self.mechanism, ("gumbel", "noise"))
-        if not isinstance(self.counts, bool):
-            raise InvalidInput(f"counts must be True or False, got {self.counts!r:.60}")
+        require_choice("mechanism", self.mechanism, ("gumbel", *AT_ONCE))
+        for name in ("counts", "use_order"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidInput(f"{name} must be True or False, got {getattr(self, name)!r:.60}")
         if self.categories is not None and self.k > len(self.categories):
             raise InvalidInput(
                 f"k must be at most the number of categories, got k = {self.k} "
@@ -117,13 +123,23 @@ class TopKQuery:
             raise InvalidInput(
                 f"candidates must be at least k, got {self.candidates} and k = {self.k}"
             )
-        if self.mechanism == "noise":
-            if self.contribution_limit is None:
-                raise InvalidInput('mechanism "noise" needs a contribution_limit')
-            if not self.counts or self.repeats > 1:
-                raise InvalidInput('mechanism "noise" draws its counts once and releases them')
+        if self.mechanism in AT_ONCE:
+            self._check_at_once()
+        if self.use_order and (not self.counts or self.repeats > 1):
+            raise InvalidInput("use_order is for counts that are drawn once")
         if self.repeats > 1 and not self.counts:
             raise InvalidInput("repeats makes counts more accurate; without counts it must be 1")
+
+    def _check_at_once(self) -> None:
+        name = self.mechanism
+        if self.contribution_limit is None:
+            raise InvalidInput(f'mechanism "{name}" needs a contribution_limit')
+        if not self.counts or self.repeats > 1:
+            raise InvalidInput(f'mechanism "{name}" draws its counts once and releases them')
+        if self.use_order:
+            raise InvalidInput(f'mechanism "{name}" discovers no order; use_order needs "gumbel"')
+        if name == "truncated" and self.categories is not None:
+            raise InvalidInput('mechanism "truncated" is for an unknown domain, without categories')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,6 +86,9 @@ def plan_table(plan: Plan) -> RenderableType:
         )
     if expectation.threshold is not None:
         table.add_row("threshold", Text(f"noisy counts below {expectation.threshold} are withheld"))
+    if expectation.above_cutoff is not None:
+        text = f"counts must be about {expectation.above_cutoff} above the largest not looked at"
+        table.add_row("threshold", Text(text))
     if plan.known is not None:
         table.add_row("known", Text("asked before: running costs nothing", "green"))
     return table
@@ -134,12 +137,18 @@ def number(value: float) -> str:
     return (f"{value:,.0f}" if whole else f"{value:,.2f}").replace(",", "\u202f")
 
 
-def bar(count: float, half_width: float, top: float) -> Text:
-    """Solid up to the lower end of the interval, shaded up to the upper one."""
+def bar(count: float, half_width: float, top: float, truth: float | None = None) -> Text:
+    """Solid up to the lower end of the interval, shaded up to the upper one; `truth` as a line."""
     if top <= 0:
         return Text("")
-    low, high = (
-        round(_BAR * min(max(at / top, 0.0), 1.0))
-        for at in (count - half_width, count + half_width)
-    )
-    return Text("█" * low, "cyan") + Text("▒" * (high - low), "cyan")
+
+    def place(value: float) -> int:
+        return round(_BAR * min(max(value / top, 0.0), 1.0))
+
+    low, high = place(count - half_width), place(count + half_width)
+    drawn = Text("█" * low, "cyan") + Text("▒" * max(high - low, 1), "cyan")
+    if truth is None:
+        return drawn
+    at = max(place(truth) - 1, 0)
+    drawn.pad_right(max(at + 1 - len(drawn), 0))
+    return drawn[:at] + Text("│", "bold red") + drawn[at + 1 :]

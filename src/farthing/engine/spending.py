@@ -44,7 +44,7 @@ class Spending:
         if self._secret is None:
             first = self.ledger.entry(self.dataset, 1).hash
             text = f"farthing contribution order {first}"
-            self._secret = hashlib.sha256(text.encode()).hexdigest()
+            self._secret = hashlib.sha256(text.encode()).hexdigest()[:32]
         return self._secret
 
     def remaining(self) -> Price:

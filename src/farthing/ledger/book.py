@@ -14,10 +14,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any, Self
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Integer, String, bindparam, literal_column, select
 from sqlalchemy.exc import IntegrityError
 
 from farthing.composition.tariff import Price
@@ -28,6 +27,7 @@ from farthing.ledger.facts import (
     BATCH,
     LARGEST,
     TARIFF,
+    Account,
     Entry,
     Reservation,
     require_items,
@@ -37,8 +37,9 @@ from farthing.ledger.months import month_name, month_number, month_of
 from farthing.ledger.owning import Owner
 from farthing.ledger.pricing import as_of, largest_that_fits, left_of, price_of, unused_of
 from farthing.ledger.reading import Terms, utc_now
-from farthing.ledger.rows import accounts_of, balances_of, reservation_of
-from farthing.ledger.store import Again, Store
+from farthing.ledger.rows import accounts_of, purse_of, reservation_of
+from farthing.ledger.schema import EVERYBODY, purses
+from farthing.ledger.store import Again, Quick, Store
 from farthing.ledger.upgrade import ensure_schema
 
 
@@ -104,65 +105,70 @@ class Ledger(Owner):
         asked = {"analyst": analyst, "question": question, "question_digest": question_digest}
         if account is not None:
             return self._reserve_listed(dataset, account, items, asked)
-        bought = {**asked, "items": require_items(items)}
+        wanted = require_items(items)
         while True:
             terms = self._terms.get(dataset) or self._remember(dataset)
+            price = price_of(terms.tariff, wanted)
+            now = self._clock()
+            month = month_of(now)
+            fact = self._fact(
+                "reserve",
+                dataset,
+                at=now,
+                account=terms.account,
+                items=wanted,
+                farthings=price.farthings,
+                delta_units=price.delta_units,
+                month=month_name(month),
+                **asked,
+            )
             try:
-                entry = self._write(partial(self._charge, dataset, terms, bought))
+                return reservation_of(self._spend(terms, fact, price, month))
             except Retired:
                 self._remember(dataset)
-            else:
-                return reservation_of(entry)
 
-    def _charge(
-        self,
-        dataset: str,
-        terms: Terms,
-        bought: dict[str, Any],
-        connection: Connection,
-        token: str,
-    ) -> Entry:
-        """Purse, cap and entry in one transaction."""
-        price = price_of(terms.tariff, bought["items"])
-        now, where = self._clock(), (terms.dataset, terms.account)
-        taken = None
-        if max(price.farthings, price.delta_units) <= LARGEST:
-            taken = moves.charge_purse(connection, *where, bought["analyst"], price, month_of(now))
-        if taken is None:
-            raise self._refusal(connection, terms, bought, price, now)
-        if not moves.charge_account(connection, *where, price):
-            raise Again  # the cap was there a moment ago; the next try says what is left
-        fact = self._fact(
-            "reserve",
-            dataset,
-            at=now,
-            account=terms.account,
-            farthings=price.farthings,
-            delta_units=price.delta_units,
-            month=None if taken[0] is None else month_name(taken[0]),
-            **bought,
-        )
-        return moves.append(connection, terms.dataset, fact, token)
+    def _spend(self, terms: Terms, fact: dict[str, Any], price: Price, month: int) -> Entry:
+        """Purse, cap and entry in one transaction, or an error and nothing at all."""
+        dataset, token = fact["dataset"], moves.new_token()
+        spend = moves.Spend.of(fact, token, terms.dataset, price, month)
+
+        def work(run: Quick) -> Entry:
+            if max(price.farthings, price.delta_units) > LARGEST:
+                raise self._refusal(run, terms, fact, price, month)
+            if self.store.is_sqlite:
+                entry = spend.make(run)
+                if entry is None:
+                    run.undo()  # one of the two may have had room
+                    raise self._refusal(run, terms, fact, price, month)
+                return entry
+            try:
+                return spend.make_at_once(run)
+            except self.store.driver_error as error:
+                if getattr(error, "sqlstate", None) != moves.NO_ROOM:
+                    raise
+                moves.require_schema(run)
+                raise self._refusal(run, terms, fact, price, month) from None
+
+        entry = self.store.write_quickly(work, done=self._finder(dataset, token))
+        self._seen[dataset] = entry.number
+        return entry
 
     def _refusal(
-        self,
-        connection: Connection,
-        terms: Terms,
-        bought: dict[str, Any],
-        price: Price,
-        now: datetime,
+        self, run: Quick, terms: Terms, fact: dict[str, Any], price: Price, month: int
     ) -> Exception:
         """What stands in the way of a charge that was not made."""
-        who = bought["analyst"]
-        cap, purse = balances_of(connection, terms.dataset, terms.account, who)
+        who = fact["analyst"]
+        key = {"dataset": terms.dataset, "in_account": terms.account, "who": who}
+        found = {row.analyst: purse_of(row) for row in run.execute(_BOTH, key).all()}
+        cap, purse = found[EVERYBODY], found.get(who)
         if not cap.open:
             return Retired()
         if purse is None:
             return NotInLedger(f"{who} has no purse under the tariff in force")
-        left = left_of(as_of(purse, month_of(now)), cap)
+        left = left_of(as_of(purse, month), cap)
         if price.farthings <= left.farthings and price.delta_units <= left.delta_units:
-            return Again()  # something was returned in between
-        return DoesNotFit(price, left, largest_that_fits(terms.tariff, bought["items"], left))
+            return Again()  # taken or returned by somebody else at this moment
+        return DoesNotFit(price, left, largest_that_fits(terms.tariff, fact["items"], left))
 
     def _reserve_listed(
         self,
@@ -171,9 +177,11 @@ class Ledger(Owner):
         items: Mapping[str, int] | None,
         asked: dict[str, Any],
     ) -> Reservation:
-        with self.store.read() as connection:
+        def look(connection: Connection) -> tuple[int, Any]:
             identity = self._identity(connection, dataset)
-            row = self._account_row(connection, identity, name)
+            return identity, self._account_row(connection, identity, name)
+
+        identity, row = self.store.ask(look)
         if row.mode == TARIFF:
             raise InvalidInput(f"{name} is a tariff; reserve from it without naming an account")
         if row.analyst != asked["analyst"]:
@@ -182,24 +190,26 @@ class Ledger(Owner):
             raise InvalidInput("a batch is reserved whole; leave the items out")
         wanted = {lists.EVERYTHING: 1} if row.mode == BATCH else require_items(items)
 
+        fact = self._fact(
+            "reserve",
+            dataset,
+            account=row.number,
+            items=wanted,
+            farthings=0,
+            delta_units=0,
+            month=None,
+            **asked,
+        )
+
         def work(connection: Connection, token: str) -> Entry:
+            entry = moves.append(connection, identity, fact, token)
             fits = max(wanted.values()) <= LARGEST
-            if not fits or not moves.charge_lots(connection, identity, row.number, wanted):
+            if not fits or not moves.take_lots(connection, identity, row.number, wanted):
                 raise Refused
-            fact = self._fact(
-                "reserve",
-                dataset,
-                account=row.number,
-                items=wanted,
-                farthings=0,
-                delta_units=0,
-                month=None,
-                **asked,
-            )
-            return moves.append(connection, identity, fact, token)
+            return entry
 
         try:
-            return reservation_of(self._write(work))
+            return reservation_of(self._write(dataset, work))
         except Refused:
             pass
         left = {lot.item: lot.granted - lot.spent for lot in self.lots(dataset, name)}
@@ -240,10 +250,12 @@ class Ledger(Owner):
         used: Mapping[str, int] | None,
         more: dict[str, Any],
     ) -> Entry:
-        with self.store.read() as connection:
+        def look(connection: Connection) -> tuple[int, Entry, list[Account]]:
             identity = self._identity(connection, reservation.dataset)
             held = self._entry(connection, reservation.dataset, identity, reservation.entry)
-            books = accounts_of(connection, identity)
+            return identity, held, accounts_of(connection, identity)
+
+        identity, held, books = self.store.ask(look)
         if held.kind != "reserve" or reservation_of(held) != reservation:
             raise NotInLedger(f"entry {reservation.entry} is not the reservation that was given")
         fact = held.fact
@@ -268,16 +280,24 @@ class Ledger(Owner):
         )
 
         def work(connection: Connection, token: str) -> Entry:
-            if unused and mode != TARIFF:
-                moves.return_to_lots(connection, identity, fact["account"], unused)
-            elif unused:
-                month = -1 if fact["month"] is None else month_number(fact["month"])
-                moves.give_back(connection, identity, fact["account"], fact["analyst"], back, month)
             try:
-                return moves.append(connection, identity, settled, token)
+                entry = moves.append(connection, identity, settled, token)
             except IntegrityError:
                 raise AlreadySettled(
                     f"the reservation in entry {held.number} was closed or abandoned before"
                 ) from None
+            if unused and mode != TARIFF:
+                moves.return_to_lots(connection, identity, fact["account"], unused)
+            elif unused:
+                month = month_number(fact["month"])
+                moves.give_back(connection, identity, fact["account"], fact["analyst"], back, month)
+            return entry
 
-        return self._write(work)
+        return self._write(reservation.dataset, work)
+
+
+_BOTH = select(purses).where(
+    purses.c.dataset_id == bindparam("dataset", type_=Integer),
+    purses.c.account == bindparam("in_account", type_=Integer),
+    purses.c.analyst.in_([literal_column(f"'{EVERYBODY}'"), bindparam("who", type_=String)]),
+)

@@ -16,13 +16,15 @@ from farthing.errors import InvalidInput
 
 GENESIS = "0" * 64
 
+_encode = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
+
 
 def canonical(value: object) -> str:
     """The one text of a JSON value: sorted keys, no spaces, no NaN."""
     try:
-        text = json.dumps(
-            value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        )
+        text = _encode(value)
         text.encode("utf-8")
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"what is kept in the ledger must be plain JSON: {error}") from None

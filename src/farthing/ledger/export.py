@@ -86,7 +86,6 @@ def _import(connection: Connection, records: list[dict[str, Any]]) -> dict[str, 
                 "kind": fact["kind"],
                 "previous": record["previous"],
                 "hash": record["hash"],
-                "token": fact["token"],
                 "settles": fact.get("settles"),
                 "released": released(fact),
             }

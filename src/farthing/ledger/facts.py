@@ -62,8 +62,8 @@ class Account:
     number: int
     mode: str
     name: str
-    open: bool
     entry: int
+    open: bool
     farthings: int
     delta_units: int
     farthings_spent: int
@@ -96,6 +96,7 @@ class Purse:
     delta_units_spent: int
     renewal: str | None = None
     month: str | None = None
+    open: bool = True
 
 
 @dataclass(frozen=True, slots=True)

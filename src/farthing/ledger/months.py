@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 def month_of(time: datetime) -> int:
     """The calendar month in UTC, as months since year 0."""
-    return 12 * time.astimezone(UTC).year + time.astimezone(UTC).month - 1
+    there = time.astimezone(UTC)
+    return 12 * there.year + there.month - 1
 
 
 def month_name(month: int) -> str:

@@ -1,8 +1,8 @@
-"""The statements that move farthings. Each is one guarded UPDATE or one INSERT.
+"""The statements that write. Spending is three of them, each one guarded UPDATE or one INSERT.
 
-Every transaction takes its rows in the same order: purse or lots, account, dataset. So two of
-them never wait for each other, and the dataset's row, on which all writers of a dataset meet,
-is held for two statements only.
+Every writing transaction takes the dataset's row first, in the statement that continues the
+chain. So writers of one dataset come one after the other, and never wait for each other in a
+circle.
 """
 
 from __future__ import annotations
@@ -10,204 +10,274 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from sqlalchemy import BigInteger, Connection, and_, bindparam, case, func, insert, select, update
+from sqlalchemy import (
+    BigInteger,
+    String,
+    Text,
+    and_,
+    bindparam,
+    case,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 
 from farthing.composition.tariff import Price
 from farthing.ledger.chain import canonical, sha256
 from farthing.ledger.errors import NotInLedger, WrongSchema
 from farthing.ledger.facts import Entry
-from farthing.ledger.schema import REVISION, accounts, datasets, entries, lots, purses, version
+from farthing.ledger.schema import (
+    EVERYBODY,
+    REVISION,
+    datasets,
+    entries,
+    lots,
+    purses,
+    version,
+)
 from farthing.ledger.store import link
 
-_PRICE, _DELTA, _TIMES = (bindparam(name, type_=BigInteger) for name in ("price", "units", "times"))
-_NEW = purses.c.month < bindparam("this_month")
-_PURSE = and_(
-    purses.c.dataset_id == bindparam("dataset"),
-    purses.c.account == bindparam("in_account"),
-    purses.c.analyst == bindparam("who"),
+
+class Runs(Protocol):
+    """A transaction: SQLAlchemy's connection, or the driver's own (`store.Quick`)."""
+
+    def execute(self, statement: Any, parameters: Any, /) -> Any: ...
+
+
+def _whole(name: str) -> Any:
+    return bindparam(name, type_=BigInteger)
+
+
+_PRICE, _DELTA, _MONTH, _TIMES = map(_whole, ("price", "units", "this_month", "times"))
+# constants are written out, so that a statement has no parameters but its own
+_ZERO, _ONE, _TWO = (literal_column(str(n), BigInteger) for n in range(3))
+_NO_NAME = literal_column(f"'{EVERYBODY}'", String)
+_NEW = purses.c.month < _MONTH
+_FARTHINGS = case((_NEW, _ZERO), else_=purses.c.farthings_spent) + _PRICE
+_UNITS = case((_NEW, _ZERO), else_=purses.c.delta_units_spent) + _DELTA
+#: The analyst's purse and everybody's, each with room for the price.
+_BOTH_FIT = and_(
+    purses.c.dataset_id == _whole("dataset"),
+    purses.c.account == _whole("in_account"),
+    purses.c.analyst.in_([_NO_NAME, bindparam("who", type_=String)]),
+    purses.c.open == _ONE,
+    purses.c.farthings >= _FARTHINGS,
+    purses.c.delta_units >= _UNITS,
 )
-_FARTHINGS = case((_NEW, 0), else_=purses.c.farthings_spent) + _PRICE
-_UNITS = case((_NEW, 0), else_=purses.c.delta_units_spent) + _DELTA
-_ACCOUNT = and_(
-    accounts.c.dataset_id == bindparam("dataset"), accounts.c.number == bindparam("in_account")
-)
-_CAP_FARTHINGS = accounts.c.farthings_spent + _PRICE
-_CAP_UNITS = accounts.c.delta_units_spent + _DELTA
-_CHARGE_PURSE = (
+_TAKE = (
     update(purses)
-    .where(
-        _PURSE,
-        purses.c.farthings >= _FARTHINGS,
-        purses.c.delta_units >= _UNITS,
-        # saves writing what the cap, whose own guard decides, would undo
-        select(accounts.c.number)
-        .where(
-            _ACCOUNT,
-            accounts.c.open,
-            accounts.c.farthings >= _CAP_FARTHINGS,
-            accounts.c.delta_units >= _CAP_UNITS,
-        )
-        .correlate(None)
-        .exists(),
-    )
+    .where(_BOTH_FIT)
     .values(
         farthings_spent=_FARTHINGS,
         delta_units_spent=_UNITS,
-        month=case((_NEW, bindparam("this_month")), else_=purses.c.month),
+        month=case((_NEW, _MONTH), else_=purses.c.month),
     )
-    .returning(purses.c.month)
 )
-_RETURN_TO_PURSE = (
+_GIVE_BACK = (
     update(purses)
-    .where(_PURSE, func.coalesce(purses.c.month, -1) == bindparam("this_month"))
+    .where(
+        purses.c.dataset_id == _whole("dataset"),
+        purses.c.account == _whole("in_account"),
+        or_(
+            purses.c.analyst == _NO_NAME,
+            and_(
+                purses.c.analyst == bindparam("who", type_=String),
+                func.coalesce(purses.c.month, _MONTH) == _MONTH,
+            ),
+        ),
+    )
     .values(
         farthings_spent=purses.c.farthings_spent - _PRICE,
         delta_units_spent=purses.c.delta_units_spent - _DELTA,
     )
 )
-_CHARGE_ACCOUNT = (
-    update(accounts)
-    .where(
-        _ACCOUNT,
-        accounts.c.open,
-        accounts.c.farthings >= _CAP_FARTHINGS,
-        accounts.c.delta_units >= _CAP_UNITS,
-    )
-    .values(farthings_spent=_CAP_FARTHINGS, delta_units_spent=_CAP_UNITS)
-)
-_RETURN_TO_ACCOUNT = (
-    update(accounts)
-    .where(_ACCOUNT)
-    .values(
-        farthings_spent=accounts.c.farthings_spent - _PRICE,
-        delta_units_spent=accounts.c.delta_units_spent - _DELTA,
-    )
-)
-_LOT = and_(
-    lots.c.dataset_id == bindparam("dataset"),
-    lots.c.account == bindparam("in_account"),
-    lots.c.item == bindparam("what"),
-)
-_CHARGE_LOT = (
+_TAKE_LOT = (
     update(lots)
-    .where(_LOT, lots.c.spent + _TIMES <= lots.c.granted)
+    .where(
+        lots.c.dataset_id == _whole("dataset"),
+        lots.c.account == _whole("in_account"),
+        lots.c.item == bindparam("what"),
+        lots.c.spent + _TIMES <= lots.c.granted,
+    )
     .values(spent=lots.c.spent + _TIMES)
 )
 _NEXT = (
     update(datasets)
     .where(
-        datasets.c.id == bindparam("dataset"),
-        select(version.c.version_num).scalar_subquery() == REVISION,
+        datasets.c.id == _whole("dataset"),
+        select(version.c.version_num).scalar_subquery() == literal_column(f"'{REVISION}'", String),
     )
     .values(
-        number=datasets.c.number + 1,
+        number=datasets.c.number + _ONE,
         previous=datasets.c.hash,
-        hash=link(datasets.c.hash, bindparam("content")),
+        hash=link(datasets.c.hash, bindparam("content", type_=String)),
     )
     .returning(datasets.c.number, datasets.c.previous, datasets.c.hash)
 )
-_WRITE = insert(entries)
+_COLUMNS = {
+    "dataset_id": _whole("dataset"),
+    "number": _whole("its_number"),
+    "fact": bindparam("its_fact", type_=Text),
+    "kind": bindparam("its_kind", type_=String),
+    "previous": bindparam("its_previous", type_=String),
+    "hash": bindparam("its_hash", type_=String),
+    "settles": _whole("its_settles"),
+    "released": bindparam("its_released", type_=String),
+}
+_WRITE = insert(entries).values(_COLUMNS)
 
 
-def charge_purse(
-    connection: Connection, dataset: int, account: int, analyst: str, price: Price, month: int
-) -> tuple[int | None] | None:
-    """Take `price` from a purse if it fits. The month it was taken from, in a tuple, or None.
+def _everything_at_once() -> Any:
+    """Head, purses and entry in one statement of PostgreSQL, which is its own transaction.
 
-    A purse that renews starts empty in a month later than all it has seen; an earlier month
-    counts as the one it is in.
+    It fails as a whole, by a division by zero, unless the chain was continued and both purses
+    had room. The head is asked for first, so that its row is locked first; a head that looks
+    hopeless is not touched, which saves writing what would be undone.
     """
-    row = connection.execute(
-        _CHARGE_PURSE,
-        {**_whose(dataset, account, analyst), **_amount(price), "this_month": month},
-    ).one_or_none()
-    return None if row is None else (row.month,)
+    room = select(func.count()).select_from(purses).where(_BOTH_FIT).scalar_subquery()
+    head = _NEXT.where(room == _TWO).cte("head")
+    taken = _TAKE.returning(purses.c.analyst).cte("taken")
+    known = {**_COLUMNS, "number": head.c.number, "previous": head.c.previous, "hash": head.c.hash}
+    entry = select(*known.values()).select_from(head)
+    written = insert(entries).from_select(list(known), entry).returning(entries.c.number)
+    done = and_(_count(head) == _ONE, _count(taken) == _TWO)
+    return select(
+        (_ONE / case((done, _ONE), else_=_ZERO)).label("done"),
+        *(select(column).scalar_subquery() for column in head.c),
+    ).add_cte(written.cte("written"))
 
 
-def charge_account(connection: Connection, dataset: int, account: int, price: Price) -> bool:
-    """Take `price` from the dataset's cap if it fits and the account is open."""
-    values = {"dataset": dataset, "in_account": account, **_amount(price)}
-    return connection.execute(_CHARGE_ACCOUNT, values).rowcount == 1
+def _count(rows: Any) -> Any:
+    return select(func.count()).select_from(rows).scalar_subquery()
 
 
-def charge_lots(
-    connection: Connection, dataset: int, account: int, items: Mapping[str, int]
-) -> bool:
+_AT_ONCE = _everything_at_once()
+#: PostgreSQL's word for the division.
+NO_ROOM = "22012"
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """A price to be taken from a purse and from the cap, and the entry that says so.
+
+    All that can be prepared is prepared here, before anybody has to wait for it. A purse that
+    renews starts empty in a month later than all it has seen; an earlier month counts as the
+    one it is in.
+    """
+
+    fact: Mapping[str, Any]
+    written: str
+    parameters: dict[str, Any]
+
+    @staticmethod
+    def of(fact: Mapping[str, Any], token: str, dataset: int, price: Price, month: int) -> Spend:
+        signed, written = _signed(fact, token)
+        parameters = {
+            "dataset": dataset,
+            "in_account": fact["account"],
+            "who": fact["analyst"],
+            "price": price.farthings,
+            "units": price.delta_units,
+            "this_month": month,
+            "content": sha256(written),
+            "its_fact": written,
+            "its_kind": fact["kind"],
+            "its_settles": None,
+            "its_released": None,
+        }
+        return Spend(signed, written, parameters)
+
+    def make(self, run: Runs) -> Entry | None:
+        """The entry, or None if it does not fit; then the transaction must be undone."""
+        values = self.parameters
+        if run.execute(_TAKE, values).rowcount != 2:
+            return None
+        head = _continue(run, values)
+        run.execute(_WRITE, {**values, **head})
+        return self._entry(*head.values())
+
+    def make_at_once(self, run: Runs) -> Entry:
+        """The entry, in one statement; the driver's error NO_ROOM if it does not fit."""
+        _, number, previous, hash_ = run.execute(_AT_ONCE, self.parameters).one_or_none()
+        return self._entry(number, previous, hash_)
+
+    def _entry(self, number: int, previous: str, hash_: str) -> Entry:
+        return Entry(number, self.fact, previous, hash_)
+
+
+def append(run: Runs, dataset: int, fact: Mapping[str, Any], token: str) -> Entry:
+    """Write the next entry of a dataset. From here to the commit no other writer gets in."""
+    signed, written = _signed(fact, token)
+    head = _continue(run, {"dataset": dataset, "content": sha256(written)})
+    row = {
+        "dataset": dataset,
+        "its_fact": written,
+        "its_kind": fact["kind"],
+        "its_settles": fact.get("settles"),
+        "its_released": released(fact),
+    }
+    run.execute(_WRITE, {**row, **head})
+    return Entry(head["its_number"], signed, head["its_previous"], head["its_hash"])
+
+
+def _continue(run: Runs, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Lock the dataset and continue its chain."""
+    head = run.execute(_NEXT, values).one_or_none()
+    if head is None:
+        require_schema(run)
+        raise NotInLedger(f"dataset number {values['dataset']} is gone")
+    return dict(zip(("its_number", "its_previous", "its_hash"), head, strict=True))
+
+
+def take_lots(run: Runs, dataset: int, account: int, items: Mapping[str, int]) -> bool:
     """Take items from a registered list if all of them are left."""
     key = {"dataset": dataset, "in_account": account}
     return all(
-        connection.execute(_CHARGE_LOT, {**key, "what": item, "times": times}).rowcount == 1
-        for item, times in sorted(items.items())
+        run.execute(_TAKE_LOT, {**key, "what": item, "times": times}).rowcount == 1
+        for item, times in items.items()
     )
 
 
 def give_back(
-    connection: Connection, dataset: int, account: int, analyst: str, unused: Price, month: int
+    run: Runs, dataset: int, account: int, analyst: str, unused: Price, month: int
 ) -> None:
     """Return what an output shows was not used; to a purse only if it has not renewed since."""
-    amount = _amount(unused)
-    connection.execute(
-        _RETURN_TO_PURSE,
-        {**_whose(dataset, account, analyst), **amount, "this_month": month},
-    )
-    connection.execute(_RETURN_TO_ACCOUNT, {"dataset": dataset, "in_account": account, **amount})
+    amount = {"price": unused.farthings, "units": unused.delta_units, "this_month": month}
+    run.execute(_GIVE_BACK, {"dataset": dataset, "in_account": account, "who": analyst, **amount})
 
 
-def return_to_lots(
-    connection: Connection, dataset: int, account: int, unused: Mapping[str, int]
-) -> None:
+def return_to_lots(run: Runs, dataset: int, account: int, unused: Mapping[str, int]) -> None:
     """Return unused items to a registered list."""
-    for item, times in sorted(unused.items()):
-        values = {"dataset": dataset, "in_account": account, "what": item, "times": -times}
-        connection.execute(_CHARGE_LOT, values)
-
-
-def append(connection: Connection, dataset: int, fact: Mapping[str, Any], token: str) -> Entry:
-    """Write the next entry of a dataset. From here to the commit no other writer gets in."""
-    signed = {**fact, "token": token}
-    written = canonical(signed)
-    head = connection.execute(_NEXT, {"dataset": dataset, "content": sha256(written)}).one_or_none()
-    if head is None:
-        raise _no_head(connection, dataset)
-    connection.execute(
-        _WRITE,
-        {
-            "dataset_id": dataset,
-            "number": head.number,
-            "fact": written,
-            "kind": fact["kind"],
-            "previous": head.previous,
-            "hash": head.hash,
-            "token": token,
-            "settles": fact.get("settles"),
-            "released": released(fact),
-        },
-    )
-    return Entry(head.number, signed, head.previous, head.hash)
+    take_lots(run, dataset, account, {item: -times for item, times in unused.items()})
 
 
 def released(fact: Mapping[str, Any]) -> str | None:
-    """The digest of the question whose release this entry keeps, if it keeps one for a question."""
+    """The digest of the question whose release this entry keeps, if it keeps one."""
     return fact["question_digest"] if fact.get("release") is not None else None
 
 
 def new_token() -> str:
-    """Unguessable, and increasing in time so that its index grows at one end."""
+    """Unguessable; makes writing the same entry twice impossible."""
     return f"{time.time_ns():016x}{secrets.token_hex(8)}"
 
 
-def _whose(dataset: int, account: int, analyst: str) -> dict[str, Any]:
-    return {"dataset": dataset, "in_account": account, "who": analyst}
+def _signed(fact: Mapping[str, Any], token: str) -> tuple[dict[str, Any], str]:
+    signed = {**fact, "token": token}
+    return signed, canonical(signed)
 
 
-def _amount(price: Price) -> dict[str, int]:
-    return {"price": price.farthings, "units": price.delta_units}
-
-
-def _no_head(connection: Connection, dataset: int) -> NotInLedger | WrongSchema:
-    found = connection.execute(select(version.c.version_num)).scalar()
+def require_schema(run: Runs) -> None:
+    """A process that was open while another farthing upgraded the ledger stops writing."""
+    row = run.execute(_VERSION, {}).one_or_none()
+    found = None if row is None else row[0]
     if found != REVISION:
-        return WrongSchema(found, REVISION, "it was upgraded while open; update this farthing")
-    return NotInLedger(f"dataset number {dataset} is gone")
+        raise WrongSchema(found, REVISION, "it was upgraded while open; update this farthing")
+
+
+_VERSION = select(version.c.version_num)

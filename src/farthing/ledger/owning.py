@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, Update, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from farthing.composition.certificate import Certificate
+from farthing.composition.tariff import Price
 from farthing.errors import InvalidInput, require_choice, require_count
 from farthing.ledger import chain, lists, moves
-from farthing.ledger.errors import AlreadyThere
+from farthing.ledger.errors import AlreadyThere, NotInLedger
 from farthing.ledger.facts import (
     LARGEST,
     MONTHLY,
@@ -25,9 +26,8 @@ from farthing.ledger.facts import (
 )
 from farthing.ledger.months import month_name, month_of
 from farthing.ledger.reading import Reader
-from farthing.ledger.rows import entry_of
-from farthing.ledger.schema import accounts, datasets, entries, lots, purses
-from farthing.ledger.store import Again
+from farthing.ledger.rows import accounts_of, entry_of
+from farthing.ledger.schema import EVERYBODY, accounts, datasets, entries, lots, purses
 
 #: How many levels of spending the odometer distinguishes (docs/theory/odometer.md).
 LEVELS = 16
@@ -52,7 +52,7 @@ class Owner(Reader):
             assert made.inserted_primary_key is not None
             return moves.append(connection, made.inserted_primary_key[0], fact, token)
 
-        return self._write(work)
+        return self._write(dataset.name, work)
 
     def sign(self, dataset: str, certificate: Certificate, *, name: str = "tariff") -> Account:
         """Put a certified tariff in force; its farthings become the cap of the dataset.
@@ -67,8 +67,7 @@ class Owner(Reader):
         return self._open_account(
             dataset,
             {"mode": TARIFF, "name": name, "certificate": document, "levels": LEVELS},
-            farthings=tariff.farthings,
-            delta_units=tariff.delta_units,
+            cap=Price(tariff.farthings, tariff.delta_units),
         )
 
     def register(
@@ -107,34 +106,26 @@ class Owner(Reader):
             require_choice("renewal", renewal, (MONTHLY,))
 
         def work(connection: Connection, token: str) -> Entry:
+            self._lock(connection, dataset)
             terms = self._current(connection, dataset)
             key = {"dataset_id": terms.dataset, "account": terms.account, "analyst": analyst}
             now = self._clock()
-            row = connection.execute(select(purses).filter_by(**key)).one_or_none()
-            if row is not None and (row.month is not None) != (renewal is not None):
-                raise InvalidInput("a purse keeps the renewal it was first granted with")
             month = None if renewal is None else month_of(now)
+            row = connection.execute(select(purses).filter_by(**key)).one_or_none()
             if row is None:
-                new = {"farthings": 0, "delta_units": 0, "month": month}
-                spent = {"farthings_spent": 0, "delta_units_spent": 0}
-                try:
-                    connection.execute(insert(purses).values(**key, **new, **spent))
-                except IntegrityError:
-                    raise Again from None
-            raised = connection.execute(
+                connection.execute(insert(purses).values(**key, **_amounts(0, 0), month=month))
+            elif (row.month is not None) != (renewal is not None):
+                raise InvalidInput("a purse keeps the renewal it was first granted with")
+            elif max(row.farthings + farthings, row.delta_units + delta_units) > LARGEST:
+                raise InvalidInput(f"a purse holds at most {LARGEST} farthings")
+            connection.execute(
                 update(purses)
                 .filter_by(**key)
-                .where(
-                    purses.c.farthings + farthings <= LARGEST,
-                    purses.c.delta_units + delta_units <= LARGEST,
-                )
                 .values(
                     farthings=purses.c.farthings + farthings,
                     delta_units=purses.c.delta_units + delta_units,
                 )
             )
-            if raised.rowcount == 0:
-                raise InvalidInput(f"a purse holds at most {LARGEST} farthings")
             fact = self._fact(
                 "grant",
                 dataset,
@@ -148,7 +139,7 @@ class Owner(Reader):
             )
             return moves.append(connection, terms.dataset, fact, token)
 
-        self._write(work)
+        self._write(dataset, work)
         return self.purse(dataset, analyst)
 
     def _open_account(
@@ -156,58 +147,49 @@ class Owner(Reader):
         dataset: str,
         what: dict[str, Any],
         *,
-        farthings: int = 0,
-        delta_units: int = 0,
+        cap: Price | None = None,
         lots_of: Mapping[str, int] | None = None,
     ) -> Account:
         name = require_name("the account's name", what["name"])
 
         def work(connection: Connection, token: str) -> Entry:
-            identity = self._identity(connection, dataset)
-            if what["mode"] == TARIFF:
-                connection.execute(
-                    update(accounts)
-                    .filter_by(dataset_id=identity, mode=TARIFF, open=True)
-                    .values(open=False)
-                )
-            last = connection.scalar(
-                select(func.max(accounts.c.number)).filter_by(dataset_id=identity)
-            )
-            number = (last or 0) + 1
-            taken = select(accounts.c.number).filter_by(dataset_id=identity, name=name)
-            if connection.scalar(taken) is not None:
+            identity = self._lock(connection, dataset)
+            books = accounts_of(connection, identity)
+            if name in {book.name for book in books}:
                 raise AlreadyThere(f"{dataset} has an account {name}; give this one another name")
+            number = len(books) + 1
             fact = self._fact("account", dataset, account=number, **what)
             entry = moves.append(connection, identity, fact, token)
-            try:
-                connection.execute(
-                    insert(accounts).values(
-                        dataset_id=identity,
-                        number=number,
-                        mode=what["mode"],
-                        name=name,
-                        analyst=what.get("analyst"),
-                        open=True,
-                        entry=entry.number,
-                        farthings=farthings,
-                        delta_units=delta_units,
-                        farthings_spent=0,
-                        delta_units_spent=0,
-                    )
+            key = {"dataset_id": identity, "account": number}
+            connection.execute(
+                insert(accounts).values(
+                    dataset_id=identity,
+                    number=number,
+                    mode=what["mode"],
+                    name=name,
+                    analyst=what.get("analyst"),
+                    entry=entry.number,
                 )
-            except IntegrityError:
-                raise Again from None  # another account was opened at the same moment
+            )
+            if cap is not None:
+                caps = update(purses).filter_by(dataset_id=identity, analyst=EVERYBODY)
+                connection.execute(caps.values(open=0))
+                amounts = _amounts(cap.farthings, cap.delta_units)
+                connection.execute(insert(purses).values(**key, analyst=EVERYBODY, **amounts))
             for item, granted in (lots_of or {}).items():
-                connection.execute(
-                    insert(lots).values(
-                        dataset_id=identity, account=number, item=item, granted=granted, spent=0
-                    )
-                )
+                connection.execute(insert(lots).values(**key, item=item, granted=granted, spent=0))
             return entry
 
-        opened = self._write(work)
+        opened = self._write(dataset, work)
         self._terms.pop(dataset, None)
         return self.accounts(dataset)[int(opened.fact["account"]) - 1]
+
+    def _lock(self, connection: Connection, dataset: str) -> int:
+        """Keep every other writer of a dataset out, and give its number."""
+        found = connection.scalar(_touched(dataset).returning(datasets.c.id))
+        if found is None:
+            raise NotInLedger(f"there is no dataset {dataset!r:.60}")
+        return int(found)
 
     def _fact(
         self, kind: str, dataset: str, *, at: datetime | None = None, **more: Any
@@ -215,12 +197,43 @@ class Owner(Reader):
         time = (at or self._clock()).astimezone(UTC).isoformat(timespec="microseconds")
         return {"kind": kind, "dataset": dataset, "time": time, **more}
 
-    def _write(self, work: Callable[[Connection, str], Entry]) -> Entry:
+    def _write(self, dataset: str, work: Callable[[Connection, str], Entry]) -> Entry:
         """One write under a token of its own, so that trying again cannot write it twice."""
         token = moves.new_token()
+        done = self._finder(dataset, token)
+        entry = self.store.write(lambda connection: work(connection, token), done=done)
+        self._seen[dataset] = entry.number
+        return entry
 
-        def done(connection: Connection) -> Entry | None:
-            row = connection.execute(select(entries).filter_by(token=token)).one_or_none()
+    def _finder(self, dataset: str, token: str) -> Callable[[Connection], Entry | None]:
+        """Looks for the entry that a write about to begin leaves, should nobody acknowledge it.
+
+        It comes after all that were seen before, so the whole book need not be searched; and a
+        server that is still at it is waited for.
+        """
+        seen = self._seen.get(dataset, 0)
+
+        def find(connection: Connection) -> Entry | None:
+            connection.execute(_touched(dataset))
+            row = connection.execute(
+                select(entries)
+                .join(datasets)
+                .where(
+                    datasets.c.name == dataset,
+                    entries.c.number > seen,
+                    entries.c.fact.contains(token),
+                )
+            ).one_or_none()
             return None if row is None else entry_of(row)
 
-        return self.store.write(lambda connection: work(connection, token), done=done)
+        return find
+
+
+def _touched(dataset: str) -> Update:
+    """Changes nothing, and waits for whoever is writing."""
+    return update(datasets).filter_by(name=dataset).values(number=datasets.c.number)
+
+
+def _amounts(farthings: int, delta_units: int) -> dict[str, int]:
+    granted = {"farthings": farthings, "delta_units": delta_units}
+    return {**granted, "farthings_spent": 0, "delta_units_spent": 0, "open": 1}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from farthing.composition.tariff import Price, Tariff
 from farthing.errors import InvalidInput, require_count
@@ -52,7 +53,7 @@ def unused_of(reserved: Mapping[str, int], used: Mapping[str, int] | None) -> di
     return {name: times for name, times in unused.items() if times > 0}
 
 
-def left_of(purse: Purse, cap: Account) -> Price:
+def left_of(purse: Purse, cap: Purse | Account) -> Price:
     """What is left of a purse or, if less, of the cap."""
     return Price(
         min(purse.farthings - purse.farthings_spent, cap.farthings - cap.farthings_spent),
@@ -64,8 +65,4 @@ def as_of(purse: Purse, month: int) -> Purse:
     """A purse as the next request will find it: renewed, if a later month has come."""
     if purse.month is None or month_number(purse.month) >= month:
         return purse
-    whole = {"farthings": purse.farthings, "delta_units": purse.delta_units}
-    return Purse(
-        purse.account, purse.analyst, **whole, farthings_spent=0, delta_units_spent=0,
-        renewal=purse.renewal, month=month_name(month),
-    )  # fmt: skip # one line for what stays, one for what changes
+    return replace(purse, farthings_spent=0, delta_units_spent=0, month=month_name(month))

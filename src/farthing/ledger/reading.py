@@ -51,6 +51,7 @@ class Reader:
         self.store = store
         self._clock = clock
         self._terms: dict[str, Terms] = {}
+        self._seen: dict[str, int] = {}  # the last entry of each dataset that was seen here
         self._tariffs: dict[tuple[str, int], Tariff] = {}
 
     def datasets(self) -> list[str]:
@@ -88,7 +89,7 @@ class Reader:
             terms = self._current(connection, dataset)
             found = purses_of(connection, terms.dataset, terms.account, analyst)
         if not found:
-            raise NotInLedger(f"{analyst} has no purse for {dataset}")
+            raise NotInLedger(f"{analyst} has no purse under the tariff in force for {dataset}")
         return as_of(found[0], month_of(self._clock()))
 
     def remaining(self, dataset: str, analyst: str) -> Price:
@@ -189,19 +190,20 @@ class Reader:
     def _current(self, connection: Connection, dataset: str) -> Terms:
         """The tariff in force, from the database."""
         identity = self._identity(connection, dataset)
-        row = connection.execute(
-            select(accounts).filter_by(dataset_id=identity, mode=TARIFF, open=True)
-        ).one_or_none()
-        if row is None:
+        books = accounts_of(connection, identity)
+        book = next((book for book in books if book.mode == TARIFF and book.open), None)
+        if book is None:
             raise NotInLedger(f"no tariff is in force for {dataset}; sign one first")
-        key = dataset, row.number
+        key = dataset, book.number
         if key not in self._tariffs:
-            certificate = self._entry(connection, dataset, identity, row.entry).fact["certificate"]
+            certificate = self._entry(connection, dataset, identity, book.entry).fact["certificate"]
             self._tariffs[key] = tariff_from_json(certificate["tariff"])
-        return Terms(identity, row.number, self._tariffs[key])
+        return Terms(identity, book.number, self._tariffs[key])
 
     def _remember(self, dataset: str) -> Terms:
         with self.store.read() as connection:
             terms = self._current(connection, dataset)
+            head = connection.scalar(select(datasets.c.number).filter_by(id=terms.dataset))
         self._terms[dataset] = terms
+        self._seen[dataset] = int(head or 0)
         return terms

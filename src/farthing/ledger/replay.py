@@ -17,6 +17,7 @@ from farthing.ledger.chain import digest
 from farthing.ledger.facts import TARIFF, Dataset
 from farthing.ledger.months import month_number
 from farthing.ledger.pricing import price_of
+from farthing.ledger.schema import EVERYBODY
 
 Row: TypeAlias = dict[str, Any]
 Fact: TypeAlias = Mapping[str, Any]
@@ -68,13 +69,13 @@ class Replay:
         _require(account == len(self.accounts) + 1, "accounts are numbered in order")
         names = {row["name"] for row in self.accounts.values()}
         _require(fact["name"] not in names, f"there is an account {fact['name']} already")
-        cap = Price(0)
         if mode == TARIFF:
             document = fact["certificate"]
             self._tariffs[account] = tariff_from_json(document["tariff"])
             cap = Price(self._tariffs[account].farthings, self._tariffs[account].delta_units)
-            for row in self.accounts.values():
-                row["open"] = row["open"] and row["mode"] != TARIFF
+            for (_, analyst), row in self.purses.items():
+                row["open"] = 0 if analyst == EVERYBODY else row["open"]
+            self.purses[account, EVERYBODY] = _purse(account, EVERYBODY, cap)
         else:
             document = fact["document"]
             for item, granted in lists.from_document(document).lots.items():
@@ -87,19 +88,16 @@ class Replay:
             "mode": mode,
             "name": fact["name"],
             "analyst": fact.get("analyst"),
-            "open": True,
             "entry": number,
-            **_balances(cap),
         }
 
     def _grant(self, _: int, fact: Fact) -> None:
         account, analyst, renews = fact["account"], fact["analyst"], fact["renewal"] is not None
         _require(self.accounts[account]["mode"] == TARIFF, "only a tariff has purses")
         month = month_number(fact["month"]) if renews else None
-        purse = self.purses.setdefault(
-            (account, analyst),
-            {"account": account, "analyst": analyst, **_balances(Price(0)), "month": month},
-        )
+        new = {**_purse(account, analyst, Price(0)), "month": month}
+        purse = self.purses.setdefault((account, analyst), new)
+        _require(analyst != EVERYBODY, "the cap is not granted")
         _require((purse["month"] is not None) == renews, "a purse keeps its renewal")
         _require(min(fact["farthings"], fact["delta_units"]) >= 0, "a grant is never negative")
         purse["farthings"] += fact["farthings"]
@@ -107,14 +105,16 @@ class Replay:
 
     def _reserve(self, number: int, fact: Fact) -> None:
         account = fact["account"]
-        _require(self.accounts[account]["open"], "the account was retired before")
         price = Price(fact["farthings"], fact["delta_units"])
         if self.accounts[account]["mode"] == TARIFF:
             _require(price == price_of(self._tariffs[account], fact["items"]), "the price is wrong")
-            purse = self.purses[account, fact["analyst"]]
-            self._renew(purse, fact["month"])
+            purse, cap = self.purses[account, fact["analyst"]], self.purses[account, EVERYBODY]
+            _require(cap["open"] == 1 and purse is not cap, "the tariff was retired before")
+            month = month_number(fact["month"])
+            if purse["month"] is not None and month > purse["month"]:
+                purse.update(month=month, farthings_spent=0, delta_units_spent=0)
             _charge(purse, price, f"the purse of {fact['analyst']}")
-            _charge(self.accounts[account], price, "the cap of the dataset")
+            _charge(cap, price, "the cap of the dataset")
         else:
             _require(price == Price(0), "a registered list costs no farthings")
             _require(
@@ -144,26 +144,27 @@ class Replay:
             return
         expected = price_of(self._tariffs[account], unused) if unused else Price(0)
         _require(back == expected, "it returns more or less than was unused")
-        _refund(self.accounts[account], back)
+        _refund(self.purses[account, EVERYBODY], back)
         purse = self.purses[account, held["analyst"]]
-        if purse["month"] == (None if held["month"] is None else month_number(held["month"])):
+        if purse["month"] in (None, month_number(held["month"])):
             _refund(purse, back)
-
-    def _renew(self, purse: Row, name: str | None) -> None:
-        _require((purse["month"] is None) == (name is None), "the month does not fit the purse")
-        if name is None or month_number(name) == purse["month"]:
-            return
-        _require(month_number(name) > purse["month"], "a purse renews forwards only")
-        purse.update(month=month_number(name), farthings_spent=0, delta_units_spent=0)
 
     def _check_digest(self, document: Fact) -> None:
         body = {key: value for key, value in document.items() if key != "digest"}
         _require(document["digest"] == digest(body), "the certificate's digest does not match")
 
 
-def _balances(cap: Price) -> Row:
-    granted = {"farthings": cap.farthings, "delta_units": cap.delta_units}
-    return {**granted, "farthings_spent": 0, "delta_units_spent": 0}
+def _purse(account: int, analyst: str, granted: Price) -> Row:
+    return {
+        "account": account,
+        "analyst": analyst,
+        "farthings": granted.farthings,
+        "delta_units": granted.delta_units,
+        "farthings_spent": 0,
+        "delta_units_spent": 0,
+        "month": None,
+        "open": 1,
+    }
 
 
 def _charge(row: Row, price: Price, whose: str) -> None:

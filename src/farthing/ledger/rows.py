@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import Connection, and_, select
@@ -13,7 +12,7 @@ from sqlalchemy import Connection, and_, select
 from farthing.composition.tariff import Price
 from farthing.ledger.facts import MONTHLY, Account, Entry, Purse, Reservation
 from farthing.ledger.months import month_name
-from farthing.ledger.schema import accounts, entries, purses
+from farthing.ledger.schema import EVERYBODY, accounts, entries, purses
 
 
 def reservation_of(entry: Entry) -> Reservation:
@@ -45,48 +44,58 @@ def book_of(connection: Connection, identity: int) -> Iterator[Iterator[Any]]:
 
 def accounts_of(connection: Connection, identity: int) -> list[Account]:
     """The accounts of a dataset, oldest first; number n is at place n − 1."""
-    query = select(accounts).filter_by(dataset_id=identity).order_by(accounts.c.number)
-    return [_account(row) for row in connection.execute(query)]
-
-
-def balances_of(
-    connection: Connection, identity: int, account: int, analyst: str
-) -> tuple[Account, Purse | None]:
-    """An account and one of its purses, in one query."""
-    own = and_(
+    cap = and_(
         purses.c.dataset_id == accounts.c.dataset_id,
         purses.c.account == accounts.c.number,
-        purses.c.analyst == analyst,
+        purses.c.analyst == EVERYBODY,
     )
-    row = connection.execute(
-        select(accounts, *(column.label(f"purse_{column.name}") for column in purses.c))
-        .outerjoin(purses, own)
-        .where(accounts.c.dataset_id == identity, accounts.c.number == account)
-    ).one()
-    return _account(row), None if row.purse_account is None else _purse(row, "purse_")
+    amounts = (purses.c[name] for name in (*_AMOUNTS, "open"))
+    rows = connection.execute(
+        select(accounts, *amounts)
+        .outerjoin(purses, cap)
+        .where(accounts.c.dataset_id == identity)
+        .order_by(accounts.c.number)
+    )
+    return [
+        Account(
+            number=row.number,
+            mode=row.mode,
+            name=row.name,
+            entry=row.entry,
+            analyst=row.analyst,
+            open=row.open != 0,
+            **{name: row._mapping[name] or 0 for name in _AMOUNTS},
+        )
+        for row in rows
+    ]
 
 
 def purses_of(
     connection: Connection, identity: int, account: int | None = None, analyst: str | None = None
 ) -> list[Purse]:
-    """The purses of a dataset, by account and analyst."""
-    query = select(purses).filter_by(dataset_id=identity)
+    """The purses of analysts, by account and name."""
+    query = select(purses).where(purses.c.dataset_id == identity, purses.c.analyst != EVERYBODY)
     if account is not None:
         query = query.filter_by(account=account)
     if analyst is not None:
         query = query.filter_by(analyst=analyst)
     rows = connection.execute(query.order_by(purses.c.account, purses.c.analyst))
-    return [_purse(row) for row in rows]
+    return [purse_of(row) for row in rows]
 
 
-def _account(row: Any) -> Account:
-    names = [field.name for field in fields(Account)]
-    return Account(**{name: row._mapping[name] for name in names})
+def purse_of(row: Any) -> Purse:
+    """A purse, or a cap, from its row."""
+    return Purse(
+        account=row.account,
+        analyst=row.analyst,
+        farthings=row.farthings,
+        delta_units=row.delta_units,
+        farthings_spent=row.farthings_spent,
+        delta_units_spent=row.delta_units_spent,
+        renewal=None if row.month is None else MONTHLY,
+        month=None if row.month is None else month_name(row.month),
+        open=row.open != 0,
+    )
 
 
-def _purse(row: Any, prefix: str = "") -> Purse:
-    values = {f.name: row._mapping[prefix + f.name] for f in fields(Purse) if f.name != "renewal"}
-    month = values.pop("month")
-    if month is None:
-        return Purse(**values)
-    return Purse(**values, renewal=MONTHLY, month=month_name(month))
+_AMOUNTS = ("farthings", "delta_units", "farthings_spent", "delta_units_spent")

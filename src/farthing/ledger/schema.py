@@ -1,19 +1,19 @@
 """The tables. `entries` is the book; every other table can be computed from it (replay.py).
 
-A row of `entries` is never changed. Balances live in accounts, purses and lots, so that one
-guarded UPDATE decides whether a request fits, at the same cost however long the book is.
+A row of `entries` is never changed. Balances live in purses and lots, so that one guarded UPDATE
+decides whether a request fits, at the same cost however long the book is.
 """
 
 from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     Column,
     ForeignKey,
     Index,
     Integer,
     MetaData,
+    SmallInteger,
     String,
     Table,
     Text,
@@ -46,22 +46,12 @@ accounts = Table(
     Column("mode", String(10), nullable=False),
     Column("name", String(200), nullable=False),
     Column("analyst", String(200)),  # who may run a registered list
-    Column("open", Boolean, nullable=False),
     Column("entry", BigInteger, nullable=False),
-    Column("farthings", BigInteger, nullable=False),
-    Column("delta_units", BigInteger, nullable=False),
-    Column("farthings_spent", BigInteger, nullable=False),
-    Column("delta_units_spent", BigInteger, nullable=False),
 )
 Index("farthing_account_names", accounts.c.dataset_id, accounts.c.name, unique=True)
-ONE_TARIFF = "open AND mode = 'tariff'"
-Index(
-    "farthing_one_open_tariff",
-    accounts.c.dataset_id,
-    unique=True,
-    sqlite_where=text(ONE_TARIFF),
-    postgresql_where=text(ONE_TARIFF),
-)
+
+#: The cap of a dataset is the purse of everybody: a row like the others, with this name.
+EVERYBODY = ""
 
 purses = Table(
     "farthing_purses",
@@ -74,6 +64,7 @@ purses = Table(
     Column("farthings_spent", BigInteger, nullable=False),
     Column("delta_units_spent", BigInteger, nullable=False),
     Column("month", Integer),  # months since year 0 for a purse that renews, else NULL
+    Column("open", SmallInteger, nullable=False),  # 0 on the cap of a tariff that was retired
 )
 
 lots = Table(
@@ -95,7 +86,6 @@ entries = Table(
     Column("kind", String(10), nullable=False),
     Column("previous", String(64), nullable=False),
     Column("hash", String(64), nullable=False),
-    Column("token", String(32), nullable=False, unique=True),  # makes a repeated write harmless
     Column("settles", BigInteger),  # the reservation that this closes or abandons
     Column("released", String(64)),  # digest of the question whose release is kept here
 )

@@ -69,8 +69,8 @@ def _walk(connection: Connection, row: Any, contains: str | None, seen: list[str
     with book_of(connection, row.id) as rows:
         for entry in rows:
             fact = walk.take(entry.number, entry.fact, entry.previous, entry.hash)
-            columns = (entry.kind, entry.token, entry.settles, entry.released)
-            if columns != (fact["kind"], fact["token"], fact.get("settles"), released(fact)):
+            columns = (entry.kind, entry.settles, entry.released)
+            if columns != (fact["kind"], fact.get("settles"), released(fact)):
                 raise walk.bad(entry.number, "its columns do not repeat what it says")
             if entry.hash == contains:
                 seen.append(entry.hash)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from flint import arb
 
 from farthing.errors import require_count, require_real
-from farthing.numerics.ball import down, in_balls, up
+from farthing.numerics.ball import down, in_balls
 
 
 def _positive(name: str, value: object) -> float:
@@ -58,12 +58,6 @@ def laplace_scale(epsilon: float, per_key_limit: int) -> Fraction:
 def gaussian_variance(noise_multiplier: float, per_key_limit: int) -> Fraction:
     """(τσ)² as an exact rational number."""
     return (Fraction(noise_multiplier) * per_key_limit) ** 2
-
-
-@in_balls
-def rho_of(noise_multiplier: float) -> float:
-    """1/(2σ²), rounded up."""
-    return up(1 / (2 * arb(noise_multiplier) ** 2))
 
 
 @lru_cache(maxsize=256)

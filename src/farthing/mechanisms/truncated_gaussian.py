@@ -2,7 +2,8 @@
 
 Noise that never exceeds a bound T makes "no label that a neighbour lacks is ever released"
 certain instead of likely. The price is δ for the ends of the support that only one of two
-neighbours can reach. Theorems 6 and 7 of docs/theory/mechanisms.md.
+neighbours can reach; what is left is no worse than the whole discrete Gaussian. Lemma C and
+Theorems 6 and 7 of docs/theory/mechanisms.md.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import numpy as np
 from flint import arb
 
 from farthing.errors import require_count
-from farthing.guarantees.kinds import ZeroConcentratedDP
+from farthing.guarantees import kinds
 from farthing.mechanisms.access import positive_counts, top_counts
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Accuracy, require_confidence
 from farthing.mechanisms.discrete_gaussian import DiscreteGaussian
 from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.inversion import Integers
-from farthing.mechanisms.parameters import check, gaussian_variance, rho_of
+from farthing.mechanisms.parameters import check, gaussian_variance
 from farthing.mechanisms.randomness import BitSource, open_source
 from farthing.mechanisms.release import Items, Release, leak, ranked
 from farthing.mechanisms.tails import at_least_one, least_reaching
@@ -83,8 +84,8 @@ def truncation_bound(
 class TruncatedGaussian:
     """Access to the whole histogram: noisy counts above per_key_limit + T, T the bound.
 
-    contribution_limit coordinates of 1/(2·noise_multiplier²)-zCDP, plus δ. A label that only
-    the added unit has starts at most at per_key_limit and can never be released.
+    contribution_limit coordinates of discrete Gaussian noise, plus δ. A label that only the
+    added unit has starts at most at per_key_limit and can never be released.
     """
 
     noise_multiplier: float
@@ -112,7 +113,7 @@ class TruncatedGaussian:
     @property
     def guarantees(self) -> Items:
         """One coordinate per count that a unit can change, and δ once."""
-        coordinate = ZeroConcentratedDP(rho_of(self.noise_multiplier))
+        coordinate = kinds.DiscreteGaussian(self.noise_multiplier, self.per_key_limit)
         return (coordinate, self.contribution_limit), leak(self.delta)
 
     def guarantees_for(self, release: Release) -> Items:  # noqa: ARG002 # the price is fixed
@@ -144,8 +145,8 @@ class TruncatedGaussianLimited:
     """Limited access: counts of the top `candidates` above the noisy cutoff + per_key_limit + 2T.
 
     The cutoff, the largest count left out, gets noise of its own. contribution_limit
-    coordinates of 1/(2·noise_multiplier²)-zCDP (the cutoff moves only if a label outside the
-    common candidates did), plus δ.
+    coordinates of discrete Gaussian noise (the cutoff moves only if a label outside the common
+    candidates did), plus δ.
     """
 
     noise_multiplier: float
@@ -177,7 +178,7 @@ class TruncatedGaussianLimited:
     @property
     def guarantees(self) -> Items:
         """One coordinate per count that a unit can change, and δ once."""
-        coordinate = ZeroConcentratedDP(rho_of(self.noise_multiplier))
+        coordinate = kinds.DiscreteGaussian(self.noise_multiplier, self.per_key_limit)
         return (coordinate, self.contribution_limit), leak(self.delta)
 
     def guarantees_for(self, release: Release) -> Items:  # noqa: ARG002 # the price is fixed

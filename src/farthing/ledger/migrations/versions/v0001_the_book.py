@@ -28,19 +28,10 @@ def upgrade() -> None:
         sa.Column("mode", sa.String(10), nullable=False),
         sa.Column("name", sa.String(200), nullable=False),
         sa.Column("analyst", sa.String(200)),
-        sa.Column("open", sa.Boolean, nullable=False),
         sa.Column("entry", sa.BigInteger, nullable=False),
-        *(sa.Column(name, sa.BigInteger, nullable=False) for name in AMOUNTS),
     )
     op.create_index(
         "farthing_account_names", "farthing_accounts", ["dataset_id", "name"], unique=True
-    )
-    _partial_index(
-        "farthing_one_open_tariff",
-        "farthing_accounts",
-        ["dataset_id"],
-        "open AND mode = 'tariff'",
-        unique=True,
     )
     op.create_table(
         "farthing_purses",
@@ -49,6 +40,7 @@ def upgrade() -> None:
         sa.Column("analyst", sa.String(200), primary_key=True),
         *(sa.Column(name, sa.BigInteger, nullable=False) for name in AMOUNTS),
         sa.Column("month", sa.Integer),
+        sa.Column("open", sa.SmallInteger, nullable=False),
     )
     op.create_table(
         "farthing_lots",
@@ -66,7 +58,6 @@ def upgrade() -> None:
         sa.Column("kind", sa.String(10), nullable=False),
         sa.Column("previous", sa.String(64), nullable=False),
         sa.Column("hash", sa.String(64), nullable=False),
-        sa.Column("token", sa.String(32), nullable=False, unique=True),
         sa.Column("settles", sa.BigInteger),
         sa.Column("released", sa.String(64)),
     )
