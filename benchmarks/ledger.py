@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import shutil
@@ -11,7 +12,8 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -22,13 +24,13 @@ from sqlalchemy import insert, update
 
 import farthing as fa
 from benchmarks.timing import table
-from farthing.ledger import Dataset, DoesNotFit, Ledger, verify
+from farthing.ledger import Dataset, DoesNotFit, Entry, Ledger, verify
 from farthing.ledger.chain import canonical, linked, sha256
 from farthing.ledger.moves import new_token
 from farthing.ledger.schema import datasets, entries
 
 SMALL, LARGE = 1_000, 1_000_000
-CHARGES, ROUNDS = 40, 8
+CHARGES, ROUNDS, THREADS = 40, 8, 4
 PROCESSES, ATTEMPTS, CAP = 16, 100_000, 2_000
 ITEMS = {"select": 1}
 
@@ -44,7 +46,7 @@ def report() -> str:
         with _postgresql(folder) as new_database:
             places = {"SQLite": _new_file(folder), "PostgreSQL": new_database}
             cost = [_cost(name, new, certificate) for name, new in places.items()]
-            rate = [_rate(name, new, certificate) for name, new in places.items()]
+            rate = [row for name, new in places.items() for row in _rates(name, new, certificate)]
             races = [_race(name, new, certificate) for name, new in places.items()]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -53,9 +55,11 @@ def report() -> str:
             "## The ledger\n",
             f"Cost of one reservation, median of {CHARGES * ROUNDS}, the two books in turns.\n",
             table(["database", f"{SMALL:,} entries", f"{LARGE:,} entries", "ratio, ≤ 1.5"], cost),
-            "Durable commits a second: a guarded one-row update and an insert through the driver "
-            f"alone, against a reservation; from the median of {CHARGES * ROUNDS}, in turns.\n",
-            table(["database", "driver alone", "reservations", "ratio, ≥ 0.8"], rate),
+            "Durable commits a second: a guarded one-row update and an insert of an entry's "
+            "columns through the driver alone, against a reservation, in turns. One thread: from "
+            f"the median of {CHARGES * ROUNDS}. {THREADS} threads: the median of {ROUNDS} rounds; "
+            "the driver with a connection each, the ledger shared.\n",
+            table(["database", "threads", "driver alone", "reservations", "ratio, ≥ 0.8"], rate),
             f"{PROCESSES} processes racing one purse, {ATTEMPTS:,} attempts, {CAP:,} farthings.\n",
             table(["database", "sold", "other errors", "chain", "seconds"], races),
         ]
@@ -70,12 +74,20 @@ def _cost(name: str, new: Callable[[], str], certificate: fa.Certificate) -> lis
     return [name, f"{few * 1e3:.2f} ms", f"{many * 1e3:.2f} ms", f"{many / few:.2f}"]
 
 
-def _rate(name: str, new: Callable[[], str], certificate: fa.Certificate) -> list[str]:
+def _rates(name: str, new: Callable[[], str], certificate: fa.Certificate) -> list[list[str]]:
+    """One thread, then several."""
     target = new()
-    with _filled(target, certificate, 0) as ledger, _bare(target) as bare:
-        times = _in_turns([bare, lambda: _charge(ledger)])
-    alone, ours = (1 / statistics.median(one) for one in times)
-    return [name, f"{alone:.0f}", f"{ours:.0f}", f"{ours / alone:.2f}"]
+    with _filled(target, certificate, 0) as ledger, ExitStack() as opened:
+        _charge(ledger)
+        connect = _bare(target, list(ledger.entries("events"))[-1])
+        bare = [opened.enter_context(connect()) for _ in range(THREADS)]
+        times = _in_turns([bare[0], lambda: _charge(ledger)])
+        one = [1 / statistics.median(kept) for kept in times]
+        many = _together([bare, [lambda: _charge(ledger)] * THREADS])
+    return [
+        [name, str(threads), f"{alone:.0f}", f"{ours:.0f}", f"{ours / alone:.2f}"]
+        for threads, (alone, ours) in ((1, one), (THREADS, many))
+    ]
 
 
 def _race(name: str, new: Callable[[], str], certificate: fa.Certificate) -> list[str]:
@@ -135,6 +147,23 @@ def _in_turns(runs: list[Callable[[], None]]) -> list[list[float]]:
                 run()
                 kept.append(time.perf_counter() - start)
     return times
+
+
+def _together(teams: list[list[Callable[[], None]]]) -> list[float]:
+    """Calls a second of teams of threads, in alternating rounds."""
+    seconds: list[list[float]] = [[] for _ in teams]
+
+    def work(run: Callable[[], None]) -> None:
+        for _ in range(CHARGES):
+            run()
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for _ in range(ROUNDS):
+            for team, kept in zip(teams, seconds, strict=True):
+                start = time.perf_counter()
+                list(pool.map(work, team))
+                kept.append(time.perf_counter() - start)
+    return [THREADS * CHARGES / statistics.median(kept) for kept in seconds]
 
 
 def _charge(ledger: Ledger) -> None:
@@ -209,42 +238,56 @@ def _copy(connection: Any, rows: list[dict[str, Any]]) -> None:
             copy.write_row(tuple(row.values()))
 
 
-@contextmanager
-def _bare(target: str) -> Iterator[Callable[[], None]]:
-    """The least that a durable guarded charge can be: one row changed, one row added."""
+def _bare(target: str, entry: Entry) -> Callable[[], AbstractContextManager[Callable[[], None]]]:
+    """The least that a durable guarded charge can be: one row changed, one row of our size added.
+
+    Gives a way to connect; each connection gives a way to charge.
+    """
     make = (
         "CREATE TABLE bare_purse (id integer PRIMARY KEY, spent bigint, granted bigint)",
-        "CREATE TABLE bare_entry (id integer PRIMARY KEY, fact text)",
+        "CREATE TABLE bare_entry "
+        "(id integer PRIMARY KEY, fact text, kind text, previous text, hash text)",
         "INSERT INTO bare_purse VALUES (1, 0, 1000000000)",
     )
     charge = "UPDATE bare_purse SET spent = spent + 1 WHERE id = 1 AND spent + 1 <= granted"
-    fact, number = "x" * 400, iter(range(10**9))
+    row = (canonical(dict(entry.fact)), entry.kind, entry.previous, entry.hash)
+    numbers = itertools.count()
+
+    @contextmanager
+    def on_postgresql() -> Iterator[Callable[[], None]]:
+        with psycopg.connect(target) as server:
+
+            def run() -> None:
+                server.execute(charge)
+                values = (next(numbers), *row)
+                server.execute("INSERT INTO bare_entry VALUES (%s, %s, %s, %s, %s)", values)
+                server.commit()
+
+            yield run
+
+    @contextmanager
+    def on_sqlite() -> Iterator[Callable[[], None]]:
+        file = sqlite3.connect(target, isolation_level=None, timeout=60, check_same_thread=False)
+        file.execute("PRAGMA synchronous = FULL")
+
+        def run() -> None:
+            file.execute("BEGIN IMMEDIATE")
+            file.execute(charge)
+            file.execute("INSERT INTO bare_entry VALUES (?, ?, ?, ?, ?)", (next(numbers), *row))
+            file.execute("COMMIT")
+
+        yield run
+        file.close()
+
     if target.startswith("postgresql"):
         with psycopg.connect(target) as server:
             for statement in make:
                 server.execute(statement)
-            server.commit()
-
-            def run() -> None:
-                server.execute(charge)
-                server.execute("INSERT INTO bare_entry VALUES (%s, %s)", (next(number), fact))
-                server.commit()
-
-            yield run
-        return
-    file = sqlite3.connect(target, isolation_level=None, timeout=60)
-    file.execute("PRAGMA synchronous = FULL")
-    for statement in make:
-        file.execute(statement)
-
-    def run() -> None:
-        file.execute("BEGIN IMMEDIATE")
-        file.execute(charge)
-        file.execute("INSERT INTO bare_entry VALUES (?, ?)", (next(number), fact))
-        file.execute("COMMIT")
-
-    yield run
-    file.close()
+        return on_postgresql
+    with closing(sqlite3.connect(target, isolation_level=None)) as file:
+        for statement in make:
+            file.execute(statement)
+    return on_sqlite
 
 
 def _new_file(folder: Path) -> Callable[[], str]:

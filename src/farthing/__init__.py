@@ -6,6 +6,8 @@ c = fa.compose([(fa.BoundedRange(0.1), 100), (fa.PureDP(0.1), 20)], adaptivity="
 c.epsilon_at(1e-6)
 """
 
+import logging
+
 from farthing.composition.certificate import Certificate
 from farthing.composition.chooser import ADAPTIVITIES, Composition, compose
 from farthing.composition.gaussian import (
@@ -45,6 +47,9 @@ from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.guarantees.scores import ScoreBounds, score_bounds, score_bounds_of
 
 __version__ = "0.1.0"
+
+# what engines say may quote data: it goes where the owner sends it, never to a terminal by default
+logging.getLogger("farthing").addHandler(logging.NullHandler())
 
 __all__ = [
     "ADAPTIVITIES",

@@ -151,3 +151,18 @@ def test_version_and_help() -> None:
     assert farthing("--version").stdout == f"farthing {fa.__version__}\n"
     text = farthing("epsilon", "--help").stdout
     assert "zcdp:ρ" in text
+
+
+def test_an_interrupt_says_what_became_of_the_budget() -> None:
+    """A real Ctrl-C in the middle of a command."""
+    code = """
+import os, signal, sys
+from farthing.cli import main
+main.app.command("wait")(lambda: os.kill(os.getpid(), signal.SIGINT))
+sys.argv = ["farthing", "wait"]
+main.run()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stdout == ""
+    assert done.stderr == "farthing: interrupted; what was reserved stays spent\n"

@@ -26,15 +26,16 @@ def opened(rows) -> Source:
 
 
 def histogram(source: Source, unit: str, by: tuple[str, ...], limit, per_key):
-    expression = bounded_histogram(
+    bounded = bounded_histogram(
         source.table,
-        (unit, source.kinds[unit]),
-        [(name, source.kinds[name]) for name in by],
+        (source.table[unit], source.kinds[unit]),
+        [(source.table[name], source.kinds[name]) for name in by],
         secret="key",
         contribution_limit=limit,
         per_key_limit=per_key,
     )
-    labels, counts = labels_and_counts(source.run(source.sql(expression)))
+    assert (bounded.contribution_limit, bounded.per_key_limit) == (limit, per_key)
+    labels, counts = labels_and_counts(source.run(source.sql(bounded.expression)))
     return dict(zip(labels.tolist(), counts.tolist(), strict=True))
 
 
@@ -68,12 +69,12 @@ def test_the_largest_counts_break_ties_by_code_points() -> None:
     source = opened(rows)
     whole = bounded_histogram(
         source.table,
-        ("member", "integer"),
-        [("text", "text")],
+        (source.table.member, "integer"),
+        [(source.table.text, "text")],
         secret="key",
         contribution_limit=1,
         per_key_limit=1,
-    )
+    ).expression
     ordered = sorted(
         naive_histogram(rows, "member", ["text"], secret="key", limit=1, per_key=1).items(),
         key=lambda pair: (-pair[1], pair[0]),
@@ -89,7 +90,8 @@ def test_counts_of_rows_are_limited_per_unit() -> None:
     source = opened(rows)
     sizes = [rows.column("member").to_pylist().count(who) for who in range(40)]
     for per_key in (1, 3, 1000):
-        found = source.run(source.sql(counted_rows(source.table, "member", per_key)))
+        bounded = counted_rows(source.table, (source.table.member, "integer"), per_key)
+        found = source.run(source.sql(bounded.expression))
         assert int(found.column(0)[0].as_py()) == sum(min(size, per_key) for size in sizes)
     source.shut()
 
@@ -100,8 +102,9 @@ def test_sums_cannot_overflow_and_unusual_numbers_have_a_meaning() -> None:
     table = source.table
 
     def total(column: str, places: int, lower: int, upper: int) -> int:
-        worth = fixed_point(table[column], source.kinds[column], places)
-        found = source.run(source.sql(clipped_sums(table, "member", worth, lower, upper)))
+        worth = fixed_point(table[column], source.kinds[column], places, source.real)
+        sums = clipped_sums(table, (table.member, "integer"), worth, lower, upper)
+        found = source.run(source.sql(sums.expression))
         return int(found.column(0)[0].as_py())
 
     def naive(column: str, places: int, lower: int, upper: int) -> int:

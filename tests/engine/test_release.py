@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -146,11 +148,12 @@ def test_registered_dashboards_have_an_account_of_their_own(opened) -> None:
     answers = board.run(registered="monday")
     assert abs(answers["everybody"].value - 2000) <= 60
     assert events.remaining() == Price(1000, 100)
+    assert board.run(registered="monday")["top"].cached
     with pytest.raises(DoesNotFit):
-        board.run(registered="monday")
+        board.run(registered="monday", again=True)
     other = events.batch({"everybody": events.count(repeats=2)})
     board.register("tuesday")
-    with pytest.raises(ChargeMismatch, match="not the one that was registered"):
+    with pytest.raises(InvalidInput, match="not the one that was registered"):
         other.run(registered="tuesday")
 
 
@@ -175,14 +178,19 @@ def test_a_statement_without_the_limits_is_caught(opened, monkeypatch) -> None:
     events = opened(ROWS)
     honest = data.compile_query
 
+    more = {"contribution_limit": None}
+
     def careless(query, source, **options):
         compiled = honest(query, source, **options)
-        return type(compiled)(compiled.sql, None, compiled.per_key_limit)
+        return replace(compiled, bounded=replace(compiled.bounded, **more))
 
     monkeypatch.setattr(data, "compile_query", careless)
     with pytest.raises(ChargeMismatch, match="limits"):
         events.histogram("article", contribution_limit=2).run()
     assert not events.top_k("article", k=2).run().cached  # needs no limit, so nothing is missing
+    more = {"bounds": (0, 10**6)}
+    with pytest.raises(ChargeMismatch, match="bounds"):
+        events.sum("age", lower=0, upper=90).run()
 
 
 def test_opening_again_adds_nothing(opened, tmp_path) -> None:

@@ -89,7 +89,7 @@ def test_sqlite_files(opened, tmp_path) -> None:
     connection.close()
     data = opened(tmp_path / "rows.sqlite", table="t")
     assert exact_histogram(data) == exact_histogram(opened(ROWS))
-    with pytest.raises(InvalidInput, match="could not be read"):
+    with pytest.raises(InvalidInput, match="there is no table"):
         opened(tmp_path / "rows.sqlite", table="u")
 
 

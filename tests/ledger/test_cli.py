@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,7 @@ def test_from_init_to_statement(shell: Shell, tmp_path: Path) -> None:
         shell("ledger", "abandon", "events", str(held.entry), "--reason", "crash")
 
     reading = shell.json("ledger", "odometer", "events", "--analyst", "ann", "--delta", "1e-5")
+    assert reading["assuming"] is None
     assert 0 < reading["epsilon"] < 3
     assert "ε ≤" in shell("ledger", "odometer", "events")
 
@@ -82,10 +84,12 @@ def test_from_init_to_statement(shell: Shell, tmp_path: Path) -> None:
     with pytest.raises(fa.InvalidInput, match="cannot be written"):
         shell("statement", "events", "-o", str(tmp_path / "no" / "file"))
 
-    verified = shell.json("ledger", "verify", "--prove")
-    assert verified["datasets"][0]["entries"] == 5
-    head = verified["datasets"][0]["head"]
-    assert head in shell("ledger", "verify", "events", "--contains", head)
+    (verified,) = shell.json("ledger", "verify")["datasets"]
+    assert (verified["entries"], verified["proved"]) == (5, True)
+    assert "1 certificates proved again" in shell("ledger", "verify")
+    checked = shell("ledger", "verify", "events", "--quick", "--contains", verified["head"])
+    assert verified["head"] in checked
+    assert "1 certificates not proved again" in checked
 
 
 def test_lists_and_new_tariffs(shell: Shell, tmp_path: Path) -> None:
@@ -104,7 +108,24 @@ def test_lists_and_new_tariffs(shell: Shell, tmp_path: Path) -> None:
         "ledger", "sign", "events", str(tmp_path / "tariff.toml"), "--name", "second"
     )
     assert signed["account"] == 4
-    assert "second" in shell("ledger", "show")
+    (shown,) = shell.json("ledger", "show")["datasets"]
+    assert [(row["account"], row["analyst"], row["state"]) for row in shown["balances"]] == [
+        ("tariff", "everybody", "retired"),
+        ("second", "everybody", "in force"),
+        ("tariff", "ann", "retired"),
+    ]
+    assert [(row["account"], row["item"], row["granted"]) for row in shown["lists"]] == [
+        ("board", "everything", 1),
+        ("set", "select", 5),
+    ]
+    lines = [line.split("│") for line in shell("ledger", "show").splitlines()]
+    cells = {tuple(map(str.strip, line)) for line in lines}
+    assert ("", "second", "everybody", "0 of 60", "0 of 0", "in force", "", "") in cells
+    assert ("", "tariff", "ann", "0 of 40", "0 of 0", "retired", "", "") in cells
+    assert ("", "set", "setwise", "ann", "select", "0 of 5", "") in cells
+    (purse,) = (line for line in lines if "0 of 40" in "".join(line))
+    assert purse[2].startswith(" ann  ")  # text to the left,
+    assert purse[3].endswith("  0 of 40 ")  # numbers to the right
     shell("ledger", "grant", "events", "may", "--farthings", "5", "--monthly")
     with Ledger.open(shell.target) as ledger:
         assert ledger.purse("events", "may").renewal == "monthly"
@@ -160,3 +181,51 @@ def test_upgrade_creates_what_is_missing(tmp_path: Path) -> None:
     shell = Shell(str(tmp_path / "new.db"))
     assert shell.json("ledger", "upgrade") == {"upgraded": True}
     assert shell.json("ledger", "show") == {"datasets": []}
+    assert "no datasets yet" in shell("ledger", "show")
+
+
+def test_a_month_that_is_over_is_not_shown_as_spent(shell: Shell) -> None:
+    shell("ledger", "grant", "events", "may", "--farthings", "5", "--monthly")
+    last_year = datetime.now(UTC).replace(day=1, year=datetime.now(UTC).year - 1)
+    with Ledger.open(shell.target, clock=lambda: last_year) as ledger:
+        ledger.grant("events", "jun", farthings=5, renewal="monthly")
+        ledger.reserve("events", "jun", {"select": 5})
+    rows = {row["analyst"]: row for row in shell.json("ledger", "show")["datasets"][0]["balances"]}
+    assert rows["jun"]["month"] == rows["may"]["month"] == f"{datetime.now(UTC):%Y-%m}"
+    assert rows["jun"]["farthings_spent"] == 0
+
+
+def test_an_odometer_over_several_accounts_says_what_it_assumes(
+    shell: Shell, tmp_path: Path
+) -> None:
+    shell("ledger", "sign", "events", str(tmp_path / "tariff.toml"), "--name", "second")
+    assert "if the accounts and grants were decided without" in " ".join(
+        shell("ledger", "odometer", "events").split()
+    )
+
+
+def test_an_odometer_is_rounded_up(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    from farthing import ledger
+
+    reading = ledger.Reading("events", None, 1.23456001, 1e-6, 1, 4, 60, shared=False)
+    monkeypatch.setattr(ledger, "odometer", lambda *_, **__: reading)
+    assert "ε ≤ 1.23457 at" in shell("ledger", "odometer", "events")
+
+
+def test_a_line_ends_where_json_lines_says(shell: Shell, tmp_path: Path) -> None:
+    """Python splits text at U+2028 and others, which JSON leaves as they are."""
+    question = {"where": "a\u2028b\u2029c\x85d\x0be"}
+    with Ledger.open(shell.target) as ledger:
+        ledger.reserve("events", "ann", {"select": 1}, question=question)
+    file = tmp_path / "book.jsonl"
+    shell("ledger", "export", "-o", str(file))
+    other = Shell(str(tmp_path / "other.db"))
+    assert other.json("ledger", "import", str(file)) == {"imported": {"events": 4}}
+    with Ledger.open(other.target) as ledger:
+        assert ledger.entry("events", 4).fact["question"] == question
+
+
+def test_a_missing_file_leaves_no_new_ledger(tmp_path: Path) -> None:
+    with pytest.raises(fa.InvalidInput, match="cannot be read"):
+        Shell(str(tmp_path / "new.db"))("ledger", "import", str(tmp_path / "missing"))
+    assert not (tmp_path / "new.db").exists()

@@ -82,3 +82,24 @@ def test_an_import_is_all_or_nothing(full: Ledger, other: Ledger) -> None:
         else:
             assert import_lines(other, garbage) == {}
     assert other.datasets() == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dataset": ["x"]},
+        {"dataset": 5},
+        {"dataset": "\x00"},
+        {"dataset": "y" * 300},
+        {"number": "1"},
+        {"number": True},
+        {"fact": []},
+        {"previous": None},
+        {"hash": 1},
+        {"more": 1},
+    ],
+)
+def test_lines_of_the_wrong_shape_are_refused(other: Ledger, change: dict[str, object]) -> None:
+    line = {"dataset": "d", "number": 1, "fact": {}, "previous": "", "hash": "", **change}
+    with pytest.raises(fa.InvalidInput, match="line 2"):
+        import_lines(other, ['{"format":"farthing ledger 1"}', json.dumps(line)])

@@ -11,9 +11,10 @@ import pytest
 import farthing as fa
 from farthing.composition.engine import operator_of
 from farthing.composition.operators import BoundedRangeChoice
-from farthing.ledger import Batch, Ledger, NotInLedger, Setwise, odometer
-from farthing.ledger.blocks import Part, epsilon_of, list_part, tariff_parts
-from farthing.ledger.odometer import levels
+from farthing.composition.tariff import spendings
+from farthing.ledger import Batch, Dataset, Ledger, NotInLedger, Setwise, odometer
+from farthing.ledger.blocks import FINENESS, Part, epsilon_of, list_part, tariff_parts
+from farthing.ledger.odometer import PLANNED, levels
 from farthing.numerics.curves import Grid, Supports
 
 EPSILON, CAP, DELTA = 0.2, 40, 1e-3
@@ -164,3 +165,41 @@ def test_bad_deltas(ledger: Ledger) -> None:
     ledger.reserve("events", "ann", {"select": 1})
     with pytest.raises(fa.Unattainable, match="delta units"):
         odometer(ledger, "events", delta=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "farthings"), [(0.1, 1000), (0.2, 400), (0.5, 200), (1.0, 100)]
+)
+def test_two_ordinary_tariffs_compose(epsilon: float, farthings: int) -> None:
+    """Between the lower bound of one tariff with all the farthings and the sum of the two."""
+
+    def tariff(b: int) -> fa.Tariff:
+        return fa.Tariff({"select": (fa.BoundedRange(epsilon), 1)}, farthings=b)
+
+    part = tariff_parts(tariff(farthings), frozenset({farthings}), DELTA)[farthings]
+    together = epsilon_of([part, part], DELTA)
+    *_, last = spendings(tariff(2 * farthings), FINENESS, DELTA)
+    assert last.lower.last_above(DELTA) <= together < 2 * epsilon_of([part], DELTA / 2)
+    assert together <= 1.05 * last.lower.last_above(DELTA)
+
+
+def test_a_reading_over_two_strong_tariffs(target: str) -> None:
+    tariff = fa.Tariff({"select": (fa.BoundedRange(1.0), 1)}, farthings=50)
+    certificate = tariff.certify(tolerance=0.3, deltas=(1e-6,), epsilons=(1.0,))
+    with Ledger.open(target) as ledger:
+        ledger.add(Dataset("events", unit="u", owner="o"))
+        for name in ("first", "second"):
+            ledger.sign("events", certificate, name=name)
+            ledger.grant("events", "ann", farthings=50)
+            ledger.reserve("events", "ann", {"select": 25})
+        assert odometer(ledger, "events").epsilon < 50
+
+
+def test_a_reading_over_several_accounts_says_what_it_assumes(
+    ledger: Ledger, certificate: fa.Certificate
+) -> None:
+    assert odometer(ledger, "events").assuming is None
+    ledger.sign("events", certificate, name="second")
+    reading = odometer(ledger, "events")
+    assert reading.assuming == PLANNED
+    assert reading.to_json()["assuming"] == PLANNED

@@ -106,3 +106,29 @@ def test_months_as_numbers() -> None:
     for name in ("2026-01", "2026-12", "0999-07"):
         assert month_name(month_number(name)) == name
     assert month_number("2027-01") == month_number("2026-12") + 1
+
+
+@pytest.mark.parametrize("clock_at_close", [datetime(2026, 3, 31), datetime(2026, 4, 2)])
+def test_what_a_late_clock_charged_comes_back_to_the_month_it_was_charged_to(
+    monthly: Ledger, clock: Clock, clock_at_close: datetime
+) -> None:
+    """The purse is in April already, by another clock; this one still says March."""
+    clock.time = datetime(2026, 4, 1, tzinfo=UTC)
+    spend(monthly, 1)
+    clock.time = datetime(2026, 3, 31, 23, 59, tzinfo=UTC)
+    held = monthly.reserve("events", "may", {"select": 10})
+    assert monthly.entry("events", held.entry).fact["month"] == "2026-04"
+    clock.time = clock_at_close.replace(tzinfo=UTC)
+    monthly.close(held, "d", used={"select": 2})
+    assert monthly.purse("events", "may").farthings_spent == 3
+    (account,) = monthly.accounts("events")
+    assert account.farthings_spent == 3
+    verify(monthly)
+
+
+def test_purses_are_shown_as_of_this_month(monthly: Ledger, clock: Clock) -> None:
+    spend(monthly, 15)
+    clock.time = datetime(2026, 5, 1, tzinfo=UTC)
+    shown = {purse.analyst: purse for purse in monthly.purses("events")}["may"]
+    assert (shown.month, shown.farthings_spent) == ("2026-05", 0)
+    assert shown == monthly.purse("events", "may")

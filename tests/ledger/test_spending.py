@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from typing import NoReturn
 
 import pytest
 from sqlalchemy import select
@@ -12,16 +14,19 @@ import farthing as fa
 from farthing.ledger import (
     AlreadySettled,
     AlreadyThere,
+    Batch,
     Dataset,
     DoesNotFit,
     Ledger,
     NotInLedger,
     Reservation,
+    Unavailable,
     digest,
+    moves,
     verify,
 )
 from farthing.ledger.chain import linked
-from farthing.ledger.store import link
+from farthing.ledger.store import Store, link
 
 
 def test_a_reservation_is_charged_to_purse_and_cap(ledger: Ledger) -> None:
@@ -105,8 +110,12 @@ def test_delta_units_run_out_too(ledger: Ledger) -> None:
         ledger.reserve("events", "ann", {"threshold": 11})
     assert refused.value.requested == fa.Price(11, 11)
     assert refused.value.largest_that_fits == {"threshold": 10}
-    with pytest.raises(DoesNotFit, match="largest that fits: nothing"):
+    with pytest.raises(DoesNotFit) as refused:
         ledger.reserve("events", "ann", {"select": 1001, "threshold": 1})
+    assert refused.value.largest_that_fits == {"select": 99, "threshold": 1}
+    ledger.reserve("events", "ann", {"select": 100})
+    with pytest.raises(DoesNotFit, match="largest that fits: nothing"):
+        ledger.reserve("events", "ann", {"select": 1})
 
 
 def test_the_cap_binds_when_purses_promise_more(ledger: Ledger) -> None:
@@ -250,3 +259,77 @@ def test_the_database_links_the_chain_as_python_does(ledger: Ledger) -> None:
     with ledger.store.read() as connection:
         computed = connection.scalar(select(link("a" * 64, "b" * 64)))
     assert computed == linked("a" * 64, "b" * 64)
+
+
+class Number(enum.IntEnum):
+    ONE = 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{2: "a", 10: "b"}, {"a": [{1.5: 1}]}, {"a": ({True: 1},)}, {Number.ONE: 1}, {None: 1}],
+)
+def test_keys_that_are_not_text_are_refused(ledger: Ledger, value: object) -> None:
+    """JSON would make text of them, sorted as they were: the book would not verify."""
+    with pytest.raises(fa.InvalidInput, match="key"):
+        digest(value)
+    with pytest.raises(fa.InvalidInput, match="key"):
+        ledger.reserve("events", "ann", {"select": 1}, question=value)
+    held = ledger.reserve("events", "ann", {"select": 1}, question="q")
+    with pytest.raises(fa.InvalidInput, match="key"):
+        ledger.close(held, "d", release=value)
+    verify(ledger)
+
+
+def test_what_cannot_be_json_is_refused() -> None:
+    endless: list[object] = []
+    endless.append(endless)
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value in (endless, deep, float("nan"), {1, 2}, "\ud800", object()):
+        with pytest.raises(fa.InvalidInput, match="plain JSON"):
+            digest(value)
+
+
+def test_tuples_are_lists(ledger: Ledger) -> None:
+    held = ledger.reserve("events", "ann", {"select": 1}, question={"keys": ("a", (1, 2))})
+    ledger.close(held, "d", release=("x", ()))
+    found = ledger.find_release("events", {"keys": ["a", [1, 2]]}, analyst="ann")
+    assert found is not None
+    assert found.fact["release"] == ["x", []]
+    verify(ledger)
+
+
+def test_what_was_granted_or_signed_is_not_lost_with_a_later_read(
+    ledger: Ledger, certificate: fa.Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A caller who sees an error grants once more; so there is nothing after the write."""
+
+    def unreachable(_: object) -> NoReturn:
+        raise Unavailable("the server went away")
+
+    with monkeypatch.context() as away:
+        away.setattr(Store, "_snapshot", unreachable)
+        granted = ledger.grant("events", "ann", farthings=11, delta_units=1)
+        signed = ledger.sign("events", certificate, name="second")
+        monthly = ledger.grant("events", "may", farthings=5, renewal="monthly")
+        listed = ledger.register("events", "list", Batch({"q": [fa.PureDP(0.1)]}), analyst="may")
+    assert (granted.farthings, granted.delta_units) == (111, 11)
+    assert granted == ledger.purses("events")[0]
+    assert monthly == ledger.purse("events", "may")
+    assert ledger.accounts("events")[1:] == [signed, listed]
+
+
+def test_a_write_that_a_server_ran_late_is_found_once(ledger: Ledger) -> None:
+    """Two entries with one token, as a statement leaves them that came after its client gave up."""
+    held = ledger.reserve("events", "ann", {"select": 1})
+    fact = dict(ledger.entry("events", held.entry).fact)
+    token = fact.pop("token")
+    find = ledger._finder("events", token)
+    for _ in range(2):
+        ledger.store.write(lambda connection: moves.append(connection, 1, fact, token))
+    with ledger.store.engine.connect() as connection, connection.begin():
+        found = find(connection)
+    assert found is not None
+    assert found.number == held.entry + 1

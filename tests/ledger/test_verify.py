@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 
 import farthing as fa
-from farthing.ledger import Batch, Damaged, Ledger, verify
+from farthing.ledger import Batch, Damaged, Ledger, NotInLedger, odometer, verify
 from farthing.ledger.chain import canonical, linked, sha256
 from farthing.ledger.schema import EVERYBODY, accounts, datasets, entries, lots, purses
 
@@ -64,7 +64,7 @@ def test_an_honest_book_verifies(book: Ledger) -> None:
     assert found.head == list(book.entries("events"))[-1].hash
     (alone,) = verify(book, "events", contains=book.entry("events", 5).hash)
     assert alone == found
-    with pytest.raises(Damaged, match="no dataset"):
+    with pytest.raises(NotInLedger, match="no dataset"):
         verify(book, "other")
 
 
@@ -203,3 +203,24 @@ def test_the_benchmark_fills_its_ledgers_with_valid_entries(ledger: Ledger) -> N
     assert verify(ledger)[0].entries == 203
     ledger.reserve("events", "ann", {"select": 100})
     verify(ledger)
+
+
+def test_a_cap_that_is_gone_is_damage_and_not_an_empty_account(book: Ledger) -> None:
+    tamper(book, delete(purses).filter_by(analyst=EVERYBODY))
+    for attempt in (
+        lambda: book.reserve("events", "ann", {"select": 1}),
+        lambda: book.accounts("events"),
+        lambda: book.remaining("events", "ann"),
+        lambda: odometer(book, "events"),
+    ):
+        with pytest.raises(Damaged, match="lost its cap"):
+            attempt()
+
+
+def test_a_month_before_the_one_a_purse_is_in_is_found(ledger: Ledger) -> None:
+    ledger.grant("events", "may", farthings=5, renewal="monthly")
+    ledger.reserve("events", "may", {"select": 1})
+    rewrite(ledger, 5, lambda fact: fact.update(month="2026-02"))
+    entry, message = bad_entry(ledger)
+    assert entry == 5
+    assert "later month" in message

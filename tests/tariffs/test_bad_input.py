@@ -77,3 +77,15 @@ def test_unknown_items_have_no_price() -> None:
 def test_files_that_mean_nothing(data: object, message: str) -> None:
     with pytest.raises(fa.InvalidInput, match=message):
         tariff_from_json(data)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "farthings", "message"),
+    [(0.1, 10**6, "protects nobody"), (1e-3, 10**6, "would take hours")],
+)
+def test_a_tariff_that_is_too_large_is_refused_at_once(
+    epsilon: float, farthings: int, message: str
+) -> None:
+    tariff = fa.Tariff({"x": (fa.BoundedRange(epsilon), 1)}, farthings=farthings)
+    with pytest.raises(fa.NotCertified, match=message):
+        tariff.certify()

@@ -8,15 +8,17 @@ import shutil
 import sys
 import tempfile
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from farthing.cli import options
+from farthing.cli.balances import balances_of, balances_table
 from farthing.cli.output import console, patience, print_json
 from farthing.cli.tariff import read_tariff
 from farthing.composition.certificate import Certificate, verify
@@ -173,22 +175,19 @@ def show_command(
     name: Annotated[str | None, typer.Argument(metavar="[DATASET]", help="Only this one.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Caps, purses and open reservations."""
+    """Caps, purses, registered lists and open reservations."""
     from farthing.ledger import Ledger
 
     with Ledger.open(where, upgrade=False) as book:
-        shown = [_shown(book, dataset) for dataset in ([name] if name else book.datasets())]
+        shown = [balances_of(book, dataset) for dataset in ([name] if name else book.datasets())]
     if as_json:
         print_json({"datasets": shown})
         return
+    if not shown:
+        console().print("no datasets yet; add one with `farthing ledger init`")
     for dataset in shown:
-        table = Table(title=escape(str(dataset["dataset"])))
-        for column in ("account", "analyst", "farthings", "spent", "δ units", "spent", "renews"):
-            table.add_column(column, justify="right" if "s" in column else "left")
-        for row in dataset["balances"]:
-            table.add_row(*(escape(str(value)) for value in row.values()))
-        console().print(table)
-        console().print(f"{len(dataset['open_reservations'])} open reservations")
+        for part in balances_table(dataset):
+            console().print(part)
 
 
 @ledger.command("odometer")
@@ -204,6 +203,7 @@ def odometer_command(
 ) -> None:
     """What has been spent so far, as an (ε, δ) statement that is valid at any moment."""
     from farthing.ledger import Ledger, odometer
+    from farthing.ledger.rounding import rounded_up
 
     with Ledger.open(where, upgrade=False) as book, patience("reading the odometer"):
         reading = odometer(book, name, delta=delta, analysts=analyst)
@@ -211,10 +211,11 @@ def odometer_command(
     _say(
         as_json,
         reading.to_json(),
-        f"{who}: ε ≤ {reading.epsilon:.6f} at δ = {delta:g}, "
+        f"{who}: ε ≤ {rounded_up(reading.epsilon)} at δ = {delta}, "
         f"{reading.farthings_spent} of {reading.cap} farthings spent"
         + (" by everybody, whose spending can show in refusals" if reading.shared else "")
-        + f"\nby the {reading.theorem}",
+        + f"\nby the {reading.theorem}"
+        + ("" if reading.assuming is None else f"\nif {reading.assuming}"),
     )
 
 
@@ -222,8 +223,8 @@ def odometer_command(
 def verify_command(
     where: Where,
     name: Annotated[str | None, typer.Argument(metavar="[DATASET]", help="Only this one.")] = None,
-    prove: Annotated[
-        bool, typer.Option("--prove", help="Prove every certificate again; takes seconds each.")
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Do not prove the certificates again: seconds each.")
     ] = False,
     contains: Annotated[
         str | None,
@@ -231,11 +232,11 @@ def verify_command(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Walk the chain, play every entry again, compare the balances."""
+    """Walk the chain, play every entry again, compare the balances, prove the certificates."""
     from farthing.ledger import Ledger, verify
 
     with Ledger.open(where, upgrade=False) as book, patience("verifying"):
-        found = verify(book, name, prove=prove, contains=contains)
+        found = verify(book, name, prove=not quick, contains=contains)
     if as_json:
         rows = [
             {"dataset": v.dataset, "entries": v.entries, "head": v.head, "proved": v.proved}
@@ -244,9 +245,11 @@ def verify_command(
         print_json({"verified": True, "datasets": rows})
         return
     for v in found:
+        again = "proved again" if v.proved else "not proved again"
         console().print(
             f"[bold green]verified[/bold green]: {escape(v.dataset)}, {v.entries} entries, "
-            f"{v.certificates} certificates{' proved again' if v.proved else ''}\nhead {v.head}"
+            f"{v.certificates} certificates {again}\nhead {v.head}",
+            soft_wrap=True,
         )
 
 
@@ -262,9 +265,14 @@ def export_command(
         Ledger.open(where, upgrade=False) as book,
         tempfile.TemporaryFile("w+", encoding="utf-8") as file,
     ):
-        file.writelines(f"{line}\n" for line in export_lines(book))
+        count = 0
+        for line in export_lines(book):
+            file.write(f"{line}\n")
+            count += 1
         file.seek(0)
         _put(output, file)
+    if output is not None:
+        console().print(f"{count} lines written to {output}")
 
 
 @ledger.command("import")
@@ -276,8 +284,8 @@ def import_command(
     """Write exported books into a ledger that has none of their datasets; all or nothing."""
     from farthing.ledger import Ledger, import_lines
 
-    with Ledger.open(where) as book, patience("importing"):
-        counts = import_lines(book, _read(file).splitlines())
+    with _reading(file) as lines, Ledger.open(where) as book, patience("importing"):
+        counts = import_lines(book, lines)
     _say(
         as_json,
         {"imported": counts},
@@ -335,36 +343,6 @@ def statement(
     _put(output, io.StringIO(text))
 
 
-def _shown(book: Any, name: str) -> dict[str, Any]:
-    accounts = book.accounts(name)
-    caps = [
-        {
-            "account": a.name,
-            "analyst": a.analyst or "everybody",
-            "farthings": a.farthings,
-            "farthings_spent": a.farthings_spent,
-            "delta_units": a.delta_units,
-            "delta_units_spent": a.delta_units_spent,
-            "renewal": "",
-        }
-        for a in accounts
-    ]
-    purses = [
-        {
-            "account": accounts[p.account - 1].name,
-            "analyst": p.analyst,
-            "farthings": p.farthings,
-            "farthings_spent": p.farthings_spent,
-            "delta_units": p.delta_units,
-            "delta_units_spent": p.delta_units_spent,
-            "renewal": p.month or "",
-        }
-        for p in book.purses(name)
-    ]
-    held = [{"entry": r.entry, "analyst": r.analyst} for r in book.open_reservations(name)]
-    return {"dataset": name, "balances": caps + purses, "open_reservations": held}
-
-
 def _certificate(file: Path) -> Certificate:
     if file.suffix == ".json":
         with patience("verifying the certificate"):
@@ -393,9 +371,12 @@ def _put(output: Path | None, text: TextIO) -> None:
         raise InvalidInput(f"{output} cannot be written: {error}") from None
 
 
-def _read(file: Path) -> str:
+@contextmanager
+def _reading(file: Path) -> Iterator[TextIO]:
+    """A file, read line by line: a line ends where JSON Lines says and nowhere else."""
     try:
-        return file.read_text(encoding="utf-8")
+        with file.open(encoding="utf-8", newline="\n") as lines:
+            yield lines
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}") from None
 
@@ -404,7 +385,8 @@ def _read_list(file: Path, mode: Mode) -> Any:
     from farthing.ledger import Batch, Setwise
 
     try:
-        data = tomllib.loads(_read(file))
+        with _reading(file) as lines:
+            data = tomllib.loads(lines.read())
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"{file} is not TOML: {error}") from None
     key = "queries" if mode is Mode.batch else "items"

@@ -24,6 +24,9 @@ _EXTRAS = {
     "sqlalchemy": "ledger",
 }
 
+#: The exit code that typer turns an interrupt into.
+_INTERRUPTED = 130
+
 app = typer.Typer(
     name="farthing",
     help="The tightest privacy loss that can be proved, and a budget that is never overspent.",
@@ -65,6 +68,10 @@ def run() -> None:
     """The entry point: errors go to standard error, with exit code 2 and nothing on stdout."""
     try:
         app()
+    except SystemExit as stop:
+        if stop.code == _INTERRUPTED:
+            sys.stderr.write("farthing: interrupted; what was reserved stays spent\n")
+        raise
     except FarthingError as error:
         sys.stderr.write(f"farthing: {error}\n")
         sys.exit(2)
@@ -74,6 +81,3 @@ def run() -> None:
             raise
         sys.stderr.write(f"farthing: {error.name} is not installed; install farthing[{extra}]\n")
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.stderr.write("farthing: interrupted; nothing was written\n")
-        sys.exit(130)

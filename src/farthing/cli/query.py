@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 import json
+import logging
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -109,6 +110,24 @@ Column = Annotated[
 Lower = Annotated[float, typer.Option("--lower", help="Smallest value.", show_default=False)]
 Upper = Annotated[float, typer.Option("--upper", help="Largest value.", show_default=False)]
 Places = Annotated[int, typer.Option("--places", help="Decimal places that are kept.")]
+SelectItem = Annotated[
+    str | None, typer.Option("--select-item", help="The tariff's item that pays for selections.")
+]
+CountItem = Annotated[
+    str | None, typer.Option("--count-item", help="The tariff's item that pays for counts.")
+]
+LeakItem = Annotated[
+    str | None, typer.Option("--leak-item", help="The tariff's item that pays for the δ.")
+]
+LogFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--log",
+        envvar="FARTHING_LOG",
+        help="Append what the engine says to this file; it may quote data.",
+        rich_help_panel=_RUN,
+    ),
+]
 OnlyPlan = Annotated[
     bool,
     typer.Option("--plan", help="Price and accuracy only; no row is read.", rich_help_panel=_RUN),
@@ -151,9 +170,13 @@ class Common:
     again: Again = False
     as_json: options.AsJson = False
     as_csv: AsCsv = False
+    log: LogFile = None
 
     def open(self, source: str) -> Data:
         """The table and the purse."""
+        if self.log is not None:
+            handler = logging.FileHandler(self.log, encoding="utf-8", delay=True)
+            logging.getLogger("farthing").addHandler(handler)
         with patience("opening"):
             return open_data(
                 source,
@@ -169,6 +192,8 @@ class Common:
 
     def answer(self, question: Question) -> None:
         """Plan it or run it, and print what came out."""
+        if self.plan and self.as_csv:
+            raise InvalidInput("a plan is printed as a table or, with --json, as JSON; not as CSV")
         if self.plan or self.half_width is not None:
             planned = question.plan(half_width=self.half_width)
             if self.plan:
@@ -232,6 +257,9 @@ def top_k(
         bool, typer.Option("--use-order", help="Fit Gaussian counts to the order found.")
     ] = False,
     repeats: Repeats = 1,
+    select_item: SelectItem = None,
+    count_item: CountItem = None,
+    leak_item: LeakItem = None,
 ) -> Question:
     """The k most frequent labels, with counts."""
     return data.top_k(
@@ -246,6 +274,9 @@ def top_k(
         per_key_limit=per_key_limit,
         use_order=use_order,
         repeats=repeats,
+        select=select_item,
+        count=count_item,
+        leak=leak_item,
     )
 
 
@@ -258,6 +289,8 @@ def histogram(
     contribution_limit: Limit = 1,
     per_key_limit: PerKey = 1,
     repeats: Repeats = 1,
+    count_item: CountItem = None,
+    leak_item: LeakItem = None,
 ) -> Question:
     """A count for every label: of a known domain, or of those that stand out."""
     return data.histogram(
@@ -267,15 +300,23 @@ def histogram(
         contribution_limit=contribution_limit,
         per_key_limit=per_key_limit,
         repeats=repeats,
+        count=count_item,
+        leak=leak_item,
     )
 
 
 @command("count")
 def count(
-    data: Data, where: Where = None, per_key_limit: PerKey = 1, repeats: Repeats = 1
+    data: Data,
+    where: Where = None,
+    per_key_limit: PerKey = 1,
+    repeats: Repeats = 1,
+    count_item: CountItem = None,
 ) -> Question:
     """How many units have a row that passes the filter."""
-    return data.count(where=_where(data, where), per_key_limit=per_key_limit, repeats=repeats)
+    return data.count(
+        where=_where(data, where), per_key_limit=per_key_limit, repeats=repeats, count=count_item
+    )
 
 
 @command("quantile")
@@ -289,6 +330,7 @@ def quantile(
     where: Where = None,
     contribution_limit: Limit = 1,
     per_key_limit: PerKey = 1,
+    select_item: SelectItem = None,
 ) -> Question:
     """A value near a quantile of a numeric column."""
     return data.quantile(
@@ -300,6 +342,7 @@ def quantile(
         where=_where(data, where),
         contribution_limit=contribution_limit,
         per_key_limit=per_key_limit,
+        select=select_item,
     )
 
 
@@ -312,6 +355,7 @@ def sum_(
     places: Places = 0,
     where: Where = None,
     repeats: Repeats = 1,
+    count_item: CountItem = None,
 ) -> Question:
     """The sum of a numeric column, each unit's part moved between the bounds."""
     return data.sum(
@@ -321,6 +365,7 @@ def sum_(
         places=places,
         where=_where(data, where),
         repeats=repeats,
+        count=count_item,
     )
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from farthing.composition.engine import operator_of
 from farthing.composition.items import Items
 from farthing.composition.moments import MomentBound
-from farthing.errors import InvalidInput, Unsupported, require_count, require_real
+from farthing.errors import InvalidInput, NotCertified, Unsupported, require_count, require_real
 from farthing.guarantees.conversions import leak, pure_epsilon, without_leak, zero_concentrated
 from farthing.guarantees.kinds import (
     ApproximateDP,
@@ -46,6 +46,11 @@ SELLABLE = (PureDP, BoundedRange, ApproximateDP, Laplace, Gaussian, DiscreteGaus
 
 #: The size of a δ unit may be off by this much relative, so that decimal fractions divide evenly.
 UNIT_SLACK = 1e-9
+
+#: Beyond this ε floats end, and so does privacy.
+FARTHEST = 500.0
+#: Grid cells times farthings times items: about an hour.
+MOST_WORK = 6e9
 
 THEOREM = "tariff filter: supremum over all ways to spend (docs/theory/tariffs.md)"
 
@@ -109,6 +114,11 @@ class Tariff:
         guarantee, price = self.items[name]
         units = math.ceil(leak(guarantee) / self.delta_unit * (1 - UNIT_SLACK / 2))
         return Price(times * price, times * units)
+
+    def price_of(self, items: Mapping[str, int]) -> Price:
+        """What these items cost together."""
+        prices = [self.price(name, times) for name, times in items.items()]
+        return Price(sum(p.farthings for p in prices), sum(p.delta_units for p in prices))
 
     @property
     def leak(self) -> float:
@@ -185,7 +195,17 @@ def _grid(tariff: Tariff, fineness: float, delta: float) -> Grid:
     lattice = [epsilon for epsilon in epsilons if epsilon is not None and epsilon > step]
     if lattice:
         step = math.nextafter(min(lattice) / math.ceil(min(lattice) / step), math.inf)
+    if reach > FARTHEST:
+        raise NotCertified(
+            f"this tariff lets an analyst reach an epsilon of {FARTHEST:g} and more, "
+            "which protects nobody; give it fewer farthings"
+        )
     cells = math.ceil(reach / step) + 2
+    if cells * tariff.farthings * len(alone) > MOST_WORK:
+        raise NotCertified(
+            f"certifying {tariff.farthings} farthings on {2 * cells} grid points would take hours; "
+            "sell in larger units (fewer farthings, smaller prices) or ask for a wider tolerance"
+        )
     return Grid(step, cells, cells)
 
 

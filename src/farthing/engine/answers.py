@@ -180,7 +180,7 @@ def answer_of(
         labels = tuple(label_of(text, len(query.by)) for text in release.labels)
     else:
         labels = release.labels
-    half_width = None if accuracy is None else accuracy.half_width
+    half_width = None if accuracy is None else accuracy.half_width + release.moved
     if isinstance(query, TopKQuery) and not query.counts:
         half_width = None
     if isinstance(query, SumQuery) and counts is not None and half_width is not None:

@@ -13,49 +13,65 @@ it, only which keys of a unit are kept does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from farthing.engine.columns import INTEGER, key_text, value_text
+from farthing.engine.columns import INTEGER, REAL, key_text, value_text
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
+#: An expression, and the kind of what it holds.
+Column: TypeAlias = tuple[Any, str]
 LABEL, COUNT = "label", "n"
 #: Hexadecimal digits of a digest that decide the order; DuckDB sorts texts of up to 12 fastest.
 DIGITS = 12
 #: Values beyond this are moved to it before they become whole numbers: doubles are exact here.
 LARGEST_EXACT = 1 << 52
+LARGEST_INTEGER = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """An expression, and how much one unit can change what it gives.
+
+    At most `contribution_limit` counts (None: any number), each by at most `per_key_limit`; for
+    a single sum, by something between the two `bounds`.
+    """
+
+    expression: ir.Table
+    contribution_limit: int | None = 1
+    per_key_limit: int = 1
+    bounds: tuple[int, int] | None = None
 
 
 def bounded_histogram(
     rows: ir.Table,
-    unit: tuple[str, str],
-    keys: Sequence[tuple[str, str]],
+    unit: Column,
+    keys: Sequence[Column],
     *,
     secret: str,
     contribution_limit: int | None,
     per_key_limit: int,
-) -> ir.Table:
-    """Columns `label` (the text of the key) and `n`. `unit` and `keys` are (column, kind)."""
-    unit_column, unit_kind = unit
+) -> Bounded:
+    """Columns `label` (the text of the key) and `n`. A column is an expression and its kind."""
     columns = [f"key{i}" for i in range(len(keys))]
     kinds = [kind for _, kind in keys]
-    owned = rows.filter(rows[unit_column].notnull())
-    named = {name: owned[key] for name, (key, _) in zip(columns, keys, strict=True)}
-    pairs = _pairs(owned, {"who": owned[unit_column], **named}, per_key_limit)
+    pairs = _pairs(_owned(rows, unit, dict(zip(columns, keys, strict=True))), per_key_limit)
     amounts = pairs.select(*columns, "amount")
     if contribution_limit is not None:
-        late = _late(pairs, columns, kinds, unit_kind, secret, contribution_limit)
+        late = _late(pairs, columns, kinds, unit[1], secret, contribution_limit)
         amounts = amounts.union(late)
     counted = (
         amounts.group_by(columns)
         .aggregate(**{COUNT: amounts.amount.sum().cast("decimal(38, 0)")})
         .filter(lambda t: t[COUNT] > 0)
     )
-    return counted.select(
+    labelled = counted.select(
         **{LABEL: key_text([counted[name] for name in columns], kinds), COUNT: counted[COUNT]}
     )
+    return Bounded(labelled, contribution_limit, per_key_limit)
 
 
 def largest(histogram: ir.Table, count: int, order: Any) -> ir.Table:
@@ -65,60 +81,77 @@ def largest(histogram: ir.Table, count: int, order: Any) -> ir.Table:
     return histogram.order_by(ibis.desc(COUNT), order(histogram[LABEL])).limit(count)
 
 
-def counted_rows(rows: ir.Table, unit: str, per_key_limit: int) -> ir.Table:
+def counted_rows(rows: ir.Table, unit: Column, per_key_limit: int) -> Bounded:
     """One row, one column `n`: the sum over units of min(rows, per_key_limit)."""
     import ibis
 
-    owned = rows.filter(rows[unit].notnull())
-    units = owned.group_by(who=owned[unit]).aggregate(rows=lambda t: t.count())
+    owned = _owned(rows, unit, {})
+    units = owned.group_by("who").aggregate(rows=lambda t: t.count())
     amount = ibis.least(units.rows, per_key_limit)
-    return units.aggregate(**{COUNT: ibis.coalesce(amount.sum(), 0).cast("decimal(38, 0)")})
+    total = units.aggregate(**{COUNT: ibis.coalesce(amount.sum(), 0).cast("decimal(38, 0)")})
+    return Bounded(total, per_key_limit=per_key_limit)
 
 
-def clipped_sums(rows: ir.Table, unit: str, value: Any, lower: int, upper: int) -> ir.Table:
+def clipped_sums(rows: ir.Table, unit: Column, value: Any, lower: int, upper: int) -> Bounded:
     """One row, one column `n`: the sum over units of their own sum, moved into the bounds.
 
     Everything is a whole number of at most 38 digits: 64-bit values of fewer than 10^18 rows.
     """
     import ibis
 
-    owned = rows.mutate(worth=value)
-    owned = owned.filter(owned[unit].notnull() & owned.worth.notnull())
-    units = owned.group_by(who=owned[unit]).aggregate(
-        total=lambda t: t.worth.cast("decimal(38, 0)").sum()
-    )
+    owned = _owned(rows, unit, {"worth": (value, INTEGER)})
+    owned = owned.filter(owned.worth.notnull())
+    units = owned.group_by("who").aggregate(total=lambda t: t.worth.cast("decimal(38, 0)").sum())
     low, high = (ibis.literal(bound).cast("decimal(38, 0)") for bound in (lower, upper))
     moved = ibis.least(ibis.greatest(units.total, low), high).cast("decimal(38, 0)")
     total = ibis.coalesce(moved.sum(), ibis.literal(0).cast("decimal(38, 0)"))
-    return units.aggregate(**{COUNT: total.cast("decimal(38, 0)")})
+    counted = units.aggregate(**{COUNT: total.cast("decimal(38, 0)")})
+    return Bounded(counted, bounds=(lower, upper))
 
 
-def fixed_point(column: Any, kind: str, places: int) -> Any:
+def fixed_point(column: Any, kind: str, places: int, real: Callable[[Any], Any]) -> Any:
     """A numeric column in whole units of the last decimal place; NaN counts as missing.
 
-    No value can make the conversion fail: floats are moved into ±2^52 before it.
+    No value can make the conversion fail: floats are moved into ±2^52 before it. `real` turns a
+    column that holds no floats into floats, as each engine can.
     """
     import ibis
 
     if kind == INTEGER and places == 0:
+        if column.type().is_unsigned_integer():
+            column = ibis.least(column, ibis.literal(LARGEST_INTEGER, column.type()))
         return column.cast("int64")
-    real = column.cast("float64")
-    real = real.isnan().ifelse(ibis.null("float64"), real)
-    edge = float(LARGEST_EXACT)
-    inside = ibis.least(ibis.greatest(real * float(10**places), -edge), edge)
+    number = column.cast("float64") if kind == REAL else real(column)
+    number = number.isnan().ifelse(ibis.null("float64"), number)
+    edge = float(LARGEST_EXACT) / 10**places
+    inside = ibis.least(ibis.greatest(number, -edge), edge) * float(10**places)
     whole = (inside + 0.5).floor().cast("int64")
-    return real.isnull().ifelse(ibis.null("int64"), whole)
+    return number.isnull().ifelse(ibis.null("int64"), whole)
 
 
-def _pairs(owned: Any, columns: dict[str, Any], per_key_limit: int) -> Any:
+def between(number: Any, lower: int, upper: int) -> Any:
+    """A number moved to the nearest of two bounds."""
+    import ibis
+
+    return ibis.least(ibis.greatest(number, lower), upper)
+
+
+def _owned(rows: Any, unit: Column, columns: Mapping[str, Column]) -> Any:
+    """Rows with a unit, under names of our own: whatever the table calls its columns is gone."""
+    named = {name: column for name, (column, _) in columns.items()}
+    owned = rows.select(who=unit[0], **named)
+    return owned.filter(owned.who.notnull())
+
+
+def _pairs(owned: Any, per_key_limit: int) -> Any:
     """Each (unit, key) once, with the amount it adds: min(rows, per_key_limit)."""
     import ibis
 
     if per_key_limit == 1:
-        return owned.select(**columns).distinct().mutate(amount=ibis.literal(1, "int64"))
-    counted = owned.group_by(**columns).aggregate(rows=lambda t: t.count())
+        return owned.distinct().mutate(amount=ibis.literal(1, "int64"))
+    counted = owned.group_by(owned.columns).aggregate(rows=lambda t: t.count())
     amount = ibis.least(counted.rows, per_key_limit)
-    return counted.select(*columns, amount=amount)
+    return counted.select(*owned.columns, amount=amount)
 
 
 def _late(

@@ -6,7 +6,7 @@ Items are matched by what they guarantee, not by their names:
     count    one coordinate of noisy counts     pure DP, or discrete Gaussian for the same limit
     leak     the δ of an unknown domain         (ε, δ)-DP, best with ε = 0
 
-The first item of the right kind is taken, unless the query names another one. A δ has no price
+The cheapest item of the right kind is taken, unless the query names another one. A δ has no price
 of its own: it is bought as an item, so that one subtraction in the ledger covers everything.
 """
 
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from farthing.composition.tariff import Price, Tariff
+from farthing.composition.tariff import Tariff
 from farthing.engine.errors import ChargeMismatch
 from farthing.engine.queries import (
     AT_ONCE,
@@ -73,12 +73,6 @@ def buy(query: Query, tariff: Tariff) -> Purchase:
     )
 
 
-def price_of(tariff: Tariff, items: Mapping[str, int]) -> Price:
-    """What these items cost together."""
-    prices = [tariff.price(name, times) for name, times in items.items()]
-    return Price(sum(p.farthings for p in prices), sum(p.delta_units for p in prices))
-
-
 def charge_of(guarantees: Items, purchase: Purchase) -> dict[str, int]:
     """The items that a mechanism's own guarantees amount to; the other way to the same numbers."""
     charged: Counter[str] = Counter(dict.fromkeys(purchase.items, 0))
@@ -104,10 +98,10 @@ def covers(sold: Guarantee, used: Guarantee) -> bool:
     return False
 
 
-def count_items(tariff: Tariff, query: Query) -> Iterator[str]:
-    """Every item that can pay for this query's counts."""
+def items_for(tariff: Tariff, query: Query, role: str) -> Iterator[str]:
+    """Every item that can pay for this role of a query."""
     for name, (guarantee, _) in tariff.items.items():
-        if _suits(query, "count", guarantee):
+        if _suits(query, role, guarantee):
             yield name
 
 
@@ -153,12 +147,16 @@ def _item(query: Query, role: str, tariff: Tariff) -> str:
                 f"{format_guarantee(tariff.items[named][0])}"
             )
         return str(named)
-    fitting = [name for name, (g, _) in tariff.items.items() if _suits(query, role, g)]
+    fitting = list(items_for(tariff, query, role))
     if not fitting:
         raise InvalidInput(f"this query needs {_what(query, role)}, and the tariff sells none")
-    if role == "leak":  # what the ε of an item buys is lost on a leak
-        fitting.sort(key=lambda name: _epsilon(tariff.items[name][0]))
-    return fitting[0]
+
+    def dearness(name: str) -> tuple[float, int, int, str]:
+        guarantee, price = tariff.items[name]
+        wasted = guarantee.epsilon if isinstance(guarantee, ApproximateDP) else 0.0
+        return wasted, price, tariff.price(name).delta_units, name
+
+    return min(fitting, key=dearness)
 
 
 def _what(query: Query, role: str) -> str:
@@ -188,8 +186,3 @@ def _needs_gaussian(query: Query) -> bool:
 
 def _per_key_limit(query: Query) -> int | None:
     return None if isinstance(query, SumQuery) else query.per_key_limit
-
-
-def _epsilon(guarantee: Guarantee) -> float:
-    assert isinstance(guarantee, ApproximateDP)
-    return guarantee.epsilon

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from farthing.engine.frames import label_text
 from farthing.engine.queries import QuantileQuery
-from farthing.engine.shown import number, paid, title
+from farthing.engine.shown import limits, number, paid, title
 
 if TYPE_CHECKING:
     from farthing.engine.answers import Answer
@@ -42,6 +42,8 @@ def answer_html(answer: Answer) -> str:
             f"<p>Bars are released numbers, whiskers {answer.confidence:.0%} intervals "
             f"(± {number(answer.half_width)}).</p>"
         )
+    if limits(answer.query) is not None and not isinstance(answer.query, QuantileQuery):
+        parts.append(f"<p>Each unit counts for {limits(answer.query)}.</p>")
     parts.append(f"<p><small>{escape(paid(answer))}</small></p>")
     return f'<div class="farthing">{"".join(parts)}</div>'
 
@@ -87,4 +89,6 @@ def bar_chart(
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= _LETTERS else name[: _LETTERS - 1] + "…"
+    """Both ends of a long name: many labels begin alike."""
+    end = _LETTERS // 2
+    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - end - 1]}…{name[-end:]}"

@@ -7,7 +7,7 @@ leave the engine, so it must be the same everywhere:
     text       s and the text
     integer    i and its decimal digits
     boolean    b0 or b1
-    date       d and year·10000 + month·100 + day in decimal digits
+    date       d and year·10000 + month·100 + day in decimal digits; d+ and d- for infinite ones
 
 Several columns are joined by |; inside their texts ~ is written ~~ and | is written ~p.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
+from decimal import Decimal
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ INTEGER, TEXT, BOOLEAN, DATE, REAL, DECIMAL = (
 KEYS = (INTEGER, TEXT, BOOLEAN, DATE)
 NUMBERS = (INTEGER, REAL, DECIMAL)
 JOINT = "|"
+INFINITE = {"d+": "infinity", "d-": "-infinity"}
 
 _FITS: dict[str, tuple[type, ...]] = {
     INTEGER: (int,),
@@ -45,7 +47,7 @@ _FITS: dict[str, tuple[type, ...]] = {
     BOOLEAN: (bool,),
     DATE: (date,),
     REAL: (int, float),
-    DECIMAL: (int,),
+    DECIMAL: (int, float),
 }
 
 
@@ -107,9 +109,9 @@ def condition(table: ir.Table, where: Filter) -> ir.BooleanValue:
         case Equals(column, None):
             return table[column].isnull()
         case Equals(column, value):
-            return table[column] == _literal(value)
+            return table[column] == _literal(table[column], value)
         case OneOf(column, values):
-            known = [_literal(value) for value in values if value is not None]
+            known = [_literal(table[column], value) for value in values if value is not None]
             parts = [table[column].isin(known)] if known else []
             if None in values:
                 parts.append(table[column].isnull())
@@ -148,7 +150,9 @@ def value_text(column: Any, kind: str) -> ir.StringValue:
             text = column.isnull().ifelse(ibis.null("string"), column.ifelse("b1", "b0"))
         case _:
             day = column.year() * 10000 + column.month() * 100 + column.day()
-            text = ibis.literal("d") + day.cast("string")
+            infinite = (column > ibis.date(2000, 1, 1)).ifelse("d+", "d-")  # they have no year
+            known = ibis.coalesce(ibis.literal("d") + day.cast("string"), infinite)
+            text = column.isnull().ifelse(ibis.null("string"), known)
     return ibis.coalesce(text, "n")
 
 
@@ -190,6 +194,8 @@ def _value(text: str) -> Value:
             return int(text[1:])
         case "b":
             return text == "b1"
+    if text in INFINITE:
+        return INFINITE[text]
     year, rest = divmod(int(text[1:]), 10000)
     try:
         return date(year, *divmod(rest, 100))
@@ -209,20 +215,38 @@ def _escaped(text: Any) -> Any:
     return text.replace("~", "~~").replace(JOINT, "~p")
 
 
-def _literal(value: Value) -> Any:
+def _literal(column: Any, value: Value) -> Any:
+    """A value that the engine can compare with this column, whatever it is."""
     import ibis
 
-    return ibis.date(value.year, value.month, value.day) if isinstance(value, date) else value
+    if isinstance(value, date):
+        return ibis.date(value.year, value.month, value.day)
+    dtype = column.type()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    if dtype.is_decimal():
+        exact = Decimal(str(value))
+        if dtype.precision is None:
+            return ibis.literal(exact, "decimal(38, 12)")
+        if abs(exact) >= 10 ** (dtype.precision - dtype.scale):
+            raise InvalidInput(f"{column.get_name()} holds no numbers as large as {value}")
+        if exact != round(exact, dtype.scale):
+            raise InvalidInput(f"{column.get_name()} has {dtype.scale} decimal places, got {value}")
+        return ibis.literal(exact, dtype)
+    if dtype.is_integer() and not dtype.bounds.lower <= value <= dtype.bounds.upper:
+        raise InvalidInput(f"{column.get_name()} holds no numbers as large as {value}")
+    return ibis.literal(value, dtype) if dtype.is_unsigned_integer() else value
 
 
 def _side(column: Any, name: str, value: Value) -> Any:
-    bound = _literal(value)
+    bound = _literal(column, value)
     match name:
         case "at_least":
-            return column >= bound
+            kept = column >= bound
         case "above":
-            return column > bound
+            kept = column > bound
         case "at_most":
-            return column <= bound
+            kept = column <= bound
         case _:
-            return column < bound
+            kept = column < bound
+    return kept & ~column.isnan() if column.type().is_floating() else kept

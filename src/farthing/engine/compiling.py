@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farthing.engine.bounding import (
+    Bounded,
+    Column,
+    between,
     bounded_histogram,
     clipped_sums,
     counted_rows,
@@ -46,7 +49,6 @@ if TYPE_CHECKING:
 
 #: How many different values a quantile may distinguish.
 LARGEST_GRID = 10_000_000
-_VALUE = "value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,7 @@ class Compiled:
     """A statement for one engine, and the limits per unit that it enforces."""
 
     sql: str
-    contribution_limit: int | None
-    per_key_limit: int
+    bounded: Bounded
 
 
 def check_query(query: Query, source: Source, unit: str) -> None:
@@ -98,33 +99,43 @@ def compile_query(
         rows = rows.filter(condition(rows, query.where))
     if isinstance(query, HistogramQuery | TopKQuery) and query.categories is not None:
         rows = _within(rows, query.by, query.categories, source)
-    whose = unit, source.kinds[unit]
-    limits: tuple[int | None, int]
-    match query:
-        case CountQuery():
-            limits = 1, query.per_key_limit
-            expression = counted_rows(rows, unit, query.per_key_limit)
-        case SumQuery():
-            limits = 1, 1
-            worth = fixed_point(rows[query.column], source.kinds[query.column], query.places)
-            bounds = (scaled(bound, query.places) for bound in (query.lower, query.upper))
-            expression = clipped_sums(rows, unit, worth, *bounds)
-        case QuantileQuery():
-            limits = query.contribution_limit, query.per_key_limit
-            expression = _values(query, source, rows, whose, secret)
-        case _:
-            limits = query.contribution_limit, query.per_key_limit
-            expression = bounded_histogram(
-                rows,
-                whose,
-                [(name, source.kinds[name]) for name in query.by],
-                secret=secret,
-                contribution_limit=limits[0],
-                per_key_limit=limits[1],
-            )
+    bounded = _bounded(query, source, rows, unit, secret)
+    expression = bounded.expression
     if candidates is not None:
         expression = largest(expression, candidates + 1, source.order)
-    return Compiled(source.sql(expression), *limits)
+    return Compiled(source.sql(expression), bounded)
+
+
+def _bounded(query: Query, source: Source, rows: Any, unit: str, secret: str) -> Bounded:
+    """What is asked of these rows, with each unit limited."""
+    whose = rows[unit], source.kinds[unit]
+    if isinstance(query, CountQuery):
+        return counted_rows(rows, whose, query.per_key_limit)
+    if isinstance(query, SumQuery):
+        bounds = (scaled(bound, query.places) for bound in (query.lower, query.upper))
+        return clipped_sums(rows, whose, _worth(query, source, rows), *bounds)
+    keys: list[Column]
+    if isinstance(query, QuantileQuery):
+        rows = rows.select(who=rows[unit], value=_worth(query, source, rows))
+        rows = rows.filter(rows.value.notnull())
+        whose = rows.who, whose[1]
+        bounds = (scaled(bound, query.places) for bound in (query.lower, query.upper))
+        keys = [(between(rows.value, *bounds), INTEGER)]
+    else:
+        keys = [(rows[name], source.kinds[name]) for name in query.by]
+    return bounded_histogram(
+        rows,
+        whose,
+        keys,
+        secret=secret,
+        contribution_limit=query.contribution_limit,
+        per_key_limit=query.per_key_limit,
+    )
+
+
+def _worth(query: QuantileQuery | SumQuery, source: Source, rows: Any) -> Any:
+    column, kind = rows[query.column], source.kinds[query.column]
+    return fixed_point(column, kind, query.places, source.real)
 
 
 def data_from(query: Query, rows: pa.Table) -> Histogram | int:
@@ -140,27 +151,6 @@ def data_from(query: Query, rows: pa.Table) -> Histogram | int:
     if query.categories is not None:
         return _over(query.categories, labels, counts)
     return Histogram(labels, counts) if labels.size else Histogram.without_rows()
-
-
-def _values(
-    query: QuantileQuery, source: Source, rows: Any, whose: tuple[str, str], secret: str
-) -> Any:
-    import ibis
-
-    worth = fixed_point(rows[query.column], source.kinds[query.column], query.places)
-    lower, upper = (scaled(bound, query.places) for bound in (query.lower, query.upper))
-    rows = rows.mutate(**{_VALUE: worth})
-    rows = rows.filter(rows[_VALUE].notnull())
-    moved = ibis.least(ibis.greatest(rows[_VALUE], lower), upper)
-    rows = rows.mutate(**{_VALUE: moved})
-    return bounded_histogram(
-        rows,
-        whose,
-        [(_VALUE, INTEGER)],
-        secret=secret,
-        contribution_limit=query.contribution_limit,
-        per_key_limit=query.per_key_limit,
-    )
 
 
 def _within(rows: Any, by: tuple[str, ...], categories: tuple[Label, ...], source: Source) -> Any:

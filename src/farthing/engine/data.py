@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 from farthing.composition.certificate import Certificate
 from farthing.composition.tariff import Tariff
 from farthing.engine.answers import Answer
-from farthing.engine.buying import Purchase, buy, price_of
+from farthing.engine.buying import Purchase, buy
+from farthing.engine.columns import KEYS, require_kind
 from farthing.engine.compiling import check_query, compile_query
 from farthing.engine.plans import Plan, cheapest, expectation_of
 from farthing.engine.prepared import Prepared, check_charge
@@ -27,11 +28,10 @@ from farthing.engine.queries import (
     Query,
     SumQuery,
     TopKQuery,
-    query_from_json,
+    query_from,
     query_to_json,
 )
 from farthing.engine.sources import Source
-from farthing.errors import InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence
 
@@ -66,8 +66,8 @@ class Data:
         **options: Any,
     ) -> Question:
         """How many units have each label. Options are the fields of `HistogramQuery`."""
-        known = None if categories is None else tuple(categories)
-        return Question(self, HistogramQuery(by=_key(by), categories=known, where=where, **options))
+        query = HistogramQuery(by=_key(by), categories=_given(categories), where=where, **options)
+        return Question(self, query)
 
     def top_k(
         self,
@@ -80,7 +80,7 @@ class Data:
         **options: Any,
     ) -> Question:
         """The k most frequent labels. Options are the fields of `TopKQuery`."""
-        known = None if categories is None else tuple(categories)
+        known = _given(categories)
         return Question(
             self,
             TopKQuery(by=_key(by), k=k, categories=known, where=where, counts=counts, **options),
@@ -117,15 +117,22 @@ class Data:
             self, SumQuery(column=column, lower=lower, upper=upper, where=where, **options)
         )
 
-    def ask(self, query: Query | Mapping[str, Any]) -> Question:
-        """A question from a query, or from its plain data."""
-        return Question(self, query_from_json(query) if isinstance(query, Mapping) else query)
+    def ask(self, query: Query | Mapping[str, Any]) -> Question | Dashboard:
+        """A question from a query, or from its plain data; a batch from the data of one."""
+        if isinstance(query, Mapping) and query.get("kind") == "batch":
+            queries = query.get("queries")
+            return self.batch(queries if isinstance(queries, Mapping) else {})
+        return Question(self, query_from(query))
 
-    def batch(self, questions: Mapping[str, Question]) -> Dashboard:
-        """Several questions that are fixed in advance and run together."""
+    def batch(self, questions: Mapping[str, Any]) -> Dashboard:
+        """Several questions, queries or plain data, fixed in advance and run together."""
         from farthing.engine.batches import Dashboard
 
-        return Dashboard(self, dict(questions))
+        asked = {
+            name: one if isinstance(one, Question) else Question(self, query_from(one))
+            for name, one in questions.items()
+        }
+        return Dashboard(self, asked)
 
     def remaining(self) -> Any:
         """Farthings and δ units that are left."""
@@ -156,6 +163,7 @@ class Question:
         With `half_width`: the cheapest way to intervals that narrow.
         """
         check_query(self.query, self.data.source, self.data.unit)
+        self.data.source.require_unchanged()
         tariff = self.data.spending.tariff
         query = self.query
         if half_width is not None:
@@ -165,7 +173,7 @@ class Question:
         return Plan(
             query=purchase.query,
             items=purchase.items,
-            price=price_of(tariff, purchase.items),
+            price=tariff.price_of(purchase.items),
             remaining=self.data.spending.remaining(),
             expectation=expectation_of(purchase, self.data.confidence),
             known=question.earlier(purchase),
@@ -179,12 +187,12 @@ class Question:
         if known is not None:
             return known
         spending = self.data.spending
-        held = spending.reserve(prepared.purchase.items, self.asked(prepared.purchase))
+        held = spending.reserve(
+            prepared.purchase.items, self.asked(prepared.purchase), under=prepared.account
+        )
         try:
-            check_charge([prepared], dict(held.items), held.price, spending.tariff)
-            answer, used = prepared.release(
-                self.data.source, spending.tariff, confidence=self.data.confidence
-            )
+            check_charge([prepared], dict(held.items), held.price, spending.tariff_of(held))
+            answer, used = prepared.release(self.data.source, confidence=self.data.confidence)
         except BaseException as error:
             spending.abandon(held, reason=type(error).__name__)
             raise
@@ -196,7 +204,9 @@ class Question:
         """Everything that can be refused is refused here, before anything is paid."""
         data = self.data
         check_query(self.query, data.source, data.unit)
-        purchase = buy(self.query, data.spending.tariff)
+        data.source.require_unchanged()
+        terms = data.spending.terms
+        purchase = buy(self.query, terms.tariff)
         procedure = procedure_for(purchase)
         compiled = compile_query(
             purchase.query,
@@ -205,7 +215,7 @@ class Question:
             secret=data.spending.secret,
             candidates=procedure.candidates,
         )
-        return Prepared(purchase, compiled, procedure)
+        return Prepared(terms.tariff, terms.account, purchase, compiled, procedure)
 
     def asked(self, purchase: Purchase) -> dict[str, Any]:
         """What the ledger keeps: the query, what its items guarantee, the version of the rows."""
@@ -262,14 +272,16 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
     DuckDB may use before it spills to disk, such as "8GB".
     """
     from farthing.engine.opening import open_source
-    from farthing.engine.spending import open_spending
 
     level = require_confidence(confidence)
     source = open_source(
         data, table=table, spark=spark, name=dataset, version=version, memory=memory
     )
     try:
+        from farthing.engine.spending import open_spending
+
         source.require_columns(frozenset((unit,)))
+        require_kind(unit, source.kinds[unit], KEYS, "the unit")
         spending = open_spending(
             ledger,
             dataset=source.name,
@@ -286,9 +298,12 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
     return Data(source, spending, unit=unit, confidence=level)
 
 
-def _key(by: str | Iterable[str]) -> tuple[str, ...]:
-    if isinstance(by, str):
-        return (by,)
-    if not isinstance(by, Iterable):
-        raise InvalidInput(f"by must name at least one column, got {type(by).__name__}")
-    return tuple(by)
+def _key(by: Any) -> Any:
+    return tuple(by) if isinstance(by, Iterable) and not isinstance(by, str) else by
+
+
+def _given(categories: Any) -> Any:
+    """A list of labels of any kind; a text is no list, and the query will say so."""
+    if isinstance(categories, str | bytes | Mapping) or not isinstance(categories, Iterable):
+        return categories
+    return tuple(categories)

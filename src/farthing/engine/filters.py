@@ -27,7 +27,7 @@ from farthing.errors import InvalidInput
 Value: TypeAlias = str | int | float | bool | date | None
 
 DEEPEST = 8
-_LARGEST_WHOLE = 2**63 - 1
+_SMALLEST_WHOLE, _LARGEST_WHOLE = -(2**63), 2**64 - 1
 _RANGE = ("at_least", "above", "at_most", "below")
 
 
@@ -57,6 +57,8 @@ class OneOf:
             raise InvalidInput(f"a filter on {self.column} needs at least one value, got none")
         for value in self.values:
             require_value(value)
+        unique = {(type(value).__name__, value): value for value in self.values}
+        object.__setattr__(self, "values", tuple(unique[key] for key in sorted(unique, key=repr)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,7 @@ def value_from_json(value: Any) -> Value:
             return date.fromisoformat(value["date"])
         except ValueError:
             raise InvalidInput('a date is written {"date": "2013-01-31"}') from None
-    return require_value(value)
+    return value  # type: ignore[no-any-return] # checked where it is used
 
 
 def require_column(name: object) -> str:
@@ -195,9 +197,11 @@ def require_value(value: Any) -> Value:
     """Something a column can be compared with."""
     if isinstance(value, datetime):
         raise InvalidInput("a filter compares with dates, not with times of day")
+    if isinstance(value, str) and "\0" in value:
+        raise InvalidInput("a text to compare with cannot contain the character NUL")
     if value is None or isinstance(value, str | bool | date):
         return value
-    if isinstance(value, int) and -_LARGEST_WHOLE <= value <= _LARGEST_WHOLE:
+    if isinstance(value, int) and _SMALLEST_WHOLE <= value <= _LARGEST_WHOLE:
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value

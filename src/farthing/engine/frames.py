@@ -62,4 +62,9 @@ def label_text(label: Any) -> str:
     """A label for people."""
     if isinstance(label, tuple):
         return ", ".join(label_text(part) for part in label)
-    return "(missing)" if label is None else str(label)
+    return "(missing)" if label is None else plain(str(label))
+
+
+def plain(text: str) -> str:
+    """Text without characters that command a terminal."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)

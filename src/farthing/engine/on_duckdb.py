@@ -13,8 +13,10 @@ import shutil
 import sqlite3
 import tempfile
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from farthing.engine.sources import Source, log
 from farthing.errors import InvalidInput, Unsupported
@@ -36,11 +38,14 @@ class DuckDBSource(Source):
 
     dialect = "duckdb"
 
-    def __init__(self, connection: Any, spill: str, *, name: str, version: str | None) -> None:
+    def __init__(
+        self, connection: Any, spill: str, *, name: str, version: str | None, files: Sequence[str]
+    ) -> None:
         import ibis
 
         self._connection = connection
         self._clean = weakref.finalize(self, shutil.rmtree, spill, ignore_errors=True)
+        self._files = {file: _stamp(file) for file in files}
         described = connection.execute(f"DESCRIBE {TABLE}").fetchall()
         columns = {row[0]: _ibis_type(row[1]) for row in described}
         super().__init__(ibis.table(columns, name=TABLE), name=name, version=version)
@@ -52,6 +57,11 @@ class DuckDBSource(Source):
         finally:
             cursor.close()
 
+    def require_unchanged(self) -> None:
+        """Files that are read again for each query must be those that were opened."""
+        if any(_stamp(file) != stamp for file, stamp in self._files.items()):
+            raise InvalidInput(f"{self.name} has changed since it was opened; open it again")
+
     def shut(self) -> None:
         self._connection.close()
         self._clean()
@@ -62,22 +72,23 @@ def open_file(
 ) -> DuckDBSource:
     """A source from a file, a folder of Parquet files or a pattern such as events/*.parquet."""
     files = files_of(path)
-    title = name or Path(files[0] if len(files) == 1 else path).name.split(".")[0]
-    stamp = version or version_of_files(files)
+    title = Path(files[0] if len(files) == 1 else path).name.split(".")[0]
+    title = title if table is None else f"{title}.{table}"
+    stamp = version or version_of_files(files, table)
     connection, spill = _connect(memory)
     try:
         _read(connection, files, table)
         _lock(connection, files)
+        again = files if files[0].lower().endswith((*_PARQUET, *_DUCKDB)) else ()
+        return DuckDBSource(connection, spill, name=name or title, version=stamp, files=again)
     except Exception as error:
-        connection.close()
-        shutil.rmtree(spill, ignore_errors=True)
+        _undo(connection, spill)
         if isinstance(error, InvalidInput):
             raise
         log.exception("the source %s could not be opened", title)
-        raise InvalidInput(
-            f"{Path(path).name} could not be read as {_kind(files[0])}; the owner's log says why"
-        ) from None
-    return DuckDBSource(connection, spill, name=title, version=stamp)
+    raise InvalidInput(
+        f"{Path(path).name} could not be read as {_kind(files[0])}; the owner's log says why"
+    )
 
 
 def open_frame(
@@ -85,13 +96,23 @@ def open_frame(
 ) -> DuckDBSource:
     """A source from a pandas, Polars or Arrow table in memory."""
     rows = _arrow(frame)
-    connection, spill = _connect(memory)
-    connection.register("given", rows)
-    connection.execute(f"CREATE TABLE {TABLE} AS SELECT * FROM given")
-    connection.unregister("given")
-    _lock(connection, ())
     stamp = version or version_of_rows(rows)
-    return DuckDBSource(connection, spill, name=name or "table", version=stamp)
+    connection, spill = _connect(memory)
+    try:
+        connection.register("given", rows)
+        connection.execute(f"CREATE TABLE {TABLE} AS SELECT * FROM given")
+        connection.unregister("given")
+        _lock(connection, ())
+        return DuckDBSource(connection, spill, name=name or "table", version=stamp, files=())
+    except Exception:
+        _undo(connection, spill)
+        log.exception("a table in memory could not be opened")
+    raise InvalidInput("the table could not be read; the owner's log says why")
+
+
+def _undo(connection: Any, spill: str) -> None:
+    connection.close()
+    shutil.rmtree(spill, ignore_errors=True)
 
 
 def files_of(path: str) -> list[str]:
@@ -106,13 +127,24 @@ def files_of(path: str) -> list[str]:
         found = sorted(glob.glob(path, recursive=True))
     if not found:
         raise InvalidInput(f"there is no file {path!r:.200}")
+    odd = next((file for file in found if set(file) & set("*?[")), None)
+    if odd is not None:
+        raise InvalidInput(f"{odd} has one of *, ? and [ in its name, which are for patterns")
     return [os.path.abspath(file) for file in found]
 
 
-def version_of_files(files: list[str]) -> str:
+def version_of_files(files: list[str], table: str | None = None) -> str:
     """What changes when a file is written again: names, sizes and times of all of them."""
-    facts = [(file, os.stat(file).st_size, os.stat(file).st_mtime_ns) for file in files]
+    facts = [table, *((file, _stamp(file)) for file in files)]
     return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def _stamp(file: str) -> tuple[int, int]:
+    try:
+        facts = os.stat(file)
+    except OSError:
+        return 0, 0
+    return facts.st_size, facts.st_mtime_ns
 
 
 def version_of_rows(rows: pa.Table) -> str:
@@ -144,15 +176,14 @@ def _connect(memory: str | None) -> tuple[Any, str]:
     except ImportError:
         raise Unsupported("DuckDB is not installed; install farthing[engine]") from None
     spill = tempfile.mkdtemp(prefix="farthing-spill-")
-    connection = duckdb.connect(
-        ":memory:",
-        config={
-            "memory_limit": memory or MEMORY,
-            "temp_directory": spill,
-            "autoinstall_known_extensions": "false",
-        },
-    )
-    return connection, spill
+    config = {"temp_directory": spill, "autoinstall_known_extensions": "false"}
+    try:
+        return duckdb.connect(
+            ":memory:", config={**config, "memory_limit": memory or MEMORY}
+        ), spill
+    except duckdb.Error:
+        shutil.rmtree(spill, ignore_errors=True)
+    raise InvalidInput(f'memory must be an amount such as "8GB", got {memory!r:.40}')
 
 
 def _read(connection: Any, files: list[str], table: str | None) -> None:
@@ -186,14 +217,38 @@ def _view(connection: Any, what: str) -> None:
 
 
 def _from_sqlite(path: str, table: str) -> pa.Table:
+    """All rows, a part at a time, with the types that the columns were declared with."""
     import pyarrow as pa
 
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+    connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)
+    try:
+        declared = connection.execute(f"PRAGMA table_info({_name(table)})").fetchall()
+        if not declared:
+            raise InvalidInput(f"there is no table {table!r:.80}")
+        schema = pa.schema([(column[1], _sqlite_type(column[2])) for column in declared])
         cursor = connection.execute(f"SELECT * FROM {_name(table)}")
-        names = [column[0] for column in cursor.description]
-        columns = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(names)
-    connection.close()
-    return pa.table({name: list(column) for name, column in zip(names, columns, strict=True)})
+        parts = []
+        while rows := cursor.fetchmany(100_000):
+            columns = zip(*rows, strict=True)
+            arrays = [pa.array(c, type=f.type) for c, f in zip(columns, schema, strict=True)]
+            parts.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        return pa.Table.from_batches(parts, schema=schema)
+    finally:
+        connection.close()
+
+
+def _sqlite_type(declared: str) -> pa.DataType:
+    """By the rules of SQLite's type affinity."""
+    import pyarrow as pa
+
+    text = declared.upper()
+    if "INT" in text:
+        return pa.int64()
+    if any(word in text for word in ("CHAR", "CLOB", "TEXT")):
+        return pa.string()
+    if any(word in text for word in ("REAL", "FLOA", "DOUB", "NUM", "DEC")):
+        return pa.float64()
+    return pa.binary() if text in ("", "BLOB") else pa.string()
 
 
 def _arrow(frame: Any) -> pa.Table:
@@ -207,7 +262,13 @@ def _arrow(frame: Any) -> pa.Table:
             frame = frame.collect()
         return frame.to_arrow()
     if module == "pandas":
-        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+        try:
+            rows = pa.Table.from_pandas(frame, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            log.exception("a pandas table could not be converted")
+        else:
+            return rows.replace_schema_metadata(None)
+        raise InvalidInput("a column of the pandas table mixes types; the owner's log says which")
     raise InvalidInput(
         "data must be a path, an address, or a pandas, Polars or Arrow table, "
         f"got {type(frame).__name__}"

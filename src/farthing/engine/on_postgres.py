@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from farthing.engine.bounding import LARGEST_EXACT, between
 from farthing.engine.sources import Source, log
 from farthing.errors import InvalidInput, Unsupported
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+#: Numbers below one part in this many count as 0.
+TINY = 10**15
 
 
 class PostgresSource(Source):
@@ -39,6 +44,13 @@ class PostgresSource(Source):
             kind = pa.string() if name == "label" else pa.decimal128(38, 0)
             typed[name] = pa.array(column, type=kind)
         return pa.table(typed)
+
+    def real(self, column: Any) -> Any:
+        """A numeric may be too large or too small for a float: moved, or taken for 0, before."""
+        if not column.type().is_decimal():
+            return column.cast("float64")
+        tiny = column.abs() * TINY < 1
+        return between(tiny.ifelse(0, column), -LARGEST_EXACT, LARGEST_EXACT).cast("float64")
 
     def order(self, label: Any) -> Any:
         """By the bytes, in hexadecimal: the database's collation may order text differently."""
@@ -107,5 +119,5 @@ def _type(kind: str, precision: int | None, scale: int | None) -> Any:
         "double precision": "float64",
     }
     if kind == "numeric":
-        return ibis.dtype(f"decimal({precision or 38}, {scale or 0})")
+        return ibis.dtype("decimal" if precision is None else f"decimal({precision}, {scale})")
     return ibis.dtype(known.get(kind, "binary"))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.composition.tariff import Price, Tariff
-from farthing.engine.buying import Purchase, buy, count_items, price_of
+from farthing.engine.buying import Purchase, buy, items_for
 from farthing.engine.procedures import Expectation, procedure_for
 from farthing.engine.queries import AT_ONCE, LARGEST_REPEATS, Query, query_to_json
-from farthing.errors import InvalidInput, Unattainable, require_real
+from farthing.errors import Unattainable, require_real
 from farthing.mechanisms import Accuracy
 
 if TYPE_CHECKING:
@@ -78,33 +79,35 @@ class Plan:
 
 
 def cheapest(query: Query, tariff: Tariff, *, half_width: float, confidence: float) -> Query:
-    """The query with the count item and the number of repeats that reach `half_width` for least.
+    """The query with the item, and the number of repeats, that reach `half_width` for least.
 
     Every item that can pay for counts is tried, each bought as often as it takes; drawing n times
-    and averaging narrows the interval by about √n for n times the price.
+    and averaging narrows the interval by about √n for n times the price. Where nothing but a
+    selection is released, its items are tried instead.
     """
     wanted = require_real("half_width", half_width, above=0)
-    if not hasattr(query, "count"):
-        raise InvalidInput(f"a {query.kind} has no counts whose accuracy could be chosen")
+    role = "count" if getattr(query, "counts", hasattr(query, "count")) else "select"
     found: list[tuple[tuple[int, int], Query]] = []
     best = float("inf")
-    for name in count_items(tariff, query):
-        for repeats in range(1, _most_repeats(query) + 1):
-            trial = replace(query, count=name, **_repeated(query, repeats))  # type: ignore[arg-type] # has counts
-            purchase = buy(trial, tariff)
-            counts = procedure_for(purchase).expect(confidence).counts
-            if counts is None:
-                raise InvalidInput("half_width is for released numbers; ask with counts=True")
-            best = min(best, _in_units(query, counts.half_width))
-            if _in_units(query, counts.half_width) <= wanted:
-                price = price_of(tariff, purchase.items)
-                found.append(((price.farthings, price.delta_units), trial))
-                break
+    for name in items_for(tariff, query, role):
+
+        def width(repeats: int, name: str = name) -> float:
+            trial = _paid(query, role, name, repeats)
+            return _width(procedure_for(buy(trial, tariff)).expect(confidence), query)
+
+        most = _most_repeats(query) if role == "count" else 1
+        narrowest = width(most)
+        best = min(best, narrowest)
+        if narrowest <= wanted:
+            repeats = bisect_left(range(1, most), True, key=lambda n: width(n) <= wanted) + 1
+            trial = _paid(query, role, name, repeats)
+            price = tariff.price_of(buy(trial, tariff).items)
+            found.append(((price.farthings, price.delta_units), trial))
     if not found:
         raise Unattainable(
             f"no item of the tariff reaches a half-width of {wanted:g}; the narrowest is {best:g}"
             if best < float("inf")
-            else "the tariff sells no counts"
+            else f"the tariff sells nothing that pays for this {query.kind}"
         )
     return min(found, key=lambda pair: pair[0])[1]
 
@@ -115,8 +118,15 @@ def _most_repeats(query: Query) -> int:
     return 1 if once or at_once or not hasattr(query, "repeats") else LARGEST_REPEATS
 
 
-def _repeated(query: Query, repeats: int) -> dict[str, int]:
-    return {"repeats": repeats} if hasattr(query, "repeats") else {}
+def _paid(query: Query, role: str, name: str, repeats: int) -> Query:
+    more = {"repeats": repeats} if repeats > 1 else {}
+    return replace(query, **{role: name}, **more)  # type: ignore[arg-type] # fields of the query
+
+
+def _width(expectation: Expectation, query: Query) -> float:
+    accuracy = expectation.counts or expectation.selection
+    assert accuracy is not None
+    return _in_units(query, accuracy.half_width) if expectation.counts else accuracy.half_width
 
 
 def _in_units(query: Query, half_width: float) -> float:

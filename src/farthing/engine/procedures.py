@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
-
-import numpy as np
 
 from farthing.engine.averages import mean_accuracy
 from farthing.engine.buying import Purchase
@@ -76,11 +75,12 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A mechanism, how often its counts are drawn, and how many labels are kept."""
+    """A mechanism, how often its counts are drawn, how many labels are kept, and of how many."""
 
     mechanism: Mechanism
     repeats: int = 1
     keep: int | None = None
+    domain: int | None = None
 
     @property
     def guarantees(self) -> Items:
@@ -126,14 +126,11 @@ class Procedure:
             case Quantile():
                 return Expectation(selection=mechanism.accuracy(confidence=confidence))
             case TopKWithCounts():
-                found = _selection(mechanism.selection, confidence)
-                counts = mean_accuracy(
-                    mechanism.counting.noise, self.repeats, self._level(confidence)
-                )
-                counts = replace(counts, confidence=confidence)
+                found = self._selection(mechanism.selection, confidence)
+                counts = mean_accuracy(mechanism.counting.noise, self.repeats, confidence)
                 return Expectation(counts, found.selection, found.found_from)
             case KnownGumbel() | UnknownGumbel():
-                return _selection(mechanism, confidence)
+                return self._selection(mechanism, confidence)
             case KnownLaplace() | KnownGaussian():
                 return Expectation(mean_accuracy(mechanism.noise, self.repeats, confidence))
             case UnknownLaplace() | TruncatedGaussianLimited():
@@ -141,12 +138,16 @@ class Procedure:
                 return Expectation(counts, above_cutoff=mechanism.threshold)
         return Expectation(mechanism.accuracy(confidence=confidence), threshold=mechanism.threshold)
 
-    def _level(self, confidence: float) -> float:
-        """CountMLE moves counts by the errors of others: all of them must hold at once."""
-        mechanism = self.mechanism
-        if isinstance(mechanism, TopKWithCounts) and mechanism.use_order:
-            return 1 - (1 - confidence) / mechanism.selection.k
-        return confidence
+    def _selection(self, selection: KnownGumbel | UnknownGumbel, confidence: float) -> Expectation:
+        """`found_from` weighs ⊥ alone: ln(multiplicity) + ln(confidence odds), over the rate."""
+        if isinstance(selection, KnownGumbel):
+            assert self.domain is not None
+            known = selection.accuracy(domain_size=self.domain, confidence=confidence)
+            return Expectation(selection=known)
+        odds = math.log(selection.stop_multiplicity) + math.log(confidence / (1 - confidence))
+        lead = selection.per_key_limit + odds / float(selection.rate)
+        accuracy = selection.accuracy(lead=0, confidence=confidence)
+        return Expectation(selection=accuracy, found_from=lead)
 
     def _counting(self) -> tuple[Counting, int]:
         mechanism = self.mechanism
@@ -220,12 +221,13 @@ def _top_k(purchase: Purchase, query: TopKQuery) -> Procedure:
             per_key_limit=tau,
             contribution_limit=limit,
         )
+    domain = None if query.categories is None else len(query.categories)
     if not query.counts:
-        return Procedure(selection)
+        return Procedure(selection, domain=domain)
     changed = query.k if limit is None else min(limit, query.k)
     counting = _counts(purchase, changed, tau)
     found = TopKWithCounts(selection=selection, counting=counting, use_order=query.use_order)
-    return Procedure(found, query.repeats)
+    return Procedure(found, query.repeats, domain=domain)
 
 
 def _at_once(purchase: Purchase, query: TopKQuery) -> Noisy:
@@ -301,18 +303,6 @@ def _delta(purchase: Purchase) -> float:
     return guarantee.delta
 
 
-def _selection(selection: KnownGumbel | UnknownGumbel, confidence: float) -> Expectation:
-    """`found_from` weighs ⊥ alone: ln(multiplicity) + ln(confidence odds) in units of 1/rate."""
-    if isinstance(selection, KnownGumbel):
-        return Expectation()
-    rate = float(selection.rate)
-    odds = math.log(selection.stop_multiplicity) + math.log(confidence / (1 - confidence))
-    lead = selection.per_key_limit + odds / rate
-    return Expectation(selection=selection.accuracy(lead=0, confidence=confidence), found_from=lead)
-
-
-def _mean(values: tuple[int | float, ...] | list[int]) -> int | float:
+def _mean(values: Sequence[int | float]) -> int | float:
     """The mean as the nearest float; a single value stays as it is."""
-    if len(values) == 1:
-        return values[0]
-    return float(Fraction(int(np.sum(np.array(values, dtype=object)))) / len(values))
+    return values[0] if len(values) == 1 else float(Fraction(sum(map(int, values)), len(values)))

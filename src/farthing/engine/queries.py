@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias
 
@@ -34,6 +34,8 @@ LARGEST_PLACES = 9
 LARGEST_BOUND = 1 << 40
 LARGEST_REPEATS = 64
 LARGEST_K = 100_000
+#: Limits per unit, and candidates, stay below this: engines count with 64 bits.
+LARGEST_LIMIT = 10**9
 #: Mechanisms that release labels and counts in one step.
 AT_ONCE = ("noise", "truncated")
 
@@ -212,6 +214,11 @@ def query_to_json(query: Query) -> dict[str, Any]:
     return data
 
 
+def query_from(given: object) -> Query:
+    """A query as it is, or from its plain data."""
+    return given if isinstance(given, Query) else query_from_json(given)
+
+
 def query_from_json(data: object) -> Query:
     """The query that this plain data describes; fields that are left out have their defaults."""
     if not isinstance(data, Mapping):
@@ -228,7 +235,8 @@ def query_from_json(data: object) -> Query:
     try:
         return made(**values)
     except TypeError:
-        needed = [name for name in known if name not in values]
+        required = {field.name for field in fields(made) if field.default is MISSING}
+        needed = required - set(values)
         raise InvalidInput(f"a {kind} query is not complete: {', '.join(sorted(needed))}") from None
 
 
@@ -264,6 +272,8 @@ def _check(query: Any) -> None:
     for name in ("k", "per_key_limit", "repeats", "contribution_limit", "candidates"):
         if name in names and getattr(query, name) is not None:
             put(name, require_count(name, getattr(query, name), at_least=1))
+            if getattr(query, name) > LARGEST_LIMIT:
+                raise InvalidInput(f"{name} must be at most {LARGEST_LIMIT}")
     if "repeats" in names and query.repeats > LARGEST_REPEATS:
         raise InvalidInput(f"repeats must be at most {LARGEST_REPEATS}, got {query.repeats}")
     unlimited = "contribution_limit" in names and query.contribution_limit is None
@@ -314,7 +324,9 @@ def _check_bounds(query: QuantileQuery | SumQuery) -> None:
     if places > LARGEST_PLACES:
         raise InvalidInput(f"places must be at most {LARGEST_PLACES}, got {places}")
     for name in ("lower", "upper"):
-        require_real(name, getattr(query, name))
+        bound = require_real(name, getattr(query, name))
+        if bound.is_integer():  # 0 and 0.0 are one question
+            object.__setattr__(query, name, int(bound))
     lower, upper = scaled(query.lower, places), scaled(query.upper, places)
     if lower > upper:
         raise InvalidInput(f"lower must be at most upper, got {query.lower} and {query.upper}")

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from farthing.composition.tariff import Price
-from farthing.engine.frames import label_text
-from farthing.engine.queries import QuantileQuery, Query
+from farthing.engine.frames import label_text, plain
+from farthing.engine.queries import CountQuery, HistogramQuery, QuantileQuery, Query, TopKQuery
 
 if TYPE_CHECKING:
     from farthing.engine.answers import Answer
@@ -32,9 +32,9 @@ def answer_table(answer: Answer) -> RenderableType:
         about = Text(f"{number(answer.value)} ± {number(answer.half_width or 0)}", "bold cyan")
         about += Text(f"   at {answer.confidence:.0%}")
         return Group(Text(title(answer.query), style="bold"), about, Text(paid(answer), "dim"))
-    table = Table(title=title(answer.query), title_justify="left", title_style="bold")
+    table = _table(answer.query)
     for name in answer.columns:
-        table.add_column(name, overflow="fold")
+        table.add_column(Text(plain(name)), overflow="fold")
     if answer.counts is not None:
         table.add_column("count", justify="right")
         table.add_column(f"± at {answer.confidence:.0%}", justify="right")
@@ -48,6 +48,8 @@ def answer_table(answer: Answer) -> RenderableType:
             cells += [Text(number(count)), Text(number(width)), bar(count, width, top)]
         table.add_row(*cells)
     notes = [Text(paid(answer), style="dim")]
+    if limits(answer.query) is not None:
+        notes.insert(0, Text(f"Each unit counts for {limits(answer.query)}.", style="dim"))
     if answer.stopped:
         notes.insert(0, Text("The list ended early: no further label stood out.", style="yellow"))
     return Group(table, *notes)
@@ -55,13 +57,15 @@ def answer_table(answer: Answer) -> RenderableType:
 
 def plan_table(plan: Plan) -> RenderableType:
     """Price, accuracy and what remains."""
-    table = Table(title=title(plan.query), title_justify="left", title_style="bold")
+    table = _table(plan.query)
     table.add_column("plan")
     table.add_column("")
     bought = ", ".join(f"{times} × {name}" for name, times in plan.items.items())
     table.add_row("price", Text(f"{amount(plan.price)}  ({bought})"))
     table.add_row("remaining", Text(amount(plan.remaining)))
     table.add_row("fits", Text("yes", "green") if plan.fits else Text("no", "bold red"))
+    if limits(plan.query) is not None:
+        table.add_row("each unit", Text(f"counts for {limits(plan.query)}"))
     expectation = plan.expectation
     if expectation.counts is not None:
         counts = expectation.counts
@@ -94,6 +98,20 @@ def plan_table(plan: Plan) -> RenderableType:
     return table
 
 
+def limits(query: Query) -> str | None:
+    """How much of a unit counts, where that may surprise."""
+    labels = getattr(query, "contribution_limit", None)
+    rows = getattr(query, "per_key_limit", 1)
+    if labels is None and rows == 1:
+        return None
+    keys = "any number of labels" if labels is None else f"at most {_many(labels, 'label')}"
+    return keys if rows == 1 else f"{keys}, with at most {_many(rows, 'row')} each"
+
+
+def _table(query: Query) -> Table:
+    return Table(title=Text(title(query)), title_justify="left", title_style="bold")
+
+
 def as_text(thing: Answer | Plan) -> str:
     """What a terminal would show, without colours."""
     screen = Console(width=100, record=True, color_system=None, file=StringIO())
@@ -103,14 +121,14 @@ def as_text(thing: Answer | Plan) -> str:
 
 def title(query: Query) -> str:
     """A query in a few words."""
-    match query.kind:
-        case "top_k":
-            return f"top {query.k} by {', '.join(query.by)}"  # type: ignore[union-attr] # by kind
-        case "histogram":
-            return f"histogram by {', '.join(query.by)}"  # type: ignore[union-attr] # by kind
-        case "count":
+    match query:
+        case TopKQuery():
+            return plain(f"top {query.k} by {', '.join(query.by)}")
+        case HistogramQuery():
+            return plain(f"histogram by {', '.join(query.by)}")
+        case CountQuery():
             return "count"
-    return f"{query.kind} of {query.column}"  # type: ignore[union-attr] # by kind
+    return plain(f"{query.kind} of {query.column}")
 
 
 def paid(answer: Answer) -> str:

@@ -45,9 +45,16 @@ class Source(ABC):
     def fetch(self, sql: str) -> pa.Table:
         """The rows of a statement. May raise whatever the engine raises."""
 
+    def real(self, column: Any) -> Any:
+        """A column of whole or decimal numbers as floats; no value may make it fail."""
+        return column.cast("float64")
+
     def order(self, label: Any) -> Any:
         """What to sort by so that text is in code-point order."""
         return label
+
+    def require_unchanged(self) -> None:  # noqa: B027 # most sources cannot tell
+        """The rows are those that were opened, as far as can be seen; else InvalidInput."""
 
     @abstractmethod
     def shut(self) -> None:
@@ -65,7 +72,7 @@ class Source(ABC):
             return self.fetch(sql)
         except Exception:
             log.exception("a query failed on %s (%s)", self.name, self.dialect)
-        raise EngineFailure
+        raise EngineFailure  # out here, so that the error carries no trace of the engine's own
 
     def require_columns(self, names: frozenset[str]) -> None:
         """Every one of these columns exists."""

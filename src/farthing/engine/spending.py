@@ -15,8 +15,9 @@ from farthing.engine.queries import digest_of
 from farthing.errors import InvalidInput
 from farthing.ledger.book import Ledger
 from farthing.ledger.errors import NotInLedger
-from farthing.ledger.facts import Dataset, Reservation
+from farthing.ledger.facts import BATCH, Dataset, Reservation
 from farthing.ledger.lists import Batch, from_document
+from farthing.ledger.reading import Terms
 
 
 class Spending:
@@ -30,9 +31,19 @@ class Spending:
         self._secret: str | None = None
 
     @property
+    def terms(self) -> Terms:
+        """The tariff in force, and the number of its account."""
+        return self.ledger.in_force(self.dataset)
+
+    @property
     def tariff(self) -> Tariff:
         """The tariff in force."""
-        return self.ledger.tariff(self.dataset)
+        return self.terms.tariff
+
+    def tariff_of(self, held: Reservation) -> Tariff:
+        """The tariff that a reservation was made under."""
+        number = self.ledger.entry(self.dataset, held.entry).fact["account"]
+        return self.ledger.tariff(self.dataset, number)
 
     @property
     def secret(self) -> str:
@@ -56,9 +67,11 @@ class Spending:
         found = self.ledger.find_release(self.dataset, question, analyst=self.analyst)
         return None if found is None else dict(found.fact["release"])
 
-    def reserve(self, items: Mapping[str, int], question: Any) -> Reservation:
-        """Set farthings aside, or raise and change nothing."""
-        return self.ledger.reserve(self.dataset, self.analyst, items, question=question)
+    def reserve(self, items: Mapping[str, int], question: Any, *, under: int) -> Reservation:
+        """Set farthings aside under the tariff planned with, or raise and change nothing."""
+        return self.ledger.reserve(
+            self.dataset, self.analyst, items, question=question, under=under
+        )
 
     def reserve_registered(self, name: str, question: Any) -> Reservation:
         """Take a registered batch, whole."""
@@ -70,7 +83,10 @@ class Spending:
 
     def registered(self, name: str) -> dict[str, Any]:
         """The queries of a registered batch, each with its guarantees."""
-        account = next(a for a in self.ledger.accounts(self.dataset) if a.name == name)
+        accounts = self.ledger.accounts(self.dataset)
+        account = next((a for a in accounts if a.name == name and a.mode == BATCH), None)
+        if account is None:
+            raise InvalidInput(f"no batch is registered as {name!r:.60}")
         listed = from_document(self.ledger.document(self.dataset, account.number))
         assert isinstance(listed, Batch)
         return {key: tuple(items) for key, items in listed.queries.items()}
@@ -109,14 +125,14 @@ def open_spending(
     granted only if the analyst has none, so opening the same data again adds nothing.
     """
     opened = not isinstance(ledger, Ledger)
-    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    # only who brings a tariff starts a ledger: a slip in its name must not leave a file behind
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger, upgrade=tariff is not None)
     try:
         _add(book, dataset, unit=unit, owner=owner, new=tariff is not None)
         if tariff is not None:
             _sign(book, dataset, tariff)
         spending = Spending(book, dataset, analyst, opened=opened)
-        if farthings is not None:
-            _grant(spending, farthings, delta_units)
+        _grant(spending, farthings, delta_units)
     except BaseException:
         if opened:
             book.shut()
@@ -151,10 +167,14 @@ def _sign(book: Ledger, dataset: str, given: Tariff | Certificate | str | os.Pat
         )
 
 
-def _grant(spending: Spending, farthings: int, delta_units: int | None) -> None:
+def _grant(spending: Spending, farthings: int | None, delta_units: int | None) -> None:
     try:
         spending.remaining()
     except NotInLedger:
+        if farthings is None:
+            raise InvalidInput(
+                f"{spending.analyst} has no purse for {spending.dataset}; give farthings to grant"
+            ) from None
         units = spending.tariff.delta_units if delta_units is None else delta_units
         spending.ledger.grant(
             spending.dataset, spending.analyst, farthings=farthings, delta_units=units

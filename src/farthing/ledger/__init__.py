@@ -16,6 +16,7 @@ from farthing.ledger.errors import (
     DoesNotFit,
     LedgerError,
     NotInLedger,
+    TariffChanged,
     Unavailable,
     WrongSchema,
 )
@@ -24,6 +25,7 @@ from farthing.ledger.facts import Account, Dataset, Entry, Lot, Purse, Reservati
 from farthing.ledger.lists import Batch, Setwise
 from farthing.ledger.odometer import Reading, odometer
 from farthing.ledger.page import markdown
+from farthing.ledger.reading import Terms
 from farthing.ledger.statement import statement
 from farthing.ledger.verify import Verified, verify
 
@@ -44,6 +46,8 @@ __all__ = [
     "Reading",
     "Reservation",
     "Setwise",
+    "TariffChanged",
+    "Terms",
     "Unavailable",
     "Verified",
     "WrongSchema",

@@ -96,12 +96,24 @@ def _without_leaks(parts: list[Part], delta: float) -> float:
 
 
 def _as_guarantee(profile: Chords) -> LossDistribution:
-    """A discrete loss whose profile is nowhere below; missing mass counts as infinite loss."""
+    """A discrete loss whose profile is nowhere below; missing mass counts as infinite loss.
+
+    Under Q an atom weighs its mass times e^−loss, which turns the rounding up of masses at very
+    negative losses into a total above 1. The leftmost atoms are moved up to the first one from
+    where on it is not; a larger loss only dominates.
+    """
     atoms = atoms_of(profile)
     kept = atoms.masses > 0
-    missing = max(0.0, 1 - float(np.sum(atoms.masses[kept])) - atoms.infinity)
+    losses, masses = atoms.losses[kept], atoms.masses[kept]
+    moved = np.cumsum(masses) * (1 + 2 * len(masses) * UNIT)
+    with np.errstate(over="ignore"):
+        shrink = np.exp(-losses)
+    right = np.append(np.cumsum((masses * shrink)[::-1])[::-1][1:], 0.0)
+    first = int(np.argmax(moved * shrink + right <= 1))
+    losses, masses = losses[first:], np.append(moved[first], masses[first + 1 :])
+    missing = max(0.0, 1 - float(np.sum(masses)) - atoms.infinity)
     return LossDistribution(
-        losses=tuple(atoms.losses[kept].tolist()),
-        masses=tuple(atoms.masses[kept].tolist()),
+        losses=tuple(losses.tolist()),
+        masses=tuple(masses.tolist()),
         infinity=atoms.infinity + missing,
     )

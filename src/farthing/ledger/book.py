@@ -12,6 +12,7 @@ with Ledger.open("budget.db") as ledger:
 from __future__ import annotations
 
 import os
+from collections import namedtuple
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Self
@@ -22,7 +23,7 @@ from sqlalchemy.exc import IntegrityError
 from farthing.composition.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.ledger import chain, lists, moves
-from farthing.ledger.errors import AlreadySettled, DoesNotFit, NotInLedger
+from farthing.ledger.errors import AlreadySettled, DoesNotFit, NotInLedger, TariffChanged
 from farthing.ledger.facts import (
     BATCH,
     LARGEST,
@@ -35,16 +36,24 @@ from farthing.ledger.facts import (
 )
 from farthing.ledger.months import month_name, month_number, month_of
 from farthing.ledger.owning import Owner
-from farthing.ledger.pricing import as_of, largest_that_fits, left_of, price_of, unused_of
+from farthing.ledger.pricing import as_of, largest_that_fits, left_of, unused_of
+from farthing.ledger.quick import Quick
 from farthing.ledger.reading import Terms, utc_now
-from farthing.ledger.rows import accounts_of, purse_of, reservation_of
+from farthing.ledger.rows import accounts_of, no_cap, purse_of, reservation_of
 from farthing.ledger.schema import EVERYBODY, purses
-from farthing.ledger.store import Again, Quick, Store
+from farthing.ledger.store import Again, Store
 from farthing.ledger.upgrade import ensure_schema
 
 
 class Retired(Exception):
     """The tariff that was remembered is no longer in force."""
+
+
+class Later(Exception):
+    """The purse has seen a later month than this clock: that one is charged."""
+
+    def __init__(self, month: int) -> None:
+        self.month = month
 
 
 class Refused(Exception):
@@ -93,24 +102,28 @@ class Ledger(Owner):
         *,
         question: Any = None,
         account: str | None = None,
+        under: int | None = None,
     ) -> Reservation:
         """Set aside what these items cost, in one transaction, or raise and change nothing.
 
-        `items` says how often each item of the tariff in force is bought. With `account`, the
-        name of a registered list, they come from that list instead; a batch is always
-        reserved whole, without `items`.
+        `items` says how often each item of the tariff in force is bought. `under` is the
+        account that the request was planned with (`in_force`); TariffChanged if another
+        tariff is in force by now. With `account`, the name of a registered list, the items
+        come from that list instead; a batch is always reserved whole, without `items`.
         """
         require_name("the analyst", analyst)
         question_digest = None if question is None else chain.digest(question)
         asked = {"analyst": analyst, "question": question, "question_digest": question_digest}
         if account is not None:
+            if under is not None:
+                raise InvalidInput("a registered list never changes; leave under out")
             return self._reserve_listed(dataset, account, items, asked)
         wanted = require_items(items)
+        month = 0
         while True:
-            terms = self._terms.get(dataset) or self._remember(dataset)
-            price = price_of(terms.tariff, wanted)
+            terms, price = self._quote(dataset, wanted, under)
             now = self._clock()
-            month = month_of(now)
+            month = max(month, month_of(now))
             fact = self._fact(
                 "reserve",
                 dataset,
@@ -125,12 +138,29 @@ class Ledger(Owner):
             try:
                 return reservation_of(self._spend(terms, fact, price, month))
             except Retired:
-                self._remember(dataset)
+                self._terms.pop(dataset, None)
+            except Later as purse:
+                month = purse.month
+
+    def _quote(
+        self, dataset: str, items: Mapping[str, int], under: int | None
+    ) -> tuple[Terms, Price]:
+        """The tariff in force and the price of these items, from memory if that will do."""
+        terms = self._terms.get(dataset)
+        if terms is not None and under in (None, terms.account):
+            try:
+                return terms, terms.tariff.price_of(items)
+            except InvalidInput:
+                pass  # a tariff that was signed elsewhere may have these items
+        terms = self._remember(dataset)
+        if under not in (None, terms.account):
+            raise TariffChanged(under, terms.account)
+        return terms, terms.tariff.price_of(items)
 
     def _spend(self, terms: Terms, fact: dict[str, Any], price: Price, month: int) -> Entry:
         """Purse, cap and entry in one transaction, or an error and nothing at all."""
         dataset, token = fact["dataset"], moves.new_token()
-        spend = moves.Spend.of(fact, token, terms.dataset, price, month)
+        spend = moves.Spend.of(fact, token, terms.identity, price, month)
 
         def work(run: Quick) -> Entry:
             if max(price.farthings, price.delta_units) > LARGEST:
@@ -158,13 +188,18 @@ class Ledger(Owner):
     ) -> Exception:
         """What stands in the way of a charge that was not made."""
         who = fact["analyst"]
-        key = {"dataset": terms.dataset, "in_account": terms.account, "who": who}
-        found = {row.analyst: purse_of(row) for row in run.execute(_BOTH, key).all()}
-        cap, purse = found[EVERYBODY], found.get(who)
+        key = {"dataset": terms.identity, "in_account": terms.account, "who": who}
+        rows: list[Any] = [_Purse(*row) for row in run.execute(_BOTH, key).fetchall()]
+        found = {row.analyst: purse_of(row) for row in rows}
+        cap, purse = found.get(EVERYBODY), found.get(who)
+        if cap is None:
+            return no_cap(terms.account)
         if not cap.open:
             return Retired()
         if purse is None:
             return NotInLedger(f"{who} has no purse under the tariff in force")
+        if purse.month is not None and month_number(purse.month) > month:
+            return Later(month_number(purse.month))
         left = left_of(as_of(purse, month), cap)
         if price.farthings <= left.farthings and price.delta_units <= left.delta_units:
             return Again()  # taken or returned by somebody else at this moment
@@ -263,7 +298,7 @@ class Ledger(Owner):
         back = Price(0)
         mode = books[fact["account"] - 1].mode
         if mode == TARIFF and unused:
-            back = price_of(self.tariff(reservation.dataset, fact["account"]), unused)
+            back = self.tariff(reservation.dataset, fact["account"]).price_of(unused)
         if mode == BATCH and unused:
             raise InvalidInput("a batch runs once and whole; nothing of it is unused")
         settled = self._fact(
@@ -296,6 +331,7 @@ class Ledger(Owner):
         return self._write(reservation.dataset, work)
 
 
+_Purse = namedtuple("_Purse", purses.c.keys())  # type: ignore[misc] # the columns of a row
 _BOTH = select(purses).where(
     purses.c.dataset_id == bindparam("dataset", type_=Integer),
     purses.c.account == bindparam("in_account", type_=Integer),

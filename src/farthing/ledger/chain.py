@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Any
 
 from farthing.errors import InvalidInput
 
@@ -22,13 +23,25 @@ _encode = json.JSONEncoder(
 
 
 def canonical(value: object) -> str:
-    """The one text of a JSON value: sorted keys, no spaces, no NaN."""
+    """The one text of a JSON value: sorted keys, all of them text, no spaces, no NaN."""
     try:
         text = _encode(value)
         text.encode("utf-8")
-    except (TypeError, ValueError) as error:
+        _require_text_keys((value,))
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"what is kept in the ledger must be plain JSON: {error}") from None
     return text
+
+
+def _require_text_keys(value: Any) -> None:
+    """Other keys are turned into text by JSON, in an order of their own and perhaps twice."""
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise TypeError("every key must be text")
+        value = value.values()
+    for inner in value:
+        if isinstance(inner, dict | list | tuple):
+            _require_text_keys(inner)
 
 
 def digest(value: object) -> str:

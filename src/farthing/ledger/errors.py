@@ -2,6 +2,7 @@
 
     LedgerError
     ├── DoesNotFit       more was asked than is left (.requested, .remaining, …)
+    ├── TariffChanged    planned under a tariff that is no longer in force (.planned, .in_force)
     ├── NotInLedger      no such dataset, purse, list or entry
     ├── AlreadyThere     it exists, and facts are not overwritten
     ├── AlreadySettled   the reservation was closed or abandoned before
@@ -44,6 +45,21 @@ class DoesNotFit(LedgerError):
 
     def __reduce__(self) -> tuple[type[DoesNotFit], tuple[object, ...]]:
         return DoesNotFit, (self.requested, self.remaining, self.largest_that_fits)
+
+
+class TariffChanged(LedgerError):
+    """The tariff that a request was planned with is no longer in force. Nothing was charged."""
+
+    def __init__(self, planned: int, in_force: int) -> None:
+        self.planned = planned
+        self.in_force = in_force
+        super().__init__(
+            f"the request was planned with account {planned}, but the tariff of account {in_force} "
+            "is in force now; plan again"
+        )
+
+    def __reduce__(self) -> tuple[type[TariffChanged], tuple[object, ...]]:
+        return TariffChanged, (self.planned, self.in_force)
 
 
 class NotInLedger(LedgerError):

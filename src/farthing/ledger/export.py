@@ -13,6 +13,7 @@ from farthing.errors import InvalidInput
 from farthing.ledger.book import Ledger
 from farthing.ledger.chain import canonical
 from farthing.ledger.errors import AlreadyThere, Damaged
+from farthing.ledger.facts import require_name
 from farthing.ledger.moves import released
 from farthing.ledger.reading import Reader
 from farthing.ledger.schema import accounts, datasets, entries, lots, purses
@@ -21,6 +22,7 @@ from farthing.ledger.walk import Walk
 FORMAT = "farthing ledger 1"
 #: Entries that are inserted at a time.
 _CHUNK = 1000
+_FIELDS = {"dataset": str, "number": int, "fact": dict, "previous": str, "hash": str}
 
 
 def export_lines(ledger: Reader) -> Iterator[str]:
@@ -59,10 +61,9 @@ def _parsed(lines: Iterable[str]) -> list[dict[str, Any]]:
             if record != {"format": FORMAT}:
                 raise InvalidInput(f"the first line must say the format {FORMAT!r}")
             continue
-        if not isinstance(record, dict) or set(record) != {
-            "dataset", "number", "fact", "previous", "hash",
-        }:  # fmt: skip # the five fields of a line
+        if not isinstance(record, dict) or {k: type(v) for k, v in record.items()} != _FIELDS:
             raise InvalidInput(f"line {place} must be an entry of a ledger")
+        require_name(f"the dataset in line {place}", record["dataset"])
         records.append(record)
     return records
 

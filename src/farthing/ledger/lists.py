@@ -124,8 +124,14 @@ def document(listed: Registered) -> dict[str, Any]:
             bracket = composed.epsilon_at(delta)
         except Unattainable:
             continue  # at or below what the approximate items leak
-        claims.append({"delta": delta, "lower": bracket.lower, "upper": bracket.upper})
-        theorem = bracket.theorem
+        claims.append(
+            {
+                "delta": delta,
+                "lower": bracket.lower,
+                "upper": bracket.upper,
+                "theorem": bracket.theorem,
+            }
+        )
     if not claims:
         raise Unattainable("the list leaks more than every delta that is stated")
     return {
@@ -133,7 +139,6 @@ def document(listed: Registered) -> dict[str, Any]:
         "adaptivity": listed.adaptivity,
         "list": listed.listed(),
         "epsilon_at": claims,
-        "theorem": theorem,
         "versions": {"farthing": metadata.version("farthing")},
     }
 

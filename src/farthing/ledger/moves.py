@@ -1,14 +1,15 @@
-"""The statements that write. Spending is three of them, each one guarded UPDATE or one INSERT.
+"""The statements that write.
 
-Every writing transaction takes the dataset's row first, in the statement that continues the
-chain. So writers of one dataset come one after the other, and never wait for each other in a
-circle.
+Spending is four of them on SQLite, where a writing transaction has the whole database to
+itself: take the price, continue the chain, see its end, write the entry. On PostgreSQL it is
+one statement with all of them inside. Everything else begins by locking the dataset's row, so
+writers of one dataset come one after the other; should the server find two that wait for each
+other, it undoes one, which is tried again.
 """
 
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -45,7 +46,7 @@ from farthing.ledger.store import link
 
 
 class Runs(Protocol):
-    """A transaction: SQLAlchemy's connection, or the driver's own (`store.Quick`)."""
+    """A transaction: SQLAlchemy's connection, or the driver's own (`quick.Quick`)."""
 
     def execute(self, statement: Any, parameters: Any, /) -> Any: ...
 
@@ -61,12 +62,13 @@ _NO_NAME = literal_column(f"'{EVERYBODY}'", String)
 _NEW = purses.c.month < _MONTH
 _FARTHINGS = case((_NEW, _ZERO), else_=purses.c.farthings_spent) + _PRICE
 _UNITS = case((_NEW, _ZERO), else_=purses.c.delta_units_spent) + _DELTA
-#: The analyst's purse and everybody's, each with room for the price.
+#: The analyst's purse and everybody's, each with room for the price and not yet in a later month.
 _BOTH_FIT = and_(
     purses.c.dataset_id == _whole("dataset"),
     purses.c.account == _whole("in_account"),
     purses.c.analyst.in_([_NO_NAME, bindparam("who", type_=String)]),
     purses.c.open == _ONE,
+    func.coalesce(purses.c.month, _MONTH) <= _MONTH,
     purses.c.farthings >= _FARTHINGS,
     purses.c.delta_units >= _UNITS,
 )
@@ -118,8 +120,10 @@ _NEXT = (
         previous=datasets.c.hash,
         hash=link(datasets.c.hash, bindparam("content", type_=String)),
     )
-    .returning(datasets.c.number, datasets.c.previous, datasets.c.hash)
 )
+_END = (datasets.c.number, datasets.c.previous, datasets.c.hash)
+# asked for separately: with a RETURNING, SQLite takes twice the time of both
+_HEAD = select(*_END).where(datasets.c.id == _whole("dataset"))
 _COLUMNS = {
     "dataset_id": _whole("dataset"),
     "number": _whole("its_number"),
@@ -137,11 +141,11 @@ def _everything_at_once() -> Any:
     """Head, purses and entry in one statement of PostgreSQL, which is its own transaction.
 
     It fails as a whole, by a division by zero, unless the chain was continued and both purses
-    had room. The head is asked for first, so that its row is locked first; a head that looks
-    hopeless is not touched, which saves writing what would be undone.
+    had room. A head that looks hopeless is not touched, which saves writing what would be
+    undone.
     """
     room = select(func.count()).select_from(purses).where(_BOTH_FIT).scalar_subquery()
-    head = _NEXT.where(room == _TWO).cte("head")
+    head = _NEXT.where(room == _TWO).returning(*_END).cte("head")
     taken = _TAKE.returning(purses.c.analyst).cte("taken")
     known = {**_COLUMNS, "number": head.c.number, "previous": head.c.previous, "hash": head.c.hash}
     entry = select(*known.values()).select_from(head)
@@ -166,9 +170,9 @@ NO_ROOM = "22012"
 class Spend:
     """A price to be taken from a purse and from the cap, and the entry that says so.
 
-    All that can be prepared is prepared here, before anybody has to wait for it. A purse that
-    renews starts empty in a month later than all it has seen; an earlier month counts as the
-    one it is in.
+    All that can be prepared is prepared here, before anybody has to wait for it. `month` is the
+    one that is charged: a purse that renews begins it empty if it is new to it, and does not
+    fit if it has seen a later one.
     """
 
     fact: Mapping[str, Any]
@@ -204,7 +208,7 @@ class Spend:
 
     def make_at_once(self, run: Runs) -> Entry:
         """The entry, in one statement; the driver's error NO_ROOM if it does not fit."""
-        _, number, previous, hash_ = run.execute(_AT_ONCE, self.parameters).one_or_none()
+        _, number, previous, hash_ = run.execute(_AT_ONCE, self.parameters).fetchone()
         return self._entry(number, previous, hash_)
 
     def _entry(self, number: int, previous: str, hash_: str) -> Entry:
@@ -228,11 +232,11 @@ def append(run: Runs, dataset: int, fact: Mapping[str, Any], token: str) -> Entr
 
 def _continue(run: Runs, values: Mapping[str, Any]) -> dict[str, Any]:
     """Lock the dataset and continue its chain."""
-    head = run.execute(_NEXT, values).one_or_none()
-    if head is None:
+    if run.execute(_NEXT, values).rowcount != 1:
         require_schema(run)
         raise NotInLedger(f"dataset number {values['dataset']} is gone")
-    return dict(zip(("its_number", "its_previous", "its_hash"), head, strict=True))
+    ((number, previous, hash_),) = run.execute(_HEAD, values).fetchall()
+    return {"its_number": number, "its_previous": previous, "its_hash": hash_}
 
 
 def take_lots(run: Runs, dataset: int, account: int, items: Mapping[str, int]) -> bool:
@@ -263,8 +267,8 @@ def released(fact: Mapping[str, Any]) -> str | None:
 
 
 def new_token() -> str:
-    """Unguessable; makes writing the same entry twice impossible."""
-    return f"{time.time_ns():016x}{secrets.token_hex(8)}"
+    """Unguessable; by it a write that nobody acknowledged is recognised."""
+    return secrets.token_hex(16)
 
 
 def _signed(fact: Mapping[str, Any], token: str) -> tuple[dict[str, Any], str]:
@@ -274,8 +278,8 @@ def _signed(fact: Mapping[str, Any], token: str) -> tuple[dict[str, Any], str]:
 
 def require_schema(run: Runs) -> None:
     """A process that was open while another farthing upgraded the ledger stops writing."""
-    row = run.execute(_VERSION, {}).one_or_none()
-    found = None if row is None else row[0]
+    rows = run.execute(_VERSION, {}).fetchall()
+    found = rows[0][0] if rows else None
     if found != REVISION:
         raise WrongSchema(found, REVISION, "it was upgraded while open; update this farthing")
 

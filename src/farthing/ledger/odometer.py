@@ -26,6 +26,7 @@ from farthing.ledger.facts import TARIFF, Account, Purse
 from farthing.ledger.reading import Reader
 
 THEOREM = "odometer by levels of the tariff filter (docs/theory/odometer.md)"
+PLANNED = "the accounts and grants were decided without looking at releases"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Reading:
 
     `analysts` is None for everybody together. `shared` says that the reading had to count
     what everybody spent, because one analyst's refusals can depend on another's answers.
+    `assuming` is what a reading over several accounts rests on, None for a single one.
     """
 
     dataset: str
@@ -44,6 +46,7 @@ class Reading:
     level: int
     cap: int
     shared: bool
+    assuming: str | None = None
     theorem: str = THEOREM
 
     def to_json(self) -> dict[str, Any]:
@@ -56,6 +59,7 @@ class Reading:
             "level": self.level,
             "cap": self.cap,
             "shared": self.shared,
+            "assuming": self.assuming,
             "theorem": self.theorem,
         }
 
@@ -114,6 +118,7 @@ def odometer(
         level,
         cap,
         shared,
+        PLANNED if len(books) > 1 else None,
     )
 
 
@@ -127,7 +132,7 @@ def parts_of(
 ) -> Mapping[int, Part]:
     """V_b for every b that is ever stated about a tariff: one computation serves them all."""
     own = [min(p.farthings, book.farthings) for p in purses if p.account == book.number]
-    stated = {*levels_of(ledger, dataset, book), *own, min(sum(own), book.farthings)}
+    stated = {*levels_of(ledger, dataset, book), *own, within_reach(book, purses)}
     return tariff_parts(ledger.tariff(dataset, book.number), frozenset(stated), delta)
 
 
@@ -137,6 +142,14 @@ def spent_by(book: Account, purses: list[Purse], analysts: Collection[str] | Non
         return book.farthings_spent
     own = [p for p in purses if p.account == book.number and p.analyst in analysts]
     return sum(purse.farthings_spent for purse in own)
+
+
+def within_reach(book: Account, purses: list[Purse]) -> int:
+    """What all analysts together can ever spend of a tariff, as it is granted."""
+    own = [purse for purse in purses if purse.account == book.number]
+    if any(purse.renewal is not None for purse in own):
+        return book.farthings
+    return min(sum(purse.farthings for purse in own), book.farthings)
 
 
 def purses_are_separate(book: Account, purses: list[Purse]) -> bool:

@@ -25,8 +25,9 @@ from farthing.ledger.facts import (
     require_name,
 )
 from farthing.ledger.months import month_name, month_of
+from farthing.ledger.pricing import as_of
 from farthing.ledger.reading import Reader
-from farthing.ledger.rows import accounts_of, entry_of
+from farthing.ledger.rows import accounts_of, entry_of, purse_of
 from farthing.ledger.schema import EVERYBODY, accounts, datasets, entries, lots, purses
 
 #: How many levels of spending the odometer distinguishes (docs/theory/odometer.md).
@@ -105,10 +106,12 @@ class Owner(Reader):
         if renewal is not None:
             require_choice("renewal", renewal, (MONTHLY,))
 
+        granted: list[Purse] = []
+
         def work(connection: Connection, token: str) -> Entry:
             self._lock(connection, dataset)
             terms = self._current(connection, dataset)
-            key = {"dataset_id": terms.dataset, "account": terms.account, "analyst": analyst}
+            key = {"dataset_id": terms.identity, "account": terms.account, "analyst": analyst}
             now = self._clock()
             month = None if renewal is None else month_of(now)
             row = connection.execute(select(purses).filter_by(**key)).one_or_none()
@@ -118,14 +121,16 @@ class Owner(Reader):
                 raise InvalidInput("a purse keeps the renewal it was first granted with")
             elif max(row.farthings + farthings, row.delta_units + delta_units) > LARGEST:
                 raise InvalidInput(f"a purse holds at most {LARGEST} farthings")
-            connection.execute(
+            raised = connection.execute(
                 update(purses)
                 .filter_by(**key)
                 .values(
                     farthings=purses.c.farthings + farthings,
                     delta_units=purses.c.delta_units + delta_units,
                 )
+                .returning(purses)
             )
+            granted.append(as_of(purse_of(raised.one()), month_of(now)))
             fact = self._fact(
                 "grant",
                 dataset,
@@ -137,10 +142,10 @@ class Owner(Reader):
                 renewal=renewal,
                 month=None if month is None else month_name(month),
             )
-            return moves.append(connection, terms.dataset, fact, token)
+            return moves.append(connection, terms.identity, fact, token)
 
         self._write(dataset, work)
-        return self.purse(dataset, analyst)
+        return granted[-1]
 
     def _open_account(
         self,
@@ -182,7 +187,18 @@ class Owner(Reader):
 
         opened = self._write(dataset, work)
         self._terms.pop(dataset, None)
-        return self.accounts(dataset)[int(opened.fact["account"]) - 1]
+        return Account(
+            number=opened.fact["account"],
+            mode=what["mode"],
+            name=name,
+            entry=opened.number,
+            open=True,
+            farthings=0 if cap is None else cap.farthings,
+            delta_units=0 if cap is None else cap.delta_units,
+            farthings_spent=0,
+            delta_units_spent=0,
+            analyst=what.get("analyst"),
+        )
 
     def _lock(self, connection: Connection, dataset: str) -> int:
         """Keep every other writer of a dataset out, and give its number."""
@@ -198,7 +214,7 @@ class Owner(Reader):
         return {"kind": kind, "dataset": dataset, "time": time, **more}
 
     def _write(self, dataset: str, work: Callable[[Connection, str], Entry]) -> Entry:
-        """One write under a token of its own, so that trying again cannot write it twice."""
+        """One write under a token of its own, by which it is found if nobody acknowledges it."""
         token = moves.new_token()
         done = self._finder(dataset, token)
         entry = self.store.write(lambda connection: work(connection, token), done=done)
@@ -209,7 +225,8 @@ class Owner(Reader):
         """Looks for the entry that a write about to begin leaves, should nobody acknowledge it.
 
         It comes after all that were seen before, so the whole book need not be searched; and a
-        server that is still at it is waited for.
+        server that is still at it is waited for. One that has not yet begun cannot be: should
+        it run the statement later, there are two entries with this token, both spent.
         """
         seen = self._seen.get(dataset, 0)
 
@@ -223,7 +240,8 @@ class Owner(Reader):
                     entries.c.number > seen,
                     entries.c.fact.contains(token),
                 )
-            ).one_or_none()
+                .order_by(entries.c.number)
+            ).first()
             return None if row is None else entry_of(row)
 
         return find

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from farthing.ledger.facts import TARIFF
+from farthing.ledger.facts import BATCH, TARIFF
+from farthing.ledger.rounding import rounded_up
 
 
 def markdown(data: dict[str, Any]) -> str:
@@ -16,18 +17,27 @@ def markdown(data: dict[str, Any]) -> str:
         f"- Unit of privacy: {_plain(data['unit_of_privacy'])}",
         f"- Neighbouring datasets: {data['neighbouring_relation']}",
         f"- Contribution of one unit: {_limits(data['contribution_limits'])}",
-        f"- Made by farthing {data['farthing_version']}, for δ = {data['delta']:g}",
+        f"- Made by farthing {data['farthing_version']}, for δ = {data['delta']}",
         "",
-        "## Everything that can ever be released",
+        "## Everything that can ever be released, over all accounts",
         "",
         *_rows(
-            ["ε at most", "δ", "if"],
-            [[_number(row["epsilon"]), f"{row['delta']:g}", row["if"]] for row in data["lifetime"]],
+            ["to whom", "accounts", "ε at most", "δ", "if"],
+            [
+                *(_lifetime(_plain(row["analyst"]), row) for row in data["per_analyst"]),
+                _lifetime("all analysts colluding, as granted", data["colluding"]),
+                *(
+                    _lifetime("the dataset as a whole, to its caps", row)
+                    for row in data["lifetime"]
+                ),
+            ],
         ),
         "",
         "## Released so far, all analysts together",
         "",
         *_reached(data["so_far"]),
+        "",
+        *_asked(data["asked_so_far"]),
     ]
     for account in data["accounts"]:
         lines += ["", *_account_lines(account)]
@@ -40,14 +50,29 @@ def markdown(data: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _lifetime(who: str, row: dict[str, Any]) -> list[str]:
+    accounts = ", ".join(map(str, row["accounts"])) if "accounts" in row else "all"
+    return [who, accounts, rounded_up(row["epsilon"]), str(row["delta"]), row["if"]]
+
+
 def _reached(reading: dict[str, Any]) -> list[str]:
     if reading["epsilon"] is None:
         return [f"Not stated: {reading['why']}"]
+    assuming = "" if reading["assuming"] is None else f" It holds if {reading['assuming']}."
     return [
-        f"ε ≤ {_number(reading['epsilon'])} at δ = {reading['delta']:g}, at the level reached: "
-        f"{reading['farthings_spent']} of {reading['cap']} farthings spent. By the "
-        f"{reading['theorem']}."
+        f"ε ≤ {rounded_up(reading['epsilon'])} at δ = {reading['delta']}, at the level "
+        f"reached: {reading['farthings_spent']} of {reading['cap']} farthings spent. By the "
+        f"{reading['theorem']}.{assuming}"
     ]
+
+
+def _asked(rows: list[dict[str, Any]]) -> list[str]:
+    if not rows:
+        return ["Nothing was asked yet."]
+    return _rows(
+        ["query", "guarantees", "times"],
+        [[_plain(r["query"]), _plain(r["guarantees"]), str(r["times"])] for r in rows],
+    )
 
 
 def _account_lines(account: dict[str, Any]) -> list[str]:
@@ -55,18 +80,20 @@ def _account_lines(account: dict[str, Any]) -> list[str]:
     lines = [
         f"## Account {account['number']}: {_plain(account['name'])} ({account['mode']}, {state})",
         "",
-        f"- Composition: {account['composition_theorem']}",
         f"- Certificate: {account['digest']}",
         f"- Computed by: {', '.join(f'{k} {v}' for k, v in account['versions'].items())}",
         "",
         *_rows(
-            ["δ", "ε at most, spent to the end"],
-            [[f"{c['delta']:g}", _number(c["epsilon"])] for c in account["claims"]],
+            ["δ", "ε at most, this account spent to the end", "by"],
+            [[str(c["delta"]), rounded_up(c["epsilon"]), c["theorem"]] for c in account["claims"]],
         ),
     ]
     if account["mode"] != TARIFF:
         who = _plain(account["analyst"])
-        listed = "; ".join(f"{_plain(name)}: {what}" for name, what in account["list"])
+        listed = "; ".join(
+            f"{_plain(name)}: {_items(what if account['mode'] == BATCH else [what])}"
+            for name, what in account["list"]
+        )
         return [*lines, "", f"Run by {who}, adaptivity {account['adaptivity']}: {listed}"]
     separate = "" if account["purses_are_separate"] else (
         " The purses together exceed the cap or renew, so a refusal can depend on what others "
@@ -85,16 +112,23 @@ def _account_lines(account: dict[str, Any]) -> list[str]:
         ),
         "",
         *_rows(
-            ["analyst", "farthings", "spent", "period", "ε in one period", "ε in a lifetime"],
+            [
+                "analyst",
+                "farthings",
+                "spent",
+                "period",
+                "ε of this account in one period",
+                "ε of this account in a lifetime",
+            ],
             [_analyst_row(row) for row in account["per_analyst"]],
         ),
         "",
         f"Cap: {account['farthings']} farthings, {account['farthings_spent']} spent; "
-        f"{account['delta_units']} δ units of {account['delta_unit']:g}, "
+        f"{account['delta_units']} δ units of {account['delta_unit']}, "
         f"{account['delta_units_spent']} spent.{separate}",
         "",
-        f"All analysts colluding, {together['farthings']} farthings: "
-        f"ε ≤ {_number(together['epsilon'])}; {together['theorem']}.",
+        f"All analysts colluding, {together['farthings']} farthings of this account: "
+        f"ε ≤ {rounded_up(together['epsilon'])}; {together['theorem']}.",
     ]
 
 
@@ -105,8 +139,8 @@ def _analyst_row(row: dict[str, Any]) -> list[str]:
         str(row["farthings"]),
         str(row["farthings_spent"]),
         "none" if row["renewal"] is None else f"{row['renewal']} ({row['month']})",
-        "" if month is None else _number(month["epsilon"]),
-        _number(row["lifetime"]["epsilon"]),
+        "" if month is None else rounded_up(month["epsilon"]),
+        rounded_up(row["lifetime"]["epsilon"]),
     ]
 
 
@@ -114,12 +148,12 @@ def _rows(header: list[str], rows: list[list[str]]) -> list[str]:
     return ["| " + " | ".join(r) + " |" for r in [header, ["---"] * len(header), *rows]]
 
 
+def _items(pairs: list[list[Any]]) -> str:
+    return ", ".join(f"{times} x {guarantee}" for guarantee, times in pairs)
+
+
 def _limits(limits: dict[str, int]) -> str:
     return ", ".join(f"{_plain(k)} at most {v}" for k, v in limits.items()) or "not limited"
-
-
-def _number(epsilon: float | None) -> str:
-    return "not proved" if epsilon is None else f"{epsilon:.6g}"
 
 
 def _plain(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -12,26 +12,24 @@ from farthing.ledger.facts import Account, Purse
 from farthing.ledger.months import month_name, month_number
 
 
-def price_of(tariff: Tariff, items: Mapping[str, int]) -> Price:
-    """What these items cost together."""
-    prices = [tariff.price(name, times) for name, times in items.items()]
-    return Price(sum(p.farthings for p in prices), sum(p.delta_units for p in prices))
-
-
 def largest_that_fits(tariff: Tariff, items: Mapping[str, int], left: Price) -> dict[str, int]:
-    """The largest request in the same proportions that fits; {} if there is none.
+    """The largest request in about the same proportions that fits; {} if there is none.
 
-    10 selections and 10 counts shrink to 7 and 7; 10 selections and one threshold only to
-    nothing, because their proportions allow no smaller request.
+    10 selections and 10 counts shrink to 7 and 7; 100 selections and one threshold to 43 and
+    one, because less than one of anything is nothing.
     """
-    common = math.gcd(*items.values())
-    unit = {name: times // common for name, times in items.items()}
-    price = price_of(tariff, unit)
-    multiples = [left.farthings // price.farthings]
-    if price.delta_units > 0:
-        multiples.append(left.delta_units // price.delta_units)
-    largest = max(0, min(multiples))
-    return {name: largest * times for name, times in unit.items()} if largest > 0 else {}
+    most = max(items.values())
+
+    def part(size: int) -> dict[str, int]:
+        return {name: -(-times * size // most) for name, times in items.items()}
+
+    def too_much(size: int) -> bool:
+        price = tariff.price_of(part(size))
+        return price.farthings > left.farthings or price.delta_units > left.delta_units
+
+    largest = min(most, left.farthings)  # nothing is cheaper than a farthing
+    size = bisect_left(range(1, largest + 1), True, key=too_much)
+    return part(size) if size > 0 else {}
 
 
 def unused_of(reserved: Mapping[str, int], used: Mapping[str, int] | None) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,11 +37,15 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What never changes about the tariff in force: safe to remember between requests."""
+    """The tariff in force and the number of its account.
 
-    dataset: int
+    An account's tariff never changes, so terms are safe to remember; whether they are still in
+    force, `Ledger.reserve(…, under=terms.account)` checks when it charges.
+    """
+
     account: int
     tariff: Tariff
+    identity: int = field(repr=False)  # of the dataset's row
 
 
 class Reader:
@@ -79,15 +83,16 @@ class Reader:
             return [Lot(lot.item, lot.granted, lot.spent) for lot in rows]
 
     def purses(self, dataset: str) -> list[Purse]:
-        """Every purse of a dataset, of the oldest tariff first."""
+        """Every purse of a dataset as of this month, of the oldest tariff first."""
         with self.store.read() as connection:
-            return purses_of(connection, self._identity(connection, dataset))
+            found = purses_of(connection, self._identity(connection, dataset))
+        return [as_of(purse, month_of(self._clock())) for purse in found]
 
     def purse(self, dataset: str, analyst: str) -> Purse:
         """An analyst's purse under the tariff in force, as of this month."""
         with self.store.read() as connection:
             terms = self._current(connection, dataset)
-            found = purses_of(connection, terms.dataset, terms.account, analyst)
+            found = purses_of(connection, terms.identity, terms.account, analyst)
         if not found:
             raise NotInLedger(f"{analyst} has no purse under the tariff in force for {dataset}")
         return as_of(found[0], month_of(self._clock()))
@@ -98,10 +103,14 @@ class Reader:
         cap = next(a for a in self.accounts(dataset) if a.number == purse.account)
         return left_of(purse, cap)
 
+    def in_force(self, dataset: str) -> Terms:
+        """The tariff in force with the number of its account: what to plan a request with."""
+        return self._remember(dataset)
+
     def tariff(self, dataset: str, account: int | None = None) -> Tariff:
         """The tariff in force, or the one of an earlier account."""
         if account is None:
-            return self._remember(dataset).tariff
+            return self.in_force(dataset).tariff
         key = dataset, account
         if key not in self._tariffs:
             document = self.document(dataset, account)
@@ -126,11 +135,11 @@ class Reader:
             identity = self._identity(connection, dataset)
             return self._entry(connection, dataset, identity, number)
 
-    def entries(self, dataset: str) -> Iterator[Entry]:
-        """The whole book of a dataset, in order."""
+    def entries(self, dataset: str, *, kind: str | None = None) -> Iterator[Entry]:
+        """The whole book of a dataset, or its entries of one kind, in order."""
         with (
             self.store.read() as connection,
-            book_of(connection, self._identity(connection, dataset)) as rows,
+            book_of(connection, self._identity(connection, dataset), kind) as rows,
         ):
             yield from map(entry_of, rows)
 
@@ -198,12 +207,17 @@ class Reader:
         if key not in self._tariffs:
             certificate = self._entry(connection, dataset, identity, book.entry).fact["certificate"]
             self._tariffs[key] = tariff_from_json(certificate["tariff"])
-        return Terms(identity, book.number, self._tariffs[key])
+        return Terms(book.number, self._tariffs[key], identity)
 
     def _remember(self, dataset: str) -> Terms:
-        with self.store.read() as connection:
+        """The tariff in force, to be used until the database says that it is not."""
+
+        def look(connection: Connection) -> tuple[Terms, int]:
             terms = self._current(connection, dataset)
-            head = connection.scalar(select(datasets.c.number).filter_by(id=terms.dataset))
+            head = connection.scalar(select(datasets.c.number).filter_by(id=terms.identity))
+            return terms, int(head or 0)
+
+        terms, head = self.store.ask(look)
         self._terms[dataset] = terms
-        self._seen[dataset] = int(head or 0)
+        self._seen[dataset] = head
         return terms

@@ -16,7 +16,6 @@ from farthing.ledger import lists
 from farthing.ledger.chain import digest
 from farthing.ledger.facts import TARIFF, Dataset
 from farthing.ledger.months import month_number
-from farthing.ledger.pricing import price_of
 from farthing.ledger.schema import EVERYBODY
 
 Row: TypeAlias = dict[str, Any]
@@ -107,12 +106,14 @@ class Replay:
         account = fact["account"]
         price = Price(fact["farthings"], fact["delta_units"])
         if self.accounts[account]["mode"] == TARIFF:
-            _require(price == price_of(self._tariffs[account], fact["items"]), "the price is wrong")
+            _require(price == self._tariffs[account].price_of(fact["items"]), "the price is wrong")
             purse, cap = self.purses[account, fact["analyst"]], self.purses[account, EVERYBODY]
             _require(cap["open"] == 1 and purse is not cap, "the tariff was retired before")
             month = month_number(fact["month"])
-            if purse["month"] is not None and month > purse["month"]:
-                purse.update(month=month, farthings_spent=0, delta_units_spent=0)
+            if purse["month"] is not None:
+                _require(month >= purse["month"], "the purse has seen a later month")
+                if month > purse["month"]:
+                    purse.update(month=month, farthings_spent=0, delta_units_spent=0)
             _charge(purse, price, f"the purse of {fact['analyst']}")
             _charge(cap, price, "the cap of the dataset")
         else:
@@ -142,7 +143,7 @@ class Replay:
             for item, times in unused.items():
                 self.lots[account, item]["spent"] -= times
             return
-        expected = price_of(self._tariffs[account], unused) if unused else Price(0)
+        expected = self._tariffs[account].price_of(unused) if unused else Price(0)
         _require(back == expected, "it returns more or less than was unused")
         _refund(self.purses[account, EVERYBODY], back)
         purse = self.purses[account, held["analyst"]]

@@ -10,7 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, and_, select
 
 from farthing.composition.tariff import Price
-from farthing.ledger.facts import MONTHLY, Account, Entry, Purse, Reservation
+from farthing.ledger.errors import Damaged
+from farthing.ledger.facts import MONTHLY, TARIFF, Account, Entry, Purse, Reservation
 from farthing.ledger.months import month_name
 from farthing.ledger.schema import EVERYBODY, accounts, entries, purses
 
@@ -35,9 +36,13 @@ def entry_of(row: Any) -> Entry:
 
 
 @contextmanager
-def book_of(connection: Connection, identity: int) -> Iterator[Iterator[Any]]:
-    """The rows of every entry of a dataset in order, a thousand at a time."""
+def book_of(
+    connection: Connection, identity: int, kind: str | None = None
+) -> Iterator[Iterator[Any]]:
+    """The rows of every entry of a dataset, or those of a kind, in order, a thousand at a time."""
     query = select(entries).filter_by(dataset_id=identity).order_by(entries.c.number)
+    if kind is not None:
+        query = query.filter_by(kind=kind)
     with connection.execute(query, execution_options={"yield_per": 1000}) as rows:
         yield iter(rows)
 
@@ -56,18 +61,26 @@ def accounts_of(connection: Connection, identity: int) -> list[Account]:
         .where(accounts.c.dataset_id == identity)
         .order_by(accounts.c.number)
     )
-    return [
-        Account(
-            number=row.number,
-            mode=row.mode,
-            name=row.name,
-            entry=row.entry,
-            analyst=row.analyst,
-            open=row.open != 0,
-            **{name: row._mapping[name] or 0 for name in _AMOUNTS},
-        )
-        for row in rows
-    ]
+    return [_account_of(row) for row in rows]
+
+
+def _account_of(row: Any) -> Account:
+    if row.mode == TARIFF and row.open is None:
+        raise no_cap(row.number)
+    return Account(
+        number=row.number,
+        mode=row.mode,
+        name=row.name,
+        entry=row.entry,
+        analyst=row.analyst,
+        open=row.open != 0,
+        **{name: row._mapping[name] or 0 for name in _AMOUNTS},
+    )
+
+
+def no_cap(account: int) -> Damaged:
+    """A tariff without its cap could be spent without end, or look as if nothing were spent."""
+    return Damaged(f"account {account} has lost its cap; see `farthing ledger verify`")
 
 
 def purses_of(

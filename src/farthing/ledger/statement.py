@@ -6,18 +6,18 @@ and the odometer do not prove.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
 from farthing.composition.certificate import ASSUMPTIONS
 from farthing.errors import FarthingError, require_real
 from farthing.guarantees.notation import format_guarantee
-from farthing.ledger import lists
-from farthing.ledger.blocks import Part, epsilon_of, list_part
-from farthing.ledger.facts import TARIFF, Account, Purse
+from farthing.ledger.asked import asked
+from farthing.ledger.blocks import epsilon_of
+from farthing.ledger.facts import TARIFF, Account
+from farthing.ledger.lifetime import Lifetimes, proved
 from farthing.ledger.odometer import THEOREM as ODOMETER
-from farthing.ledger.odometer import odometer, parts_of, purses_are_separate
+from farthing.ledger.odometer import odometer, purses_are_separate, within_reach
 from farthing.ledger.reading import Reader
 
 FORMAT = "farthing statement 1"
@@ -34,15 +34,13 @@ NUMERICS = (
     "Prices and balances are whole numbers.",
     "Noise is drawn exactly, without floating point.",
 )
-PLANNED = "the accounts and grants were decided without looking at releases"
-UNPLANNED = "whatever led to opening these accounts (sum of their epsilons, an ex-post statement)"
 
 
 def statement(ledger: Reader, dataset: str, *, delta: float = 1e-6) -> dict[str, Any]:
     """Everything a reader needs to judge what is released about this dataset."""
     delta = require_real("delta", delta, above=0, below=1)
     about = ledger.dataset(dataset)
-    books, purses = ledger.accounts(dataset), ledger.purses(dataset)
+    lifetimes = Lifetimes(ledger, dataset, delta)
     return {
         "format": FORMAT,
         "dataset": about.name,
@@ -51,38 +49,17 @@ def statement(ledger: Reader, dataset: str, *, delta: float = 1e-6) -> dict[str,
         "neighbouring_relation": about.relation,
         "contribution_limits": dict(about.contribution_limits),
         "delta": delta,
-        "lifetime": _lifetime(ledger, dataset, books, purses, delta),
+        "lifetime": lifetimes.whole(),
+        "per_analyst": lifetimes.per_analyst(),
+        "colluding": lifetimes.colluding(),
         "so_far": _so_far(ledger, dataset, delta),
-        "accounts": [_account(ledger, dataset, book, purses, delta) for book in books],
+        "asked_so_far": asked(ledger, dataset),
+        "accounts": [_account(lifetimes, book) for book in lifetimes.books],
         "trust_model": list(TRUST),
         "assumptions": list(ASSUMPTIONS),
         "numerical_measures": list(NUMERICS),
         "farthing_version": metadata.version("farthing"),
     }
-
-
-def _lifetime(
-    ledger: Reader, dataset: str, books: list[Account], purses: list[Purse], delta: float
-) -> list[dict[str, Any]]:
-    """All accounts spent to the end by everybody together, under two assumptions."""
-    if not books:
-        return [{"epsilon": 0.0, "delta": 0.0, "if": "no account was opened; nothing is released"}]
-    whole = [_whole(ledger, dataset, book, purses, delta) for book in books]
-    total = _proved(
-        lambda: (
-            sum(epsilon_of([p], delta / 2**i) for i, p in enumerate(whole, start=1)) * (1 + 1e-12)
-        )
-    )
-    return [
-        {"epsilon": _proved(lambda: epsilon_of(whole, delta)), "delta": delta, "if": PLANNED},
-        {"epsilon": total, "delta": delta, "if": UNPLANNED},
-    ]
-
-
-def _whole(ledger: Reader, dataset: str, book: Account, purses: list[Purse], delta: float) -> Part:
-    if book.mode == TARIFF:
-        return parts_of(ledger, dataset, book, purses, delta)[book.farthings]
-    return list_part(lists.from_document(ledger.document(dataset, book.number)), delta)
 
 
 def _so_far(ledger: Reader, dataset: str, delta: float) -> dict[str, Any]:
@@ -93,19 +70,26 @@ def _so_far(ledger: Reader, dataset: str, delta: float) -> dict[str, Any]:
     return {**reading.to_json(), "who": "all analysts together"}
 
 
-def _account(
-    ledger: Reader, dataset: str, book: Account, purses: list[Purse], delta: float
-) -> dict[str, Any]:
+def _account(lifetimes: Lifetimes, book: Account) -> dict[str, Any]:
+    """One account by itself; what it proves together with others is stated above."""
+    ledger, dataset = lifetimes.ledger, lifetimes.dataset
     document = ledger.document(dataset, book.number)
+    claims = [
+        {
+            "delta": claim["delta"],
+            "epsilon": claim["upper"],
+            "theorem": claim.get("theorem") or document["theorem"],
+        }
+        for claim in document["epsilon_at"]
+    ]
     common = {
         "number": book.number,
         "name": book.name,
         "mode": book.mode,
         "in_force": book.open,
-        "composition_theorem": document["theorem"],
         "digest": document["digest"],
         "versions": document["versions"],
-        "claims": [{"delta": c["delta"], "epsilon": c["upper"]} for c in document["epsilon_at"]],
+        "claims": claims,
     }
     if book.mode != TARIFF:
         return {
@@ -113,10 +97,9 @@ def _account(
             "analyst": book.analyst,
             "adaptivity": document["adaptivity"],
             "list": document["list"],
-            "whole": _epsilon(_whole(ledger, dataset, book, purses, delta), delta),
+            "whole": _epsilon(lifetimes, book, 0),
         }
     tariff = ledger.tariff(dataset, book.number)
-    own = [purse for purse in purses if purse.account == book.number]
     return {
         **common,
         "farthings": book.farthings,
@@ -133,53 +116,42 @@ def _account(
             }
             for name, (guarantee, price) in tariff.items.items()
         ],
-        **_analysts(parts_of(ledger, dataset, book, purses, delta), book, own, delta),
+        **_analysts(lifetimes, book),
     }
 
 
-def _analysts(
-    parts: Mapping[int, Part], book: Account, own: list[Purse], delta: float
-) -> dict[str, Any]:
-    """Per analyst, per period, and all of them colluding."""
-    together = sum(purse.farthings for purse in own)
-    if any(purse.renewal is not None for purse in own):
-        together = book.farthings
-    together = min(together, book.farthings)
+def _analysts(lifetimes: Lifetimes, book: Account) -> dict[str, Any]:
+    """Per analyst, per period, and all of them colluding, within one tariff."""
+    own = [purse for purse in lifetimes.purses if purse.account == book.number]
+    together = within_reach(book, own)
     separate = purses_are_separate(book, own)
-    everybody = _epsilon(parts[together], delta)
     analysts = []
     for purse in own:
-        part = parts[min(purse.farthings, book.farthings)] if separate else parts[together]
+        alone = min(purse.farthings, book.farthings)
         row = {
             "analyst": purse.analyst,
             "farthings": purse.farthings,
             "delta_units": purse.delta_units,
             "farthings_spent": purse.farthings_spent,
             "renewal": purse.renewal,
-            "lifetime": _epsilon(part, delta),
+            "lifetime": _epsilon(lifetimes, book, alone if separate else together),
         }
         if purse.renewal is not None:
             row["month"] = purse.month
-            row["in_one_month"] = _epsilon(parts[min(purse.farthings, book.farthings)], delta)
+            row["in_one_month"] = _epsilon(lifetimes, book, alone)
         analysts.append(row)
     return {
         "per_analyst": analysts,
         "purses_are_separate": separate,
         "colluding": {
-            **everybody,
+            **_epsilon(lifetimes, book, together),
             "farthings": together,
             "theorem": "a coalition is one analyst who spends the sum (docs/theory/tariffs.md)",
         },
     }
 
 
-def _epsilon(part: Part, delta: float) -> dict[str, Any]:
-    return {"epsilon": _proved(lambda: epsilon_of([part], delta)), "delta": delta}
-
-
-def _proved(compute: Any) -> float | None:
-    """None where nothing is proved at this δ; never a guess."""
-    try:
-        return float(compute())
-    except FarthingError:
-        return None
+def _epsilon(lifetimes: Lifetimes, book: Account, farthings: int) -> dict[str, Any]:
+    delta = lifetimes.delta
+    part = lifetimes.part(book.number, farthings)
+    return {"epsilon": proved(lambda: epsilon_of([part], delta)), "delta": delta}

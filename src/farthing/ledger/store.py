@@ -1,8 +1,9 @@
 """The database behind a ledger: transactions that are durable, isolated and tried again.
 
 SQLite runs in WAL mode with synchronous=FULL; a writing transaction starts with BEGIN
-IMMEDIATE. PostgreSQL runs at READ COMMITTED, where a guarded UPDATE waits for the row and
-looks at it again; reads of several tables take one snapshot. What is acknowledged was flushed.
+IMMEDIATE. PostgreSQL is told to run at READ COMMITTED, where a guarded UPDATE waits for the row
+and looks at it again; reads of several tables take one snapshot. What is acknowledged was
+flushed.
 """
 
 from __future__ import annotations
@@ -11,14 +12,12 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from sqlalchemy import URL, ClauseElement, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, NoSuchModuleError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
@@ -27,6 +26,7 @@ from sqlalchemy.types import String
 from farthing.errors import InvalidInput
 from farthing.ledger.chain import linked
 from farthing.ledger.errors import Damaged, Unavailable
+from farthing.ledger.quick import Quick, QuickConnections
 
 T = TypeVar("T")
 
@@ -37,8 +37,11 @@ BUSY_SECONDS = 20.0
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-#: PostgreSQL: serialization failure, deadlock, and the ways in which a server goes away.
-_AGAIN = {"40001", "40P01", "57P01", "57P02", "57P03"}
+#: PostgreSQL: serialization failure, deadlock, and the ways in which it ends a connection: shut
+#: down, crashed, starting up, idle for too long.
+_AGAIN = {"40001", "40P01", "57P01", "57P02", "57P03", "57P05", "25P03"}
+#: The class of errors of a connection.
+_CONNECTION = "08"
 
 
 class Again(Exception):
@@ -63,53 +66,6 @@ def _(element: Any, compiler: Any, **options: Any) -> str:
     return f"encode(sha256(convert_to({previous} || {content}, 'UTF8')), 'hex')"
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """The text of a statement, and the order of its parameters if they have one."""
-
-    statement: ClauseElement  # kept alive, because its id is the key
-    text: str
-    order: list[str] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a statement gave, with the names of SQLAlchemy's results."""
-
-    names: list[str]
-    rows: list[tuple[Any, ...]]
-    rowcount: int
-
-    def all(self) -> list[SimpleNamespace]:
-        return [SimpleNamespace(**dict(zip(self.names, row, strict=True))) for row in self.rows]
-
-    def one_or_none(self) -> tuple[Any, ...] | None:
-        return self.rows[0] if self.rows else None
-
-
-@dataclass(frozen=True, slots=True)
-class Quick:
-    """A transaction on the driver's own connection, for statements made in advance."""
-
-    connection: Any
-    prepared: Callable[[ClauseElement], Prepared]
-    process: int
-    pooled: Any
-
-    def execute(self, statement: ClauseElement, parameters: Mapping[str, Any], /) -> Found:
-        """The same statements as everywhere, without the layers in between."""
-        ready = self.prepared(statement)
-        given = parameters if ready.order is None else [parameters[name] for name in ready.order]
-        cursor = self.connection.execute(ready.text, given)
-        if cursor.description is None:
-            return Found([], [], cursor.rowcount)
-        return Found([d[0] for d in cursor.description], cursor.fetchall(), cursor.rowcount)
-
-    def undo(self) -> None:
-        """Forget what was written; from here on things look as they do to everybody else."""
-        self.connection.rollback()
-
-
 class Store:
     """An engine, and the ways to use it: `write` and `ask`, which insist, and `read`."""
 
@@ -120,11 +76,8 @@ class Store:
         if self.is_sqlite:
             self._prepare_file(create)
         self.engine = _engine(self.url)
-        self._statements: dict[int, Prepared] = {}
-        self._idle: list[Quick] = []
-        self._of_parent: list[Quick] = []
-        self.driver_error: type[Exception] = self.engine.dialect.loaded_dbapi.Error
-        self._errors = (DBAPIError, self.driver_error)
+        self._quick = QuickConnections(self.engine)
+        self.driver_error = self._quick.driver_error
         if self.is_sqlite:
             self._use_wal()
 
@@ -138,7 +91,8 @@ class Store:
         """Run `work` in one transaction, again if a lock or a restart got in the way.
 
         After a try whose commit was not acknowledged, `done` says whether it took effect
-        nevertheless; its answer is then the answer.
+        nevertheless; its answer is then the answer. What a server runs only after that, from
+        a connection that its client has given up, is written twice; both are spent.
         """
 
         def attempt() -> T:
@@ -155,7 +109,7 @@ class Store:
         On SQLite the work is one transaction. On PostgreSQL every statement is one, so the work
         must write with a single statement.
         """
-        return self._insist(lambda: self._quickly(work), done, PATIENCE_SECONDS)
+        return self._insist(lambda: self._quick.run(work), done, PATIENCE_SECONDS)
 
     def ask(self, work: Callable[[Connection], T]) -> T:
         """Run `work` on one consistent snapshot, again if a restart got in the way."""
@@ -186,56 +140,12 @@ class Store:
             except Again:
                 if time.monotonic() > deadline:
                     raise Unavailable(f"the ledger at {self.name} is too busy") from None
-            except self._errors as error:
+            except DBAPIError as error:
                 unsure = True
                 if not self._worth_another_try(error) or time.monotonic() > deadline:
                     raise self._translated(error) from None
             time.sleep(pause * (0.5 + random.random()))
             pause = min(2 * pause, 0.5)
-
-    def _quickly(self, work: Callable[[Quick], T]) -> T:
-        """Work on a connection that is kept between such works."""
-        run = self._borrow()
-        try:
-            if self.is_sqlite:
-                run.connection.execute("BEGIN IMMEDIATE")
-            result = work(run)
-            run.connection.commit()
-        except BaseException:
-            try:
-                run.connection.rollback()
-                self._idle.append(run)
-            except self._errors:
-                run.pooled.invalidate()
-            raise
-        self._idle.append(run)
-        return result
-
-    def _borrow(self) -> Quick:
-        """An idle connection of this process, or a new one."""
-        while self._idle:
-            run = self._idle.pop()
-            if run.process != os.getpid():
-                self._of_parent.append(run)  # neither used nor closed on this side of a fork
-            elif getattr(run.connection, "closed", False):
-                run.pooled.invalidate()
-            else:
-                return run
-        pooled = self.engine.raw_connection()
-        raw: Any = pooled.driver_connection
-        if not self.is_sqlite:
-            raw.autocommit = True
-        return Quick(raw, self._prepared, os.getpid(), pooled)
-
-    def _prepared(self, statement: ClauseElement) -> Prepared:
-        """A statement as the driver wants it, made once."""
-        found = self._statements.get(id(statement))
-        if found is None:
-            compiled: Any = statement.compile(dialect=self.engine.dialect)
-            order = compiled.positiontup if self.is_sqlite else None
-            found = Prepared(statement, compiled.string, order)
-            self._statements[id(statement)] = found
-        return found
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -243,7 +153,7 @@ class Store:
         try:
             with self._snapshot() as connection:
                 yield connection
-        except self._errors as error:
+        except DBAPIError as error:
             raise self._translated(error) from None
 
     @contextmanager
@@ -280,10 +190,7 @@ class Store:
 
     def shut(self) -> None:
         """Give the connections back."""
-        while self._idle:
-            run = self._idle.pop()
-            if run.process == os.getpid():
-                run.pooled.invalidate()  # it was set up for quick work only
+        self._quick.shut()
         self.engine.dispose()
 
     def _prepare_file(self, create: bool) -> None:
@@ -311,21 +218,17 @@ class Store:
         while True:
             try:
                 return switch()
-            except self._errors as error:
+            except (DBAPIError, self.driver_error) as error:
                 if not _is_busy(error) or time.monotonic() > deadline:
                     raise self._translated(error) from None
             time.sleep(0.01)
 
-    def _worth_another_try(self, error: Exception) -> bool:
-        if isinstance(_cause(error), sqlite3.Error):
+    def _worth_another_try(self, error: DBAPIError) -> bool:
+        if self.is_sqlite:
             return _is_busy(error)
-        return self._is_gone(error) or _state(error) in _AGAIN or _is_unreachable(error)
-
-    def _is_gone(self, error: Exception) -> bool:
-        """Whether the connection is lost with the error."""
-        if isinstance(error, DBAPIError):
-            return error.connection_invalidated
-        return bool(self.engine.dialect.is_disconnect(cast(Any, error), None, None))
+        state = _state(error) or ""
+        ended = state in _AGAIN or state.startswith(_CONNECTION)
+        return error.connection_invalidated or ended or _is_unreachable(error)
 
     def _translated(self, error: Exception) -> Damaged | Unavailable:
         """What happened in one line, without the statement and its parameters."""
@@ -380,9 +283,11 @@ def _connected_sqlite(raw: sqlite3.Connection, record: Any) -> None:
 
 
 def _connected_postgresql(raw: Any, record: Any) -> None:
-    """A server that acknowledges before it has flushed is told not to, for these connections."""
+    """A server that acknowledges before it has flushed, or isolates in another way, is told not
+    to, for these connections."""
     record.info["process"] = os.getpid()
     with raw.cursor() as cursor:
+        cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED")
         cursor.execute("SHOW synchronous_commit")
         if cursor.fetchone() == ("off",):
             cursor.execute("SET synchronous_commit = on")

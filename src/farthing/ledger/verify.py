@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Table, select
 from farthing.composition.certificate import verify as verify_certificate
 from farthing.errors import FarthingError
 from farthing.ledger import lists
-from farthing.ledger.errors import Damaged
+from farthing.ledger.errors import Damaged, NotInLedger
 from farthing.ledger.facts import TARIFF
 from farthing.ledger.moves import released
 from farthing.ledger.reading import Reader
@@ -50,7 +50,7 @@ def verify(
         query = select(datasets).order_by(datasets.c.id)
         rows = list(connection.execute(query if dataset is None else query.filter_by(name=dataset)))
         if dataset is not None and not rows:
-            raise Damaged(f"there is no dataset {dataset}", dataset)
+            raise NotInLedger(f"there is no dataset {dataset!r:.60}")
         seen: list[str] = []
         walks = [_walk(connection, row, contains, seen) for row in rows]
     if contains is not None and not seen:

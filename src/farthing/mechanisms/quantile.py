@@ -30,12 +30,12 @@ class Quantile:
     The histogram's labels are the values (those outside are moved to the nearest bound). With
     q = a/b the probability, as a fraction with denominator at most 1000, value v has the score
 
-        u(v) = −|(b − a)·#{values < v} − a·#{values > v}|.
+        u(v) = −max(0, (b − a)·#{x < v} − a·#{x ≥ v}, a·#{x > v} − (b − a)·#{x ≤ v}),
 
-    One more value changes u(v) by at most a for v below it and b − a for v above it, and by 0
-    at it. Raised by a only between the crossing of zero and a new value above it, and lowered
-    by max(a, b − a) at most; in the mirrored case b − a for a. So the range of u is at most
-    2·max(a, b − a) per added value and contribution_limit·per_key_limit times that per unit.
+    which is 0 at the quantile itself, however many values are equal to it. One more value changes
+    u(v) by at most a for v below it, b − a for v above it and max(a, b − a) at it, so the range of
+    u is at most 2·max(a, b − a) per added value and contribution_limit·per_key_limit times that
+    per unit (Theorem 8 of docs/theory/mechanisms.md).
     """
 
     probability: float
@@ -97,8 +97,9 @@ class Quantile:
         below = np.concatenate(([0], np.cumsum(counts)))
         total = below[-1]
         a, b = self._fraction.as_integer_ratio()
-        at = -np.abs((b - a) * below[:-1] - a * (total - below[1:]))
-        between = -np.abs((b - a) * below - a * (total - below))
+        excess = (b - a) * below - a * (total - below)  # of what lies below over what lies above
+        at = -np.maximum(0, np.maximum(excess[:-1], -excess[1:]))
+        between = -np.abs(excess)
         first = np.concatenate((values, [self.lower], values + 1))
         last = np.concatenate((values, values - 1, [self.upper]))
         scores = np.concatenate((at, between))
@@ -121,6 +122,6 @@ class Quantile:
         return values, counts
 
     def accuracy(self, *, confidence: float = DEFAULT_CONFIDENCE) -> Accuracy:
-        """How far the score falls short of the best, in values: |(1 − q)·#below − q·#above|."""
+        """How far the score may fall below 0, its best: in ranks, between value and quantile."""
         rate = float(self._rate) * self._fraction.denominator
         return selection_accuracy(rate, self.upper - self.lower, confidence)

@@ -18,12 +18,14 @@ Items: TypeAlias = tuple[tuple[Guarantee, int], ...]
 class Release:
     """Labels in order, with a count each where counts were bought.
 
-    `stopped` says that a list ended because ⊥ came up, before the wanted number of labels.
+    `stopped` says that a list ended because ⊥ came up, before the wanted number of labels. `moved`
+    is how far at most a count was moved from its noisy value afterwards.
     """
 
     labels: tuple[Any, ...]
     counts: tuple[int | float, ...] | None = None
     stopped: bool = False
+    moved: float = 0.0
 
 
 def leak(delta: float) -> tuple[Guarantee, int]:

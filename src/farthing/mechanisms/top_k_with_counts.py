@@ -58,10 +58,12 @@ class TopKWithCounts:
             return Release((), (), stopped)
         found = Histogram(histogram.labels[chosen], histogram.counts[chosen])
         release = self.counting.run(found)
-        counts = release.counts or ()
-        if self.use_order:
-            counts = tuple(ordered_counts(counts).tolist())
-        return Release(release.labels, counts, stopped)
+        noisy = release.counts or ()
+        if not self.use_order:
+            return Release(release.labels, noisy, stopped)
+        counts = tuple(ordered_counts(noisy).tolist())
+        moved = max(abs(new - old) for new, old in zip(counts, noisy, strict=True))
+        return Release(release.labels, counts, stopped, moved)
 
     def accuracy(
         self,

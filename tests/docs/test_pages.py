@@ -1,0 +1,101 @@
+"""What the README and the guides show is what happens."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("README.md", "docs/engine.md", "docs/ledger.md")
+TARIFF = """\
+farthings = 400
+delta_units = 100
+delta_unit = 1e-9
+[items.select]
+guarantee = "br:0.1"
+price = 1
+[items.count]
+guarantee = "dp:0.1"
+price = 4
+[items.leak]
+guarantee = "adp:0,1e-9"
+price = 1
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a reader would be: with a tariff and a table."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tariff.toml").write_text(TARIFF, encoding="utf-8")
+    count = 20_000
+    rows = {
+        "member_id": [i // 5 for i in range(count)],
+        "article": [f"article {(i * i) % 97 % 12}" for i in range(count)],
+        "country": ["NO" if i % 3 else "SE" for i in range(count)],
+        "company": [f"company {i % 40}" for i in range(count)],
+        "age": [18 + i % 60 for i in range(count)],
+        "spend": [i % 25 for i in range(count)],
+    }
+    pq.write_table(pa.table(rows), tmp_path / "events.parquet")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.usefixtures("folder")
+def test_python_blocks_run_and_print_what_they_say(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.S)
+    names: dict[str, object] = {}
+    assert blocks
+    for block in blocks:
+        printed = StringIO()
+        with redirect_stdout(printed):
+            exec(compile(block, page, "exec"), names)
+        stated = [line[2:] for line in block.splitlines() if line.startswith("# ")]
+        if stated:
+            assert [line.rstrip() for line in printed.getvalue().splitlines()] == stated
+        for line in block.splitlines():
+            expression, marker, value = line.partition("  # ")
+            if marker and not line.startswith("#") and value[0].isdigit() | (value[0] in "{["):
+                result = str(eval(expression.strip(), names))
+                assert result.startswith(value.strip().rstrip("…")), line
+    for left in names.values():
+        shut = getattr(left, "shut", None)
+        if callable(shut) and not isinstance(left, type):
+            shut()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_run_in_order(page: str, folder: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    joined = re.sub(r"\\\n +", "", text)  # a command may go on in the next line
+    commands = re.findall(r"^    (farthing .*)$", joined, flags=re.M)
+    assert commands
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-m", "farthing.cli", *shlex.split(command, comments=True)[1:]],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stderr}"
+        assert done.stdout
+
+
+def test_every_public_name_is_documented() -> None:
+    import farthing
+
+    for name in farthing.__all__:
+        thing = getattr(farthing, name)
+        documented = getattr(thing, "__doc__", None)
+        assert documented or name in ("ADAPTIVITIES", "Guarantee"), name
