@@ -25,7 +25,7 @@ from farthing.engine import (
     query_from_json,
     query_to_json,
 )
-from farthing.engine.columns import label_of, text_of
+from farthing.engine.columns import labels_of, text_of
 from farthing.engine.filters import filter_from, filter_to_json
 from farthing.engine.queries import KINDS, columns_used, digest_of
 from farthing.errors import InvalidInput
@@ -78,7 +78,7 @@ def test_queries_round_trip(where, k, counts) -> None:
 @given(labels)
 def test_labels_have_one_text(label) -> None:
     width = len(label) if isinstance(label, tuple) else 1
-    found = label_of(text_of(label), width)
+    (found,) = labels_of([text_of(label)], width)
     assert found == label
     assert type(found) is type(label)
 

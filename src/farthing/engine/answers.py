@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from farthing.composition.tariff import Price
-from farthing.engine.columns import label_of
+from farthing.engine.columns import labels_of
 from farthing.engine.filters import value_from_json, value_to_json
 from farthing.engine.procedures import Expectation
 from farthing.engine.queries import (
@@ -79,10 +79,7 @@ class Answer:
         return {
             "query": query_to_json(self.query),
             "labels": [
-                [value_to_json(part) for part in label]
-                if isinstance(label, tuple)
-                else value_to_json(label)
-                for label in self.labels
+                label if type(label) in _PLAIN else _to_json(label) for label in self.labels
             ],
             "counts": None if self.counts is None else list(self.counts),
             "half_width": self.half_width,
@@ -177,7 +174,7 @@ def answer_of(
         labels = (_unscaled(release.labels[0], query.places),)
         accuracy = expectation.selection
     elif hasattr(query, "by"):
-        labels = tuple(label_of(text, len(query.by)) for text in release.labels)
+        labels = labels_of(release.labels, len(query.by))
     else:
         labels = release.labels
     half_width = None if accuracy is None else accuracy.half_width + release.moved
@@ -197,6 +194,15 @@ def answer_of(
         used=used,
         remaining=Price(0),
     )
+
+
+_PLAIN = {str, int}
+
+
+def _to_json(label: Label) -> Any:
+    if isinstance(label, tuple):
+        return [value_to_json(part) for part in label]
+    return value_to_json(label)
 
 
 def _unscaled(number: int | float, places: int) -> int | float:

@@ -163,11 +163,16 @@ def text_of(label: Label) -> str:
     return _text(label)
 
 
-def label_of(text: str, width: int) -> Label:
-    """The label that has this text; a date that Python cannot hold stays text."""
+def labels_of(texts: Sequence[str], width: int) -> tuple[Label, ...]:
+    """The labels that have these texts; a date that Python cannot hold stays text."""
     if width == 1:
-        return _value(text)
-    return tuple(_value(_unescape(part)) for part in text.split(JOINT))
+        kinds = {text[0] for text in texts}
+        if kinds == {"s"}:
+            return tuple([text[1:] for text in texts])
+        if kinds == {"i"}:
+            return tuple([int(text[1:]) for text in texts])
+        return tuple(map(_value, texts))
+    return tuple(tuple(_value(_unescape(p)) for p in t.split(JOINT)) for t in texts)
 
 
 def _text(value: Value) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from farthing.errors import InvalidInput
 
 GENESIS = "0" * 64
+_NESTED = (dict, list, tuple)
 
 _encode = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
@@ -40,7 +41,7 @@ def _require_text_keys(value: Any) -> None:
             raise TypeError("every key must be text")
         value = value.values()
     for inner in value:
-        if isinstance(inner, dict | list | tuple):
+        if isinstance(inner, _NESTED):
             _require_text_keys(inner)
 
 

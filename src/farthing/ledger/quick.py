@@ -7,12 +7,15 @@ differently, and kept here between works.
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any, TypeVar
 
 from sqlalchemy import ClauseElement, Engine
 from sqlalchemy.exc import DBAPIError
+
+from farthing.ledger.together import Queue, Ticket
 
 T = TypeVar("T")
 
@@ -23,11 +26,12 @@ KEPT = 5
 class Quick:
     """A transaction, for statements made in advance."""
 
-    __slots__ = ("_prepared", "connection", "process")
+    __slots__ = ("_prepared", "connection", "process", "shared")
 
     def __init__(self, connection: Any, prepared: Callable[[ClauseElement], Any]) -> None:
         self.connection = connection
         self.process = os.getpid()
+        self.shared = False  # whether others have written in this transaction
         self._prepared = prepared
 
     def execute(self, statement: ClauseElement, parameters: Mapping[str, Any], /) -> Any:
@@ -36,8 +40,11 @@ class Quick:
         return self.connection.execute(text, given(parameters))
 
     def undo(self) -> None:
-        """Forget what was written; from here on things look as they do to everybody else."""
-        self.connection.rollback()
+        """Forget what this work wrote; things look as if it had not begun."""
+        if self.shared:
+            self.connection.execute("ROLLBACK TO this_work")
+        else:
+            self.connection.rollback()
 
 
 class QuickConnections:
@@ -48,24 +55,59 @@ class QuickConnections:
         self._is_sqlite = engine.dialect.name == "sqlite"
         self.driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
         self._statements: dict[int, tuple[ClauseElement, str, Callable[[Any], Any]]] = {}
+        self._queue = Queue()
         self._idle: list[Quick] = []
         self._of_parent: list[Quick] = []
 
     def run(self, work: Callable[[Quick], T]) -> T:
-        """On SQLite one transaction. On PostgreSQL every statement is one."""
+        """On SQLite one transaction, or a part of one. On PostgreSQL every statement is one."""
+        if self._is_sqlite:
+            result: T = self._queue.run(work, self._together)
+            return result
         run = self._borrow()
         try:
-            if self._is_sqlite:
-                run.connection.execute("BEGIN IMMEDIATE")
-            result = work(run)
-            if self._is_sqlite:
-                run.connection.commit()
-            return result
+            return work(run)
         except self.driver_error as error:
             lost = getattr(run.connection, "closed", False)
             raise DBAPIError(None, None, error, connection_invalidated=lost) from None
         finally:
             self._give_back(run)
+
+    def _together(self, tickets: list[Ticket]) -> None:
+        """One transaction on SQLite; a work that fails takes nothing of the others with it."""
+        run = self._borrow()
+        run.shared = len(tickets) > 1
+        try:
+            run.connection.execute("BEGIN IMMEDIATE")
+            for ticket in tickets:
+                self._one_of_them(run, ticket)
+            if run.shared or tickets[0].error is None:
+                run.connection.commit()
+        except self.driver_error as error:
+            for ticket in tickets:
+                ticket.error = DBAPIError(None, None, error)
+        except BaseException:
+            for ticket in tickets:  # whether they are written nobody knows: they look and try again
+                ticket.error = DBAPIError(None, None, _interrupted())
+            raise
+        finally:
+            for ticket in tickets:
+                ticket.done = True
+            self._give_back(run)
+
+    def _one_of_them(self, run: Quick, ticket: Ticket) -> None:
+        if run.shared:
+            run.connection.execute("SAVEPOINT this_work")
+        try:
+            ticket.result = ticket.work(run)
+        except self.driver_error:
+            raise  # SQLite may have given up the whole transaction
+        except Exception as error:
+            ticket.error = error
+            if run.shared:
+                run.undo()
+        if run.shared:
+            run.connection.execute("RELEASE this_work")
 
     def shut(self) -> None:
         """Close what is idle."""
@@ -117,6 +159,13 @@ class QuickConnections:
             found = statement, compiled.string, _in_order(order)
             self._statements[id(statement)] = found
         return found
+
+
+def _interrupted() -> sqlite3.Error:
+    """What waited for a thread that was interrupted is as good as busy."""
+    error = sqlite3.OperationalError("the thread that wrote for this one was interrupted")
+    error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+    return error
 
 
 def _in_order(names: list[str] | None) -> Callable[[Any], Any]:

@@ -106,8 +106,8 @@ class Store:
     ) -> T:
         """The same on the driver's own connection, for the one thing that must be fast.
 
-        On SQLite the work is one transaction. On PostgreSQL every statement is one, so the work
-        must write with a single statement.
+        On SQLite the work is a transaction, which it may share with works of other threads. On
+        PostgreSQL every statement is one, so the work must write with a single statement.
         """
         return self._insist(lambda: self._quick.run(work), done, PATIENCE_SECONDS)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from farthing.guarantees.kinds import ApproximateDP, Guarantee
 from farthing.mechanisms.histogram import Histogram
@@ -43,11 +46,14 @@ def ranked(histogram: Histogram, positions: Integers, counts: Integers) -> Relea
 
     The order is a function of what is released, so it tells nothing more.
     """
-    pairs = sorted(
-        zip(labels_at(histogram, positions), counts.tolist(), strict=True),
-        key=lambda pair: (-pair[1], label_order(pair[0])),
-    )
-    return Release(tuple(label for label, _ in pairs), tuple(count for _, count in pairs))
+    order = np.argsort(-counts, kind="stable")
+    labels, ordered = list(labels_at(histogram, positions[order])), counts[order].tolist()
+    key = None if {type(label) for label in labels} <= {str} else label_order
+    edges = [0, *(np.flatnonzero(np.diff(counts[order])) + 1).tolist(), len(labels)]
+    for start, end in pairwise(edges):
+        if end - start > 1:
+            labels[start:end] = sorted(labels[start:end], key=key)
+    return Release(tuple(labels), tuple(ordered))
 
 
 def labels_at(histogram: Histogram, positions: Integers | Sequence[int]) -> tuple[Any, ...]:
