@@ -68,7 +68,10 @@ def session_of(spark: Any) -> Any:
     except ImportError:
         raise Unsupported("PySpark is not installed; install farthing[spark]") from None
     if spark.startswith("sc://"):
-        return SparkSession.builder.remote(spark).getOrCreate()
+        try:
+            return SparkSession.builder.remote(spark).getOrCreate()
+        except ImportError:
+            raise Unsupported("Spark Connect needs gRPC; install farthing[spark]") from None
     if not spark.startswith("local"):
         raise InvalidInput('spark must be a session, an address sc://host:port, or "local[N]"')
     ensure_java()
