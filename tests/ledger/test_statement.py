@@ -150,13 +150,15 @@ def test_where_a_cap_can_refuse_every_analyst_is_stated_with_all(ledger: Ledger)
 
 def test_what_was_asked_is_listed(ledger: Ledger) -> None:
     assert "Nothing was asked yet" in markdown(statement(ledger, "events"))
-    top = {"query": {"kind": "top_k", "mechanism": "gumbel", "k": 10}}
+    top = {"query": {"kind": "top_k", "mechanism": "gumbel", "k": 10, "contribution_limit": 3}}
     for question, items in (
         ({"query": {"kind": "count"}}, {"count": 1}),
         (top, {"select": 10, "count": 10}),
         (top, {"select": 3, "count": 3}),
         ("anything", {"threshold": 1}),
         ({"query": ["count"]}, {"select": 1}),
+        ({"a": top, "b": top}, {"select": 2}),
+        ({"query": {"kind": "sum", "lower": 0, "upper": 9}}, {"count": 2}),
     ):
         ledger.reserve("events", "ann", items, question=question)
     ledger.register("events", "set", Setwise({"s": (fa.PureDP(0.1), 3)}), analyst="ann")
@@ -164,16 +166,21 @@ def test_what_was_asked_is_listed(ledger: Ledger) -> None:
     ledger.reserve("events", "ann", {"s": 2}, account="set")
     ledger.reserve("events", "ann", account="board")
     data = statement(ledger, "events")
+    assert data["asked_so_far"][0]["contribution"] == "3 keys, 1 rows each"
     rows = [(r["query"], r["guarantees"], r["times"]) for r in data["asked_so_far"]]
     assert rows[0] == ("top_k (gumbel)", "count lap:0.1; select br:0.1", 2)
     assert sorted(rows[1:]) == [
+        ("batch of 2", "select br:0.1", 1),
         ("count", "count lap:0.1", 1),
         ("not stated", "list board", 1),
         ("not stated", "s dp:0.1", 1),
         ("not stated", "select br:0.1", 1),
         ("not stated", "threshold adp:0.05,1e-09", 1),
+        ("sum", "count lap:0.1", 1),
     ]
-    assert "| top\\_k (gumbel) | count lap:0.1; select br:0.1 | 2 |" in markdown(data)
+    assert "a sum from 0 to 9" in markdown(data)
+    cells = r"| top\_k (gumbel) | 3 keys, 1 rows each | count lap:0.1; select br:0.1 | 2 |"
+    assert cells in markdown(data)
 
 
 @given(st.floats(min_value=0, max_value=1e6))

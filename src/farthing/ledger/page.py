@@ -70,8 +70,14 @@ def _asked(rows: list[dict[str, Any]]) -> list[str]:
     if not rows:
         return ["Nothing was asked yet."]
     return _rows(
-        ["query", "guarantees", "times"],
-        [[_plain(r["query"]), _plain(r["guarantees"]), str(r["times"])] for r in rows],
+        ["query", "of each unit at most", "guarantees", "times"],
+        [
+            [
+                *(_plain(r[name]) for name in ("query", "contribution", "guarantees")),
+                str(r["times"]),
+            ]
+            for r in rows
+        ],
     )
 
 
@@ -153,7 +159,7 @@ def _items(pairs: list[list[Any]]) -> str:
 
 
 def _limits(limits: dict[str, int]) -> str:
-    return ", ".join(f"{_plain(k)} at most {v}" for k, v in limits.items()) or "not limited"
+    return ", ".join(f"{_plain(k)} at most {v}" for k, v in limits.items()) or "as each query says"
 
 
 def _plain(text: str) -> str:
