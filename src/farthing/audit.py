@@ -181,11 +181,11 @@ def _threshold_events(pooled: Sequence[Any]) -> list[tuple[Event, str]]:
     values = sorted(set(pooled))
     picked = values[:: max(1, len(values) // _CANDIDATES)]
     above: list[tuple[Event, str]] = [
-        (lambda outcome, t=t: outcome >= t, f"the view is at least {t}")  # type: ignore[misc]
+        (lambda outcome, t=t: outcome >= t, f"the view is at least {t}")  # type: ignore[misc] # t=t
         for t in picked
     ]
     below: list[tuple[Event, str]] = [
-        (lambda outcome, t=t: outcome <= t, f"the view is at most {t}")  # type: ignore[misc]
+        (lambda outcome, t=t: outcome <= t, f"the view is at most {t}")  # type: ignore[misc] # t=t
         for t in picked
     ]
     return above + below

@@ -161,9 +161,7 @@ def _item(query: Query, role: str, tariff: Tariff) -> str:
 
 def _what(query: Query, role: str) -> str:
     if role == "count" and _needs_gaussian(query):
-        return (
-            f"a discrete Gaussian item for the same per_key_limit (dgauss:σ,{query.per_key_limit})"  # type: ignore[union-attr] # a top-k has one
-        )
+        return f"a discrete Gaussian item (dgauss:σ,{_per_key_limit(query)})"
     return _WHAT[role]
 
 

@@ -46,7 +46,7 @@ def plot(answer: Answer, ax: Any) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise Unsupported("Matplotlib is not installed; install farthing[plot]") from None
+        raise Unsupported("Matplotlib is not installed; install matplotlib") from None
     if answer.counts is None:
         raise Unsupported("there is nothing to plot: the answer has no counts")
     axes = ax if ax is not None else plt.subplots()[1]

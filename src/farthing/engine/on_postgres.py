@@ -77,7 +77,7 @@ def open_postgres(
     try:
         import psycopg
     except ImportError:
-        raise Unsupported("psycopg is not installed; install farthing[postgres]") from None
+        raise Unsupported("psycopg is not installed; install farthing[engine]") from None
     try:
         connection = psycopg.connect(url.replace("postgresql+psycopg://", "postgresql://"))
         connection.read_only = True

@@ -39,6 +39,9 @@ class Queue:
     """Who waits, and whose turn it is."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._process = os.getpid()
         self._turn = Lock()
         self._waiting: deque[Ticket] = deque()
@@ -49,7 +52,7 @@ class Queue:
         `lead` runs a list of tickets in one transaction and settles each of them.
         """
         if self._process != os.getpid():
-            self.__init__()  # type: ignore[misc] # on this side of a fork nobody waits
+            self._begin()  # on this side of a fork nobody waits
         ticket = Ticket(work)
         self._waiting.append(ticket)
         try:
