@@ -8,9 +8,9 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 import farthing as fa
 from benchmarks.timing import best_of, own_megabytes, table
-from farthing.composition.engine import curves
 from farthing.composition.items import items_from
 from farthing.composition.moments import moment_bounds
+from farthing.composition.profiles import curves
 from farthing.composition.subgaussian import subgaussian_bounds
 
 DELTA = 1e-6

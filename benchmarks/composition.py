@@ -10,9 +10,9 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 import farthing as fa
 from benchmarks.timing import best_of, peak_megabytes, seconds_of_process, table
-from farthing.composition import approximate_dp, bounded_range
-from farthing.composition.engine import curves
+from farthing.composition import bounded_range, equal_pure_dp
 from farthing.composition.mixed import Mix
+from farthing.composition.profiles import curves
 
 DELTA = 1e-6
 
@@ -36,7 +36,7 @@ def report() -> str:
     )
     row("the same, k = 1000, δ = 1e-300", "works", seconds, bracket)
     seconds, bracket = best_of(
-        3, lambda: approximate_dp.epsilon_equal(DELTA, epsilon=0.001, count=10**6)
+        3, lambda: equal_pure_dp.epsilon_equal(DELTA, epsilon=0.001, count=10**6)
     )
     response = pld.from_randomized_response(_flip(0.001), 2, value_discretization_interval=1e-4)
     theirs, their_epsilon = best_of(

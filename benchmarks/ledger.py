@@ -24,8 +24,9 @@ from sqlalchemy import insert, update
 
 import farthing as fa
 from benchmarks.timing import table
+from farthing.canonical import canonical, sha256
 from farthing.ledger import Dataset, DoesNotFit, Entry, Ledger, verify
-from farthing.ledger.chain import canonical, linked, sha256
+from farthing.ledger.chain import linked
 from farthing.ledger.moves import new_token
 from farthing.ledger.schema import datasets, entries
 

@@ -9,7 +9,7 @@ c.epsilon_at(1e-6)
 import logging
 
 from farthing.composition.certificate import Certificate
-from farthing.composition.chooser import ADAPTIVITIES, Composition, compose
+from farthing.composition.compose import ADAPTIVITIES, Composition, compose
 from farthing.composition.gaussian import (
     gaussian_delta,
     gaussian_epsilon,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from farthing.composition.engine import KINDS, curves
 from farthing.composition.items import items_from, take_out_leaks
 from farthing.composition.operators import Kernel, atoms_of
+from farthing.composition.profiles import KINDS, curves
 from farthing.errors import Unsupported, require_choice, require_real
 from farthing.guarantees.kinds import Guarantee, LossDistribution
 from farthing.numerics.ball import up

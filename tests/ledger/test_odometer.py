@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 import farthing as fa
-from farthing.composition.engine import operator_of
 from farthing.composition.operators import BoundedRangeChoice
+from farthing.composition.profiles import operator_of
 from farthing.composition.tariff import spendings
 from farthing.ledger import Batch, Dataset, Ledger, NotInLedger, Setwise, odometer
 from farthing.ledger.blocks import FINENESS, Part, epsilon_of, list_part, tariff_parts

@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import delete, insert, select, update
 
 import farthing as fa
+from farthing.canonical import canonical, sha256
 from farthing.ledger import Batch, Damaged, Ledger, NotInLedger, odometer, verify
-from farthing.ledger.chain import canonical, linked, sha256
+from farthing.ledger.chain import linked
 from farthing.ledger.schema import EVERYBODY, accounts, datasets, entries, lots, purses
 
 

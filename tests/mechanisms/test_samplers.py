@@ -19,7 +19,7 @@ from farthing.errors import InvalidInput
 from farthing.mechanisms.acceptance import EXPONENT_ERROR, Acceptance, _exponential, accept
 from farthing.mechanisms.discrete_gaussian import DiscreteGaussian
 from farthing.mechanisms.discrete_laplace import DiscreteLaplace, _digits, _geometric
-from farthing.mechanisms.inversion import Inversion, bernoulli, exact_ball, scaled_floor
+from farthing.mechanisms.inverse_transform import Inversion, bernoulli, exact_ball, scaled_floor
 from farthing.mechanisms.randomness import BitSource
 from farthing.mechanisms.truncated_gaussian import TruncatedDiscreteGaussian
 

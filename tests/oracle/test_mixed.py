@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 import farthing as fa
-from farthing.composition.approximate_dp import delta_equal
 from farthing.composition.bounded_range import delta_nonadaptive
+from farthing.composition.equal_pure_dp import delta_equal
 from farthing.composition.mixed import Mix
 from oracle.reference import inside, mixed_at, mixed_equal, mp
 

@@ -1,7 +1,7 @@
 """The adaptive and set-wise optimum as a certified bracket.
 
 The recursion of Lemma 6.1 in [DDR20] and Lemma 5.1 in [CR22], solved on a grid by
-composition/engine.py and refined until the bracket is as narrow as was asked.
+composition/profiles.py and refined until the bracket is as narrow as was asked.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from farthing.composition.bound import Bound, Sides, lower_only
-from farthing.composition.engine import KINDS, Curves, curves
 from farthing.composition.gaussian import analytic_gaussian
 from farthing.composition.items import Items
 from farthing.composition.moments import MomentBound
+from farthing.composition.profiles import KINDS, Curves, curves
 from farthing.guarantees.conversions import example, pure_epsilon
 from farthing.guarantees.kinds import BoundedRange, PureDP
 

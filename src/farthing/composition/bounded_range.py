@@ -19,7 +19,7 @@ from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.conversions import max_kl
 from farthing.numerics.ball import Ball, down, hull, in_balls, middle, up
 from farthing.numerics.binomial import HockeyStick, hockey_stick
-from farthing.numerics.inversion import invert
+from farthing.numerics.root_finding import invert
 
 THEOREM = "optimal non-adaptive bounded range [DDR20, Thm 3]"
 

@@ -7,7 +7,6 @@ the digest and proves every claim again from scratch, on a finer grid.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from farthing.canonical import digest as digest_of
 from farthing.composition.tariff import THEOREM, Spending, Tariff, spendings
 from farthing.errors import InvalidInput, NotCertified, require_real
 from farthing.guarantees.bracket import Bracket
@@ -81,12 +81,12 @@ class Certificate:
     @property
     def digest(self) -> str:
         """SHA-256 over everything else, in canonical JSON."""
-        return _digest(self._body())
+        return digest_of(self._body())
 
     def to_json(self) -> dict[str, object]:
         """The certificate as plain data, with its digest."""
         body = self._body()
-        return {**body, "digest": _digest(body)}
+        return {**body, "digest": digest_of(body)}
 
     def _body(self) -> dict[str, object]:
         return {
@@ -171,7 +171,7 @@ def verify(path: str | os.PathLike[str]) -> Certificate:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InvalidInput(f"{path} must be a file of format {FORMAT!r}")
     stated = data.pop("digest", None)
-    if stated != _digest(data):
+    if stated != digest_of(data):
         raise NotCertified(f"the digest of {path} does not match: the file was changed")
     try:
         claimed = _from_json(data)
@@ -280,11 +280,6 @@ def _from_json(data: dict[str, object]) -> Certificate:
 
 def _claim(at: str, value: float, bracket: Bracket) -> dict[str, float]:
     return {at: value, "lower": bracket.lower, "upper": bracket.upper}
-
-
-def _digest(body: dict[str, object]) -> str:
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 _COMPUTED_BY = ("farthing", "numpy", "numba", "python-flint")

@@ -17,7 +17,7 @@ from farthing.errors import require_count, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Gaussian
 from farthing.numerics.ball import Ball, down, in_balls, up
-from farthing.numerics.inversion import bisect
+from farthing.numerics.root_finding import bisect
 
 THEOREM = "analytic Gaussian [BW18; CR22, Lemma 6.1]"
 THEOREM_ZCDP = "Gaussian by zCDP [CR22, Lemma 6.3]"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from farthing.composition.approximate_dp import epsilon_equal
+from farthing.composition.equal_pure_dp import epsilon_equal
 from farthing.errors import require_count, require_real
 from farthing.guarantees.bracket import Bracket
 

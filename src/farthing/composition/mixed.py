@@ -22,7 +22,7 @@ from flint import arb
 from farthing.guarantees.bracket import Bracket
 from farthing.numerics.ball import Ball, down, in_balls, middle, up
 from farthing.numerics.binomial import HockeyStick, masses
-from farthing.numerics.inversion import invert
+from farthing.numerics.root_finding import invert
 
 THEOREM = "optimal non-adaptive DP + bounded range [CR22, Thm 3]"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from farthing.composition.chooser import ADAPTIVITIES, compose
+from farthing.composition.compose import ADAPTIVITIES, compose
 from farthing.composition.items import Items, items_from, take_out_leaks
 from farthing.composition.moments import MomentBound
 from farthing.errors import InvalidInput, Unattainable, require_choice, require_count, require_real

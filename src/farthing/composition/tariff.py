@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from farthing.composition.engine import operator_of
 from farthing.composition.items import Items
 from farthing.composition.moments import MomentBound
+from farthing.composition.profiles import operator_of
 from farthing.errors import InvalidInput, NotCertified, Unsupported, require_count, require_real
 from farthing.guarantees.conversions import leak, pure_epsilon, without_leak, zero_concentrated
 from farthing.guarantees.kinds import (

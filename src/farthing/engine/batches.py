@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from farthing.canonical import digest
 from farthing.composition.tariff import Price
 from farthing.engine.answers import Answer
 from farthing.engine.data import Data, Question
 from farthing.engine.prepared import Prepared, check_charge
-from farthing.engine.queries import digest_of, query_to_json
+from farthing.engine.queries import query_to_json
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Items
 
@@ -114,8 +115,6 @@ def _together(prepared: dict[str, Prepared]) -> dict[str, int]:
 def _registered(prepared: dict[str, Prepared]) -> dict[str, Items]:
     """Guarantees by name, which says what is asked too: a registered list is exactly that list."""
     return {
-        f"{key} {digest_of(query_to_json(one.purchase.query))[:16]}": tuple(
-            one.procedure.guarantees
-        )
+        f"{key} {digest(query_to_json(one.purchase.query))[:16]}": tuple(one.procedure.guarantees)
         for key, one in prepared.items()
     }

@@ -6,8 +6,6 @@ A query names columns, limits and, if it wants to, the items of the tariff that 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
@@ -238,12 +236,6 @@ def query_from_json(data: object) -> Query:
         required = {field.name for field in fields(made) if field.default is MISSING}
         needed = required - set(values)
         raise InvalidInput(f"a {kind} query is not complete: {', '.join(sorted(needed))}") from None
-
-
-def digest_of(data: object) -> str:
-    """SHA-256 of the canonical JSON of plain data."""
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def columns_used(query: Query) -> frozenset[str]:

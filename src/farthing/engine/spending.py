@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from farthing.canonical import digest
 from farthing.composition.certificate import Certificate, tariff_from_json, tariff_to_json
 from farthing.composition.tariff import Price, Tariff
-from farthing.engine.queries import digest_of
 from farthing.errors import InvalidInput
 from farthing.ledger.book import Ledger
 from farthing.ledger.errors import NotInLedger
@@ -96,7 +96,7 @@ class Spending:
     ) -> None:
         """The release went out. With `keep` it can be found again by its question."""
         kept = release if keep else None
-        self.ledger.close(held, digest_of(release), used=used, release=kept)
+        self.ledger.close(held, digest(release), used=used, release=kept)
 
     def abandon(self, held: Reservation, reason: str) -> None:
         """Nothing was released. What was reserved stays spent."""

@@ -7,8 +7,8 @@ except ImportError:
 
     raise Unsupported("the ledger needs SQLAlchemy; install farthing[ledger]") from None
 
+from farthing.canonical import digest
 from farthing.ledger.book import Ledger
-from farthing.ledger.chain import digest
 from farthing.ledger.errors import (
     AlreadySettled,
     AlreadyThere,

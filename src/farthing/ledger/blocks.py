@@ -15,15 +15,15 @@ from types import MappingProxyType
 
 import numpy as np
 
+from farthing.canonical import canonical
 from farthing.composition.certificate import tariff_from_json, tariff_to_json
-from farthing.composition.chooser import compose
-from farthing.composition.engine import curves
+from farthing.composition.compose import compose
 from farthing.composition.items import take_out_leaks
 from farthing.composition.operators import atoms_of
+from farthing.composition.profiles import curves
 from farthing.composition.tariff import Tariff, spendings
 from farthing.errors import NotCertified, Unattainable
 from farthing.guarantees.kinds import LossDistribution
-from farthing.ledger.chain import canonical
 from farthing.ledger.lists import Registered
 from farthing.numerics.ball import up
 from farthing.numerics.curves import UNIT, Chords

@@ -20,9 +20,10 @@ from typing import Any, Self
 from sqlalchemy import Connection, Integer, String, bindparam, literal_column, select
 from sqlalchemy.exc import IntegrityError
 
+from farthing.canonical import digest
 from farthing.composition.tariff import Price
 from farthing.errors import InvalidInput
-from farthing.ledger import chain, lists, moves
+from farthing.ledger import lists, moves
 from farthing.ledger.errors import AlreadySettled, DoesNotFit, NotInLedger, TariffChanged
 from farthing.ledger.facts import (
     BATCH,
@@ -112,7 +113,7 @@ class Ledger(Owner):
         come from that list instead; a batch is always reserved whole, without `items`.
         """
         require_name("the analyst", analyst)
-        question_digest = None if question is None else chain.digest(question)
+        question_digest = None if question is None else digest(question)
         asked = {"analyst": analyst, "question": question, "question_digest": question_digest}
         if account is not None:
             if under is not None:

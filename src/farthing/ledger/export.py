@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import Connection, insert
 from sqlalchemy.exc import IntegrityError
 
+from farthing.canonical import canonical
 from farthing.errors import InvalidInput
 from farthing.ledger.book import Ledger
-from farthing.ledger.chain import canonical
 from farthing.ledger.errors import AlreadyThere, Damaged
 from farthing.ledger.facts import require_name
 from farthing.ledger.moves import released

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from farthing.composition.certificate import USUAL_DELTAS
-from farthing.composition.chooser import Composition, compose
+from farthing.composition.compose import Composition, compose
 from farthing.composition.items import Items, items_from
 from farthing.composition.tariff import SELLABLE
 from farthing.errors import InvalidInput, Unattainable, Unsupported

@@ -29,8 +29,8 @@ from sqlalchemy import (
     update,
 )
 
+from farthing.canonical import canonical, sha256
 from farthing.composition.tariff import Price
-from farthing.ledger.chain import canonical, sha256
 from farthing.ledger.errors import NotInLedger, WrongSchema
 from farthing.ledger.facts import Entry
 from farthing.ledger.schema import (

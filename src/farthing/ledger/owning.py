@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Update, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from farthing.canonical import digest
 from farthing.composition.certificate import Certificate
 from farthing.composition.tariff import Price
 from farthing.errors import InvalidInput, require_choice, require_count
@@ -77,7 +78,7 @@ class Owner(Reader):
         """An account for a list that is fixed in advance, which this analyst may run."""
         require_name("the analyst", analyst)
         document = lists.document(listed)
-        signed = {**document, "digest": chain.digest(document)}
+        signed = {**document, "digest": digest(document)}
         return self._open_account(
             dataset,
             {"mode": listed.mode, "name": name, "document": signed, "analyst": analyst},

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from farthing.canonical import digest
 from farthing.composition.certificate import tariff_from_json
 from farthing.composition.tariff import Price, Tariff
-from farthing.ledger import chain
 from farthing.ledger.errors import NotInLedger
 from farthing.ledger.facts import (
     TARIFF,
@@ -166,7 +166,7 @@ class Reader:
         for leaves the statements about single analysts without a basis, though not those
         about the dataset.
         """
-        asked = chain.digest(require_question(question))
+        asked = digest(require_question(question))
         with self.store.read() as connection:
             rows = connection.execute(
                 select(entries)

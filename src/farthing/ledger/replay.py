@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from farthing.canonical import digest
 from farthing.composition.certificate import tariff_from_json
 from farthing.composition.tariff import Price, Tariff
 from farthing.errors import FarthingError
 from farthing.ledger import lists
-from farthing.ledger.chain import digest
 from farthing.ledger.facts import TARIFF, Dataset
 from farthing.ledger.months import month_number
 from farthing.ledger.schema import EVERYBODY

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from farthing.ledger.chain import GENESIS, canonical, linked, sha256
+from farthing.canonical import canonical, sha256
+from farthing.ledger.chain import GENESIS, linked
 from farthing.ledger.errors import Damaged
 from farthing.ledger.replay import Broken, Replay
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb, ctx
 
-from farthing.mechanisms.inversion import exact_ball, scaled_floor
+from farthing.mechanisms.inverse_transform import exact_ball, scaled_floor
 from farthing.mechanisms.randomness import WORD_BITS, BitSource
 from farthing.numerics.ball import middle
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.mechanisms.histogram import Histogram, Labels
-from farthing.mechanisms.inversion import Integers
+from farthing.mechanisms.inverse_transform import Integers
 from farthing.mechanisms.release import label_order
 
 

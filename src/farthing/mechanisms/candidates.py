@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from farthing.mechanisms.inversion import Integers
+from farthing.mechanisms.inverse_transform import Integers
 
 Score: TypeAlias = int | float
 Scores: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.float64]

@@ -13,7 +13,7 @@ from flint import arb
 from farthing.errors import InvalidInput
 from farthing.mechanisms.acceptance import Booleans, accept
 from farthing.mechanisms.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
-from farthing.mechanisms.inversion import Integers, exact_ball
+from farthing.mechanisms.inverse_transform import Integers, exact_ball
 from farthing.mechanisms.randomness import BitSource
 from farthing.mechanisms.tails import least_reaching
 from farthing.numerics.ball import Ball, hull, in_balls

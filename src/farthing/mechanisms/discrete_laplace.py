@@ -11,7 +11,7 @@ import numpy as np
 from flint import arb
 
 from farthing.errors import InvalidInput
-from farthing.mechanisms.inversion import Integers, Inversion, exact_ball
+from farthing.mechanisms.inverse_transform import Integers, Inversion, exact_ball
 from farthing.mechanisms.randomness import BitSource
 from farthing.mechanisms.tails import least_reaching
 from farthing.numerics.ball import Ball, in_balls

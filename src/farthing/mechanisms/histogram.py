@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from farthing.errors import InvalidInput
-from farthing.mechanisms.inversion import Integers
+from farthing.mechanisms.inverse_transform import Integers
 
 Labels: TypeAlias = npt.NDArray[Any]
 

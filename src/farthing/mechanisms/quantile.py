@@ -12,7 +12,7 @@ from farthing.errors import InvalidInput, require_count
 from farthing.guarantees.kinds import BoundedRange
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Accuracy, selection_accuracy
 from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.inversion import Integers
+from farthing.mechanisms.inverse_transform import Integers
 from farthing.mechanisms.parameters import check
 from farthing.mechanisms.randomness import BitSource, open_source
 from farthing.mechanisms.release import Items

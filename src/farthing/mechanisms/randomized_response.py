@@ -9,7 +9,7 @@ from flint import arb
 
 from farthing.errors import InvalidInput, require_real
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange
-from farthing.mechanisms.inversion import bernoulli
+from farthing.mechanisms.inverse_transform import bernoulli
 from farthing.mechanisms.parameters import check
 from farthing.mechanisms.randomness import open_source
 from farthing.mechanisms.release import Items

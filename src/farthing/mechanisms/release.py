@@ -11,7 +11,7 @@ import numpy as np
 
 from farthing.guarantees.kinds import ApproximateDP, Guarantee
 from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.inversion import Integers
+from farthing.mechanisms.inverse_transform import Integers
 
 #: What composition charges: guarantees, each with how often it is used. Independent steps.
 Items: TypeAlias = tuple[tuple[Guarantee, int], ...]

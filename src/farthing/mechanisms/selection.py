@@ -32,7 +32,7 @@ import numpy as np
 
 from farthing.mechanisms.acceptance import Acceptance
 from farthing.mechanisms.candidates import Bucket, Descending, Score, Scores
-from farthing.mechanisms.inversion import Integers
+from farthing.mechanisms.inverse_transform import Integers
 from farthing.mechanisms.randomness import WORD_BITS, BitSource
 
 #: Candidates in no bucket must weigh less than 2^−_SLACK_BITS of the last bit of the uniform.

@@ -22,7 +22,7 @@ from farthing.mechanisms.access import positive_counts, top_counts
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Accuracy, require_confidence
 from farthing.mechanisms.discrete_gaussian import DiscreteGaussian
 from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.inversion import Integers
+from farthing.mechanisms.inverse_transform import Integers
 from farthing.mechanisms.parameters import check, gaussian_variance
 from farthing.mechanisms.randomness import BitSource, open_source
 from farthing.mechanisms.release import Items, Release, leak, ranked

@@ -11,11 +11,11 @@ from flint import arb
 from farthing.composition.adaptive import by_example, by_operators
 from farthing.composition.basic import basic
 from farthing.composition.bound import Bound, Sides, lower_only, upper_only
+from farthing.composition.closed_forms import closed_forms, fixed_in_advance
 from farthing.composition.concurrent import THEOREM as CONCURRENT
 from farthing.composition.concurrent import concurrent_items
 from farthing.composition.items import Items, Leaky, items_from, take_out_leaks
 from farthing.composition.moments import moment_bounds, renyi
-from farthing.composition.optima import closed_forms, fixed_in_advance
 from farthing.composition.subgaussian import subgaussian_bounds
 from farthing.errors import NotCertified, Unattainable, require_choice, require_real
 from farthing.guarantees.bracket import Bracket

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from farthing.composition import approximate_dp, bounded_range
+from farthing.composition import bounded_range, equal_pure_dp
 from farthing.composition.bound import Bound, Sides, lower_only
 from farthing.composition.bounded_range import adaptivity_is_free
 from farthing.composition.gaussian import analytic_gaussian
@@ -34,12 +34,12 @@ def _equal_dp(items: Items) -> Bound | None:
     exact, count = items.only(PureDP), items.total
     return Bound(
         name="optimal-dp",
-        theorem=approximate_dp.THEOREM,
+        theorem=equal_pure_dp.THEOREM,
         epsilon_at=lambda delta: _sides(
-            approximate_dp.epsilon_equal(delta, epsilon=epsilon, count=count), exact
+            equal_pure_dp.epsilon_equal(delta, epsilon=epsilon, count=count), exact
         ),
         delta_at=lambda at: _sides(
-            approximate_dp.delta_equal(at, epsilon=epsilon, count=count), exact
+            equal_pure_dp.delta_equal(at, epsilon=epsilon, count=count), exact
         ),
         optimal=exact,
     )

@@ -2,7 +2,7 @@
 
 The worst ε-DP mechanism is randomized response, whatever the adaptivity: the losses of k of
 them are (k − 2i)ε with i binomial. The δ of (ε, δ)-DP items is handled where leaks are
-(`composition/chooser.py`); unequal ε are composed on a grid (`composition/profiles.py`).
+(`composition/compose.py`); unequal ε are composed on a grid (`composition/profiles.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from flint import arb
 from farthing.guarantees.bracket import Bracket
 from farthing.numerics.ball import down, in_balls, middle, up
 from farthing.numerics.binomial import HockeyStick, hockey_stick
-from farthing.numerics.inversion import invert
+from farthing.numerics.root_finding import invert
 
 THEOREM = "optimal composition of equal ε-DP mechanisms [KOV15; CR22, Thm 1]"
 

@@ -1,0 +1,172 @@
+"""What the owner declares about the columns of a dataset: public, fixed, and kept in the ledger.
+
+Questions are checked against the schema, never against the rows, and rows are read through it by
+total functions: a value that does not fit its declared column is missing. A column that is not
+declared does not exist for anybody who asks.
+
+    integer    whole numbers of 64 bits
+    real       64-bit floats; not a number is missing
+    decimal    numbers with `places` decimals, exact, of at most 18 digits
+    text       Unicode, compared byte by byte
+    boolean
+    date       days of the years 1 to 9999; a timestamp is read as its day in `time_zone`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import date
+from functools import cached_property
+from typing import Any, TypeAlias
+from zoneinfo import available_timezones
+
+from farthing.errors import InvalidInput, require_choice, require_count, require_real
+
+INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE = (
+    "integer",
+    "real",
+    "decimal",
+    "text",
+    "boolean",
+    "date",
+)
+KINDS = (INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE)
+#: Kinds whose values can be labels or units: equal means equal on every engine.
+KEYS = (INTEGER, TEXT, BOOLEAN, DATE)
+NUMBERS = (INTEGER, REAL, DECIMAL)
+#: A decimal has at most this many digits, so that it is a 64-bit number of its last place.
+DIGITS = 18
+
+#: A value of a column.
+Value: TypeAlias = str | int | float | bool | date | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its kind and, where the owner says so, which values it can have.
+
+    `lower` and `upper` are for numbers, `categories` for kinds that can be labels, `places` for
+    decimals, `time_zone` for dates that are stored as times. What lies outside is missing.
+    """
+
+    name: str
+    kind: str
+    places: int | None = None
+    lower: int | float | None = None
+    upper: int | float | None = None
+    categories: tuple[str | int, ...] | None = None
+    time_zone: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InvalidInput(f"a column must be named by text, got {self.name!r:.60}")
+        require_choice(f"the kind of {self.name!r:.60}", self.kind, KINDS)
+        self._check_places()
+        self._check_bounds()
+        self._check_categories()
+        if self.time_zone is not None:
+            self._only_for("time_zone", DATE)
+            if self.time_zone not in available_timezones():
+                raise InvalidInput(f"there is no time zone {self.time_zone!r:.60}")
+
+    def _check_places(self) -> None:
+        if self.kind == DECIMAL:
+            places = require_count(f"places of {self.name!r:.60}", self.places)
+            if places > DIGITS:
+                raise InvalidInput(f"places must be at most {DIGITS}, got {places}")
+        elif self.places is not None:
+            self._only_for("places", DECIMAL)
+
+    def _check_bounds(self) -> None:
+        given = [bound for bound in (self.lower, self.upper) if bound is not None]
+        if given:
+            self._only_for("lower and upper", *NUMBERS)
+        for bound in given:
+            require_real(f"a bound of {self.name!r:.60}", bound)
+        if len(given) == 2 and given[0] > given[1]:
+            raise InvalidInput(f"lower must be at most upper, got {given[0]} and {given[1]}")
+
+    def _check_categories(self) -> None:
+        if self.categories is None:
+            return
+        self._only_for("categories", TEXT, INTEGER)
+        fits = str if self.kind == TEXT else int
+        labels = tuple(self.categories)
+        if not labels or not all(type(label) is fits for label in labels):
+            raise InvalidInput(f"categories of {self.name!r:.60} must be a list of {self.kind}")
+        if len(set(labels)) != len(labels):
+            raise InvalidInput(f"categories of {self.name!r:.60} must differ from one another")
+        object.__setattr__(self, "categories", labels)
+
+    def _only_for(self, what: str, *kinds: str) -> None:
+        if self.kind not in kinds:
+            raise InvalidInput(f"{what} of {self.name!r:.60} is only for {' and '.join(kinds)}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: the name, the kind, and what was declared besides."""
+        given = ((f.name, getattr(self, f.name)) for f in fields(self))
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in given
+            if value is not None
+        }
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns that exist for analysts, in order."""
+
+    columns: tuple[Column, ...]
+    _by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        columns = tuple(self.columns)
+        if not columns:
+            raise InvalidInput("a schema needs at least one column, got none")
+        names = [column.name for column in columns]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InvalidInput(f"the column {twice!r:.60} is declared twice")
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "_by_name", dict(zip(names, columns, strict=True)))
+
+    @cached_property
+    def kinds(self) -> Mapping[str, str]:
+        """The kind of each column."""
+        return {column.name: column.kind for column in self.columns}
+
+    def __getitem__(self, name: str) -> Column:
+        self.require(name)
+        return self._by_name[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def require(self, *names: str) -> None:
+        """Every one of these columns is declared, or InvalidInput."""
+        unknown = sorted(set(names) - set(self._by_name))
+        if unknown:
+            declared = ", ".join(self.kinds)
+            raise InvalidInput(f"there is no column {unknown[0]}; there are {declared}")
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Plain data that `schema_from_json` reads."""
+        return [column.to_json() for column in self.columns]
+
+
+def schema_from_json(data: object) -> Schema:
+    """A schema from plain data: a list of tables with name, kind and what is declared besides."""
+    if isinstance(data, Mapping | str) or not isinstance(data, Iterable):
+        raise InvalidInput("a schema must be a list of columns")
+    return Schema(tuple(_column(entry) for entry in data))
+
+
+def _column(entry: object) -> Column:
+    known = {f.name for f in fields(Column)}
+    if not isinstance(entry, Mapping) or not {"name", "kind"} <= set(entry) <= known:
+        raise InvalidInput(f"a column has {', '.join(sorted(known))}, got {entry!r:.120}")
+    given = dict(entry)
+    if isinstance(given.get("categories"), list):
+        given["categories"] = tuple(given["categories"])
+    return Column(**given)
