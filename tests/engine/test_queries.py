@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farthing.canonical import digest
 from farthing.engine import (
     AllOf,
     AnyOf,
@@ -27,7 +28,7 @@ from farthing.engine import (
 )
 from farthing.engine.columns import labels_of, text_of
 from farthing.engine.filters import filter_from, filter_to_json
-from farthing.engine.queries import KINDS, columns_used, digest_of
+from farthing.engine.queries import KINDS, columns_used
 from farthing.errors import InvalidInput
 
 columns = st.sampled_from(["country", "age", "day", "é|~"])
@@ -72,7 +73,7 @@ def test_queries_round_trip(where, k, counts) -> None:
     ):
         data = json.loads(json.dumps(query_to_json(query)))
         assert query_from_json(data) == query
-        assert digest_of(query_to_json(query_from_json(data))) == digest_of(data)
+        assert digest(query_to_json(query_from_json(data))) == digest(data)
 
 
 @given(labels)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import farthing as fa
-from farthing.composition.certificate import _digest, verify
+from farthing.canonical import digest
+from farthing.composition.certificate import verify
 
 TARIFF = fa.Tariff(
     {"select": (fa.BoundedRange(0.1), 1), "count": (fa.PureDP(0.1), 4)}, farthings=60
@@ -55,7 +56,7 @@ def test_a_better_claim_with_a_new_digest_is_not_proved(file: Path, key: str) ->
     data[key][2]["upper"] *= 0.95
     data[key][2]["lower"] *= 0.5
     del data["digest"]
-    data["digest"] = _digest(data)
+    data["digest"] = digest(data)
     file.write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(fa.NotCertified, match="not proved"):
         verify(file)
@@ -65,7 +66,7 @@ def test_a_profile_below_what_an_analyst_achieves_is_refuted(file: Path) -> None
     data = json.loads(file.read_text(encoding="utf-8"))
     data["profile"] = [[x, value * 0.9] for x, value in data["profile"]]
     del data["digest"]
-    data["digest"] = _digest(data)
+    data["digest"] = digest(data)
     file.write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(fa.NotCertified, match="profile"):
         verify(file)
