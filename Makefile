@@ -2,18 +2,27 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
+PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test benchmark clean
+.PHONY: demo test check benchmark clean
 
 demo: $(VENV)/ready
 	$(RUN)/python -m farthing.cli.demo
 
-test: $(VENV)/ready-test
+# lint, types, layers, and every test that needs no server and no patience
+check: $(VENV)/ready-test lint
+	$(RUN)/python -m pytest -q -n 2 -m "not slow and not server"
+
+test: $(VENV)/ready-test lint
+	tests/bring.sh
+	$(RUN)/python -m pytest -n 2
+
+.PHONY: lint
+lint: $(VENV)/ready-test
 	$(RUN)/ruff check .
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports
-	$(RUN)/python -m pytest -n 2
 
 benchmark: $(VENV)/ready-test
 	$(RUN)/python -m benchmarks
@@ -22,12 +31,12 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/ready: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[engine]"
+	$(PIP) -e ".[engine]"
 	$(RUN)/python -m farthing.numerics.warm
 	touch $@
 
 $(VENV)/ready-test: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,peers,spark]"
+	$(PIP) -e ".[test,peers,spark]"
 	$(RUN)/python -m farthing.numerics.warm
 	touch $(VENV)/ready $@
 

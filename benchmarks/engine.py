@@ -16,10 +16,12 @@ import duckdb
 
 import farthing as fa
 from benchmarks.timing import own_megabytes, table
-from farthing import engine
-from farthing.engine import on_duckdb
-from farthing.engine.compiling import compile_query
-from farthing.engine.queries import HistogramQuery
+from farthing.engine import open_source
+from farthing.engine.sources.base import Source
+from farthing.engine.sql.bounding import bounded_histogram
+from farthing.engine.sql.statement import Statement
+from farthing.engine.sql.texts import Texts
+from farthing.schema import Schema
 
 KEYS = 100_000
 MEMORY = "12GB"
@@ -59,20 +61,16 @@ def bounding(path: Path, rows: int) -> str:
     """Distinct (unit, key) pairs counted by hand, and bounded histograms, in turn."""
     cells = []
     for key in ("article", "title"):
-        by_hand = (
-            f"SELECT {key}, count(*) FROM (SELECT DISTINCT member, {key} FROM source) GROUP BY ALL"
-        )
+        pairs = f"SELECT DISTINCT member, {key} FROM '{path}'"
+        by_hand = f"SELECT {key}, count(*) FROM ({pairs}) GROUP BY ALL"
         plain: tuple[float, float] | None = None
         for label, limit in (("by hand", 0), ("no limit", None), ("Δ = 10", 10), ("Δ = 30", 30)):
-            data = on_duckdb.open_file(
-                str(path), table=None, name=None, version=None, memory=MEMORY
-            )
-            sql = by_hand
+            source = open_source(str(path), memory=MEMORY)
+            statement = Statement(by_hand, ())
             if label != "by hand":
-                query = HistogramQuery(by=(key,), contribution_limit=limit or 1)
-                sql = _statement(query, data, limit)
-            runs = [_timed(data.run, sql) for _ in range(1 if rows > 10**7 else 3)]
-            data.shut()
+                statement = _statement(source, key, limit)
+            runs = [_timed(source.run, statement) for _ in range(1 if rows > 10**7 else 3)]
+            source.shut()
             seconds, busy = min(run[0] for run in runs), min(run[1] for run in runs)
             plain = plain or (seconds, busy)
             ratios = f"{seconds / plain[0]:.2f}", f"{busy / plain[1]:.2f}"
@@ -85,7 +83,7 @@ def bounding(path: Path, rows: int) -> str:
 def private(path: Path, ledger: Path) -> str:
     """Mechanism and ledger of one query on 10⁵ keys: everything but the engine's own statement."""
     certificate = TARIFF.certify(tolerance=0.5, deltas=(1e-3, 1e-5), epsilons=(1.0,))
-    data = engine.open(path, unit="member", ledger=ledger, tariff=certificate, farthings=1_000)
+    data = fa.open(path, unit="member", ledger=ledger, tariff=certificate, farthings=1_000)
     questions = {
         "top-10 with counts": data.top_k("article", k=10),
         "histogram with threshold": data.histogram("article", contribution_limit=10),
@@ -93,26 +91,32 @@ def private(path: Path, ledger: Path) -> str:
     }
     cells = []
     for name, question in questions.items():
-        rows = data.source.run(question.prepare().compiled.sql)
-        data.source.run = _always(rows)  # type: ignore[method-assign] # the engine's part is done
-        whole = min(_timed(question.run, again=True)[0] for _ in range(7))
-        compiling = min(_timed(question.prepare)[0] for _ in range(7))
-        del data.source.run
-        times = f"{1000 * compiling:.0f}", f"{1000 * (whole - compiling):.0f}"
-        cells.append([name, f"{rows.num_rows}", *times])
+        plan = question.plan()
+        source = plan.context.source
+        rows = source.run(plan.step.statement)
+        source.run = lambda _, rows=rows: rows  # type: ignore[method-assign] # its part is done
+        whole = min(_timed(plan.run, again=True)[0] for _ in range(7))
+        planning = min(_timed(question.plan)[0] for _ in range(7))
+        del source.run
+        cells.append([name, f"{rows.num_rows}", f"{1000 * planning:.0f}", f"{1000 * whole:.0f}"])
     data.shut()
     return "Private part of one query\n\n" + table(
-        ["query", "rows from engine", "ms to compile", "ms mechanism and ledger"], cells
+        ["query", "rows from engine", "ms to plan", "ms mechanism and ledger"], cells
     )
 
 
-def _statement(query: HistogramQuery, data: Any, limit: int | None) -> str:
-    if limit is None:
-        from farthing.engine.queries import TopKQuery
-
-        unlimited = TopKQuery(by=query.by, k=1)
-        return compile_query(unlimited, data, unit="member", secret="key", candidates=None).sql
-    return compile_query(query, data, unit="member", secret="key", candidates=None).sql
+def _statement(source: Source, key: str, limit: int | None) -> Statement:
+    schema = Schema(source.proposed_schema().columns)
+    rows = source.declared(schema)
+    bounded = bounded_histogram(
+        rows,
+        (rows.member, schema["member"].kind),
+        [(rows[key], schema[key].kind)],
+        secret="key",
+        contribution_limit=limit,
+        per_key_limit=1,
+    )
+    return source.statement(bounded.expression, Texts())
 
 
 def _timed(run: Callable[..., Any], *given: Any, **options: Any) -> tuple[float, float]:
@@ -120,10 +124,6 @@ def _timed(run: Callable[..., Any], *given: Any, **options: Any) -> tuple[float,
     start, busy = time.perf_counter(), time.process_time()
     run(*given, **options)
     return time.perf_counter() - start, time.process_time() - busy
-
-
-def _always(rows: Any) -> Callable[[str], Any]:
-    return lambda _: rows
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ from benchmarks.timing import table
 from farthing.canonical import canonical, sha256
 from farthing.ledger import Dataset, DoesNotFit, Entry, Ledger, verify
 from farthing.ledger.chain import linked
-from farthing.ledger.moves import new_token
-from farthing.ledger.schema import datasets, entries
+from farthing.ledger.store.statements import new_token
+from farthing.ledger.store.tables import datasets, entries
 
 SMALL, LARGE = 1_000, 1_000_000
 CHARGES, ROUNDS, THREADS = 40, 8, 4
@@ -80,7 +80,7 @@ def _rates(name: str, new: Callable[[], str], certificate: fa.Certificate) -> li
     target = new()
     with _filled(target, certificate, 0) as ledger, ExitStack() as opened:
         _charge(ledger)
-        connect = _bare(target, list(ledger.entries("events"))[-1])
+        connect = _bare(target, list(ledger.reader().entries("events"))[-1])
         bare = [opened.enter_context(connect()) for _ in range(THREADS)]
         times = _in_turns([bare[0], lambda: _charge(ledger)])
         one = [1 / statistics.median(kept) for kept in times]
@@ -114,8 +114,8 @@ def _race(name: str, new: Callable[[], str], certificate: fa.Certificate) -> lis
         process.join()
     sold, errors = sum(r[0] for r in results), sum(r[1] for r in results)
     with Ledger.open(target) as ledger:
-        (account,) = ledger.accounts("events")
-        (found,) = verify(ledger)
+        (account,) = ledger.reader().accounts("events")
+        (found,) = verify(ledger.reader())
         right = account.farthings_spent == CAP == sold and found.entries == CAP + 3
     return [name, f"{sold:,}", str(errors), "verifies" if right else "WRONG", f"{seconds:.0f}"]
 
@@ -127,7 +127,7 @@ def _attempt(target: str, attempts: int, pipe: Connection) -> None:
         pipe.recv()
         for _ in range(attempts):
             try:
-                ledger.reserve("events", "ann", ITEMS)
+                ledger.analyst("events", "ann").reserve(ITEMS)
                 sold += 1
             except DoesNotFit:
                 pass
@@ -168,15 +168,15 @@ def _together(teams: list[list[Callable[[], None]]]) -> list[float]:
 
 
 def _charge(ledger: Ledger) -> None:
-    ledger.reserve("events", "ann", ITEMS, question={"count": "article"})
+    ledger.analyst("events", "ann").reserve(ITEMS, question={"count": "article"})
 
 
 @contextmanager
 def _filled(target: str, certificate: fa.Certificate, count: int) -> Iterator[Ledger]:
     with Ledger.open(target) as ledger:
-        ledger.add(Dataset("events", unit="member", owner="team"))
-        ledger.sign("events", certificate)
-        ledger.grant("events", "ann", farthings=10**9)
+        ledger.owner().add(Dataset("events", unit="member", owner="team"))
+        ledger.owner().sign("events", certificate)
+        ledger.owner().grant("events", "ann", farthings=10**9)
         fill(ledger, count)
         yield ledger
 
@@ -185,10 +185,10 @@ def fill(ledger: Ledger, count: int) -> None:
     """Append `count` valid entries quickly: reservations, each closed with nothing used."""
     rows = _rows(ledger, count)
     last = None
-    with ledger.store.engine.connect() as connection, connection.begin():
+    with ledger.book.store.engine.connect() as connection, connection.begin():
         while chunk := list(islice(rows, 10_000)):
             last = chunk[-1]
-            if ledger.store.is_sqlite:
+            if ledger.book.store.is_sqlite:
                 connection.execute(insert(entries), chunk)
             else:
                 _copy(connection.connection.driver_connection, chunk)
@@ -196,16 +196,16 @@ def fill(ledger: Ledger, count: int) -> None:
             head = {key: last[key] for key in ("number", "previous", "hash")}
             connection.execute(update(datasets).values(**head))
     # what is still on its way to the disk belongs to the filling, not to what comes after
-    raw = ledger.store.engine.raw_connection()
+    raw = ledger.book.store.engine.raw_connection()
     raw.cursor().execute(
-        "PRAGMA wal_checkpoint(TRUNCATE)" if ledger.store.is_sqlite else "CHECKPOINT"
+        "PRAGMA wal_checkpoint(TRUNCATE)" if ledger.book.store.is_sqlite else "CHECKPOINT"
     )
     raw.close()
     os.sync()
 
 
 def _rows(ledger: Ledger, count: int) -> Iterator[dict[str, Any]]:
-    last = list(ledger.entries("events"))[-1]
+    last = list(ledger.reader().entries("events"))[-1]
     common = {"dataset": "events", "time": "2026-01-01T00:00:00.000000+00:00", "account": 1}
     common |= {"analyst": "ann", "question_digest": None, "delta_units": 0}
     reserve = {**common, "kind": "reserve", "items": ITEMS, "farthings": 1, "month": "2026-01"}

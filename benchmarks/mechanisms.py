@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from farthing.data import macbeth_word_counts
+from farthing.guarantees.kinds import DiscreteGaussian, PureDP
 from farthing.mechanisms import (
-    DiscreteGaussian,
-    DiscreteLaplace,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
     Histogram,
-    KnownGaussian,
+    KnownCounts,
     KnownGumbel,
-    KnownLaplace,
     UnknownGumbel,
     ordered_counts,
 )
@@ -113,7 +113,7 @@ def top_k_next_to_opendp() -> list[Row]:
 def samplers() -> list[Row]:
     """10⁶ exact draws; OpenDP is asked for 10⁵ and multiplied by ten."""
     count = 10**6
-    laplace, gauss = DiscreteLaplace(Fraction(10)), DiscreteGaussian(Fraction(13.1) ** 2)
+    laplace, gauss = DiscreteLaplaceNoise(Fraction(10)), DiscreteGaussianNoise(Fraction(13.1) ** 2)
     peers = _opendp_noise()
     few = [0] * (count // 10)
     rows = []
@@ -136,8 +136,8 @@ def count_mle(trials: int = 100) -> dict[str, float]:
     histogram = Histogram(words[:25], counts[:25])
     truth = np.array(counts[:25], dtype=np.float64)
     limits = {"contribution_limit": 25, "per_key_limit": 1}
-    laplace = KnownLaplace(epsilon=0.1, **limits)
-    gauss = KnownGaussian(noise_multiplier=13.1, **limits)
+    laplace = KnownCounts(coordinate=PureDP(0.1), **limits)
+    gauss = KnownCounts(coordinate=DiscreteGaussian(13.1, 1), **limits)
     errors: dict[str, list[float]] = {"Laplace": [], "Gaussian": [], "CountMLE": []}
     for _ in range(trials):
         noisy = np.array(gauss.run(histogram).counts, dtype=np.float64)

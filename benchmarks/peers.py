@@ -203,12 +203,12 @@ def _run(way: Ours, path: Path, certificate: fa.Certificate) -> dict[str, Any]:
         data = fa.open(path, unit="member", memory=MEMORY, **budget)
         limits = {"mechanism": way.mechanism, "contribution_limit": way.limit}
         batch = data.batch({"top": data.top_k("article", k=K, **limits)})
-        batch.register("top")
-        answer = batch.run(registered="top")["top"]
-        seconds = time.perf_counter() - start
-        book, name = data.spending.ledger, data.spending.dataset
-        account = next(a for a in book.accounts(name) if a.name == "top")
-        claims = {c["delta"]: c["upper"] for c in book.document(name, account.number)["epsilon_at"]}
+        with fa.Desk.open(Path(folder) / "budget.db") as desk:
+            account = desk.register(data.name, "top", batch.queries, analyst="analyst")
+            answer = batch.run(registered="top")["top"]
+            seconds = time.perf_counter() - start
+            document = desk.ledger.reader().document(data.name, account.number)
+        claims = {c["delta"]: c["upper"] for c in document["epsilon_at"]}
         assert claims[DELTA] <= EPSILON, claims
         data.shut()
     return {"labels": answer.labels, "counts": answer.counts, "seconds": seconds}

@@ -7,8 +7,9 @@ c.epsilon_at(1e-6)
 """
 
 import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from farthing.composition.certificate import Certificate
 from farthing.composition.compose import ADAPTIVITIES, Composition, compose
 from farthing.composition.gaussian import (
     gaussian_delta,
@@ -19,8 +20,8 @@ from farthing.composition.gaussian import (
 )
 from farthing.composition.laplace import laplace_histogram_epsilon
 from farthing.composition.planning import largest_count, largest_epsilon
-from farthing.composition.tariff import Price, Tariff, largest_farthings, propose_prices
-from farthing.engine.data import open  # noqa: A004 # `fa.open(table, …)` is meant
+from farthing.composition.tariff import Certificate, Price, Tariff
+from farthing.composition.tariff_planning import largest_farthings, propose_prices
 from farthing.errors import (
     FarthingError,
     InvalidInput,
@@ -46,10 +47,35 @@ from farthing.guarantees.kinds import (
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.guarantees.scores import ScoreBounds, score_bounds, score_bounds_of
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:  # what needs the extras [ledger] and [engine]; loaded when it is used
+    from farthing.engine import Declared, Desk, Session, open  # noqa: A004 # `fa.open` is meant
+    from farthing.ledger import Limits
+    from farthing.schema import Column, Schema
 
-# what engines say may quote data: it goes where the owner sends it, never to a terminal by default
-logging.getLogger("farthing").addHandler(logging.NullHandler())
+__version__ = "0.2.0"
+
+_LATER = {
+    "Column": "farthing.schema",
+    "Declared": "farthing.engine",
+    "Desk": "farthing.engine",
+    "Limits": "farthing.ledger",
+    "Schema": "farthing.schema",
+    "Session": "farthing.engine",
+    "open": "farthing.engine",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What needs the optional parts is imported when it is asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module 'farthing' has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)
+
+
+# what engines say may quote data: it goes to a handler that the owner puts there on purpose, never
+# to one that happens to be further up
+logging.getLogger("farthing.engine").addHandler(logging.NullHandler())
+logging.getLogger("farthing.engine").propagate = False
 
 __all__ = [
     "ADAPTIVITIES",
@@ -57,20 +83,26 @@ __all__ = [
     "BoundedRange",
     "Bracket",
     "Certificate",
+    "Column",
     "Composition",
     "ConcentratedDP",
+    "Declared",
+    "Desk",
     "DiscreteGaussian",
     "FarthingError",
     "Gaussian",
     "Guarantee",
     "InvalidInput",
     "Laplace",
+    "Limits",
     "LossDistribution",
     "NotCertified",
     "Price",
     "PureDP",
     "RenyiDP",
+    "Schema",
     "ScoreBounds",
+    "Session",
     "Tariff",
     "TruncatedConcentratedDP",
     "Unattainable",

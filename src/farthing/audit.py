@@ -14,6 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -21,6 +22,7 @@ from flint import arb
 
 from farthing.errors import require_count, require_real
 from farthing.numerics.ball import in_balls
+from farthing.numerics.bisection import turning_point
 
 #: How many candidate events of each shape are tried on the first half of the trials.
 _CANDIDATES = 48
@@ -71,9 +73,9 @@ def audit(
     samples = _Samples.of(mechanism, first, second, trials, view)
     allowed = require_real("delta", delta, at_least=0, below=1)
     level = require_real("confidence", confidence, above=0, below=1)
-    event, name, swapped = _best_event(samples, allowed)
-    upper_side, lower_side = samples.held_out(swapped)
     risk = (1 - level) / 2
+    event, name, swapped = _best_event(samples, allowed, risk)
+    upper_side, lower_side = samples.held_out(swapped)
     p = _bounds(_count(event, upper_side), len(upper_side), risk)
     q = _bounds(_count(event, lower_side), len(lower_side), risk)
     epsilon = math.log((p[0] - allowed) / q[1]) if p[0] > allowed else 0.0
@@ -96,10 +98,10 @@ def audit_bounded_range(
     """
     samples = _Samples.of(mechanism, first, second, trials, view)
     level = require_real("confidence", confidence, above=0, below=1)
-    rising, name, swapped = _best_event(samples, 0.0)
-    falling = _best_event(samples, 0.0, only_swapped=not swapped)[0]
-    upper_side, lower_side = samples.held_out(swapped)
     risk = (1 - level) / 4
+    rising, name, swapped = _best_event(samples, 0.0, risk)
+    falling = _best_event(samples, 0.0, risk, only_swapped=not swapped)[0]
+    upper_side, lower_side = samples.held_out(swapped)
     p = _bounds(_count(rising, upper_side), len(upper_side), risk)
     q = _bounds(_count(rising, lower_side), len(lower_side), risk)
     other_p = _bounds(_count(falling, upper_side), len(upper_side), risk)
@@ -149,25 +151,25 @@ def _same(release: Hashable) -> Hashable:
 
 
 def _best_event(
-    samples: _Samples, delta: float, *, only_swapped: bool | None = None
+    samples: _Samples, delta: float, risk: float, *, only_swapped: bool | None = None
 ) -> tuple[Event, str, bool]:
     """The event that looks best on the first half, and whether the inputs change places for it."""
     directions = (False, True) if only_swapped is None else (only_swapped,)
+    spread = NormalDist().inv_cdf(1 - risk)
     choices: list[tuple[float, Event, str, bool]] = []
     for swapped in directions:
         high, low = samples.training(swapped)
         for event, name in _events(high, low):
-            score = _promise(_count(event, high), _count(event, low), len(high), delta)
+            score = _promise(_count(event, high), _count(event, low), delta * len(high), spread)
             choices.append((score, event, name, swapped))
     best = max(choices, key=lambda choice: choice[0])
     return best[1:]
 
 
-def _promise(p_hits: int, q_hits: int, trials: int, delta: float) -> float:
-    """About the lower bound this event would give: two standard deviations on each side."""
-    p = p_hits / trials - 2 * math.sqrt(p_hits) / trials - delta
-    q = (q_hits + 2 * math.sqrt(q_hits) + 4) / trials
-    return math.log(p / q) if p > 0 else -math.inf
+def _promise(p_hits: int, q_hits: int, allowed: float, spread: float) -> float:
+    """About the lower bound this event would give: `spread` standard deviations on each side."""
+    p = p_hits - spread * math.sqrt(p_hits) - allowed
+    return math.log(p / (q_hits + spread * math.sqrt(q_hits) + spread**2)) if p > 0 else -math.inf
 
 
 def _events(high: Sequence[Hashable], low: Sequence[Hashable]) -> list[tuple[Event, str]]:
@@ -240,12 +242,9 @@ def _guess(hits: int, trials: int, risk: float) -> float:
     successes = np.arange(hits, trials + 1)
     factorials = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, trials + 1)))))
     logs = factorials[trials] - factorials[successes] - factorials[trials - successes]
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        p = (low + high) / 2
+
+    def too_rare(p: float) -> bool:
         powers = successes * math.log(p) + (trials - successes) * math.log1p(-p)
-        if float(np.exp(logs + powers).sum()) <= risk:
-            low = p
-        else:
-            high = p
-    return low
+        return float(np.exp(logs + powers).sum()) <= risk
+
+    return turning_point(too_rare, 0.0, 1.0, width=1e-15)[0]

@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from farthing.composition.dominating import loss_distribution_above
 from farthing.composition.items import items_from, take_out_leaks
 from farthing.composition.operators import Kernel, atoms_of
 from farthing.composition.profiles import KINDS, curves
-from farthing.errors import Unsupported, require_choice, require_real
+from farthing.errors import InvalidInput, Unsupported, require_choice, require_real
 from farthing.guarantees.kinds import Guarantee, LossDistribution
 from farthing.numerics.ball import up
 from farthing.numerics.curves import Chords, Grid
+
+#: Beyond this epsilon floats end, and so does privacy.
+FARTHEST = 500.0
+#: More cells than this make no distribution that anybody could use.
+MOST_CELLS = 10_000_000
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -46,7 +52,13 @@ def to_dp_accounting(
     found = curves(leaky.items, adaptivity, tolerance, delta, whole=True)
     if found is None:
         raise Unsupported("this list is too long for one distribution; exchange it in blocks")
-    kernel = Kernel.of(atoms_of(found.upper), Grid(interval, 1, 1))
+    atoms = atoms_of(found.upper)
+    cells = 2 * float(np.abs(atoms.losses).max()) / interval + 2
+    if cells > MOST_CELLS:
+        raise InvalidInput(
+            f"interval must leave at most {MOST_CELLS} cells; {interval} makes {cells:.3g}"
+        )
+    kernel = Kernel.of(atoms, Grid(interval, int(cells), 0))
     leak = up(leaky.leak)
     pmf = pld.pld_pmf.DensePLDPmf(
         discretization=interval,
@@ -63,27 +75,23 @@ def from_dp_accounting(
 ) -> LossDistribution:
     """A guarantee from a pessimistic distribution: its profile, read at multiples of `step`.
 
-    The profile is the larger of the two directions of neighbours. It is as certain as the
-    distribution's own floats; nothing is added for their rounding.
+    The profile is the larger of the two directions of neighbours, so the guarantee holds in both.
+    It is as certain as the distribution's own floats; nothing is added for their rounding.
     """
     step = require_real("step", step, above=0)
     delta = require_real("delta", delta, above=0, below=1)
     reach = max(float(distribution.get_epsilon_for_delta(delta)), 10 * step)
-    if not np.isfinite(reach):
-        raise Unsupported(f"the distribution has no finite epsilon at delta = {delta:g}")
+    if not reach <= FARTHEST:
+        raise Unsupported(
+            f"the distribution has no epsilon up to {FARTHEST:g} at delta = {delta}; "
+            "read it at a larger delta"
+        )
     cells = int(reach / step) + 2
     grid = Grid(step, cells, cells)
     values = np.asarray(distribution.get_delta_for_epsilon(grid.points()), dtype=np.float64)
     # a profile decreases; floats may not, and the running maximum from the right only adds
     values = np.maximum.accumulate(values[::-1])[::-1]
-    atoms = atoms_of(Chords(grid, np.clip(values, 0.0, 1.0)))
-    kept = atoms.masses > 0
-    missing = max(0.0, 1 - float(np.sum(atoms.masses[kept])) - atoms.infinity)
-    return LossDistribution(
-        losses=tuple(atoms.losses[kept].tolist()),
-        masses=tuple(atoms.masses[kept].tolist()),
-        infinity=atoms.infinity + missing,
-    )
+    return loss_distribution_above(Chords(grid, np.clip(values, 0.0, 1.0)))
 
 
 def _dp_accounting() -> Any:

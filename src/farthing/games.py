@@ -31,7 +31,8 @@ from farthing.guarantees.kinds import BoundedRange, Guarantee, PureDP
 from farthing.guarantees.losses import responses
 from farthing.mechanisms.randomized_response import GeneralizedRandomizedResponse
 from farthing.numerics.ball import Ball, down, in_balls, up
-from farthing.numerics.curves import FloatArray, Grid, Supports
+from farthing.numerics.curves import Grid, Supports
+from farthing.numerics.rounding import FloatArray
 
 Left = tuple[int, ...]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,8 +15,8 @@ import pytest
 
 import farthing as fa
 from farthing import engine
-from farthing.engine.on_spark import session_of
 from farthing.mechanisms import randomness
+from tests.engine.icu_server import IcuServer
 from tests.ledger.server import Server
 
 #: Warnings of other people's code, each with the reason why it is none of ours.
@@ -31,9 +32,9 @@ OTHERS = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
+    here = Path(__file__).parents[1]
     for item in items:
-        if here in item.path.parents:
+        if {here / "engine", here / "attacks"} & set(item.path.parents):
             for warning in OTHERS:
                 item.add_marker(pytest.mark.filterwarnings(warning))
 
@@ -43,6 +44,15 @@ def source() -> Iterator[randomness.BitSource]:
     """All mechanisms run inside a test replay this seed."""
     with randomness._seeded(20200905) as seeded:
         yield seeded
+
+
+@pytest.fixture
+def owner_log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """What the engine says, to a handler that somebody attached on purpose."""
+    logger = logging.getLogger("farthing.engine")
+    logger.addHandler(caplog.handler)
+    yield caplog
+    logger.removeHandler(caplog.handler)
 
 
 TARIFF = fa.Tariff(
@@ -64,17 +74,23 @@ def certificate() -> fa.Certificate:
     return TARIFF.certify(tolerance=0.5, deltas=(1e-3, 1e-6), epsilons=(1.0,))
 
 
-Opened = Callable[..., engine.Data]
+Opened = Callable[..., engine.Session]
 
 
 @pytest.fixture
 def opened(tmp_path: Path, certificate: fa.Certificate) -> Iterator[Opened]:
     """Opens data with a purse of 1000 farthings in a ledger of its own."""
-    made: list[engine.Data] = []
+    made: list[engine.Session] = []
 
-    def make(data: Any, *, unit: str = "member", **options: Any) -> engine.Data:
-        usual = {"ledger": tmp_path / "budget.db", "dataset": "events", "tariff": certificate}
-        found = engine.open(data, unit=unit, farthings=1000, **{**usual, **options})
+    def make(data: Any, *, unit: str = "member", **options: Any) -> engine.Session:
+        usual = {
+            "ledger": tmp_path / "budget.db",
+            "dataset": "events",
+            "tariff": certificate,
+            "farthings": 1000,
+            "delta_units": 100,
+        }
+        found = engine.open(data, unit=unit, **{**usual, **options})
         made.append(found)
         return found
 
@@ -85,6 +101,8 @@ def opened(tmp_path: Path, certificate: fa.Certificate) -> Iterator[Opened]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
+    from farthing.engine.sources.spark import session_of
+
     session = session_of("local[2]")
     session.conf.set("spark.sql.shuffle.partitions", "2")
     session.sparkContext.setLogLevel("OFF")
@@ -98,6 +116,17 @@ def postgres() -> Iterator[Server]:
     folder = Path(tempfile.mkdtemp(prefix="engine"))
     folder.chmod(0o755)
     server = Server(folder / "pg")
+    yield server
+    server.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def icu_postgres() -> Iterator[IcuServer]:
+    """Debian's server, with the collations of languages."""
+    folder = Path(tempfile.mkdtemp(prefix="icu"))
+    folder.chmod(0o755)
+    server = IcuServer(folder / "pg")
     yield server
     server.stop()
     shutil.rmtree(folder, ignore_errors=True)

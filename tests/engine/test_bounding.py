@@ -6,46 +6,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farthing.engine.bounding import (
+from farthing.engine.sources.base import Source
+from farthing.engine.sources.opening import open_source
+from farthing.engine.sql.bounding import (
+    Bounded,
     bounded_histogram,
     clipped_sums,
     counted_rows,
+    counts_of,
     fixed_point,
-    largest,
 )
-from farthing.engine.on_duckdb import open_frame
-from farthing.engine.sources import Source, labels_and_counts
+from farthing.engine.sql.texts import Texts
+from farthing.errors import InvalidInput
+from farthing.schema import INTEGER
+from tests.engine.engines import histogram, proposed
 from tests.engine.rows import difficult, naive_histogram
 
 KEYS = (("text",), ("whole",), ("day",), ("flag",), ("text", "whole", "day", "flag"))
 LIMITS = ((None, 1), (1, 1), (3, 2), (50, 4))
 
 
-def opened(rows) -> Source:
-    return open_frame(rows, name="rows", version="1", memory="1GB")
-
-
-def histogram(source: Source, unit: str, by: tuple[str, ...], limit, per_key):
-    bounded = bounded_histogram(
-        source.table,
-        (source.table[unit], source.kinds[unit]),
-        [(source.table[name], source.kinds[name]) for name in by],
-        secret="key",
-        contribution_limit=limit,
-        per_key_limit=per_key,
-    )
-    assert (bounded.contribution_limit, bounded.per_key_limit) == (limit, per_key)
-    labels, counts = labels_and_counts(source.run(source.sql(bounded.expression)))
-    return dict(zip(labels.tolist(), counts.tolist(), strict=True))
+def number(source: Source, bounded: Bounded) -> int:
+    return int(counts_of(source.run(source.statement(bounded.expression, Texts())))[0])
 
 
 @pytest.mark.parametrize("unit", ["member", "name"])
 @pytest.mark.parametrize("by", KEYS)
 def test_it_is_the_definition(unit, by) -> None:
     rows = difficult(800)
-    source = opened(rows)
+    source = open_source(rows)
     for limit, per_key in LIMITS:
-        found = histogram(source, unit, by, limit, per_key)
+        found = histogram(source, proposed(source), by, unit=unit, limits=(limit, per_key))
         assert found == naive_histogram(rows, unit, by, secret="key", limit=limit, per_key=per_key)
     source.shut()
 
@@ -66,46 +57,51 @@ def test_one_more_unit_raises_few_counts_a_little(seed, limit, per_key) -> None:
 
 def test_the_largest_counts_break_ties_by_code_points() -> None:
     rows = difficult(300, texts=("b", "a", "é", "Z", "zz", "日", "\U0001f600", "\uffee"))
-    source = opened(rows)
-    whole = bounded_histogram(
-        source.table,
-        (source.table.member, "integer"),
-        [(source.table.text, "text")],
-        secret="key",
-        contribution_limit=1,
-        per_key_limit=1,
-    ).expression
+    source = open_source(rows)
     ordered = sorted(
         naive_histogram(rows, "member", ["text"], secret="key", limit=1, per_key=1).items(),
         key=lambda pair: (-pair[1], pair[0]),
     )
     for size in range(1, len(ordered) + 1):
-        labels, _ = labels_and_counts(source.run(source.sql(largest(whole, size, source.order))))
-        assert sorted(labels) == sorted(label for label, _ in ordered[:size])
+        found = histogram(source, proposed(source), ["text"], limits=(1, 1), candidates=size)
+        assert sorted(found) == sorted(label for label, _ in ordered[:size])
+    source.shut()
+
+
+def test_an_expression_says_how_much_a_unit_can_change() -> None:
+    source = open_source(difficult(10))
+    table = source.declared(proposed(source))
+    whose = (table.member, INTEGER)
+    limits = {"contribution_limit": 3, "per_key_limit": 2}
+    bounded = bounded_histogram(table, whose, [(table.whole, INTEGER)], secret="key", **limits)
+    assert (bounded.contribution_limit, bounded.per_key_limit) == (3, 2)
+    sums = clipped_sums(table, whose, table.whole, -4, 9)
+    assert (sums.contribution_limit, sums.per_key_limit) == (1, 9)
+    with pytest.raises(InvalidInput, match="letters and digits"):
+        bounded_histogram(table, whose, [(table.whole, INTEGER)], secret="'", **limits)
     source.shut()
 
 
 def test_counts_of_rows_are_limited_per_unit() -> None:
     rows = difficult(500)
-    source = opened(rows)
+    source = open_source(rows)
+    table = source.declared(proposed(source))
     sizes = [rows.column("member").to_pylist().count(who) for who in range(40)]
     for per_key in (1, 3, 1000):
-        bounded = counted_rows(source.table, (source.table.member, "integer"), per_key)
-        found = source.run(source.sql(bounded.expression))
-        assert int(found.column(0)[0].as_py()) == sum(min(size, per_key) for size in sizes)
+        bounded = counted_rows(table, (table.member, INTEGER), per_key)
+        assert number(source, bounded) == sum(min(size, per_key) for size in sizes)
     source.shut()
 
 
 def test_sums_cannot_overflow_and_unusual_numbers_have_a_meaning() -> None:
     rows = difficult(900)
-    source = opened(rows)
-    table = source.table
+    source = open_source(rows)
+    schema = proposed(source)
+    table = source.declared(schema)
 
     def total(column: str, places: int, lower: int, upper: int) -> int:
-        worth = fixed_point(table[column], source.kinds[column], places, source.real)
-        sums = clipped_sums(table, (table.member, "integer"), worth, lower, upper)
-        found = source.run(source.sql(sums.expression))
-        return int(found.column(0)[0].as_py())
+        worth = fixed_point(table[column], schema.kinds[column], places)
+        return number(source, clipped_sums(table, (table.member, INTEGER), worth, lower, upper))
 
     def naive(column: str, places: int, lower: int, upper: int) -> int:
         sums: dict[int, int] = {}

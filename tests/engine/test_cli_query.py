@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +13,15 @@ import pytest
 from typer.testing import CliRunner
 
 from farthing.cli.query import query
+from farthing.engine import Declared, Desk, open_source
 from farthing.errors import InvalidInput
+
+
+@contextmanager
+def closing_source(folder):
+    source = open_source(str(folder / "events.parquet"))
+    yield source
+    source.shut()
 
 
 @pytest.fixture
@@ -32,13 +41,17 @@ def shell(tmp_path):
         '[items.leak]\nguarantee = "adp:0,1e-9"\nprice = 1\n'
     )
 
+    with Desk.open(tmp_path / "budget.db") as desk, closing_source(tmp_path) as source:
+        desk.add(source, Declared(unit="member"))
+        desk.sign("events", tmp_path / "tariff.toml")
+        desk.grant("events", "analyst", farthings=60)
+
     def run(*arguments: str):
-        common = ["--unit", "member", "--ledger", str(tmp_path / "budget.db")]
-        grant = ["--tariff", str(tmp_path / "tariff.toml"), "--farthings", "60"]
+        common = ["--ledger", str(tmp_path / "budget.db")]
         first, *rest = arguments
         return CliRunner().invoke(
             query,
-            [first, str(tmp_path / "events.parquet"), *common, *grant, *rest],
+            [first, str(tmp_path / "events.parquet"), *common, *rest],
             catch_exceptions=False,
         )
 

@@ -9,14 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from farthing import engine
-from farthing.engine.compiling import data_from
 from farthing.mechanisms import Histogram
 
 TRIALS = 150
 
 
-@pytest.fixture(params=["duckdb", "spark"])
-def data(request, opened, flights) -> engine.Data:
+@pytest.fixture(params=["duckdb", pytest.param("spark", marks=pytest.mark.server)])
+def data(request, opened, flights) -> engine.Session:
     extra = {"spark": request.getfixturevalue("spark")} if request.param == "spark" else {}
     return opened(str(flights), unit="tailnum", version="2013", **extra)
 
@@ -49,15 +48,14 @@ def test_carriers_of_a_known_domain(data, flights) -> None:
 
 def test_delays_by_quantile(data) -> None:
     question = data.quantile("dep_delay", 0.75, lower=-60, upper=600, contribution_limit=5)
-    prepared = question.prepare()
-    histogram = data_from(prepared.purchase.query, data.source.run(prepared.compiled.sql))
+    plan = question.plan()
+    histogram = limited(plan)
     assert isinstance(histogram, Histogram)
-    value = question.run().value
-    assert 0 <= value <= 60
-    allowed = prepared.procedure.expect(0.95).selection.half_width
+    assert 0 <= plan.run().value <= 60
+    allowed = plan.expectation.selection.half_width
     inside = 0
     for _ in range(TRIALS):
-        drawn = prepared.procedure.run(histogram)[0].labels[0]
+        drawn = plan.step.mechanism.run(histogram).labels[0]
         below = int(histogram.counts[histogram.labels < drawn].sum())
         above = int(histogram.counts[histogram.labels > drawn].sum())
         at = int(histogram.counts.sum()) - below - above
@@ -66,15 +64,18 @@ def test_delays_by_quantile(data) -> None:
     assert inside >= 0.95 * TRIALS
 
 
+def limited(plan: engine.Plan) -> Histogram:
+    """What the mechanism runs on, from the statement that runs."""
+    return plan.query.data(plan.context.source.run(plan.step.statement))
+
+
 def covered(question: engine.Question, truth: Counter[str]) -> float:
     """How many intervals of many releases hold the truth; a third narrower, fewer must."""
-    prepared = question.prepare()
-    rows = question.data.source.run(prepared.compiled.sql)
-    histogram = data_from(prepared.purchase.query, rows)
-    half_width = prepared.procedure.expect(0.95).counts.half_width
+    plan = question.plan()
+    histogram, half_width = limited(plan), plan.expectation.counts.half_width
     errors = []
     for _ in range(TRIALS):
-        release, _ = prepared.procedure.run(histogram)
+        release = plan.step.mechanism.run(histogram)
         for text, count in zip(release.labels, release.counts, strict=True):
             errors.append(abs(count - truth[text[1:]]))
     assert np.mean(np.array(errors) <= 0.67 * half_width) < 0.95 - 0.02

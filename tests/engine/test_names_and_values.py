@@ -3,53 +3,87 @@
 from __future__ import annotations
 
 import sqlite3
-from datetime import date
 from decimal import Decimal
 
 import duckdb
-import pandas as pd
 import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from farthing import engine
-from farthing.composition.tariff import Price
-from farthing.engine.compiling import data_from
+from farthing.engine.sources.base import Source
+from farthing.engine.sources.opening import open_source
+from farthing.engine.sql.bounding import (
+    Bounded,
+    between,
+    bounded_histogram,
+    clipped_sums,
+    counted_rows,
+    counts_of,
+    fixed_point,
+)
+from farthing.engine.sql.texts import Texts
 from farthing.errors import InvalidInput
-from farthing.mechanisms import Histogram
+from farthing.schema import INTEGER, Schema
+from tests.engine.engines import histogram, proposed
 
 OURS = ("who", "worth", "value", "key0", "amount", "rows", "keys", "over", "digest", "place")
-OURS += ("total", "n", "label", "source", "given", "t0", "t1")
+OURS += ("total", "n", "label", "source", "given", "t0", "t1", "c0", "physical", "declared0")
 
 
-def before_noise(question: engine.Question) -> int | dict[object, int]:
-    """What the mechanism will run on."""
-    prepared = question.prepare()
-    found = data_from(prepared.purchase.query, question.data.source.run(prepared.compiled.sql))
-    if isinstance(found, Histogram):
-        return dict(zip(found.labels.tolist(), found.counts.tolist(), strict=True))
-    return found
+def number(source: Source, bounded: Bounded) -> int:
+    return int(counts_of(source.run(source.statement(bounded.expression, Texts())))[0])
+
+
+def summed(source: Source, schema: Schema, column: str, places: int, upper: int) -> int:
+    table = source.declared(schema)
+    worth = fixed_point(table[column], schema.kinds[column], places)
+    return number(source, clipped_sums(table, (table.member, INTEGER), worth, 0, upper))
+
+
+def spread(source: Source, schema: Schema, column: str, places: int, upper: int) -> dict[str, int]:
+    """What a quantile counts: values moved between its bounds."""
+    table = source.declared(schema)
+    worth = fixed_point(table[column], schema.kinds[column], places)
+    present = table.filter(worth.notnull())
+    moved = between(
+        fixed_point(present[column], schema.kinds[column], places), 0, upper * 10**places
+    )
+    bounded = bounded_histogram(
+        present,
+        (present.member, INTEGER),
+        [(moved, INTEGER)],
+        secret="key",
+        contribution_limit=1,
+        per_key_limit=1,
+    )
+    rows = source.run(source.statement(bounded.expression, Texts())).to_pylist()
+    return {row["label"]: int(row["n"]) for row in rows}
 
 
 @pytest.mark.parametrize("name", [*OURS, *(name.upper() for name in OURS)])
-def test_no_name_of_a_column_gets_in_the_way(opened, name) -> None:
+def test_no_name_of_a_column_gets_in_the_way(name) -> None:
     """Fifty rows of one unit and one of another: each adds at most 10, and one label."""
     whose = ["u1"] * 50 + ["u2"]
-    number = [*range(50), 7]
+    numbers = [*range(50), 7]
     for unit, other in ((name, "x"), ("x", name)):
-        rows = pa.table({unit: whose, other: number})
-        data = opened(rows, unit=unit, dataset=f"{unit} {other}")
-        assert before_noise(data.sum(other, lower=0, upper=10)) == 17
-        assert sum(before_noise(data.quantile(other, lower=0, upper=100)).values()) == 2
-        assert sum(before_noise(data.histogram(other)).values()) == 2
-        assert before_noise(data.count(per_key_limit=3)) == {"count": 4}
-    rows = pa.table({"member": whose, "x": [1] * 51, name: [100] * 51})
-    data = opened(rows, dataset=f"beside {name}")
-    assert before_noise(data.sum("x", lower=0, upper=100)) == 51
+        source = open_source(pa.table({unit: whose, other: numbers}))
+        schema = proposed(source)
+        table = source.declared(schema)
+        owner = table[unit], schema.kinds[unit]
+        assert number(source, clipped_sums(table, owner, table[other], 0, 10)) == 17
+        found = histogram(source, schema, [other], unit=unit, limits=(1, 1))
+        assert sum(found.values()) == 2
+        assert number(source, counted_rows(table, owner, 3)) == 4
+        source.shut()
+    source = open_source(pa.table({"member": whose, "x": [1] * 51, name: [100] * 51}))
+    schema = proposed(source, member="text")
+    table = source.declared(schema)
+    assert number(source, clipped_sums(table, (table.member, "text"), table.x, 0, 100)) == 51
+    source.shut()
 
 
-def test_numbers_of_every_size(opened) -> None:
+def test_numbers_of_every_size() -> None:
     rows = pa.table(
         {
             "member": [1, 2, 3],
@@ -59,131 +93,95 @@ def test_numbers_of_every_size(opened) -> None:
             "exact": pa.array([Decimal(10) ** 30, Decimal("0.000001"), None], pa.decimal128(38, 6)),
         }
     )
-    data = opened(rows)
+    source = open_source(rows)
+    schema = proposed(source)
     for name in ("huge", "real", "exact"):
         for places in (0, 2):
-            sums = data.sum(name, lower=0, upper=10, places=places)
-            assert 10 * 10**places <= before_noise(sums) <= 20 * 10**places
-            assert before_noise(data.quantile(name, lower=0, upper=9, places=places))
-    assert set(data.top_k("huge", k=1, categories=[2**64 - 1, 5]).run().labels) <= {2**64 - 1, 5}
-    assert data.top_k("huge", k=1, categories=[2**64 - 1, 5]).run().cached
-    assert before_noise(data.count(where={"real": {"above": 0}})) == {"count": 1}
-    assert before_noise(data.count(where={"real": {"below": 0}})) == {"count": 1}
-    assert before_noise(data.count(where={"exact": {"below": 0.5}})) == {"count": 1}
-    assert before_noise(data.count(where={"exact": {"above": 2**63}})) == {"count": 1}
-    with pytest.raises(InvalidInput, match="6 decimal places"):
-        data.count(where={"exact": {"below": 1e-7}}).run()
-    small = pa.table({"member": [1], "part": pa.array([Decimal("0.5")], pa.decimal128(38, 30))})
-    with pytest.raises(InvalidInput, match="as large as"):
-        opened(small, dataset="small").count(where={"part": {"below": 10**12}}).run()
-    with pytest.raises(InvalidInput, match="as large as"):
-        data.count(where={"small": {"below": 2**63}}).run()
+            assert 0 <= summed(source, schema, name, places, 10 * 10**places) <= 20 * 10**places
+            assert spread(source, schema, name, places, 9)
+
+    def count(where) -> int:
+        return sum(histogram(source, schema, ["member"], where=where).values())
+
+    assert histogram(source, schema, ["huge"]) == {"n": 1, "i0": 1, "i5": 1}
+    assert count({"huge": [2**64 - 1, 5]}) == 1
+    assert count({"real": {"above": 0}}) == 1
+    assert count({"real": {"below": 0}}) == 1
+    assert count({"exact": {"below": 0.5}}) == 1
+    assert count({"exact": {"below": 1e-7}}) == 0
+    assert count({"exact": {"above": 2**63}}) == 0
+    assert count({"small": {"below": 2**63}}) == 3
+    source.shut()
 
 
-def test_numbers_of_every_size_on_postgresql(opened, postgres) -> None:
-    url = postgres.url()
-    with psycopg.connect(url) as connection:
+def test_numbers_of_every_size_on_postgresql(postgres) -> None:
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute("CREATE TABLE extremes (member int, f float8, n numeric, d date)")
         connection.execute(
             "INSERT INTO extremes VALUES (1, 1e308, 1e400, 'infinity'), "
             "(2, -1e308, 1e-400, '-infinity'), (3, 'NaN', 'NaN', NULL), "
             "(4, 'infinity', 3, '1970-01-01')"
         )
-    data = opened(url, table="extremes")
+    source = open_source(postgres.url(), table="extremes")
+    schema = proposed(source)
     for name in ("f", "n"):
         for places in (0, 2):
-            assert before_noise(data.sum(name, lower=0, upper=10, places=places)) >= 0
-            assert before_noise(data.quantile(name, lower=0, upper=9, places=places))
-    assert len(before_noise(data.histogram("d"))) == 4
-    # in a numeric column NaN is larger than everything, as PostgreSQL has it
-    assert before_noise(data.count(where={"n": {"above": 0.5}})) == {"count": 3}
-    with pytest.raises(InvalidInput, match="NUL"):
-        data.count(where={"n": "a\0b"})
+            assert summed(source, schema, name, places, 10) >= 0
+            assert spread(source, schema, name, places, 9)
+    assert histogram(source, schema, ["d"]) == {"n": 3, "d19700101": 1}
+    assert len(histogram(source, schema, ["member"], where={"n": {"above": 0.5}})) == 1
+    source.shut()
 
 
-def test_dates_without_end(opened) -> None:
-    with duckdb.connect() as connection:
-        rows = connection.sql(
-            "SELECT * FROM (VALUES (1, DATE 'infinity'), (2, DATE '-infinity'), (3, NULL), "
-            "(4, DATE '1970-01-01')) t(member, day)"
-        ).to_arrow_table()
-    data = opened(rows)
-    assert before_noise(data.histogram("day")) == {"d+": 1, "d-": 1, "n": 1, "d19700101": 1}
-    known = data.histogram("day", categories=[None, date(1970, 1, 1)])
-    assert before_noise(known) == {"n": 1, "d19700101": 1}
-
-
-def test_tables_of_one_file_are_different_data(opened, tmp_path) -> None:
+def test_tables_of_one_file_are_different_data(tmp_path) -> None:
     path = tmp_path / "two.duckdb"
     with duckdb.connect(path) as connection:
         connection.execute("CREATE TABLE one AS SELECT i AS member FROM range(500) t(i)")
         connection.execute("CREATE TABLE two AS SELECT i AS member FROM range(5) t(i)")
-    for dataset in (None, "events"):
-        first = opened(path, table="one", dataset=dataset)
-        assert first.count().run().value > 200
-        second = opened(path, table="two", dataset=dataset)
-        assert not second.count().run().cached
-    assert second.source.name == "events"
-    assert opened(path, table="two", dataset=None).source.name == "two.two"
+    first, second = (open_source(path, table=name) for name in ("one", "two"))
+    assert (first.name, second.name) == ("two.one", "two.two")
+    assert first.location != second.location
+    assert len(histogram(first, proposed(first), ["member"])) == 500
+    assert len(histogram(second, proposed(second), ["member"])) == 5
+    first.shut()
+    second.shut()
 
 
-def test_a_file_that_changed_must_be_opened_again(opened, tmp_path) -> None:
-    path = tmp_path / "events.parquet"
-    pq.write_table(pa.table({"member": list(range(1000))}), path)
-    data = opened(path)
-    data.count().run()
-    pq.write_table(pa.table({"member": list(range(5))}), path)
-    left = data.remaining()
-    for step in (data.count().plan, data.count().run):
-        with pytest.raises(InvalidInput, match="changed since it was opened"):
-            step()
-    assert data.remaining() == left
-    assert not opened(path).count().run().cached
-
-
-def test_files_with_odd_names(opened, tmp_path) -> None:
+def test_files_with_odd_names(tmp_path) -> None:
     rows = pa.table({"member": [1, 2]})
     for name in ("a[1].parquet", "b*.parquet"):
         pq.write_table(rows, tmp_path / name)
         with pytest.raises(InvalidInput, match="for patterns"):
-            opened(tmp_path / name)
-    path = tmp_path / "50% #1?.sqlite".replace("?", "")
+            open_source(tmp_path / name)
+    pq.write_table(rows, tmp_path / "it's 50% #1.parquet")
+    source = open_source(tmp_path / "it's 50% #1.parquet")
+    assert len(histogram(source, proposed(source), ["member"])) == 2
+    source.shut()
+    path = tmp_path / "50% #1.sqlite"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE t (member INTEGER, name TEXT, worth REAL)")
         connection.executemany("INSERT INTO t VALUES (?, ?, ?)", [(1, "a", 0.5), (2, None, 2)])
         connection.execute("CREATE TABLE nobody (member INTEGER, name TEXT)")
     connection.close()
-    data = opened(path, table="t")
-    assert before_noise(data.sum("worth", lower=0, upper=9, places=1)) == 25
-    empty = opened(path, table="nobody", dataset="nobody")
-    assert before_noise(empty.count()) == {"count": 0}
+    source = open_source(path, table="t")
+    assert summed(source, proposed(source), "worth", 1, 90) == 25
+    source.shut()
+    empty = open_source(path, table="nobody")
+    assert histogram(empty, proposed(empty), ["name"]) == {}
+    empty.shut()
     with pytest.raises(InvalidInput, match="no table"):
-        opened(path, table="nothing")
+        open_source(path, table="nothing")
 
 
-def test_sources_that_cannot_be_read_leave_nothing_behind(opened, tmp_path, monkeypatch) -> None:
+def test_sources_that_cannot_be_read_leave_nothing_behind(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    mixed = pd.DataFrame({"member": [1, "SECRET"]})
-    with pytest.raises(InvalidInput, match="mixes types") as caught:
-        opened(mixed)
-    assert caught.value.__context__ is None
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 no, PAR1")
     with pytest.raises(InvalidInput, match="could not be read") as caught:
-        opened(tmp_path / "bad.parquet")
+        open_source(tmp_path / "bad.parquet")
     assert caught.value.__context__ is None
     with pytest.raises(InvalidInput, match="8GB"):
-        opened(pa.table({"member": [1]}), memory="much")
-    with pytest.raises(InvalidInput, match="the unit must be"):
-        opened(pa.table({"member": [1.5]}))
+        open_source(pa.table({"member": [1]}), memory="much")
+    source = open_source(pa.table({"member": [1]}))
+    source.shut()
     assert not list(tmp_path.glob("farthing-spill-*"))
-
-
-@pytest.mark.parametrize(
-    "options", [{"candidates": 10**30}, {"contribution_limit": 2**63}, {"per_key_limit": 2**63}]
-)
-def test_limits_have_limits(opened, options) -> None:
-    data = opened(pa.table({"member": [1], "x": ["a"]}))
-    with pytest.raises(InvalidInput, match="at most 1000000000"):
-        data.top_k("x", k=1, **options).run()
-    assert data.remaining() == Price(1000, 100)

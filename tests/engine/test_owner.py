@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import subprocess
-import sys
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,30 +9,28 @@ from rich.console import Console
 
 import farthing as fa
 from farthing.composition.tariff import Price
-from farthing.engine.buying import buy
-from farthing.engine.queries import CountQuery, query_from_json
+from farthing.composition.tariff_files import write_tariff
+from farthing.engine import Declared, EngineFailure, open_source, query_from
+from farthing.engine.kinds.count import CountQuery
+from farthing.engine.purchase import buy
 from farthing.errors import InvalidInput
-from farthing.ledger import TariffChanged
+from farthing.ledger import AlreadyThere, Dataset, Ledger, TariffChanged
 
 ROWS = pa.table({"member": list(range(400)), "k": ["a", "b"] * 200, "x": [1] * 400})
 
 
-def test_a_tariff_signed_between_plan_and_charge_stops_the_query(opened, monkeypatch) -> None:
+def test_a_tariff_signed_between_plan_and_charge_stops_the_query(opened, tmp_path) -> None:
     """The new tariff sells something else by the same name at the same price."""
     data = opened(ROWS)
+    planned = data.count().plan()
     weaker = fa.Tariff({"count": (fa.PureDP(0.001), 4)}, farthings=1000)
-    certificate = weaker.certify(tolerance=0.5, deltas=(1e-3,), epsilons=(1.0,))
-    reserve = data.spending.reserve
-
-    def sign_first(*given, **options):
-        data.spending.ledger.sign("events", certificate, name="second")
-        data.spending.ledger.grant("events", "analyst", farthings=1000)
-        return reserve(*given, **options)
-
-    monkeypatch.setattr(data.spending, "reserve", sign_first)
+    with fa.Desk.open(tmp_path / "budget.db") as desk:
+        desk.sign(
+            "events", weaker.certify(tolerance=0.5, deltas=(1e-3,), epsilons=(1.0,)), name="b"
+        )
+        desk.grant("events", "analyst", farthings=1000)
     with pytest.raises(TariffChanged, match="plan again"):
-        data.count().run()
-    monkeypatch.undo()
+        planned.run()
     assert data.remaining() == Price(1000, 0)
     assert data.count().run().half_width > 1000
 
@@ -54,20 +48,21 @@ def test_the_cheapest_item_is_taken() -> None:
         delta_unit=1e-9,
     )
     assert dict(buy(CountQuery(), tariff).items) == {"beta": 1}
-    histogram = query_from_json({"kind": "histogram", "by": "k"})
+    histogram = query_from({"kind": "histogram", "by": "k"})
     assert dict(buy(histogram, tariff).items) == {"beta": 1, "leak": 1}
 
 
-def test_a_registered_batch_is_exactly_that_list(opened) -> None:
+def test_a_registered_batch_is_exactly_that_list(opened, tmp_path) -> None:
     data = opened(ROWS)
     right = data.batch({"a": data.count(where={"k": "a"})})
-    right.register("monday")
+    with fa.Desk.open(tmp_path / "budget.db") as desk:
+        desk.register("events", "monday", dict(right.queries), analyst="analyst")
     other = data.batch({"a": data.histogram("k", categories=["b"])})
     more = data.batch({"a": data.count(where={"k": "a"}), "b": data.count()})
     for wrong in (other, more):
         with pytest.raises(InvalidInput, match="not the one that was registered"):
             wrong.run(registered="monday")
-    with pytest.raises(InvalidInput, match="no batch is registered"):
+    with pytest.raises(fa.FarthingError, match="tuesday"):
         right.run(registered="tuesday")
     assert abs(right.run(registered="monday")["a"].value - 200) < 200
     assert data.remaining() == Price(1000, 100)
@@ -86,7 +81,7 @@ def test_a_batch_is_plain_data_and_is_remembered(opened) -> None:
     assert [a.counts for a in first.values()] == [a.counts for a in second.values()]
     assert not any(answer.cached for answer in batch.run(again=True).values())
     with pytest.raises(TypeError):
-        batch.questions["more"] = data.count()
+        batch.queries["more"] = data.count().query
     for nothing in ({"kind": "batch"}, {"kind": "batch", "queries": {}}):
         with pytest.raises(InvalidInput, match="at least one question"):
             data.ask(nothing)
@@ -100,7 +95,7 @@ def test_questions_that_mean_the_same_are_the_same(opened) -> None:
     assert data.count(where={"k": ["b", "a"]}).run().cached
     with pytest.raises(InvalidInput, match="a list of labels"):
         data.histogram("k", categories="ab")
-    with pytest.raises(InvalidInput, match="not complete: by, k"):
+    with pytest.raises(InvalidInput, match="not complete: by"):
         data.ask({"kind": "top_k"})
     with pytest.raises(InvalidInput, match="table of fields"):
         data.ask("select 1")
@@ -117,37 +112,10 @@ def test_accuracy_of_selections_can_be_planned(opened) -> None:
         quantile.plan(half_width=stated / 100)
 
 
-def test_what_an_engine_says_stays_with_the_owner(tmp_path) -> None:
-    """A label that is not text makes the query fail; the analyst's terminal shows one line."""
-    broken = pa.table({"member": [1, 2], "k": pa.array([b"\xff\xfesecret", b"x"], pa.binary())})
-    broken = broken.set_column(1, "k", broken["k"].cast(pa.string(), safe=False))
-    pq.write_table(broken, tmp_path / "events.parquet")
-    (tmp_path / "tariff.toml").write_text(
-        "farthings = 60\ndelta_units = 9\ndelta_unit = 1e-9\n"
-        '[items.count]\nguarantee = "dp:0.1"\nprice = 4\n'
-        '[items.leak]\nguarantee = "adp:0,1e-9"\nprice = 1\n',
-        encoding="utf-8",
-    )
-    command = "query histogram events.parquet --unit member --by k --ledger b.db --tariff "
-    command += "tariff.toml --farthings 60 --log owner.log"
-    done = subprocess.run(
-        [sys.executable, "-m", "farthing.cli", *command.split()],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert done.returncode != 0
-    assert "the data engine failed" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert "secret" not in done.stderr + done.stdout
-    assert "Traceback" in (tmp_path / "owner.log").read_text(encoding="utf-8")
-
-
 def test_without_a_log_nothing_is_printed(opened, capfd, monkeypatch) -> None:
     data = opened(ROWS)
-    monkeypatch.setattr(logging.getLogger("farthing"), "propagate", False)
-    monkeypatch.setattr(data.source, "fetch", lambda _: 1 / 0)
-    with pytest.raises(fa.engine.EngineFailure) as caught:
+    monkeypatch.setattr(type(data._context.source), "_fetch", lambda *_: 1 / 0)
+    with pytest.raises(EngineFailure) as caught:
         data.count().run()
     assert caught.value.__context__ is None
     assert capfd.readouterr().err == ""
@@ -158,7 +126,7 @@ def test_a_ledger_is_not_started_by_a_slip_of_the_pen(tmp_path) -> None:
         fa.open(ROWS, unit="member", ledger=tmp_path / "slip.db")
     assert not (tmp_path / "slip.db").exists()
     tariff = fa.Tariff({"count": (fa.PureDP(0.1), 4)}, farthings=10)
-    with pytest.raises(InvalidInput, match="give farthings"):
+    with pytest.raises(InvalidInput, match="farthings for an analyst"):
         fa.open(ROWS, unit="member", ledger=tmp_path / "b.db", tariff=tariff)
 
 
@@ -173,3 +141,53 @@ def test_names_and_labels_do_not_command_the_terminal(opened) -> None:
     assert "histogram by a[/b]" in shown.get()
     assert "\x1b" not in shown.get()
     assert "counts for at most 1 label" in shown.get()
+
+
+def test_a_dataset_from_before_there_were_schemas_is_described_once(tmp_path) -> None:
+    path = tmp_path / "events.parquet"
+    pq.write_table(ROWS, path)
+    coarse = fa.Tariff({"count": (fa.PureDP(0.1), 4)}, farthings=40).certify(
+        tolerance=0.5, deltas=(1e-3,), epsilons=(1.0,)
+    )
+    with Ledger.open(tmp_path / "b.db") as ledger:
+        ledger.owner().add(Dataset("events", unit="member", owner="team"))
+        ledger.owner().sign("events", coarse)
+        ledger.owner().grant("events", "analyst", farthings=8)
+    source = open_source(str(path))
+    with fa.Desk.open(tmp_path / "b.db", owner="team") as desk:
+        described = desk.add(source, Declared(unit="member"), name="events")
+        with pytest.raises(AlreadyThere):
+            desk.add(source, Declared(unit="member"), name="events")
+    source.shut()
+    assert described.schema is not None
+    with fa.open(path, ledger=tmp_path / "b.db") as session:
+        assert session.count().run().remaining == Price(4)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tariff": "nowhere.toml"},
+        {"tariff": fa.Tariff({"count": (fa.PureDP(400.0), 1)}, farthings=10)},
+        {"farthings": -1},
+    ],
+)
+def test_what_cannot_be_signed_leaves_no_dataset_behind(wrong, tmp_path, certificate) -> None:
+    rows, ledger = pa.table({"member": [1, 2]}), tmp_path / "budget.db"
+    right = {"unit": "member", "ledger": ledger, "dataset": "d", "tariff": certificate}
+    with pytest.raises(fa.FarthingError):
+        fa.open(rows, **{**right, "farthings": 10, **wrong})
+    with fa.open(rows, **right, farthings=10) as data:
+        assert data.remaining().farthings == 10
+
+
+def test_a_tariff_is_named_by_its_file_or_by_that_of_its_certificate(tmp_path) -> None:
+    rows = pa.table({"member": [1, 2]})
+    tariff = fa.Tariff({"count": (fa.PureDP(0.1), 1)}, farthings=20)
+    write_tariff(tariff, tmp_path / "tariff.toml")
+    tariff.certify(tolerance=0.5, deltas=(1e-3,)).write(tmp_path / "certificate.json")
+    known = {"unit": "member", "ledger": tmp_path / "budget.db", "dataset": "d"}
+    with fa.open(rows, **known, tariff=tmp_path / "certificate.json", farthings=10):
+        pass
+    with fa.open(rows, **known, tariff=tmp_path / "tariff.toml") as data:
+        assert data.remaining().farthings == 10

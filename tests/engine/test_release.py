@@ -10,9 +10,10 @@ import pytest
 import farthing as fa
 from farthing import engine
 from farthing.composition.tariff import Price
-from farthing.engine import ChargeMismatch, batches, data
+from farthing.engine import ChargeMismatch, plan
 from farthing.errors import InvalidInput
-from farthing.ledger import DoesNotFit, Ledger, verify
+from farthing.ledger import DoesNotFit, Ledger, NotInLedger, verify
+from farthing.mechanisms import Contribution
 
 ROWS = pa.table(
     {
@@ -46,13 +47,13 @@ def test_the_interface_that_is_promised(opened) -> None:
 
 def test_planning_touches_no_data(opened, monkeypatch) -> None:
     events = opened(ROWS)
-    monkeypatch.setattr(type(events.source), "fetch", None)
+    monkeypatch.setattr(type(events._context.source), "run", None)
     events.top_k("article").plan(half_width=20)
     events.quantile("age", lower=0, upper=100).plan()
     assert events.remaining() == Price(1000, 100)
 
 
-def test_asking_again_costs_nothing_and_says_so(opened) -> None:
+def test_asking_again_costs_nothing_and_says_so(opened, tmp_path) -> None:
     events = opened(ROWS)
     first = events.count(where={"country": "NO"}).run()
     again = events.ask({"kind": "count", "where": {"country": "NO"}}).run()
@@ -64,12 +65,17 @@ def test_asking_again_costs_nothing_and_says_so(opened) -> None:
     # a fresh draw can be paid for; other rows and other analysts have releases of their own
     assert not events.count(where={"country": "NO"}).run(again=True).cached
     assert events.remaining() == Price(992, 100)
-    changed = opened(ROWS.slice(1))
-    assert not changed.count(where={"country": "NO"}).run().cached
-    other = opened(ROWS, analyst="somebody else")
-    assert not other.count(where={"country": "NO"}).run().cached
-    same = opened(ROWS)
-    assert same.count(where={"country": "NO"}).run().cached
+    with fa.Desk.open(tmp_path / "budget.db") as desk:
+        desk.grant("events", "somebody else", farthings=8)
+        other = opened(ROWS, analyst="somebody else")
+        assert not other.count(where={"country": "NO"}).run().cached
+        assert opened(ROWS).count(where={"country": "NO"}).run().cached
+        desk.declare_version("events", "2")
+        assert not opened(ROWS).count(where={"country": "NO"}).run().cached
+        desk.declare_version("events", None)
+        live = opened(ROWS)
+        assert not live.count().run().cached
+        assert not live.count().run().cached
 
 
 def test_a_list_that_ends_early_is_paid_for_what_it_shows(opened) -> None:
@@ -82,7 +88,7 @@ def test_a_list_that_ends_early_is_paid_for_what_it_shows(opened) -> None:
     assert events.remaining() == Price(1000 - 12, 90)
 
 
-def test_every_kind_of_query(opened) -> None:
+def test_every_kind_of_query(opened, tmp_path) -> None:
     events = opened(ROWS)
     assert abs(events.count().run().value - 2000) <= 60
     assert abs(events.count(per_key_limit=5).run().value - 6000) <= 300
@@ -100,7 +106,8 @@ def test_every_kind_of_query(opened) -> None:
     assert set(noisy.labels) == {"article 0", "article 1"}
     quiet = events.top_k("article", 2, counts=False, categories=["article 0", "article 1", "x"])
     assert set(quiet.run().labels) == {"article 0", "article 1"}
-    assert verify(events.spending.ledger)[0].entries > 10
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        assert verify(ledger.reader())[0].entries > 10
 
 
 def test_repeats_narrow_the_interval(opened) -> None:
@@ -127,7 +134,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(opened) -> None:
 def test_dashboards_run_whole(opened) -> None:
     events = opened(ROWS)
     board = events.batch({"everybody": events.count(), "articles": events.top_k("article", k=2)})
-    assert board.price() == Price(4 + 11, 10)
+    assert board.plan().price == Price(4 + 11, 10)
     answers = board.run()
     assert set(answers) == {"everybody", "articles"}
     assert events.remaining() == Price(985, 90)
@@ -141,55 +148,54 @@ def test_dashboards_run_whole(opened) -> None:
         events.batch({})
 
 
-def test_registered_dashboards_have_an_account_of_their_own(opened) -> None:
+def test_registered_dashboards_have_an_account_of_their_own(opened, tmp_path) -> None:
     events = opened(ROWS)
     board = events.batch({"everybody": events.count(), "top": events.top_k("article", k=2)})
-    board.register("monday")
+    with fa.Desk.open(tmp_path / "budget.db") as desk:
+        for day in ("monday", "tuesday"):
+            desk.register("events", day, dict(board.queries), analyst="analyst")
     answers = board.run(registered="monday")
     assert abs(answers["everybody"].value - 2000) <= 60
+    assert answers["top"].price == Price(0)
     assert events.remaining() == Price(1000, 100)
     assert board.run(registered="monday")["top"].cached
     with pytest.raises(DoesNotFit):
         board.run(registered="monday", again=True)
     other = events.batch({"everybody": events.count(repeats=2)})
-    board.register("tuesday")
     with pytest.raises(InvalidInput, match="not the one that was registered"):
         other.run(registered="tuesday")
 
 
 def test_a_charge_that_differs_from_the_reservation_stops_everything(opened, monkeypatch) -> None:
     events = opened(ROWS)
-    honest = data.buy
+    honest = plan.buy
 
     def cheap(query, tariff):
         purchase = honest(query, tariff)
         items = {name: max(1, times - 1) for name, times in purchase.items.items()}
-        return type(purchase)(purchase.query, purchase.guarantees, items)
+        return replace(purchase, items=items, price=tariff.price_of(items))
 
-    monkeypatch.setattr(data, "buy", cheap)
-    monkeypatch.setattr(type(events.source), "fetch", None)  # nothing may run
+    monkeypatch.setattr(plan, "buy", cheap)
+    monkeypatch.setattr(type(events._context.source), "run", None)  # nothing may run
     with pytest.raises(ChargeMismatch):
         events.top_k("article", k=3).run()
     with pytest.raises(ChargeMismatch):
-        batches.Dashboard(events, {"a": events.top_k("article", k=3)}).run()
+        events.batch({"a": events.top_k("article", k=3)}).run()
 
 
 def test_a_statement_without_the_limits_is_caught(opened, monkeypatch) -> None:
     events = opened(ROWS)
-    honest = data.compile_query
+    honest, more = plan.translate, Contribution(None, 1)
 
-    more = {"contribution_limit": None}
+    def careless(context, purchase):
+        return replace(honest(context, purchase), limited=more)
 
-    def careless(query, source, **options):
-        compiled = honest(query, source, **options)
-        return replace(compiled, bounded=replace(compiled.bounded, **more))
-
-    monkeypatch.setattr(data, "compile_query", careless)
+    monkeypatch.setattr(plan, "translate", careless)
     with pytest.raises(ChargeMismatch, match="limits"):
         events.histogram("article", contribution_limit=2).run()
     assert not events.top_k("article", k=2).run().cached  # needs no limit, so nothing is missing
-    more = {"bounds": (0, 10**6)}
-    with pytest.raises(ChargeMismatch, match="bounds"):
+    more = Contribution(1, 10**6)
+    with pytest.raises(ChargeMismatch, match="limits"):
         events.sum("age", lower=0, upper=90).run()
 
 
@@ -197,7 +203,7 @@ def test_opening_again_adds_nothing(opened, tmp_path) -> None:
     events = opened(ROWS)
     events.count().run()
     assert opened(ROWS).remaining() == Price(996, 100)
-    plain = engine.open(ROWS, unit="member", ledger=tmp_path / "budget.db", dataset="events")
+    plain = engine.open(ROWS, ledger=tmp_path / "budget.db", dataset="events")
     assert plain.remaining() == Price(996, 100)
     plain.shut()
     with pytest.raises(InvalidInput, match="unit of events"):
@@ -209,6 +215,8 @@ def test_opening_again_adds_nothing(opened, tmp_path) -> None:
         )
     with pytest.raises(InvalidInput, match="not in the ledger"):
         engine.open(ROWS, unit="member", ledger=tmp_path / "budget.db", dataset="new")
+    with pytest.raises(NotInLedger, match="no purse"):
+        opened(ROWS, analyst="somebody new")
 
 
 def test_a_tariff_may_come_from_a_file(tmp_path) -> None:
@@ -219,7 +227,7 @@ def test_a_tariff_may_come_from_a_file(tmp_path) -> None:
         assert events.count().run().remaining == Price(4)
         with pytest.raises(InvalidInput, match="sells none"):
             events.top_k("article").plan()
-        events.source.shut()
+        events.shut()
     with pytest.raises(InvalidInput, match="not a readable tariff"):
         engine.open(
             ROWS, unit="member", ledger=tmp_path / "c.db", tariff=tmp_path / "none", farthings=8

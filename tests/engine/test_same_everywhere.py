@@ -1,46 +1,105 @@
-"""The same query with the same key gives the same bytes on DuckDB, Spark and PostgreSQL."""
+"""The same question with the same key gives the same bytes on DuckDB, Spark and PostgreSQL."""
 
 from __future__ import annotations
+
+from datetime import date
+from typing import Any
 
 import psycopg
 import pyarrow.parquet as pq
 import pytest
 
-from farthing.engine.compiling import compile_query
-from farthing.engine.on_duckdb import open_file
-from farthing.engine.on_postgres import open_postgres
-from farthing.engine.on_spark import open_spark
-from farthing.engine.queries import (
-    CountQuery,
-    HistogramQuery,
-    QuantileQuery,
-    SumQuery,
-    TopKQuery,
+from farthing.engine.filters import filter_from
+from farthing.engine.sources.base import Source
+from farthing.engine.sources.opening import open_source
+from farthing.engine.sql.bounding import (
+    Bounded,
+    between,
+    bounded_histogram,
+    clipped_sums,
+    counted_rows,
+    fixed_point,
+    largest,
 )
-from farthing.engine.sources import Source, labels_and_counts
+from farthing.engine.sql.conditions import condition, within
+from farthing.engine.sql.texts import Texts
+from farthing.schema import INTEGER, REAL
+from tests.engine.engines import proposed
 from tests.engine.rows import TEXTS, difficult
 
 #: PostgreSQL has no text with a zero byte in it.
 SOME_TEXTS = tuple(text for text in TEXTS if text is None or "\x00" not in text)
 WHERE = {"any_of": [{"whole": {"at_least": 0}}, {"flag": [True, None], "text": {"present": True}}]}
-QUERIES = [
-    HistogramQuery(by=("text",), contribution_limit=2, per_key_limit=2),
-    HistogramQuery(by=("text", "whole", "day", "flag"), contribution_limit=3, where=WHERE),
-    HistogramQuery(by=("day",), contribution_limit=1, categories=(None,)),
-    HistogramQuery(
-        by=("text", "flag"), contribution_limit=2, categories=(("a|b", True), (None, None))
+NOBODY = {"text": "nobody has this"}
+
+
+class Asked:
+    """A question in the making: rows of one source, and the texts of its statement."""
+
+    def __init__(self, source: Source, unit: str) -> None:
+        self.schema = proposed(source)
+        self.rows: Any = source.declared(self.schema)
+        self.texts = Texts()
+        self._unit = unit
+
+    @property
+    def unit(self) -> tuple[Any, str]:
+        return self.rows[self._unit], self.schema.kinds[self._unit]
+
+    def where(self, where: Any) -> Asked:
+        passing = condition(self.rows, filter_from(where), self.schema.kinds, self.texts)
+        self.rows = self.rows.filter(passing)
+        return self
+
+    def within(self, by: tuple[str, ...], categories: Any) -> Asked:
+        self.rows = within(self.rows, by, categories, self.schema.kinds, self.texts)
+        return self
+
+    def histogram(self, *by: str, limit: int | None, per_key: int = 1) -> Any:
+        keys = [(self.rows[name], self.schema.kinds[name]) for name in by]
+        return self._bounded(keys, limit, per_key).expression
+
+    def quantile(self, column: str, places: int, lower: int, upper: int, limit: int) -> Any:
+        worth = fixed_point(self.rows[column], self.schema.kinds[column], places)
+        return self._bounded([(between(worth, lower, upper), INTEGER)], limit, 1).expression
+
+    def sum(self, column: str, places: int, lower: int, upper: int) -> Any:
+        worth = fixed_point(self.rows[column], self.schema.kinds[column], places)
+        return clipped_sums(self.rows, self.unit, worth, lower, upper).expression
+
+    def count(self, per_key: int) -> Any:
+        return counted_rows(self.rows, self.unit, per_key).expression
+
+    def _bounded(self, keys: Any, limit: int | None, per_key: int) -> Bounded:
+        return bounded_histogram(
+            self.rows,
+            self.unit,
+            keys,
+            secret="key",
+            contribution_limit=limit,
+            per_key_limit=per_key,
+        )
+
+
+QUESTIONS = [
+    lambda ask: ask.histogram("text", limit=2, per_key=2),
+    lambda ask: ask.where(WHERE).histogram("text", "whole", "day", "flag", limit=3),
+    lambda ask: ask.within(("day",), (None, date(1970, 1, 1))).histogram("day", limit=1),
+    lambda ask: ask.within(("text", "flag"), (("a|b", True), (None, None))).histogram(
+        "text", "flag", limit=2
     ),
-    TopKQuery(by=("whole", "text"), k=3, contribution_limit=4),
-    TopKQuery(by=("text",), k=3, where={"day": {"below": {"date": "2000-01-01"}}}),
-    QuantileQuery(
-        column="worth", probability=0.5, lower=-3, upper=4, places=2, contribution_limit=2
+    lambda ask: largest(ask.histogram("whole", "text", limit=4), 6),
+    lambda ask: largest(
+        ask.where({"day": {"below": date(2000, 1, 1)}}).histogram("text", limit=None), 6
     ),
-    QuantileQuery(column="large", probability=0.5, lower=-3, upper=4),
-    CountQuery(where=WHERE, per_key_limit=3),
-    SumQuery(column="worth", lower=-5, upper=10, places=3),
-    SumQuery(column="large", lower=-(10**9), upper=10**9, where={"text": ["a", None]}),
-    CountQuery(where={"text": "nobody has this"}),
-    SumQuery(column="worth", lower=-5, upper=10, where={"text": "nobody has this"}),
+    lambda ask: ask.quantile("worth", 2, -300, 400, 2),
+    lambda ask: ask.quantile("large", 0, -3, 4, 1),
+    lambda ask: ask.where(WHERE).count(3),
+    lambda ask: ask.sum("worth", 3, -5000, 10000),
+    lambda ask: ask.where({"text": ["a", None]}).sum("large", 0, -(10**9), 10**9),
+    lambda ask: ask.where(NOBODY).count(1),
+    lambda ask: ask.where(NOBODY).sum("worth", 0, -5, 10),
+    lambda ask: ask.where({"text": {"above": "a", "at_most": "é"}}).histogram("text", limit=None),
 ]
 
 
@@ -53,44 +112,42 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def duckdb_rows(path):
-    source = open_file(str(path), table=None, name=None, version=None, memory="1GB")
+    source = open_source(path, memory="1GB")
     yield source
     source.shut()
 
 
 @pytest.fixture(scope="module")
 def spark_rows(path, spark):
-    return open_spark(str(path), spark, name=None, version=None)
+    return open_source(str(path), spark=spark)
 
 
 @pytest.fixture(scope="module")
 def postgres_rows(postgres):
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute(
-            "CREATE TABLE rows (member bigint, name text, text text, whole integer, day date, "
+            "CREATE TABLE difficult (member bigint, name text, text text, whole integer, day date, "
             "flag boolean, worth double precision, large bigint)"
         )
         rows = difficult(1500, texts=SOME_TEXTS)
-        with connection.cursor().copy("COPY rows FROM STDIN") as copy:
+        with connection.cursor().copy("COPY difficult FROM STDIN") as copy:
             for row in rows.to_pylist():
                 copy.write_row(list(row.values()))
-    source = open_postgres(postgres.url(), table="rows", name=None, version=None)
+    source = open_source(postgres.url(), table="difficult")
     yield source
     source.shut()
 
 
-@pytest.mark.parametrize("place", range(len(QUERIES)))
+@pytest.mark.parametrize("place", range(len(QUESTIONS)))
 @pytest.mark.parametrize("other", ["spark_rows", "postgres_rows"])
 def test_same_bytes(other, place, duckdb_rows, request) -> None:
-    query, unit = QUERIES[place], ("member", "name")[place % 2]
-    assert result(query, unit, duckdb_rows) == result(query, unit, request.getfixturevalue(other))
+    unit = ("member", "name")[place % 2]
+    found = result(place, unit, duckdb_rows)
+    assert result(place, unit, request.getfixturevalue(other)) == found
 
 
-def result(query, unit: str, source: Source) -> list[tuple[str, int]] | int:
-    candidates = 5 if isinstance(query, TopKQuery) else None
-    compiled = compile_query(query, source, unit=unit, secret="key", candidates=candidates)
-    rows = source.run(compiled.sql)
-    if rows.num_columns == 1:
-        return int(rows.column(0)[0].as_py())
-    labels, counts = labels_and_counts(rows)
-    return sorted(zip(labels.tolist(), counts.tolist(), strict=True))
+def result(place: int, unit: str, source: Source) -> list[tuple[Any, ...]]:
+    ask = Asked(source, unit)
+    assert ask.schema.kinds["worth"] == REAL
+    statement = source.statement(QUESTIONS[place](ask), ask.texts)
+    return sorted(tuple(row.values()) for row in source.run(statement).to_pylist())

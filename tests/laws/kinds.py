@@ -45,7 +45,7 @@ GROWING: dict[str, Callable[[float], fa.Guarantee]] = {
 }
 
 #: the kinds that the concurrent theorems do not cover
-NOT_CONCURRENT = {"range", "concentrated"}
+NOT_CONCURRENT = {"concentrated", "approximate zero-concentrated"}
 
 
 def adaptivities(name: str) -> list[str]:

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 import farthing as fa
-from farthing.ledger import Dataset, Ledger
+from farthing.ledger import Dataset, Ledger, Limits
 from tests.ledger.server import Server
 
 _numbers = itertools.count()
@@ -99,9 +99,10 @@ def ledger(target: str, certificate: fa.Certificate, clock: Clock) -> Iterator[L
 
 
 def fill(ledger: Ledger, certificate: fa.Certificate, name: str = "events") -> None:
-    ledger.add(Dataset(name, unit="member", owner="team", contribution_limits={"keys": 3}))
-    ledger.sign(name, certificate)
-    ledger.grant(name, "ann", farthings=100, delta_units=10)
+    owner = ledger.owner()
+    owner.add(Dataset(name, unit="member", owner="team", limits=Limits(contribution_limit=3)))
+    owner.sign(name, certificate)
+    owner.grant(name, "ann", farthings=100, delta_units=10)
 
 
 @pytest.fixture(scope="session")

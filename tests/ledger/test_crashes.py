@@ -20,12 +20,13 @@ Context = multiprocessing.context.ForkServerContext
 KILLS = 200
 
 
+@pytest.mark.slow
 def test_two_hundred_kills_lose_nothing_and_overspend_nothing(
     target: str, certificate: fa.Certificate, processes: Context
 ) -> None:
     with Ledger.open(target) as ledger:
         fill(ledger, certificate)
-        ledger.grant("events", "ann", farthings=400)
+        ledger.owner().grant("events", "ann", farthings=400)
     choose = random.Random(5)
     acknowledged: list[tuple[str, int]] = []
     for seed in range(KILLS):
@@ -37,14 +38,27 @@ def test_two_hundred_kills_lose_nothing_and_overspend_nothing(
         acknowledged += _drain(pipe)
         pipe.close()
     with Ledger.open(target, upgrade=False) as ledger:
-        verify(ledger)
-        kinds = {entry.number: entry.kind for entry in ledger.entries("events")}
-        written = [(kind, number) for kind, number in acknowledged if kind != "refused"]
-        assert all(kinds[number] == kind for kind, number in written)
+        verify(ledger.reader())
+        written = [told for told in acknowledged if told[0] != "refused"]
+        found = steps(ledger)
+        assert set(written) <= set(found)
         assert len(set(written)) == len(written) > KILLS / 2
         # at most the operation that was under way when the process died is unacknowledged
-        assert len(kinds) - 4 - len(written) <= KILLS
+        assert len(found) - len(written) <= KILLS
         _check_balances(ledger)
+
+
+def steps(ledger: Ledger) -> list[tuple[str, int]]:
+    """What was done about which reservation, as the book tells it."""
+    book = ledger.reader().entries("events", "reserve", "close", "abandon")
+    return [(entry.kind, entry.fact.get("settles", entry.number)) for entry in book]
+
+
+def wait_for(target: str, count: int) -> None:
+    """Until so much was done that it is under way."""
+    with Ledger.open(target, upgrade=False) as ledger:
+        while len(steps(ledger)) < count:
+            time.sleep(0.02)
 
 
 def _drain(pipe: multiprocessing.connection.Connection) -> list[tuple[str, int]]:
@@ -58,18 +72,18 @@ def _drain(pipe: multiprocessing.connection.Connection) -> list[tuple[str, int]]
 
 def _check_balances(ledger: Ledger) -> None:
     """Never more spent than granted, and what is open or abandoned is spent."""
-    (account,) = ledger.accounts("events")
-    (purse,) = ledger.purses("events")
-    entries = list(ledger.entries("events"))
+    (account,) = ledger.reader().accounts("events")
+    (purse,) = ledger.reader().purses("events")
+    entries = list(ledger.reader().entries("events"))
     spent = sum(e.fact["farthings"] for e in entries if e.kind in ("reserve", "close"))
     assert account.farthings_spent == purse.farthings_spent == spent <= 500
-    held = ledger.open_reservations("events")
+    held = ledger.reader().open_reservations("events")
     assert held  # some were killed between reserving and closing
     for reservation in held:
-        ledger.abandon(reservation, reason="found open after a crash")
-    assert ledger.purses("events") == [purse]
+        ledger.owner().abandon(reservation, reason="found open after a crash")
+    assert ledger.reader().purses("events") == [purse]
     with pytest.raises(DoesNotFit):
-        ledger.reserve("events", "ann", {"select": 501 - spent})
+        ledger.analyst("events", "ann").reserve({"select": 501 - spent})
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
@@ -82,14 +96,14 @@ def test_the_server_restarts_under_load(
 ) -> None:
     with Ledger.open(postgres_url) as ledger:
         fill(ledger, certificate)
-        ledger.grant("events", "ann", farthings=10**6)
+        ledger.owner().grant("events", "ann", farthings=10**6)
     running = [start(processes, workers.spend_until_told, postgres_url) for _ in range(4)]
     for _, pipe in running:
         assert pipe.recv() == "ready"
-    time.sleep(0.2)
+    wait_for(postgres_url, 20)
     postgres.restart(mode)
-    time.sleep(0.3)
-    acknowledged: list[int] = []
+    wait_for(postgres_url, 60)
+    acknowledged: list[tuple[str, int]] = []
     for process, pipe in running:
         pipe.send("stop")
         entries, strange = pipe.recv()
@@ -98,10 +112,10 @@ def test_the_server_restarts_under_load(
         process.join()
         pipe.close()
     with Ledger.open(postgres_url) as ledger:
-        verify(ledger)
-        book = [e.number for e in ledger.entries("events") if e.kind in ("reserve", "close")]
+        verify(ledger.reader())
+        book = steps(ledger)
         # what was cut off in its commit was found again by its token: nothing lost, nothing twice
-        assert sorted(acknowledged) == book
-        assert len(book) > 40
-        (account,) = ledger.accounts("events")
-        assert account.farthings_spent == len(ledger.open_reservations("events")) == 0
+        assert sorted(acknowledged) == sorted(book)
+        assert len(book) >= 60
+        (account,) = ledger.reader().accounts("events")
+        assert account.farthings_spent == len(ledger.reader().open_reservations("events")) == 0

@@ -41,7 +41,7 @@ def fill_until_it_fails(ledger: Ledger, question: str) -> list[int]:
     acknowledged = []
     for _ in range(100):
         try:
-            held = ledger.reserve("events", "ann", {"select": 1}, question=question)
+            held = ledger.analyst("events", "ann").reserve({"select": 1}, question=question)
         except Unavailable:
             return acknowledged
         acknowledged.append(held.entry)
@@ -49,12 +49,12 @@ def fill_until_it_fails(ledger: Ledger, question: str) -> list[int]:
 
 
 def check(ledger: Ledger, acknowledged: list[int]) -> None:
-    verify(ledger)
-    numbers = {entry.number for entry in ledger.entries("events")}
+    verify(ledger.reader())
+    numbers = {entry.number for entry in ledger.reader().entries("events")}
     assert set(acknowledged) <= numbers
-    (account,) = ledger.accounts("events")
+    (account,) = ledger.reader().accounts("events")
     assert account.farthings_spent == len(numbers) - 3
-    ledger.reserve("events", "ann", {"select": 1})
+    ledger.analyst("events", "ann").reserve({"select": 1})
 
 
 def test_a_full_disk_on_sqlite(tmp_path: Path, certificate: fa.Certificate) -> None:
@@ -72,15 +72,17 @@ def test_a_file_that_may_not_grow(tmp_path: Path, certificate: fa.Certificate) -
     path = tmp_path / "budget.db"
     with Ledger.open(path) as ledger:
         fill(ledger, certificate)
-        with ledger.store.engine.connect() as connection:
+        with ledger.book.store.engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA max_page_count = 150")
         acknowledged = fill_until_it_fails(ledger, "x" * 20_000)
         assert acknowledged
         with pytest.raises(Unavailable, match="full"):
-            ledger.reserve("events", "ann", {"select": 1}, question="x" * 20_000)
-        verify(ledger)
+            ledger.analyst("events", "ann").reserve({"select": 1}, question="x" * 20_000)
+        verify(ledger.reader())
 
 
+@pytest.mark.slow
+@pytest.mark.server
 def test_a_full_disk_on_postgresql(folder: Path, certificate: fa.Certificate) -> None:
     """A server of its own, whose files end at 20 MB (its log segments are 16 MB)."""
     server = Server(folder / "cramped", largest_file=20 * 2**20)
@@ -108,17 +110,17 @@ def test_a_read_only_file(certificate: fa.Certificate) -> None:
         path.chmod(0o444)
         with Ledger.open(path) as ledger:
             with pytest.raises(Unavailable, match="readonly"):
-                ledger.reserve("events", "ann", {"select": 1})
-            assert ledger.remaining("events", "ann").farthings == 100
-            verify(ledger)
+                ledger.analyst("events", "ann").reserve({"select": 1})
+            assert ledger.analyst("events", "ann").remaining().farthings == 100
+            verify(ledger.reader())
         path.chmod(0o000)
         with pytest.raises(Unavailable, match="unable to open"):
             Ledger.open(path)
         for file in place.iterdir():  # the log beside it was made read-only too
             file.chmod(0o644)
         with Ledger.open(path) as ledger:
-            ledger.reserve("events", "ann", {"select": 100})
-            verify(ledger)
+            ledger.analyst("events", "ann").reserve({"select": 100})
+            verify(ledger.reader())
     finally:
         shutil.rmtree(place)
 
@@ -128,8 +130,8 @@ def test_a_read_only_server(postgres_url: str, certificate: fa.Certificate) -> N
         fill(ledger, certificate)
     with Ledger.open(f"{postgres_url}&options=-c%20default_transaction_read_only%3Don") as ledger:
         with pytest.raises(Unavailable, match="read-only"):
-            ledger.reserve("events", "ann", {"select": 1})
-        assert ledger.remaining("events", "ann").farthings == 100
+            ledger.analyst("events", "ann").reserve({"select": 1})
+        assert ledger.analyst("events", "ann").remaining().farthings == 100
 
 
 def test_a_server_that_is_not_there() -> None:
@@ -162,7 +164,9 @@ def file_of_sixty(tmp_path: Path, certificate: fa.Certificate) -> Path:
     with Ledger.open(path) as ledger:
         fill(ledger, certificate)
         for i in range(60):
-            ledger.reserve("events", "ann", {"select": 1}, question={"n": i, "text": "y" * 500})
+            ledger.analyst("events", "ann").reserve(
+                {"select": 1}, question={"n": i, "text": "y" * 500}
+            )
     return path
 
 
@@ -173,7 +177,7 @@ def test_a_truncated_file(file_of_sixty: Path, tmp_path: Path) -> None:
         path = tmp_path / f"cut{part}.db"
         path.write_bytes(whole[: len(whole) * part // 100])
         with pytest.raises(Damaged), Ledger.open(path, upgrade=False) as ledger:
-            verify(ledger)
+            verify(ledger.reader())
         _cannot_overspend(path)
 
 
@@ -183,7 +187,7 @@ def _cannot_overspend(path: Path) -> None:
     try:
         with Ledger.open(path, upgrade=False) as ledger:
             for _ in range(101):
-                ledger.reserve("events", "ann", {"select": 1})
+                ledger.analyst("events", "ann").reserve({"select": 1})
                 sold += 1
     except LedgerError:
         pass
@@ -199,7 +203,7 @@ def test_an_edited_byte_is_found(file_of_sixty: Path, tmp_path: Path) -> None:
         path = tmp_path / f"edited{number}.db"
         path.write_bytes(whole.replace(old, b'"question":{"n":%s,' % (b"0" * len(str(number)))))
         with Ledger.open(path) as ledger, pytest.raises(Damaged) as found:
-            verify(ledger)
+            verify(ledger.reader())
         assert found.value.entry == 4 + number
         assert f"entry {4 + number} of events is bad" in str(found.value)
 
@@ -215,7 +219,7 @@ def test_every_page_scribbled_over_is_found_or_harmless(
         path.write_bytes(whole[:start] + b"\xa5" * 4096 + whole[start + 4096 :])
         try:
             with Ledger.open(path, upgrade=False) as ledger:
-                verify(ledger)
+                verify(ledger.reader())
         except LedgerError:
             found += 1
         path.unlink()
@@ -230,13 +234,13 @@ def test_a_missing_log_loses_only_what_it_held(tmp_path: Path, certificate: fa.C
         with sqlite3.connect(path) as raw:
             raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         raw.close()
-        head = verify(ledger)[0].head
-        ledger.reserve("events", "ann", {"select": 100})
-        new = verify(ledger)[0].head
+        head = verify(ledger.reader())[0].head
+        ledger.analyst("events", "ann").reserve({"select": 100})
+        new = verify(ledger.reader())[0].head
         shutil.copy(path, copy)
         with pytest.raises(DoesNotFit):
-            ledger.reserve("events", "ann", {"select": 1})
+            ledger.analyst("events", "ann").reserve({"select": 1})
     with Ledger.open(copy) as old:
-        assert verify(old, contains=head)[0].entries == 3
+        assert verify(old.reader(), contains=head)[0].entries == 3
         with pytest.raises(Damaged, match="cut or replaced"):
-            verify(old, contains=new)
+            verify(old.reader(), contains=new)

@@ -9,12 +9,19 @@ from collections.abc import Callable
 import pytest
 
 import farthing as fa
+from farthing.composition.account_profiles import (
+    FINENESS,
+    AccountProfile,
+    epsilon_of,
+    levels,
+    list_profile,
+    profiles_when_spent,
+)
 from farthing.composition.operators import BoundedRangeChoice
 from farthing.composition.profiles import operator_of
-from farthing.composition.tariff import spendings
+from farthing.composition.tariff import tariff_profiles
 from farthing.ledger import Batch, Dataset, Ledger, NotInLedger, Setwise, odometer
-from farthing.ledger.blocks import FINENESS, Part, epsilon_of, list_part, tariff_parts
-from farthing.ledger.odometer import PLANNED, levels
+from farthing.ledger.budget import PLANNED
 from farthing.numerics.curves import Grid, Supports
 
 EPSILON, CAP, DELTA = 0.2, 40, 1e-3
@@ -50,7 +57,7 @@ def worst_excess(epsilon_at: Callable[[int], float]) -> float:
 def test_the_reading_holds_whenever_the_analyst_stops() -> None:
     tariff = fa.Tariff({"ask": (fa.PureDP(EPSILON), 1)}, farthings=CAP)
     steps = levels(CAP, 16)
-    parts = tariff_parts(tariff, frozenset(range(CAP + 1)), DELTA / 16)
+    parts = profiles_when_spent(tariff, frozenset(range(CAP + 1)), DELTA / 16)
     top = epsilon_of([parts[CAP]], DELTA, share=0.5)
     share = 0.5 / (len(steps) - 1)
     read = {n: min(top, epsilon_of([parts[n]], DELTA, share=share)) for n in steps}
@@ -80,7 +87,10 @@ def test_accounts_compose_however_they_are_interleaved() -> None:
         if n > 0:
             best = best.larger(laplace.below(table[b, s, n - 1]))
         table[b, s, n] = best
-    parts = [tariff_parts(tariff, frozenset({3}), 1e-4)[3], list_part(listed, 1e-4)]
+    parts = [
+        profiles_when_spent(tariff, frozenset({3}), 1e-4)[3],
+        list_profile(listed.items, listed.adaptivity, 1e-4),
+    ]
     interleaved = table[3, 2, 1]
     for delta in (1e-4, 1e-3, 1e-2, 0.1):
         together = epsilon_of(parts, delta)
@@ -91,82 +101,84 @@ def test_accounts_compose_however_they_are_interleaved() -> None:
 
 
 def test_leaks_are_taken_off_once() -> None:
-    part = Part(None, 1e-7)
+    part = AccountProfile(None, 1e-7)
     assert epsilon_of([part, part], 1e-6) == 0.0
     with pytest.raises(fa.Unattainable):
         epsilon_of([part, part], 2e-7)
 
 
+@pytest.mark.slow
 def test_readings_grow_with_spending_and_stay_below_the_cap(ledger: Ledger) -> None:
-    assert odometer(ledger, "events").epsilon == 0.0
-    ledger.grant("events", "ann", farthings=400)
+    assert odometer(ledger.reader(), "events").epsilon == 0.0
+    ledger.owner().grant("events", "ann", farthings=400)
     readings = []
     for _ in range(5):
-        ledger.reserve("events", "ann", {"select": 100})
-        readings.append(odometer(ledger, "events"))
+        ledger.analyst("events", "ann").reserve({"select": 100})
+        readings.append(odometer(ledger.reader(), "events"))
     values = [reading.epsilon for reading in readings]
     assert values == sorted(values)
     assert [reading.level for reading in readings] == [125, 219, 313, 407, 500]
     assert values[0] < 0.6 * values[-1]
-    part = tariff_parts(ledger.tariff("events"), frozenset({500}), 1e-6)[500]
+    part = profiles_when_spent(ledger.reader().tariff("events", 1), frozenset({500}), 1e-6)[500]
     assert epsilon_of([part], 1e-6) <= values[-1] <= 1.05 * epsilon_of([part], 1e-6)
 
 
 def test_coalitions(ledger: Ledger) -> None:
-    ledger.grant("events", "bob", farthings=200)
-    ledger.reserve("events", "ann", {"select": 60})
-    ledger.reserve("events", "bob", {"select": 120})
-    alone = {who: odometer(ledger, "events", analysts=[who]) for who in ("ann", "bob")}
-    both = odometer(ledger, "events", analysts=["ann", "bob"])
-    everybody = odometer(ledger, "events")
+    ledger.owner().grant("events", "bob", farthings=200)
+    ledger.analyst("events", "ann").reserve({"select": 60})
+    ledger.analyst("events", "bob").reserve({"select": 120})
+    alone = {who: odometer(ledger.reader(), "events", analysts=[who]) for who in ("ann", "bob")}
+    both = odometer(ledger.reader(), "events", analysts=["ann", "bob"])
+    everybody = odometer(ledger.reader(), "events")
     assert not alone["ann"].shared
     assert alone["ann"].epsilon < alone["bob"].epsilon < both.epsilon == everybody.epsilon
     assert (alone["ann"].farthings_spent, both.farthings_spent) == (60, 180)
     with pytest.raises(NotInLedger):
-        odometer(ledger, "events", analysts=["eve"])
+        odometer(ledger.reader(), "events", analysts=["eve"])
 
 
 def test_where_the_cap_can_refuse_an_analyst_the_spending_of_others_counts(ledger: Ledger) -> None:
-    ledger.grant("events", "bob", farthings=401)  # 501 promised, 500 there
-    ledger.reserve("events", "bob", {"select": 400})
-    reading = odometer(ledger, "events", analysts=["ann"])
+    ledger.owner().grant("events", "bob", farthings=401)  # 501 promised, 500 there
+    ledger.analyst("events", "bob").reserve({"select": 400})
+    reading = odometer(ledger.reader(), "events", analysts=["ann"])
     assert reading.shared
     assert reading.farthings_spent == 400
-    assert reading.epsilon == odometer(ledger, "events").epsilon
+    assert reading.epsilon == odometer(ledger.reader(), "events").epsilon
 
 
 def test_a_purse_that_renews_makes_the_cap_reachable(ledger: Ledger) -> None:
-    ledger.grant("events", "may", farthings=1, renewal="monthly")
-    assert odometer(ledger, "events", analysts=["ann"]).shared
+    ledger.owner().grant("events", "may", farthings=1, renewal="monthly")
+    assert odometer(ledger.reader(), "events", analysts=["ann"]).shared
 
 
 def test_retired_tariffs_and_lists_count(ledger: Ledger, certificate: fa.Certificate) -> None:
-    ledger.reserve("events", "ann", {"select": 50})
-    one = odometer(ledger, "events").epsilon
-    ledger.sign("events", certificate, name="second")
-    ledger.grant("events", "bob", farthings=100)
-    after_signing = odometer(ledger, "events").epsilon
+    ledger.analyst("events", "ann").reserve({"select": 50})
+    one = odometer(ledger.reader(), "events").epsilon
+    ledger.owner().sign("events", certificate, name="second")
+    ledger.owner().grant("events", "bob", farthings=100)
+    after_signing = odometer(ledger.reader(), "events").epsilon
     assert one <= after_signing < 1.3 * one  # only the share of δ is smaller
-    ledger.reserve("events", "bob", {"select": 50})
-    two = odometer(ledger, "events")
+    ledger.analyst("events", "bob").reserve({"select": 50})
+    two = odometer(ledger.reader(), "events")
     assert after_signing < two.epsilon < 2 * after_signing
     assert two.cap == 1000
-    ledger.register("events", "list", Batch({"q": [(fa.Laplace(0.5), 4)]}), analyst="bob")
-    unused = odometer(ledger, "events").epsilon
-    ledger.reserve("events", "bob", account="list")
-    assert odometer(ledger, "events").epsilon > 1.2 * unused
-    assert odometer(ledger, "events", analysts=["ann"]).epsilon < two.epsilon
+    ledger.owner().register("events", "list", Batch({"q": [(fa.Laplace(0.5), 4)]}), analyst="bob")
+    unused = odometer(ledger.reader(), "events").epsilon
+    ledger.analyst("events", "bob").reserve_list("list")
+    assert odometer(ledger.reader(), "events").epsilon > 1.2 * unused
+    assert odometer(ledger.reader(), "events", analysts=["ann"]).epsilon < two.epsilon
 
 
 def test_bad_deltas(ledger: Ledger) -> None:
     for delta in (0.0, 1.0, math.nan, -1e-6):
         with pytest.raises(fa.InvalidInput):
-            odometer(ledger, "events", delta=delta)
-    ledger.reserve("events", "ann", {"select": 1})
+            odometer(ledger.reader(), "events", delta=delta)
+    ledger.analyst("events", "ann").reserve({"select": 1})
     with pytest.raises(fa.Unattainable, match="delta units"):
-        odometer(ledger, "events", delta=1e-8)
+        odometer(ledger.reader(), "events", delta=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "farthings"), [(0.1, 1000), (0.2, 400), (0.5, 200), (1.0, 100)]
 )
@@ -176,9 +188,9 @@ def test_two_ordinary_tariffs_compose(epsilon: float, farthings: int) -> None:
     def tariff(b: int) -> fa.Tariff:
         return fa.Tariff({"select": (fa.BoundedRange(epsilon), 1)}, farthings=b)
 
-    part = tariff_parts(tariff(farthings), frozenset({farthings}), DELTA)[farthings]
+    part = profiles_when_spent(tariff(farthings), frozenset({farthings}), DELTA)[farthings]
     together = epsilon_of([part, part], DELTA)
-    *_, last = spendings(tariff(2 * farthings), FINENESS, DELTA)
+    *_, last = tariff_profiles(tariff(2 * farthings), FINENESS, DELTA)
     assert last.lower.last_above(DELTA) <= together < 2 * epsilon_of([part], DELTA / 2)
     assert together <= 1.05 * last.lower.last_above(DELTA)
 
@@ -187,19 +199,20 @@ def test_a_reading_over_two_strong_tariffs(target: str) -> None:
     tariff = fa.Tariff({"select": (fa.BoundedRange(1.0), 1)}, farthings=50)
     certificate = tariff.certify(tolerance=0.3, deltas=(1e-6,), epsilons=(1.0,))
     with Ledger.open(target) as ledger:
-        ledger.add(Dataset("events", unit="u", owner="o"))
+        ledger.owner().add(Dataset("events", unit="u", owner="o"))
         for name in ("first", "second"):
-            ledger.sign("events", certificate, name=name)
-            ledger.grant("events", "ann", farthings=50)
-            ledger.reserve("events", "ann", {"select": 25})
-        assert odometer(ledger, "events").epsilon < 50
+            ledger.owner().sign("events", certificate, name=name)
+            ledger.owner().grant("events", "ann", farthings=50)
+            ledger.analyst("events", "ann").reserve({"select": 25})
+        assert odometer(ledger.reader(), "events").epsilon < 50
 
 
-def test_a_reading_over_several_accounts_says_what_it_assumes(
+def test_a_reading_over_several_accounts_or_for_a_coalition_says_what_it_assumes(
     ledger: Ledger, certificate: fa.Certificate
 ) -> None:
-    assert odometer(ledger, "events").assuming is None
-    ledger.sign("events", certificate, name="second")
-    reading = odometer(ledger, "events")
+    assert odometer(ledger.reader(), "events").assuming is None
+    assert odometer(ledger.reader(), "events", analysts=["ann"]).assuming == PLANNED
+    ledger.owner().sign("events", certificate, name="second")
+    reading = odometer(ledger.reader(), "events")
     assert reading.assuming == PLANNED
     assert reading.to_json()["assuming"] == PLANNED

@@ -14,12 +14,12 @@ from tests.ledger.conftest import Clock
 
 @pytest.fixture
 def monthly(ledger: Ledger) -> Ledger:
-    ledger.grant("events", "may", farthings=20, delta_units=2, renewal="monthly")
+    ledger.owner().grant("events", "may", farthings=20, delta_units=2, renewal="monthly")
     return ledger
 
 
 def spend(ledger: Ledger, times: int) -> None:
-    ledger.reserve("events", "may", {"select": times})
+    ledger.analyst("events", "may").reserve({"select": times})
 
 
 def test_a_month_grants_once(monthly: Ledger, clock: Clock) -> None:
@@ -27,13 +27,13 @@ def test_a_month_grants_once(monthly: Ledger, clock: Clock) -> None:
     with pytest.raises(DoesNotFit):
         spend(monthly, 1)
     clock.time = datetime(2026, 4, 1, tzinfo=UTC)
-    assert monthly.remaining("events", "may") == fa.Price(20, 2)
+    assert monthly.analyst("events", "may").remaining() == fa.Price(20, 2)
     spend(monthly, 15)
     spend(monthly, 5)
     with pytest.raises(DoesNotFit):
         spend(monthly, 1)
-    assert monthly.purse("events", "may").month == "2026-04"
-    verify(monthly)
+    assert monthly.analyst("events", "may").purse().month == "2026-04"
+    verify(monthly.reader())
 
 
 def test_a_clock_set_back_grants_nothing(monthly: Ledger, clock: Clock) -> None:
@@ -50,9 +50,9 @@ def test_a_clock_set_back_grants_nothing(monthly: Ledger, clock: Clock) -> None:
         spend(monthly, 1)
     clock.time = datetime(2026, 5, 1, tzinfo=UTC)
     spend(monthly, 20)
-    (account,) = monthly.accounts("events")
+    (account,) = monthly.reader().accounts("events")
     assert account.farthings_spent == 60
-    verify(monthly)
+    verify(monthly.reader())
 
 
 def test_a_month_is_that_of_utc(monthly: Ledger, clock: Clock) -> None:
@@ -66,21 +66,21 @@ def test_a_month_is_that_of_utc(monthly: Ledger, clock: Clock) -> None:
 
 
 def test_unused_farthings_do_not_return_into_a_later_month(monthly: Ledger, clock: Clock) -> None:
-    held = monthly.reserve("events", "may", {"select": 20})
+    held = monthly.analyst("events", "may").reserve({"select": 20})
     clock.time = datetime(2026, 4, 1, tzinfo=UTC)
     spend(monthly, 10)
-    monthly.close(held, "d", used={"select": 0})
-    assert monthly.remaining("events", "may").farthings == 10
-    (account,) = monthly.accounts("events")
+    monthly.analyst(held.dataset, held.analyst).close(held, "d", used={"select": 0})
+    assert monthly.analyst("events", "may").remaining().farthings == 10
+    (account,) = monthly.reader().accounts("events")
     assert account.farthings_spent == 10
-    verify(monthly)
+    verify(monthly.reader())
 
 
 def test_nothing_carries_over_and_the_cap_is_for_life(monthly: Ledger, clock: Clock) -> None:
     spent = 0
     for month in range(40):
         clock.time = datetime(2027 + month // 12, month % 12 + 1, 3, tzinfo=UTC)
-        left = monthly.remaining("events", "may").farthings
+        left = monthly.analyst("events", "may").remaining().farthings
         assert left == min(20, 500 - spent)
         if left:
             spend(monthly, left)
@@ -88,17 +88,17 @@ def test_nothing_carries_over_and_the_cap_is_for_life(monthly: Ledger, clock: Cl
     assert spent == 500
     with pytest.raises(DoesNotFit):
         spend(monthly, 1)
-    verify(monthly)
+    verify(monthly.reader())
 
 
 def test_a_purse_keeps_its_renewal(monthly: Ledger) -> None:
     with pytest.raises(fa.InvalidInput, match="renewal"):
-        monthly.grant("events", "may", farthings=1)
+        monthly.owner().grant("events", "may", farthings=1)
     with pytest.raises(fa.InvalidInput, match="one of monthly"):
-        monthly.grant("events", "jun", farthings=1, renewal="weekly")
-    monthly.grant("events", "may", farthings=5, renewal="monthly")
-    assert monthly.remaining("events", "may").farthings == 25
-    verify(monthly)
+        monthly.owner().grant("events", "jun", farthings=1, renewal="weekly")
+    monthly.owner().grant("events", "may", farthings=5, renewal="monthly")
+    assert monthly.analyst("events", "may").remaining().farthings == 25
+    verify(monthly.reader())
 
 
 def test_months_as_numbers() -> None:
@@ -116,19 +116,19 @@ def test_what_a_late_clock_charged_comes_back_to_the_month_it_was_charged_to(
     clock.time = datetime(2026, 4, 1, tzinfo=UTC)
     spend(monthly, 1)
     clock.time = datetime(2026, 3, 31, 23, 59, tzinfo=UTC)
-    held = monthly.reserve("events", "may", {"select": 10})
-    assert monthly.entry("events", held.entry).fact["month"] == "2026-04"
+    held = monthly.analyst("events", "may").reserve({"select": 10})
+    assert monthly.reader().entry("events", held.entry).fact["month"] == "2026-04"
     clock.time = clock_at_close.replace(tzinfo=UTC)
-    monthly.close(held, "d", used={"select": 2})
-    assert monthly.purse("events", "may").farthings_spent == 3
-    (account,) = monthly.accounts("events")
+    monthly.analyst(held.dataset, held.analyst).close(held, "d", used={"select": 2})
+    assert monthly.analyst("events", "may").purse().farthings_spent == 3
+    (account,) = monthly.reader().accounts("events")
     assert account.farthings_spent == 3
-    verify(monthly)
+    verify(monthly.reader())
 
 
 def test_purses_are_shown_as_of_this_month(monthly: Ledger, clock: Clock) -> None:
     spend(monthly, 15)
     clock.time = datetime(2026, 5, 1, tzinfo=UTC)
-    shown = {purse.analyst: purse for purse in monthly.purses("events")}["may"]
+    shown = {purse.analyst: purse for purse in monthly.reader().purses("events")}["may"]
     assert (shown.month, shown.farthings_spent) == ("2026-05", 0)
-    assert shown == monthly.purse("events", "may")
+    assert shown == monthly.analyst("events", "may").purse()

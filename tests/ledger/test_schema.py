@@ -12,15 +12,16 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 import farthing as fa
-from farthing.ledger import Ledger, WrongSchema, schema, upgrade, verify
+from farthing.ledger import Ledger, WrongSchema, verify
+from farthing.ledger.store import tables, upgrade
 from tests.ledger.conftest import fill
 
 NEXT = '''
 """A migration of the future."""
 import sqlalchemy as sa
 from alembic import op
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 def upgrade():
     op.add_column("farthing_entries", sa.Column("note", sa.Text))
 '''
@@ -31,35 +32,35 @@ def future(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatc
     """Act like a farthing that has one more migration; undo() acts like this one again."""
     folder = tmp_path / "migrations"
     shutil.copytree(upgrade.MIGRATIONS, folder)
-    (folder / "versions" / "v0002_note.py").write_text(NEXT)
+    (folder / "versions" / "v0003_note.py").write_text(NEXT)
     monkeypatch.setattr(upgrade, "MIGRATIONS", folder)
-    monkeypatch.setattr(upgrade, "REVISION", "0002")
+    monkeypatch.setattr(upgrade, "REVISION", "0003")
     return monkeypatch
 
 
 def test_the_migrations_make_the_tables_that_the_code_uses(ledger: Ledger) -> None:
-    with ledger.store.engine.connect() as connection:
+    with ledger.book.store.engine.connect() as connection:
         context = MigrationContext.configure(
-            connection, opts={"version_table": schema.version.name, "compare_type": True}
+            connection, opts={"version_table": tables.version.name, "compare_type": True}
         )
-        assert compare_metadata(context, schema.metadata) == []
+        assert compare_metadata(context, tables.metadata) == []
 
 
 def test_an_older_ledger_is_upgraded_with_its_entries(
     target: str, certificate: fa.Certificate, future: pytest.MonkeyPatch
 ) -> None:
     with future.context() as now:
-        now.setattr(upgrade, "REVISION", "0001")
-        now.setattr(upgrade, "MIGRATIONS", Path(schema.__file__).with_name("migrations"))
+        now.setattr(upgrade, "REVISION", "0002")
+        now.setattr(upgrade, "MIGRATIONS", Path(tables.__file__).with_name("migrations"))
         with Ledger.open(target) as ledger:
             fill(ledger, certificate)
-            held = ledger.reserve("events", "ann", {"select": 7})
-    with pytest.raises(WrongSchema, match="farthing ledger upgrade") as refused:
+            held = ledger.analyst("events", "ann").reserve({"select": 7})
+    with pytest.raises(WrongSchema, match="farthing owner upgrade") as refused:
         Ledger.open(target, upgrade=False)
-    assert (refused.value.found, refused.value.known) == ("0001", "0002")
+    assert (refused.value.found, refused.value.known) == ("0002", "0003")
     with Ledger.open(target) as ledger:
-        assert ledger.open_reservations("events") == [held]
-        verify(ledger)
+        assert ledger.reader().open_reservations("events") == [held]
+        verify(ledger.reader())
 
 
 def test_a_newer_ledger_is_left_alone(target: str, future: pytest.MonkeyPatch) -> None:
@@ -68,23 +69,23 @@ def test_a_newer_ledger_is_left_alone(target: str, future: pytest.MonkeyPatch) -
     for may_upgrade in (True, False):
         with pytest.raises(WrongSchema, match="newer farthing") as refused:
             Ledger.open(target, upgrade=may_upgrade)
-        assert (refused.value.found, refused.value.known) == ("0002", "0001")
+        assert (refused.value.found, refused.value.known) == ("0003", "0002")
 
 
 def test_a_process_that_was_open_during_an_upgrade_stops_writing(
     ledger: Ledger, target: str, request: pytest.FixtureRequest
 ) -> None:
-    held = ledger.reserve("events", "ann", {"select": 1})
+    held = ledger.analyst("events", "ann").reserve({"select": 1})
     request.getfixturevalue("future")
     Ledger.open(target).shut()
     for attempt in (
-        lambda: ledger.reserve("events", "ann", {"select": 1}),
-        lambda: ledger.close(held, "d"),
-        lambda: ledger.grant("events", "ann", farthings=1),
+        lambda: ledger.analyst("events", "ann").reserve({"select": 1}),
+        lambda: ledger.analyst(held.dataset, held.analyst).close(held, "d"),
+        lambda: ledger.owner().grant("events", "ann", farthings=1),
     ):
         with pytest.raises(WrongSchema, match="upgraded while open"):
             attempt()
-    (account,) = ledger.accounts("events")
+    (account,) = ledger.reader().accounts("events")
     assert account.farthings_spent == 1
 
 
@@ -107,14 +108,14 @@ def test_an_empty_database_is_not_a_ledger(target: str) -> None:
         with pytest.raises(WrongSchema, match="found none"):
             Ledger.open(target, upgrade=False)
     with Ledger.open(target) as ledger:
-        assert ledger.datasets() == []
+        assert ledger.reader().datasets() == []
     with Ledger.open(target, upgrade=False) as ledger:
-        assert verify(ledger) == []
+        assert verify(ledger.reader()) == []
 
 
 def test_durability_is_asked_for(ledger: Ledger) -> None:
-    with ledger.store.engine.connect() as connection:
-        if ledger.store.is_sqlite:
+    with ledger.book.store.engine.connect() as connection:
+        if ledger.book.store.is_sqlite:
             assert connection.execute(text("PRAGMA synchronous")).scalar() == 2
             assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
         else:

@@ -18,88 +18,102 @@ from farthing.ledger import (
     Dataset,
     DoesNotFit,
     Ledger,
+    Limits,
     NotInLedger,
     Reservation,
     Unavailable,
     digest,
-    moves,
     verify,
 )
 from farthing.ledger.chain import linked
-from farthing.ledger.store import Store, link
+from farthing.ledger.store import statements
+from farthing.ledger.store.connection import Store, link
 
 
 def test_a_reservation_is_charged_to_purse_and_cap(ledger: Ledger) -> None:
-    held = ledger.reserve("events", "ann", {"select": 10, "threshold": 2}, question={"top": 10})
+    held = ledger.analyst("events", "ann").reserve(
+        {"select": 10, "threshold": 2}, question={"top": 10}
+    )
     assert held.price == fa.Price(12, 2)
     assert held.question_digest == digest({"top": 10})
-    assert ledger.remaining("events", "ann") == fa.Price(88, 8)
-    (account,) = ledger.accounts("events")
+    assert ledger.analyst("events", "ann").remaining() == fa.Price(88, 8)
+    (account,) = ledger.reader().accounts("events")
     assert (account.farthings_spent, account.delta_units_spent) == (12, 2)
-    assert [r.entry for r in ledger.open_reservations("events")] == [held.entry]
+    assert [r.entry for r in ledger.reader().open_reservations("events")] == [held.entry]
 
 
 def test_closing_changes_no_balance_and_keeps_the_release(ledger: Ledger) -> None:
-    held = ledger.reserve("events", "ann", {"count": 3}, question={"count": "x"})
-    ledger.close(held, "d" * 64, release={"counts": [1, 2, 3]})
-    assert ledger.remaining("events", "ann") == fa.Price(88, 10)
-    assert ledger.open_reservations("events") == []
-    found = ledger.find_release("events", {"count": "x"}, analyst="ann")
+    ann = ledger.analyst("events", "ann")
+    held = ann.reserve({"count": 3}, question={"count": "x"})
+    ann.close(held, "d" * 64, release={"counts": [1, 2, 3]})
+    assert ann.remaining() == fa.Price(88, 10)
+    assert ledger.reader().open_reservations("events") == []
+    found = ann.release_of({"count": "x"})
     assert found is not None
-    assert found.fact["release"] == {"counts": [1, 2, 3]}
-    assert found.fact["release_digest"] == "d" * 64
+    assert found.release == {"counts": [1, 2, 3]}
+    assert found.release_digest == "d" * 64
+    assert (found.question, found.price) == ({"count": "x"}, fa.Price(12))
+    assert ann.releases() == [found]
 
 
 def test_a_release_is_found_by_its_question_and_its_analyst(ledger: Ledger) -> None:
-    ledger.grant("events", "bob", farthings=10)
+    ledger.owner().grant("events", "bob", farthings=10)
     for analyst, answer in (("ann", 1), ("ann", 2), ("bob", 3)):
-        held = ledger.reserve("events", analyst, {"select": 1}, question="q")
-        ledger.close(held, "d", release=answer)
-    kept = ledger.reserve("events", "ann", {"select": 1}, question="not kept")
-    ledger.close(kept, "d")
+        who = ledger.analyst("events", analyst)
+        who.close(who.reserve({"select": 1}, question="q"), "d", release=answer)
+    ann = ledger.analyst("events", "ann")
+    ann.close(ann.reserve({"select": 1}, question="not kept"), "d")
 
-    def found(question: str, analyst: str | None) -> object:
-        entry = ledger.find_release("events", question, analyst=analyst)
-        return None if entry is None else entry.fact["release"]
+    def found(question: str, analyst: str) -> object:
+        release = ledger.analyst("events", analyst).release_of(question)
+        return None if release is None else release.release
 
     assert found("q", "ann") == 2
     assert found("q", "bob") == 3
-    assert found("q", None) == 3
     assert found("q", "eve") is None
     assert found("not kept", "ann") is None
-    unasked = ledger.reserve("events", "ann", {"select": 1})
-    ledger.close(unasked, "d", release=4)
+    assert [one.release for one in ann.releases()] == [2, 1]
+    unasked = ann.reserve({"select": 1})
+    ann.close(unasked, "d", release=4)
     assert unasked.question_digest is None
     with pytest.raises(fa.InvalidInput, match="found by its question"):
-        ledger.find_release("events", None, analyst="ann")
+        ann.release_of(None)
 
 
 def test_pay_what_you_get_returns_what_the_output_shows_unused(ledger: Ledger) -> None:
-    held = ledger.reserve("events", "ann", {"select": 10, "count": 10})
-    ledger.close(held, "d", used={"select": 4, "count": 3})
-    assert ledger.remaining("events", "ann") == fa.Price(100 - 4 - 12, 10)
-    (account,) = ledger.accounts("events")
+    held = ledger.analyst("events", "ann").reserve({"select": 10, "count": 10})
+    ledger.analyst(held.dataset, held.analyst).close(held, "d", used={"select": 4, "count": 3})
+    assert ledger.analyst("events", "ann").remaining() == fa.Price(100 - 4 - 12, 10)
+    (account,) = ledger.reader().accounts("events")
     assert account.farthings_spent == 16
-    verify(ledger)
+    verify(ledger.reader())
 
 
 def test_what_is_abandoned_stays_spent(ledger: Ledger) -> None:
-    held = ledger.reserve("events", "ann", {"select": 10})
-    entry = ledger.abandon(held, reason="the engine failed")
+    held = ledger.analyst("events", "ann").reserve({"select": 10})
+    entry = ledger.owner().abandon(held, reason="the engine failed")
     assert entry.fact["settles"] == held.entry
-    assert ledger.remaining("events", "ann").farthings == 90
-    assert ledger.open_reservations("events") == []
+    assert ledger.analyst("events", "ann").remaining().farthings == 90
+    assert ledger.reader().open_reservations("events") == []
 
 
 def test_a_request_that_does_not_fit_changes_nothing(ledger: Ledger) -> None:
-    before = ledger.purses("events"), ledger.accounts("events"), list(ledger.entries("events"))
+    before = (
+        ledger.reader().purses("events"),
+        ledger.reader().accounts("events"),
+        list(ledger.reader().entries("events")),
+    )
     with pytest.raises(DoesNotFit) as refused:
-        ledger.reserve("events", "ann", {"select": 30, "count": 30})
+        ledger.analyst("events", "ann").reserve({"select": 30, "count": 30})
     assert refused.value.requested == fa.Price(150)
     assert refused.value.remaining == fa.Price(100, 10)
     assert refused.value.largest_that_fits == {"select": 20, "count": 20}
-    ledger.reserve("events", "ann", refused.value.largest_that_fits)
-    after = ledger.purses("events"), ledger.accounts("events"), list(ledger.entries("events"))
+    ledger.analyst("events", "ann").reserve(refused.value.largest_that_fits)
+    after = (
+        ledger.reader().purses("events"),
+        ledger.reader().accounts("events"),
+        list(ledger.reader().entries("events")),
+    )
     assert len(after[2]) == len(before[2]) + 1
     copy = pickle.loads(pickle.dumps(refused.value))
     assert (copy.requested, copy.largest_that_fits) == (fa.Price(150), {"select": 20, "count": 20})
@@ -107,31 +121,31 @@ def test_a_request_that_does_not_fit_changes_nothing(ledger: Ledger) -> None:
 
 def test_delta_units_run_out_too(ledger: Ledger) -> None:
     with pytest.raises(DoesNotFit) as refused:
-        ledger.reserve("events", "ann", {"threshold": 11})
+        ledger.analyst("events", "ann").reserve({"threshold": 11})
     assert refused.value.requested == fa.Price(11, 11)
     assert refused.value.largest_that_fits == {"threshold": 10}
     with pytest.raises(DoesNotFit) as refused:
-        ledger.reserve("events", "ann", {"select": 1001, "threshold": 1})
+        ledger.analyst("events", "ann").reserve({"select": 1001, "threshold": 1})
     assert refused.value.largest_that_fits == {"select": 99, "threshold": 1}
-    ledger.reserve("events", "ann", {"select": 100})
+    ledger.analyst("events", "ann").reserve({"select": 100})
     with pytest.raises(DoesNotFit, match="largest that fits: nothing"):
-        ledger.reserve("events", "ann", {"select": 1})
+        ledger.analyst("events", "ann").reserve({"select": 1})
 
 
 def test_the_cap_binds_when_purses_promise_more(ledger: Ledger) -> None:
-    ledger.grant("events", "bob", farthings=1000)
-    ledger.reserve("events", "bob", {"select": 450})
+    ledger.owner().grant("events", "bob", farthings=1000)
+    ledger.analyst("events", "bob").reserve({"select": 450})
     with pytest.raises(DoesNotFit) as refused:
-        ledger.reserve("events", "ann", {"select": 51})
+        ledger.analyst("events", "ann").reserve({"select": 51})
     assert refused.value.remaining == fa.Price(50, 10)
-    ledger.reserve("events", "ann", {"select": 50})
-    (account,) = ledger.accounts("events")
+    ledger.analyst("events", "ann").reserve({"select": 50})
+    (account,) = ledger.reader().accounts("events")
     assert account.farthings_spent == account.farthings == 500
-    verify(ledger)
+    verify(ledger.reader())
 
 
 def test_closing_twice_or_otherwise_wrongly_is_refused(ledger: Ledger) -> None:
-    held = ledger.reserve("events", "ann", {"select": 5, "count": 1})
+    held = ledger.analyst("events", "ann").reserve({"select": 5, "count": 1})
     for used, why in (
         ({"select": 6, "count": 1}, "at most 5"),
         ({"select": 5}, "each of"),
@@ -140,17 +154,17 @@ def test_closing_twice_or_otherwise_wrongly_is_refused(ledger: Ledger) -> None:
         ({"select": 1.5, "count": 1}, "whole number"),
     ):
         with pytest.raises(fa.InvalidInput, match=why):
-            ledger.close(held, "d", used=used)
+            ledger.analyst(held.dataset, held.analyst).close(held, "d", used=used)
     forged = Reservation("events", held.entry, "ann", 1, {"select": 9}, fa.Price(9), "x")
     with pytest.raises(NotInLedger, match="not the reservation"):
-        ledger.close(forged, "d", used={"select": 0})
-    ledger.close(held, "d")
+        ledger.analyst(forged.dataset, forged.analyst).close(forged, "d", used={"select": 0})
+    ledger.analyst(held.dataset, held.analyst).close(held, "d")
     with pytest.raises(AlreadySettled):
-        ledger.close(held, "d", used={"select": 0, "count": 0})
+        ledger.analyst(held.dataset, held.analyst).close(held, "d", used={"select": 0, "count": 0})
     with pytest.raises(AlreadySettled):
-        ledger.abandon(held, reason="late")
-    assert ledger.remaining("events", "ann").farthings == 91
-    verify(ledger)
+        ledger.owner().abandon(held, reason="late")
+    assert ledger.analyst("events", "ann").remaining().farthings == 91
+    verify(ledger.reader())
 
 
 @pytest.mark.parametrize(
@@ -169,94 +183,96 @@ def test_closing_twice_or_otherwise_wrongly_is_refused(ledger: Ledger) -> None:
 )
 def test_bad_items_are_refused(ledger: Ledger, items: dict[str, int], why: str) -> None:
     with pytest.raises(fa.InvalidInput, match=why):
-        ledger.reserve("events", "ann", items)
-    assert ledger.remaining("events", "ann").farthings == 100
+        ledger.analyst("events", "ann").reserve(items)
+    assert ledger.analyst("events", "ann").remaining().farthings == 100
 
 
 def test_absurdly_large_requests_are_refused_not_wrapped_around(ledger: Ledger) -> None:
     for times in (2**31, 2**62, 2**63, 2**64 + 1, 10**40):
         with pytest.raises(DoesNotFit):
-            ledger.reserve("events", "ann", {"select": times})
+            ledger.analyst("events", "ann").reserve({"select": times})
     with pytest.raises(fa.InvalidInput):
-        ledger.grant("events", "ann", farthings=2**60)
-    assert ledger.remaining("events", "ann").farthings == 100
+        ledger.owner().grant("events", "ann", farthings=2**60)
+    assert ledger.analyst("events", "ann").remaining().farthings == 100
 
 
 def test_who_and_what_is_unknown_is_refused(ledger: Ledger) -> None:
     with pytest.raises(NotInLedger, match="no dataset"):
-        ledger.reserve("other", "ann", {"select": 1})
+        ledger.analyst("other", "ann").reserve({"select": 1})
     with pytest.raises(NotInLedger, match="bob has no purse"):
-        ledger.reserve("events", "bob", {"select": 1})
+        ledger.analyst("events", "bob").reserve({"select": 1})
     with pytest.raises(NotInLedger, match="no account"):
-        ledger.reserve("events", "ann", {"select": 1}, account="list")
+        ledger.analyst("events", "ann").reserve_list("list", items={"select": 1})
     with pytest.raises(AlreadyThere):
-        ledger.add(Dataset("events", unit="x", owner="y"))
-    ledger.add(Dataset("empty", unit="x", owner="y"))
+        ledger.owner().add(Dataset("events", unit="x", owner="y"))
+    ledger.owner().add(Dataset("empty", unit="x", owner="y"))
     with pytest.raises(NotInLedger, match="no tariff is in force"):
-        ledger.grant("empty", "ann", farthings=1)
+        ledger.owner().grant("empty", "ann", farthings=1)
     with pytest.raises(fa.InvalidInput, match="plain JSON"):
-        ledger.reserve("events", "ann", {"select": 1}, question=float("nan"))
+        ledger.analyst("events", "ann").reserve({"select": 1}, question=float("nan"))
     with pytest.raises(fa.InvalidInput):
         Dataset("x", unit="", owner="y")
     with pytest.raises(fa.InvalidInput):
-        Dataset("x", unit="u", owner="y", contribution_limits={"keys": 0})
+        Limits(contribution_limit=0)
 
 
 def test_a_new_tariff_retires_the_old_one(ledger: Ledger, certificate: fa.Certificate) -> None:
-    old = ledger.reserve("events", "ann", {"select": 60})
+    old = ledger.analyst("events", "ann").reserve({"select": 60})
     with pytest.raises(AlreadyThere, match="another name"):
-        ledger.sign("events", certificate)
-    account = ledger.sign("events", certificate, name="second")
+        ledger.owner().sign("events", certificate)
+    account = ledger.owner().sign("events", certificate, name="second")
     assert (account.number, account.open) == (2, True)
     with pytest.raises(NotInLedger, match="no purse"):
-        ledger.reserve("events", "ann", {"select": 1})
-    ledger.grant("events", "ann", farthings=7)
-    assert ledger.remaining("events", "ann").farthings == 7
-    ledger.close(old, "d", used={"select": 10})
-    first, second = ledger.accounts("events")
+        ledger.analyst("events", "ann").reserve({"select": 1})
+    ledger.owner().grant("events", "ann", farthings=7)
+    assert ledger.analyst("events", "ann").remaining().farthings == 7
+    ledger.analyst(old.dataset, old.analyst).close(old, "d", used={"select": 10})
+    first, second = ledger.reader().accounts("events")
     assert (first.open, first.farthings_spent) == (False, 10)
     assert second.farthings_spent == 0
-    verify(ledger)
+    verify(ledger.reader())
 
 
 def test_another_process_signing_is_noticed(
     ledger: Ledger, target: str, certificate: fa.Certificate
 ) -> None:
-    ledger.reserve("events", "ann", {"select": 1})  # the terms are remembered now
+    ledger.analyst("events", "ann").reserve({"select": 1})  # the terms are remembered now
     with Ledger.open(target) as other:
-        other.sign("events", certificate, name="second")
-        other.grant("events", "ann", farthings=3)
-    assert ledger.reserve("events", "ann", {"select": 3}).account == 2
+        other.owner().sign("events", certificate, name="second")
+        other.owner().grant("events", "ann", farthings=3)
+    assert ledger.analyst("events", "ann").reserve({"select": 3}).account == 2
 
 
 def test_names_of_any_script_and_quotes_are_kept(
     ledger: Ledger, certificate: fa.Certificate
 ) -> None:
     name = "données'\"; DROP TABLE x; -- 表"
-    ledger.add(Dataset(name, unit="u", owner="o"))
-    ledger.sign(name, certificate)
-    ledger.grant(name, "Ωmega O'Brien", farthings=5)
-    held = ledger.reserve(name, "Ωmega O'Brien", {"select": 5}, question={"where": "\x00é\n"})
-    assert ledger.entry(name, held.entry).fact["question"] == {"where": "\x00é\n"}
-    verify(ledger)
+    ledger.owner().add(Dataset(name, unit="u", owner="o"))
+    ledger.owner().sign(name, certificate)
+    ledger.owner().grant(name, "Ωmega O'Brien", farthings=5)
+    held = ledger.analyst(name, "Ωmega O'Brien").reserve(
+        {"select": 5}, question={"where": "\x00é\n"}
+    )
+    assert ledger.reader().entry(name, held.entry).fact["question"] == {"where": "\x00é\n"}
+    verify(ledger.reader())
 
 
 def test_threads_share_one_ledger(ledger: Ledger) -> None:
     def attempt(_: int) -> int:
         try:
-            ledger.reserve("events", "ann", {"select": 3})
+            ledger.analyst("events", "ann").reserve({"select": 3})
         except DoesNotFit:
             return 0
         return 1
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(attempt, range(60))) == 33
-    assert ledger.remaining("events", "ann").farthings == 1
-    verify(ledger)
+    assert ledger.analyst("events", "ann").remaining().farthings == 1
+    verify(ledger.reader())
 
 
 def test_the_database_links_the_chain_as_python_does(ledger: Ledger) -> None:
-    with ledger.store.read() as connection:
+    with ledger.book.store.read() as connection:
         computed = connection.scalar(select(link("a" * 64, "b" * 64)))
     assert computed == linked("a" * 64, "b" * 64)
 
@@ -274,11 +290,11 @@ def test_keys_that_are_not_text_are_refused(ledger: Ledger, value: object) -> No
     with pytest.raises(fa.InvalidInput, match="key"):
         digest(value)
     with pytest.raises(fa.InvalidInput, match="key"):
-        ledger.reserve("events", "ann", {"select": 1}, question=value)
-    held = ledger.reserve("events", "ann", {"select": 1}, question="q")
+        ledger.analyst("events", "ann").reserve({"select": 1}, question=value)
+    held = ledger.analyst("events", "ann").reserve({"select": 1}, question="q")
     with pytest.raises(fa.InvalidInput, match="key"):
-        ledger.close(held, "d", release=value)
-    verify(ledger)
+        ledger.analyst(held.dataset, held.analyst).close(held, "d", release=value)
+    verify(ledger.reader())
 
 
 def test_what_cannot_be_json_is_refused() -> None:
@@ -293,12 +309,12 @@ def test_what_cannot_be_json_is_refused() -> None:
 
 
 def test_tuples_are_lists(ledger: Ledger) -> None:
-    held = ledger.reserve("events", "ann", {"select": 1}, question={"keys": ("a", (1, 2))})
-    ledger.close(held, "d", release=("x", ()))
-    found = ledger.find_release("events", {"keys": ["a", [1, 2]]}, analyst="ann")
+    held = ledger.analyst("events", "ann").reserve({"select": 1}, question={"keys": ("a", (1, 2))})
+    ledger.analyst(held.dataset, held.analyst).close(held, "d", release=("x", ()))
+    found = ledger.analyst("events", "ann").release_of({"keys": ["a", [1, 2]]})
     assert found is not None
-    assert found.fact["release"] == ["x", []]
-    verify(ledger)
+    assert found.release == ["x", []]
+    verify(ledger.reader())
 
 
 def test_what_was_granted_or_signed_is_not_lost_with_a_later_read(
@@ -311,25 +327,27 @@ def test_what_was_granted_or_signed_is_not_lost_with_a_later_read(
 
     with monkeypatch.context() as away:
         away.setattr(Store, "_snapshot", unreachable)
-        granted = ledger.grant("events", "ann", farthings=11, delta_units=1)
-        signed = ledger.sign("events", certificate, name="second")
-        monthly = ledger.grant("events", "may", farthings=5, renewal="monthly")
-        listed = ledger.register("events", "list", Batch({"q": [fa.PureDP(0.1)]}), analyst="may")
+        granted = ledger.owner().grant("events", "ann", farthings=11, delta_units=1)
+        signed = ledger.owner().sign("events", certificate, name="second")
+        monthly = ledger.owner().grant("events", "may", farthings=5, renewal="monthly")
+        listed = ledger.owner().register(
+            "events", "list", Batch({"q": [fa.PureDP(0.1)]}), analyst="may"
+        )
     assert (granted.farthings, granted.delta_units) == (111, 11)
-    assert granted == ledger.purses("events")[0]
-    assert monthly == ledger.purse("events", "may")
-    assert ledger.accounts("events")[1:] == [signed, listed]
+    assert granted == ledger.reader().purses("events")[0]
+    assert monthly == ledger.analyst("events", "may").purse()
+    assert ledger.reader().accounts("events")[1:] == [signed, listed]
 
 
 def test_a_write_that_a_server_ran_late_is_found_once(ledger: Ledger) -> None:
     """Two entries with one token, as a statement leaves them that came after its client gave up."""
-    held = ledger.reserve("events", "ann", {"select": 1})
-    fact = dict(ledger.entry("events", held.entry).fact)
+    held = ledger.analyst("events", "ann").reserve({"select": 1})
+    fact = dict(ledger.reader().entry("events", held.entry).fact)
     token = fact.pop("token")
-    find = ledger._finder("events", token)
+    find = ledger.book.finder("events", token)
     for _ in range(2):
-        ledger.store.write(lambda connection: moves.append(connection, 1, fact, token))
-    with ledger.store.engine.connect() as connection, connection.begin():
+        ledger.book.store.write(lambda connection: statements.append(connection, 1, fact, token))
+    with ledger.book.store.engine.connect() as connection, connection.begin():
         found = find(connection)
     assert found is not None
     assert found.number == held.entry + 1

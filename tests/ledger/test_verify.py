@@ -12,28 +12,30 @@ import farthing as fa
 from farthing.canonical import canonical, sha256
 from farthing.ledger import Batch, Damaged, Ledger, NotInLedger, odometer, verify
 from farthing.ledger.chain import linked
-from farthing.ledger.schema import EVERYBODY, accounts, datasets, entries, lots, purses
+from farthing.ledger.store.tables import EVERYBODY, accounts, datasets, entries, lots, purses
 
 
 @pytest.fixture
 def book(ledger: Ledger) -> Ledger:
     """Entries 4 to 9: two reservations, both settled, a list, one reservation of it."""
     for used in ({"select": 2}, None):
-        held = ledger.reserve("events", "ann", {"select": 5}, question={"n": 1})
-        ledger.close(held, "d", used=used, release={"answer": 1})
-    ledger.register("events", "list", Batch({"q": [fa.PureDP(0.1)]}), analyst="ann")
-    ledger.reserve("events", "ann", account="list")
+        held = ledger.analyst("events", "ann").reserve({"select": 5}, question={"n": 1})
+        ledger.analyst(held.dataset, held.analyst).close(
+            held, "d", used=used, release={"answer": 1}
+        )
+    ledger.owner().register("events", "list", Batch({"q": [fa.PureDP(0.1)]}), analyst="ann")
+    ledger.analyst("events", "ann").reserve_list("list")
     return ledger
 
 
 def tamper(book: Ledger, statement: Any) -> None:
-    with book.store.engine.connect() as connection, connection.begin():
+    with book.book.store.engine.connect() as connection, connection.begin():
         assert connection.execute(statement).rowcount != 0
 
 
 def rewrite(book: Ledger, number: int, change: Any, *, to_the_end: bool = True) -> None:
     """Change a fact and, like a clever forger, every hash after it."""
-    with book.store.engine.connect() as connection, connection.begin():
+    with book.book.store.engine.connect() as connection, connection.begin():
         rows = list(connection.execute(select(entries).order_by(entries.c.number)))
         previous = rows[number - 1].previous
         for row in rows[number - 1 :]:
@@ -54,24 +56,24 @@ def rewrite(book: Ledger, number: int, change: Any, *, to_the_end: bool = True) 
 
 def bad_entry(book: Ledger, **options: Any) -> tuple[int | None, str]:
     with pytest.raises(Damaged) as found:
-        verify(book, **options)
+        verify(book.reader(), **options)
     assert found.value.dataset == "events"
     return found.value.entry, str(found.value)
 
 
 def test_an_honest_book_verifies(book: Ledger) -> None:
-    (found,) = verify(book)
+    (found,) = verify(book.reader())
     assert (found.entries, found.certificates, found.proved) == (9, 2, False)
-    assert found.head == list(book.entries("events"))[-1].hash
-    (alone,) = verify(book, "events", contains=book.entry("events", 5).hash)
+    assert found.head == list(book.reader().entries("events"))[-1].hash
+    (alone,) = verify(book.reader(), "events", contains=book.reader().entry("events", 5).hash)
     assert alone == found
     with pytest.raises(NotInLedger, match="no dataset"):
-        verify(book, "other")
+        verify(book.reader(), "other")
 
 
 @pytest.mark.parametrize("number", [1, 4, 6, 9])
 def test_a_changed_fact_is_found(book: Ledger, number: int) -> None:
-    row = canonical({**book.entry("events", number).fact, "time": "2020"})
+    row = canonical({**book.reader().entry("events", number).fact, "time": "2020"})
     tamper(book, update(entries).filter_by(number=number).values(fact=row))
     assert bad_entry(book) == (
         number, f"entry {number} of events is bad: its hash does not match what it says",
@@ -91,7 +93,7 @@ def test_a_missing_last_entry_is_found(book: Ledger) -> None:
 
 
 def test_an_added_entry_is_found(book: Ledger) -> None:
-    last = book.entry("events", 9)
+    last = book.reader().entry("events", 9)
     fact = canonical(dict(last.fact))
     hash_ = linked(last.hash, sha256(fact))
     tamper(
@@ -176,16 +178,18 @@ def test_a_claim_that_is_too_good_is_not_proved(ledger: Ledger) -> None:
         document.pop("digest")
         document["digest"] = sha256(canonical(document))
 
-    assert verify(ledger, prove=True)[0].proved
+    assert verify(ledger.reader(), prove=True)[0].proved
     rewrite(ledger, 2, boast)
-    verify(ledger)
+    verify(ledger.reader())
     entry, message = bad_entry(ledger, prove=True)
     assert entry == 2
     assert "not proved again" in message
 
 
 def test_a_list_that_claims_too_much_is_not_proved(ledger: Ledger) -> None:
-    ledger.register("events", "list", Batch({"q": [(fa.BoundedRange(0.1), 5)]}), analyst="ann")
+    ledger.owner().register(
+        "events", "list", Batch({"q": [(fa.BoundedRange(0.1), 5)]}), analyst="ann"
+    )
 
     def boast(fact: Any) -> None:
         document = fact["document"]
@@ -201,26 +205,26 @@ def test_the_benchmark_fills_its_ledgers_with_valid_entries(ledger: Ledger) -> N
     from benchmarks.ledger import fill
 
     fill(ledger, 200)
-    assert verify(ledger)[0].entries == 203
-    ledger.reserve("events", "ann", {"select": 100})
-    verify(ledger)
+    assert verify(ledger.reader())[0].entries == 203
+    ledger.analyst("events", "ann").reserve({"select": 100})
+    verify(ledger.reader())
 
 
 def test_a_cap_that_is_gone_is_damage_and_not_an_empty_account(book: Ledger) -> None:
     tamper(book, delete(purses).filter_by(analyst=EVERYBODY))
     for attempt in (
-        lambda: book.reserve("events", "ann", {"select": 1}),
-        lambda: book.accounts("events"),
-        lambda: book.remaining("events", "ann"),
-        lambda: odometer(book, "events"),
+        lambda: book.analyst("events", "ann").reserve({"select": 1}),
+        lambda: book.reader().accounts("events"),
+        lambda: book.analyst("events", "ann").remaining(),
+        lambda: odometer(book.reader(), "events"),
     ):
         with pytest.raises(Damaged, match="lost its cap"):
             attempt()
 
 
 def test_a_month_before_the_one_a_purse_is_in_is_found(ledger: Ledger) -> None:
-    ledger.grant("events", "may", farthings=5, renewal="monthly")
-    ledger.reserve("events", "may", {"select": 1})
+    ledger.owner().grant("events", "may", farthings=5, renewal="monthly")
+    ledger.analyst("events", "may").reserve({"select": 1})
     rewrite(ledger, 5, lambda fact: fact.update(month="2026-02"))
     entry, message = bad_entry(ledger)
     assert entry == 5

@@ -19,7 +19,7 @@ def race(target: str, analyst: str, attempts: int, items: dict[str, int], out: C
         out.recv()
         for _ in range(attempts):
             try:
-                ledger.reserve("events", analyst, items)
+                ledger.analyst("events", analyst).reserve(items)
                 worked += 1
             except DoesNotFit:
                 pass
@@ -29,33 +29,37 @@ def race(target: str, analyst: str, attempts: int, items: dict[str, int], out: C
 
 
 def spend_forever(target: str, seed: int, out: Connection) -> None:
-    """Reserve, close and abandon; say so after each that returned. Meant to be killed."""
+    """Reserve, close and abandon; say of which reservation after each. Meant to be killed."""
     choose = random.Random(seed)
     with Ledger.open(target, upgrade=False) as ledger:
+        ann = ledger.analyst("events", "ann")
         while True:
             try:
-                held = ledger.reserve("events", "ann", {"select": 2}, question=choose.random())
+                held = ann.reserve({"select": 2}, question=choose.random())
             except DoesNotFit:
                 out.send(("refused", 0))
                 continue
             out.send(("reserve", held.entry))
             if choose.random() < 0.8:
-                entry = ledger.close(held, "digest", used={"select": choose.randint(0, 1)})
+                ann.close(held, "digest", used={"select": choose.randint(0, 1)})
+                out.send(("close", held.entry))
             else:
-                entry = ledger.abandon(held, reason="test")
-            out.send((entry.kind, entry.number))
+                ann.abandon(held, reason="test")
+                out.send(("abandon", held.entry))
 
 
 def spend_until_told(target: str, out: Connection) -> None:
     """Reserve and close until told to stop; report what was acknowledged and what went wrong."""
     acknowledged, strange = [], []
     with Ledger.open(target, upgrade=False) as ledger:
+        ann = ledger.analyst("events", "ann")
         out.send("ready")
         while not out.poll():
             try:
-                held = ledger.reserve("events", "ann", {"select": 1})
-                acknowledged.append(held.entry)
-                acknowledged.append(ledger.close(held, "d", used={"select": 0}).number)
+                held = ann.reserve({"select": 1})
+                acknowledged.append(("reserve", held.entry))
+                ann.close(held, "d", used={"select": 0})
+                acknowledged.append(("close", held.entry))
             except Exception as error:
                 strange.append(repr(error))
     out.send((acknowledged, strange))

@@ -8,23 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from farthing.guarantees.kinds import DiscreteGaussian, PureDP
 from farthing.mechanisms import (
-    Argmax,
     ExponentialMechanism,
     GeneralizedRandomizedResponse,
     Histogram,
-    KnownGaussian,
+    KnownCounts,
     KnownGumbel,
-    KnownLaplace,
     LeakyRandomizedResponse,
     Quantile,
-    ThresholdedGaussian,
-    ThresholdedLaplace,
+    ThresholdedCounts,
     TopKWithCounts,
-    TruncatedGaussian,
-    TruncatedGaussianLimited,
+    UnknownCounts,
     UnknownGumbel,
-    UnknownLaplace,
 )
 
 ONE = {"contribution_limit": 1, "per_key_limit": 2}
@@ -42,14 +38,19 @@ def spread(probability: float, trials: int) -> float:
 
 
 @pytest.mark.parametrize(
-    "mechanism", [KnownLaplace(epsilon=0.3, **ONE), KnownGaussian(noise_multiplier=3.0, **ONE)]
+    "mechanism",
+    [
+        KnownCounts(coordinate=PureDP(0.3), **ONE),
+        KnownCounts(coordinate=DiscreteGaussian(3.0, 2), **ONE),
+    ],
 )
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
 def test_counts(mechanism: Any, confidence: float) -> None:
     size = 20_000
     release = mechanism.run(Histogram(np.arange(size), np.full(size, 100)))
     errors = np.abs(np.array(release.counts) - 100)
-    stated = mechanism.accuracy(confidence=confidence)
+    stated = mechanism.expect(confidence).counts
+    assert stated is not None
     inside = float((errors <= stated.half_width).mean())
     assert inside >= confidence - spread(confidence, size)
     narrower = float((errors <= stated.half_width - 1).mean())
@@ -60,59 +61,60 @@ def test_counts(mechanism: Any, confidence: float) -> None:
 @pytest.mark.parametrize(
     ("mechanism", "count"),
     [
-        (ThresholdedLaplace(epsilon=0.5, delta=DELTA, **ONE), 25),
-        (ThresholdedGaussian(noise_multiplier=2.0, delta=DELTA, **ONE), 14),
-        (TruncatedGaussian(noise_multiplier=2.0, delta=DELTA, **ONE), 16),
+        (ThresholdedCounts(coordinate=PureDP(0.5), delta=DELTA, **ONE), 25),
+        (ThresholdedCounts(coordinate=DiscreteGaussian(2.0, 2), delta=DELTA, **ONE), 14),
+        (
+            ThresholdedCounts(
+                coordinate=DiscreteGaussian(2.0, 2), truncated=True, delta=DELTA, **ONE
+            ),
+            16,
+        ),
     ],
 )
 def test_misses_below_a_fixed_threshold_are_exact(mechanism: Any, count: int) -> None:
-    stated = mechanism.accuracy(count=count).miss_probability
+    stated = mechanism.miss_probability(count)
     found = rate(mechanism, Histogram(["a"], [count]), "a", 2000)
     assert 0.05 < stated < 0.95
     assert found == pytest.approx(stated, abs=spread(stated, 2000))
 
 
 def test_misses_below_a_noisy_threshold() -> None:
-    laplace = UnknownLaplace(epsilon=0.5, delta=DELTA, candidates=1, **ONE)
+    laplace = UnknownCounts(coordinate=PureDP(0.5), delta=DELTA, candidates=1, **ONE)
     lead = laplace.threshold + 3
-    stated = laplace.accuracy(lead=lead).miss_probability
+    stated = laplace.miss_probability(lead)
     histogram = Histogram(["a", "b"], [lead + 5, 5])
-    assert stated is not None
     assert rate(laplace, histogram, "a", 2000) == pytest.approx(stated, abs=spread(stated, 2000))
 
-    limited = TruncatedGaussianLimited(noise_multiplier=2.0, delta=DELTA, candidates=1, **ONE)
+    limited = UnknownCounts(coordinate=DiscreteGaussian(2.0, 2), delta=DELTA, candidates=1, **ONE)
     for slack in (-3, 0, 8, 18):
         lead = limited.threshold + slack
-        bound = limited.accuracy(lead=lead).miss_probability
-        assert bound is not None
+        bound = limited.miss_probability(lead)
         found = rate(limited, Histogram(["a", "b"], [lead + 5, 5]), "a", 1000)
         assert found <= bound + spread(bound, 1000)
     assert bound < 0.1
-    assert limited.accuracy().miss_probability is None
 
 
 def test_known_selection() -> None:
     mechanism = KnownGumbel(epsilon=0.5, k=1, per_key_limit=2)
-    stated = mechanism.accuracy(domain_size=4, gap=10)
+    stated = mechanism.miss_probability(domain_size=4, gap=10)
     histogram = Histogram(list("abcd"), [30, 20, 20, 20])
     found = rate(mechanism, histogram, "a", 3000)
-    assert stated.miss_probability is not None
-    assert found == pytest.approx(stated.miss_probability, abs=spread(found, 3000))
+    assert found == pytest.approx(stated, abs=spread(found, 3000))
 
     deep = KnownGumbel(epsilon=0.5, k=2, per_key_limit=2)
-    bound = deep.accuracy(domain_size=4, gap=10).miss_probability
-    assert bound is not None
+    bound = deep.miss_probability(domain_size=4, gap=10)
     for label in "ab":
         assert rate(deep, Histogram(list("abcd"), [32, 30, 20, 20]), label, 1000) <= bound + spread(
             bound, 1000
         )
-    assert deep.accuracy(domain_size=2).miss_probability == 0.0
+    assert deep.miss_probability(domain_size=2) == 0.0
 
 
 @pytest.mark.parametrize("counts", [[30, 20, 20, 20], [30, 29, 28, 27], [90, 0, 0, 0]])
 def test_shortfall_of_a_draw(counts: list[int]) -> None:
-    mechanism = Argmax(epsilon=0.5, per_key_limit=2)
-    stated = mechanism.accuracy(domain_size=4, confidence=0.9)
+    mechanism = KnownGumbel(epsilon=0.5, k=1, per_key_limit=2)
+    stated = mechanism.expect(0.9, domain_size=4).selection
+    assert stated is not None
     histogram = Histogram(range(4), counts)
     short = np.array(
         [max(counts) - counts[mechanism.run(histogram).labels[0]] for _ in range(2000)]
@@ -125,27 +127,69 @@ def test_unknown_selection() -> None:
     mechanism = UnknownGumbel(epsilon=0.5, delta=DELTA, k=2, candidates=3, **ONE)
     cutoff, found = 5, 0.0
     for lead in (25, 32, 45):
-        bound = mechanism.accuracy(lead=lead, gap=10).miss_probability
+        bound = mechanism.miss_probability(lead=lead, gap=10)
         histogram = Histogram(list("abcd"), [cutoff + lead + 4, cutoff + lead, cutoff, cutoff])
         found = rate(mechanism, histogram, "b", 1000)
-        assert bound is not None
         assert found <= bound + spread(bound, 1000)
     assert found < 0.2, "a clear lead is found"
 
 
 def test_top_k_with_counts_states_both() -> None:
-    counting = KnownGaussian(noise_multiplier=3.0, **ONE)
-    known = TopKWithCounts(
-        selection=KnownGumbel(epsilon=0.5, k=2, per_key_limit=2), counting=counting
-    )
-    stated = known.accuracy(domain_size=10, gap=40)
-    assert stated.half_width == counting.accuracy().half_width
-    assert stated.miss_probability == pytest.approx(8 * math.exp(-10), rel=1e-3)
+    counting = KnownCounts(coordinate=DiscreteGaussian(3.0, 2), **ONE)
+    known = KnownGumbel(epsilon=0.5, k=2, per_key_limit=2)
     discovery = UnknownGumbel(epsilon=0.5, delta=DELTA, k=2, candidates=3, **ONE)
-    unknown = TopKWithCounts(selection=discovery, counting=counting)
-    assert unknown.accuracy(lead=200, gap=40).miss_probability == pytest.approx(
+    for selection in (known, discovery):
+        both = TopKWithCounts(selection=selection, counting=counting).expect(0.9, domain_size=10)
+        assert both.counts == counting.expect(0.9).counts
+        alone = selection.expect(0.9, domain_size=10)
+        assert (both.selection, both.found_from) == (alone.selection, alone.found_from)
+    assert known.miss_probability(domain_size=10, gap=40) == pytest.approx(
+        8 * math.exp(-10), rel=1e-3
+    )
+    assert discovery.miss_probability(lead=200, gap=40) == pytest.approx(
         math.exp(-20 * discovery.draw_epsilon), rel=1e-3
     )
+
+
+@pytest.mark.parametrize("confidence", [0.6, 0.95])
+def test_found_from(confidence: float) -> None:
+    """⊥ alone stands between a label and its place: the chance is exact, up to whole counts."""
+    mechanism = UnknownGumbel(epsilon=0.5, delta=DELTA, k=1, candidates=1, **ONE)
+    lead = mechanism.expect(confidence).found_from
+    assert lead is not None
+    assert mechanism.miss_probability(lead=lead) == pytest.approx(1 - confidence)
+    found = 1 - rate(mechanism, Histogram(["a", "b"], [math.ceil(lead) + 5, 5]), "a", 2000)
+    assert confidence - spread(confidence, 2000) <= found <= confidence + 0.1
+
+
+GAUSS = DiscreteGaussian(10.0, 1)
+EACH = {"contribution_limit": 2, "per_key_limit": 1}
+DISCOVERY = UnknownGumbel(epsilon=0.1, delta=1e-6, k=3, candidates=5, **EACH)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        TopKWithCounts(
+            selection=DISCOVERY, counting=KnownCounts(coordinate=GAUSS, **EACH), use_order=True
+        ),
+        ThresholdedCounts(coordinate=GAUSS, delta=1e-6, **EACH),
+        ThresholdedCounts(coordinate=GAUSS, delta=1e-6, truncated=True, **EACH),
+        UnknownCounts(coordinate=GAUSS, delta=1e-6, candidates=5, **EACH),
+    ],
+    ids=["in order", "thresholded", "truncated", "limited"],
+)
+def test_intervals_of_released_counts_hold_and_are_not_idle(mechanism: Any) -> None:
+    counts = {"a": 9000, "b": 8990, "c": 8985, "d": 40, "e": 30, "f": 20}
+    histogram = Histogram(list(counts), list(counts.values()))
+    stated = mechanism.expect(0.9).counts
+    errors = []
+    for _ in range(400):
+        release = mechanism.run(histogram)
+        pairs = list(zip(release.labels, release.counts, strict=True))[:3]
+        errors += [abs(count - counts[label]) for label, count in pairs]
+    assert np.mean(np.array(errors) <= stated.half_width) >= 0.88
+    assert np.mean(np.array(errors) <= 0.4 * stated.half_width) < 0.88
 
 
 def test_quantile() -> None:
@@ -153,16 +197,17 @@ def test_quantile() -> None:
         probability=0.25, epsilon=1.0, lower=0, upper=99, contribution_limit=1, per_key_limit=1
     )
     histogram = Histogram(np.arange(100), np.full(100, 10))
-    stated = mechanism.accuracy(confidence=0.9)
+    stated = mechanism.expect(0.9).selection
+    assert stated is not None
     short = []
     for _ in range(800):
-        value = mechanism.run(histogram)
+        (value,) = mechanism.run(histogram).labels
         short.append(abs(0.75 * 10 * value - 0.25 * 10 * (99 - value)))
     best = min(abs(0.75 * 10 * v - 0.25 * 10 * (99 - v)) for v in range(100))
     deficit = np.array(short) - best
     assert deficit.mean() <= stated.expected_error
     assert (deficit <= stated.half_width).mean() >= 0.9 - spread(0.9, 800)
-    assert abs(float(np.median([mechanism.run(histogram) for _ in range(200)])) - 25) <= 2
+    assert abs(float(np.median([mechanism.run(histogram).labels for _ in range(200)])) - 25) <= 2
 
 
 def test_exponential_mechanism_by_range_and_by_sensitivity() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -12,60 +11,33 @@ import pytest
 
 from farthing.audit import _clopper_pearson_lower, audit, audit_bounded_range
 from farthing.errors import InvalidInput
-from farthing.guarantees import kinds
 from farthing.guarantees.kinds import (
-    ApproximateDP,
-    BoundedRange,
+    DiscreteGaussian,
     PureDP,
-    ZeroConcentratedDP,
 )
 from farthing.mechanisms import (
-    Argmax,
+    ClippedSum,
     ExponentialMechanism,
     GeneralizedRandomizedResponse,
     Histogram,
-    KnownGaussian,
+    KnownCounts,
     KnownGumbel,
-    KnownLaplace,
+    Largest,
     LeakyRandomizedResponse,
     Quantile,
     Release,
-    ThresholdedGaussian,
-    ThresholdedLaplace,
+    Repeated,
+    ThresholdedCounts,
     TopKWithCounts,
-    TruncatedGaussian,
-    TruncatedGaussianLimited,
+    UnknownCounts,
     UnknownGumbel,
-    UnknownLaplace,
     randomness,
 )
-from farthing.mechanisms.release import Items
+
+from .claims import claimed
 
 TRIALS = 2500
 CONFIDENCE = 0.999  # per audit: all of them together fail a correct library once in about 20 seeds
-SLACK_DELTA = 1e-3
-
-
-def claimed(items: Items) -> tuple[float, float]:
-    """An (ε, δ) that the items certainly give, by basic composition and the zCDP conversion."""
-    epsilon, delta, rho = 0.0, 0.0, 0.0
-    for guarantee, count in items:
-        match guarantee:
-            case PureDP(value) | BoundedRange(value):
-                epsilon += count * value
-            case ApproximateDP(value, leak):
-                epsilon += count * value
-                delta += count * leak
-            case ZeroConcentratedDP(rho=value):
-                rho += count * value
-            case kinds.DiscreteGaussian(noise_multiplier=sigma):
-                rho += count * 0.5 / sigma**2
-            case _:
-                raise AssertionError(guarantee)
-    if rho > 0:
-        delta += SLACK_DELTA
-        epsilon += rho + 2 * math.sqrt(rho * math.log(1 / SLACK_DELTA))
-    return epsilon, delta
 
 
 def count_of(label: str) -> Callable[[Release], Hashable]:
@@ -129,17 +101,19 @@ HIDDEN = (
     (histogram(a=7, b=0), histogram(a=8, b=0)),
 )
 
-LAPLACE = KnownLaplace(epsilon=0.8, **ONE)
-GAUSS = KnownGaussian(noise_multiplier=1.5, **ONE)
+LAPLACE = KnownCounts(coordinate=PureDP(0.8), **ONE)
+GAUSS = KnownCounts(coordinate=DiscreteGaussian(1.5, 1), **ONE)
 KNOWN = KnownGumbel(epsilon=0.8, k=2, per_key_limit=1)
 UNKNOWN = UnknownGumbel(epsilon=0.8, delta=DELTA, k=2, candidates=2, **ONE)
 
 CASES = {
-    "KnownLaplace": Case(LAPLACE, RAISE_ONE, count_of("a")),
-    "KnownLaplace, two keys": Case(KnownLaplace(epsilon=0.4, **TWO), RAISE_TWO, total),
-    "KnownGaussian": Case(GAUSS, RAISE_ONE, count_of("a")),
+    "KnownCounts, Laplace": Case(LAPLACE, RAISE_ONE, count_of("a")),
+    "KnownCounts, Laplace, two keys": Case(
+        KnownCounts(coordinate=PureDP(0.4), **TWO), RAISE_TWO, total
+    ),
+    "KnownCounts, Gaussian": Case(GAUSS, RAISE_ONE, count_of("a")),
     "KnownGumbel": Case(KNOWN, ORDER, labels),
-    "Argmax": Case(Argmax(epsilon=0.8, per_key_limit=1), ORDER, labels),
+    "one draw": Case(KnownGumbel(epsilon=0.8, k=1, per_key_limit=1), ORDER, labels),
     "ExponentialMechanism": Case(
         ExponentialMechanism.from_sensitivity(epsilon=1.0, sensitivity=1.0),
         (([0, 0], [1, -1]), ([0.5, 0.5, 0.5], [1.5, -0.5, -0.5]), ([3, 0, 0], [2, 1, 1])),
@@ -152,26 +126,32 @@ CASES = {
             (Histogram([3], [2]), Histogram([1, 3], [1, 2])),
             (nothing(), Histogram([3], [1])),
         ),
-        str,
+        labels,
     ),
     "UnknownGumbel": Case(UNKNOWN, HIDDEN, labels),
     "UnknownGumbel, one candidate": Case(
         UnknownGumbel(epsilon=0.8, delta=DELTA, k=1, candidates=1, **ONE), HIDDEN, labels
     ),
-    "UnknownLaplace": Case(
-        UnknownLaplace(epsilon=0.8, delta=DELTA, candidates=1, **ONE), HIDDEN, count_of("a")
+    "UnknownCounts, Laplace": Case(
+        UnknownCounts(coordinate=PureDP(0.8), delta=DELTA, candidates=1, **ONE),
+        HIDDEN,
+        count_of("a"),
     ),
-    "ThresholdedLaplace": Case(
-        ThresholdedLaplace(epsilon=0.8, delta=DELTA, **ONE), HIDDEN, count_of("a")
+    "ThresholdedCounts, Laplace": Case(
+        ThresholdedCounts(coordinate=PureDP(0.8), delta=DELTA, **ONE), HIDDEN, count_of("a")
     ),
-    "ThresholdedGaussian": Case(
-        ThresholdedGaussian(noise_multiplier=1.5, delta=DELTA, **ONE), HIDDEN, count_of("a")
+    "ThresholdedCounts, Gaussian": Case(
+        ThresholdedCounts(coordinate=DiscreteGaussian(1.5, 1), delta=DELTA, **ONE),
+        HIDDEN,
+        count_of("a"),
     ),
-    "TruncatedGaussian": Case(
-        TruncatedGaussian(noise_multiplier=1.5, delta=DELTA, **ONE), HIDDEN, count_of("a")
+    "ThresholdedCounts, truncated": Case(
+        ThresholdedCounts(coordinate=DiscreteGaussian(1.5, 1), truncated=True, delta=DELTA, **ONE),
+        HIDDEN,
+        count_of("a"),
     ),
-    "TruncatedGaussianLimited": Case(
-        TruncatedGaussianLimited(noise_multiplier=1.5, delta=DELTA, candidates=1, **ONE),
+    "UnknownCounts, truncated": Case(
+        UnknownCounts(coordinate=DiscreteGaussian(1.5, 1), delta=DELTA, candidates=1, **ONE),
         (*HIDDEN[:3], (histogram(a=13, b=0), histogram(a=14, b=0))),
         count_of("a"),
     ),
@@ -180,6 +160,14 @@ CASES = {
     ),
     "Gumbel then Gaussian in order": Case(
         TopKWithCounts(selection=UNKNOWN, counting=GAUSS, use_order=True), HIDDEN, count_of("a")
+    ),
+    "means of two": Case(Repeated(LAPLACE, 2), RAISE_ONE, count_of("a")),
+    "Gumbel then means of two": Case(
+        Repeated(TopKWithCounts(selection=UNKNOWN, counting=LAPLACE), 2), HIDDEN, count_of("a")
+    ),
+    "largest": Case(Largest(KnownCounts(coordinate=PureDP(0.4), **TWO), 1), RAISE_TWO, total),
+    "ClippedSum": Case(
+        ClippedSum(epsilon=1.0, lower=-4, upper=3), ((0, -4), (10**30, 10**30 + 3), (7, 3)), total
     ),
     "generalized randomized response": Case(
         GeneralizedRandomizedResponse(epsilon=1.0, largest_loss=0.3), ((0, 1), (1, 0), (0, 0))
@@ -212,7 +200,7 @@ def test_no_mechanism_exceeds_its_claim(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Argmax", "ExponentialMechanism", "Quantile", "generalized randomized response"]
+    "name", ["one draw", "ExponentialMechanism", "Quantile", "generalized randomized response"]
 )
 def test_single_draws_are_bounded_range(name: str) -> None:
     case = CASES[name]
@@ -260,7 +248,7 @@ def test_the_bound_holds_at_the_stated_confidence() -> None:
 
 def test_equal_inputs_show_nothing() -> None:
     """However many events are tried, the held-out half keeps the confidence."""
-    mechanism = KnownLaplace(epsilon=1.0, **ONE)
+    mechanism = KnownCounts(coordinate=PureDP(1.0), **ONE)
     same = histogram(a=5)
     positive = 0
     for seed in range(30):

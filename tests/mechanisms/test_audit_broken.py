@@ -9,18 +9,19 @@ from fractions import Fraction
 import numpy as np
 
 from farthing.audit import audit, audit_bounded_range
+from farthing.guarantees.kinds import DiscreteGaussian, PureDP
 from farthing.mechanisms import (
-    Argmax,
     Histogram,
-    KnownLaplace,
+    KnownCounts,
+    KnownGumbel,
     Release,
-    TruncatedGaussianLimited,
+    TruncatedGaussianNoise,
+    UnknownCounts,
     UnknownGumbel,
-    UnknownLaplace,
 )
 from farthing.mechanisms.acceptance import Acceptance
 from farthing.mechanisms.access import top_counts
-from farthing.mechanisms.randomness import open_source
+from farthing.mechanisms.randomness import system_bits
 from farthing.mechanisms.release import ranked
 
 ONE = {"contribution_limit": 1, "per_key_limit": 1}
@@ -34,12 +35,13 @@ def outcome(release: Release) -> tuple[object, ...]:
 class PrintedTruncGauss:
     """Algorithm 2 of [CR22] as printed: the cutoff enters the threshold without noise."""
 
-    sound: TruncatedGaussianLimited
+    sound: UnknownCounts
 
     def run(self, histogram: Histogram) -> Release:
         top = top_counts(histogram, self.sound.candidates)
         noise = self.sound.noise
-        noisy = top.counts + noise.draw(top.counts.size, open_source())
+        assert isinstance(noise, TruncatedGaussianNoise)
+        noisy = top.counts + noise.draw(top.counts.size, system_bits())
         least = top.cutoff + self.sound.per_key_limit + noise.bound
         released = np.flatnonzero(noisy > least)
         return ranked(histogram, top.positions[released], noisy[released])
@@ -47,7 +49,7 @@ class PrintedTruncGauss:
 
 def test_truncgauss_as_printed() -> None:
     """σ = 13.1, δ = 1e-10: a release of probability 0.03 becomes impossible."""
-    sound = TruncatedGaussianLimited(noise_multiplier=13.1, delta=1e-10, candidates=1, **ONE)
+    sound = UnknownCounts(coordinate=DiscreteGaussian(13.1, 1), delta=1e-10, candidates=1, **ONE)
     half_way = 10 + 1 + sound.noise.bound + 1
     pair = Histogram(["a", "b"], [half_way, 10]), Histogram(["a", "b"], [half_way, 11])
     rho, slack = 1 / (2 * 13.1**2), 1e-6
@@ -92,12 +94,13 @@ def test_free_bottom() -> None:
 class TextbookUnkLap:
     """UnkLap with the margin τ·ln(Δ/δ)/ε."""
 
-    sound: UnknownLaplace
+    sound: UnknownCounts
+    epsilon: float
 
     def run(self, histogram: Histogram) -> Release:
-        margin = math.ceil(math.log(1 / self.sound.delta) / self.sound.epsilon)
+        margin = math.ceil(math.log(1 / self.sound.delta) / self.epsilon)
         top = top_counts(histogram, self.sound.candidates)
-        noise = self.sound.noise.draw(top.counts.size + 1, open_source())
+        noise = self.sound.noise.draw(top.counts.size + 1, system_bits())
         noisy = top.counts + noise[1:]
         released = np.flatnonzero(noisy - top.cutoff - noise[0] >= 1 + margin)
         return ranked(histogram, top.positions[released], noisy[released])
@@ -105,18 +108,18 @@ class TextbookUnkLap:
 
 def test_textbook_unklap() -> None:
     """At δ = 0.01 trials resolve it; smaller δ by exact computation in test_theorems.py."""
-    sound = UnknownLaplace(epsilon=1.0, delta=0.01, candidates=3, **ONE)
+    sound = UnknownCounts(coordinate=PureDP(1.0), delta=0.01, candidates=3, **ONE)
     pair = Histogram.without_rows(), Histogram(["new"], [1])
     options = {"trials": 24_000, "delta": 0.01, "confidence": 0.99}
-    broken = audit(TextbookUnkLap(sound), *pair, view=lambda r: r.labels, **options)
+    broken = audit(TextbookUnkLap(sound, 1.0), *pair, view=lambda r: r.labels, **options)
     assert broken.epsilon > 1.0
     fixed = audit(sound, *pair, view=lambda r: r.labels, **options)
     assert fixed.epsilon <= 1.0
 
 
 def test_laplace_with_a_scale_thirty_per_cent_too_small() -> None:
-    claimed = KnownLaplace(epsilon=1.0, **ONE)
-    broken = replace(claimed, epsilon=1.0 / 0.7)
+    claimed = KnownCounts(coordinate=PureDP(1.0), **ONE)
+    broken = replace(claimed, coordinate=PureDP(1.0 / 0.7))
     pair = Histogram(["a"], [20]), Histogram(["a"], [21])
     options = {"trials": 10_000, "confidence": 0.999, "view": lambda r: r.counts[0]}
     assert audit(broken, *pair, **options).epsilon > 1.1
@@ -130,7 +133,7 @@ class PermuteAndFlip:
     epsilon: float
 
     def run(self, histogram: Histogram) -> Release:
-        source = open_source()
+        source = system_bits()
         coins = Acceptance(Fraction(self.epsilon))
         best = int(histogram.counts.max())
         left = list(range(len(histogram)))
@@ -147,5 +150,5 @@ def test_permute_and_flip_is_not_bounded_range() -> None:
     broken = audit_bounded_range(PermuteAndFlip(1.0), *pair, **options)
     assert broken.epsilon > 1.15
     assert audit(PermuteAndFlip(1.0), *pair, **options).epsilon <= 1.0
-    honest = audit_bounded_range(Argmax(epsilon=1.0, per_key_limit=1), *pair, **options)
+    honest = audit_bounded_range(KnownGumbel(epsilon=1.0, k=1, per_key_limit=1), *pair, **options)
     assert 0.7 < honest.epsilon <= 1.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from farthing.data import macbeth_word_counts
+from farthing.guarantees.kinds import DiscreteGaussian, PureDP
 from farthing.mechanisms import (
     Histogram,
-    KnownGaussian,
+    KnownCounts,
     KnownGumbel,
-    KnownLaplace,
     UnknownGumbel,
     ordered_counts,
 )
@@ -27,8 +27,8 @@ def test_count_mle_beats_laplace_at_equal_privacy() -> None:
     words, counts = macbeth_word_counts()
     histogram, truth = Histogram(words[:25], counts[:25]), np.array(counts[:25])
     limits = {"contribution_limit": 25, "per_key_limit": 1}
-    laplace = KnownLaplace(epsilon=0.1, **limits)
-    gauss = KnownGaussian(noise_multiplier=13.1, **limits)
+    laplace = KnownCounts(coordinate=PureDP(0.1), **limits)
+    gauss = KnownCounts(coordinate=DiscreteGaussian(13.1, 1), **limits)
     errors = np.zeros(2)
     for _ in range(100):
         ordered = ordered_counts(np.array(gauss.run(histogram).counts))

@@ -10,24 +10,21 @@ import mpmath
 import pytest
 
 from farthing import compose
-from farthing.guarantees import kinds
 from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,
+    DiscreteGaussian,
     PureDP,
 )
 from farthing.mechanisms import (
-    Argmax,
     Histogram,
-    KnownGaussian,
+    KnownCounts,
     KnownGumbel,
-    KnownLaplace,
     Release,
-    ThresholdedGaussian,
+    ThresholdedCounts,
     TopKWithCounts,
-    TruncatedGaussianLimited,
+    UnknownCounts,
     UnknownGumbel,
-    UnknownLaplace,
 )
 from farthing.mechanisms.parameters import epsilon_less_leak
 
@@ -36,16 +33,15 @@ UNKNOWN = UnknownGumbel(epsilon=0.1, delta=1e-9, k=5, candidates=100, **LIMITS)
 
 
 def test_known_domain() -> None:
-    assert KnownLaplace(epsilon=0.1, **LIMITS).guarantees == ((PureDP(0.1), 3),)
-    assert KnownGaussian(noise_multiplier=13.1, **LIMITS).guarantees == (
-        (kinds.DiscreteGaussian(13.1, 2), 3),
+    assert KnownCounts(coordinate=PureDP(0.1), **LIMITS).guarantees == ((PureDP(0.1), 3),)
+    assert KnownCounts(coordinate=DiscreteGaussian(13.1, 2), **LIMITS).guarantees == (
+        (DiscreteGaussian(13.1, 2), 3),
     )
     assert KnownGumbel(epsilon=0.1, k=7, per_key_limit=2).guarantees == ((BoundedRange(0.1), 7),)
-    assert Argmax(epsilon=0.1, per_key_limit=2).guarantees == ((BoundedRange(0.1), 1),)
 
 
 def test_a_domain_smaller_than_the_contribution_limit_costs_less() -> None:
-    mechanism = KnownLaplace(epsilon=0.1, **LIMITS)
+    mechanism = KnownCounts(coordinate=PureDP(0.1), **LIMITS)
     release = mechanism.run(Histogram(["a", "b"], [1, 2]))
     assert mechanism.guarantees_for(release) == ((PureDP(0.1), 2),)
 
@@ -53,12 +49,14 @@ def test_a_domain_smaller_than_the_contribution_limit_costs_less() -> None:
 def test_unknown_domain() -> None:
     delta = (ApproximateDP(0.0, 1e-9), 1)
     assert UNKNOWN.guarantees == ((BoundedRange(0.1), 5), delta)
-    laplace = UnknownLaplace(epsilon=0.1, delta=1e-9, candidates=100, **LIMITS)
+    laplace = UnknownCounts(coordinate=PureDP(0.1), delta=1e-9, candidates=100, **LIMITS)
     assert laplace.guarantees == ((PureDP(0.1), 3), delta)
-    thresholded = ThresholdedGaussian(noise_multiplier=5.0, delta=1e-9, **LIMITS)
-    assert thresholded.guarantees == ((kinds.DiscreteGaussian(5.0, 2), 3), delta)
-    limited = TruncatedGaussianLimited(noise_multiplier=5.0, delta=1e-9, candidates=100, **LIMITS)
-    assert limited.guarantees == ((kinds.DiscreteGaussian(5.0, 2), 3), delta)
+    thresholded = ThresholdedCounts(coordinate=DiscreteGaussian(5.0, 2), delta=1e-9, **LIMITS)
+    assert thresholded.guarantees == ((DiscreteGaussian(5.0, 2), 3), delta)
+    limited = UnknownCounts(
+        coordinate=DiscreteGaussian(5.0, 2), delta=1e-9, candidates=100, **LIMITS
+    )
+    assert limited.guarantees == ((DiscreteGaussian(5.0, 2), 3), delta)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +71,9 @@ def test_pay_what_you_get_pays_for_bottom(
 
 
 def test_a_release_never_costs_more_than_was_reserved() -> None:
-    mechanism = TopKWithCounts(selection=UNKNOWN, counting=KnownLaplace(epsilon=0.2, **LIMITS))
+    mechanism = TopKWithCounts(
+        selection=UNKNOWN, counting=KnownCounts(coordinate=PureDP(0.2), **LIMITS)
+    )
     reserved = dict(mechanism.guarantees)
     for counts in ([0, 0], [400, 3], [900, 800], [700, 650]):
         for _ in range(30):
@@ -90,21 +90,13 @@ def test_a_release_never_costs_more_than_was_reserved() -> None:
 def test_counts_after_selection_cost_at_most_the_contribution_limit() -> None:
     mechanism = TopKWithCounts(
         selection=KnownGumbel(epsilon=0.1, k=5, per_key_limit=2),
-        counting=KnownGaussian(noise_multiplier=4.0, **LIMITS),
+        counting=KnownCounts(coordinate=DiscreteGaussian(4.0, 2), **LIMITS),
         use_order=True,
     )
     assert mechanism.guarantees == (
         (BoundedRange(0.1), 5),
-        (kinds.DiscreteGaussian(4.0, 2), 3),
+        (DiscreteGaussian(4.0, 2), 3),
     )
-
-
-def test_peeling_says_that_it_is_adaptive() -> None:
-    assert UNKNOWN.adaptive
-    assert KnownGumbel(epsilon=0.1, k=2, per_key_limit=1).adaptive
-    assert not KnownGumbel(epsilon=0.1, k=1, per_key_limit=1).adaptive
-    assert TopKWithCounts(selection=UNKNOWN, counting=KnownLaplace(epsilon=1, **LIMITS)).adaptive
-    assert not KnownLaplace(epsilon=0.1, **LIMITS).adaptive
 
 
 def test_epsilon_of_the_draws_is_rounded_down() -> None:
@@ -132,7 +124,7 @@ def test_parameters_and_releases_are_json() -> None:
     assert json.loads(json.dumps(asdict(UNKNOWN)))["candidates"] == 100
     mechanism = TopKWithCounts(
         selection=KnownGumbel(epsilon=0.1, k=2, per_key_limit=2),
-        counting=KnownGaussian(noise_multiplier=4.0, **LIMITS),
+        counting=KnownCounts(coordinate=DiscreteGaussian(4.0, 2), **LIMITS),
         use_order=True,
     )
     release = mechanism.run(Histogram([1, 2, 3], [5, 6, 7]))
@@ -142,21 +134,20 @@ def test_parameters_and_releases_are_json() -> None:
 
 def test_prices_compose() -> None:
     """The items are in the terms of the composition library, and ⊥ early costs less."""
-    counting = KnownGaussian(noise_multiplier=13.1, **LIMITS)
+    counting = KnownCounts(coordinate=DiscreteGaussian(13.1, 2), **LIMITS)
     for mechanism in (UNKNOWN, TopKWithCounts(selection=UNKNOWN, counting=counting)):
-        adaptivity = "adaptive" if mechanism.adaptive else "none"
-        full = compose(mechanism.guarantees, adaptivity=adaptivity).epsilon_at(1e-6).upper
+        full = compose(mechanism.guarantees).epsilon_at(1e-6).upper
         empty = Release((), (), stopped=True)
         used = mechanism.guarantees_for(empty)
-        assert compose(used, adaptivity=adaptivity).epsilon_at(1e-6).upper < full
+        assert compose(used).epsilon_at(1e-6).upper < full
 
 
 def test_equal_privacy_of_the_macbeth_comparison() -> None:
     """25 counts at ε = 0.1, and σ = 13.1: both within (2.08, 1e-6) [CR22, Figure 6]."""
     limits = {"contribution_limit": 25, "per_key_limit": 1}
     for mechanism in (
-        KnownLaplace(epsilon=0.1, **limits),
-        KnownGaussian(noise_multiplier=13.1, **limits),
+        KnownCounts(coordinate=PureDP(0.1), **limits),
+        KnownCounts(coordinate=DiscreteGaussian(13.1, 1), **limits),
     ):
         spent = compose(mechanism.guarantees, adaptivity="none").epsilon_at(1e-6)
         assert spent.upper <= 2.0801

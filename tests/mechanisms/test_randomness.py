@@ -28,7 +28,7 @@ def test_default_source_reads_the_operating_system() -> None:
 def test_outside_a_test_block_every_source_is_fresh() -> None:
     token = randomness._TEST_SOURCE.set(None)
     try:
-        first, second = randomness.open_source(), randomness.open_source()
+        first, second = randomness.system_bits(), randomness.system_bits()
         assert first is not second
         assert first.bits(256) != second.bits(256)
     finally:

@@ -9,10 +9,10 @@ import pytest
 from flint import arb, ctx
 
 from farthing.errors import NotCertified
-from farthing.mechanisms.discrete_gaussian import DiscreteGaussian
-from farthing.mechanisms.discrete_laplace import DiscreteLaplace
+from farthing.mechanisms.discrete_gaussian import DiscreteGaussianNoise
+from farthing.mechanisms.discrete_laplace import DiscreteLaplaceNoise
 from farthing.mechanisms.tails import at_least_one, least_reaching
-from farthing.mechanisms.truncated_gaussian import TruncatedDiscreteGaussian, truncation_bound
+from farthing.mechanisms.truncated_gaussian import truncated_noise
 from farthing.numerics.ball import Ball
 
 
@@ -38,7 +38,7 @@ def laplace_pmf(scale: Fraction, reach: int) -> dict[int, mpmath.mpf]:
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(10)])
 def test_laplace_tails(scale: Fraction) -> None:
-    noise, reach = DiscreteLaplace(scale), int(150 * scale) + 10
+    noise, reach = DiscreteLaplaceNoise(scale), int(150 * scale) + 10
     law = laplace_pmf(scale, reach)
     for least in (-7, -1, 0, 1, 2, 9, 40):
         assert contains(noise.tail(least), sum(p for z, p in law.items() if z >= least))
@@ -51,11 +51,13 @@ def test_laplace_tails(scale: Fraction) -> None:
         beyond = mpmath.mpf(float(noise.difference_tail(61).mid()))
         assert contains(noise.difference_tail(least), inside + beyond, 1e-9)
     assert noise.variance == pytest.approx(float(sum(p * z * z for z, p in law.items())))
-    assert noise.expected_absolute == pytest.approx(float(sum(p * abs(z) for z, p in law.items())))
+    assert noise.expected_absolute() == pytest.approx(
+        float(sum(p * abs(z) for z, p in law.items()))
+    )
 
 
 def test_difference_tail_tends_to_the_continuous_one() -> None:
-    noise = DiscreteLaplace(Fraction(10**9))
+    noise = DiscreteLaplaceNoise(Fraction(10**9))
     for x in (1, 5, 20):
         continuous = (2 + x) * mpmath.exp(-x) / 4
         assert contains(noise.difference_tail(x * 10**9), continuous, 1e-8)
@@ -63,7 +65,7 @@ def test_difference_tail_tends_to_the_continuous_one() -> None:
 
 @pytest.mark.parametrize("sigma", [Fraction(1, 3), Fraction(1), Fraction(131, 10), Fraction(200)])
 def test_gaussian_tails(sigma: Fraction) -> None:
-    noise, reach = DiscreteGaussian(sigma**2), int(16 * sigma) + 10
+    noise, reach = DiscreteGaussianNoise(sigma**2), int(16 * sigma) + 10
     exact = mpmath.mpf(sigma.numerator) / sigma.denominator
     weights = {z: mpmath.exp(-(z**2) / (2 * exact**2)) for z in range(-reach, reach + 1)}
     total = sum(weights.values())
@@ -74,12 +76,12 @@ def test_gaussian_tails(sigma: Fraction) -> None:
         float(sum(w * z * z for z, w in weights.items()) / total)
     )
     mean = sum(w * abs(z) for z, w in weights.items()) / total
-    assert noise.expected_absolute == pytest.approx(float(mean))
+    assert noise.expected_absolute() == pytest.approx(float(mean))
 
 
 @pytest.mark.parametrize("steps", [0.1, 0.9, 1.5, 4, 8])
 def test_wide_gaussian_tails_are_enclosed_by_integrals(steps: float) -> None:
-    noise, least = DiscreteGaussian(Fraction(300) ** 2), int(300 * steps)
+    noise, least = DiscreteGaussianNoise(Fraction(300) ** 2), int(300 * steps)
     weights = [mpmath.exp(-(mpmath.mpf(z) ** 2) / (2 * 300**2)) for z in range(-6000, 6001)]
     tail = sum(weights[6000 + least :]) / sum(weights)
     ball = noise.tail(least)
@@ -88,11 +90,11 @@ def test_wide_gaussian_tails_are_enclosed_by_integrals(steps: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "noise", [DiscreteLaplace(Fraction(10)), DiscreteGaussian(Fraction(13) ** 2)]
+    "noise", [DiscreteLaplaceNoise(Fraction(10)), DiscreteGaussianNoise(Fraction(13) ** 2)]
 )
 @pytest.mark.parametrize("confidence", [0.05, 0.5, 0.95, 0.999])
 def test_half_width_is_the_smallest(
-    noise: DiscreteLaplace | DiscreteGaussian, confidence: float
+    noise: DiscreteLaplaceNoise | DiscreteGaussianNoise, confidence: float
 ) -> None:
     width = noise.half_width(confidence)
     inside = lambda w: 1 - 2 * noise.tail(w + 1)  # noqa: E731 # one line
@@ -103,7 +105,9 @@ def test_half_width_is_the_smallest(
 @pytest.mark.parametrize(("sigma", "limit", "keys"), [(13.1, 1, 1), (3.0, 4, 2), (0.5, 1, 10)])
 def test_truncation_bound_is_the_smallest(sigma: float, limit: int, keys: int) -> None:
     squared = (Fraction(sigma) * limit) ** 2
-    bound = truncation_bound(squared, per_key_limit=limit, contribution_limit=keys, delta=1e-6)
+    whole = DiscreteGaussianNoise(squared)
+    noise = truncated_noise(whole, per_key_limit=limit, contribution_limit=keys, delta=1e-6)
+    bound = noise.bound
 
     def outside(at: int) -> mpmath.mpf:
         weights = {
@@ -114,15 +118,15 @@ def test_truncation_bound_is_the_smallest(sigma: float, limit: int, keys: int) -
         return 1 - (1 - one) ** keys
 
     assert outside(bound) <= mpmath.mpf(1e-6) < outside(bound - 1)
-    ball = TruncatedDiscreteGaussian(squared, bound).tail(bound - limit + 1)
+    ball = noise.tail(bound - limit + 1)
     assert contains(at_least_one(ball, keys), outside(bound), 1e-9)
 
 
 def test_truncation_bound_of_the_paper_setting() -> None:
     """σ = 13.1, Δ = τ = 1, δ = 1e-10: the continuous equation (10) gives T = 82.4 [CR22]."""
-    squared = Fraction(13.1) ** 2
-    bound = truncation_bound(squared, per_key_limit=1, contribution_limit=1, delta=1e-10)
-    assert 80 <= bound <= 84
+    whole = DiscreteGaussianNoise(Fraction(13.1) ** 2)
+    noise = truncated_noise(whole, per_key_limit=1, contribution_limit=1, delta=1e-10)
+    assert 80 <= noise.bound <= 84
 
 
 def test_least_reaching_never_guesses() -> None:

@@ -11,9 +11,8 @@ import farthing as fa
 from farthing.composition.bounded_range import (
     delta_nonadaptive,
     epsilon_nonadaptive,
-    maximiser,
 )
-from oracle.reference import inside, mp, ranged_at, ranged_equal, ranged_subset_sum
+from oracle.reference import inside, mp, ranged_equal, ranged_subset_sum
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 12])
@@ -73,16 +72,6 @@ def test_discarded_candidates_are_smaller(epsilon, count):
         x = part * count * epsilon
         bracket = delta_nonadaptive(x, epsilon=epsilon, count=count)
         assert inside(bracket, ranged_equal(epsilon, count, x))
-
-
-@pytest.mark.parametrize(("count", "x"), [(3, 0.4), (10, 0.5), (40, 1.1), (100, 2.0)])
-def test_the_maximiser_attains_the_optimum(count, x):
-    t = maximiser(x, epsilon=0.1, count=count)
-    assert 0 <= t <= 0.1
-    value = ranged_at(0.1, count, t, x)
-    bracket = delta_nonadaptive(x, epsilon=0.1, count=count)
-    assert value <= bracket.upper
-    assert value >= mp.mpf(bracket.lower) * (1 - mp.mpf("1e-9"))
 
 
 def _unequal_optimum(epsilons, x):

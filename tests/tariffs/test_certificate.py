@@ -9,7 +9,8 @@ import pytest
 
 import farthing as fa
 from farthing.canonical import digest
-from farthing.composition.certificate import verify
+from farthing.composition.certificate import certificate_from_json, verify
+from farthing.composition.tariff_files import read_tariff, tariff_to_toml, write_tariff
 
 TARIFF = fa.Tariff(
     {"select": (fa.BoundedRange(0.1), 1), "count": (fa.PureDP(0.1), 4)}, farthings=60
@@ -92,8 +93,10 @@ def test_reading_off_the_profile_is_on_the_safe_side(certificate: fa.Certificate
     for epsilon in (0.3, 1.7, 30.0):
         exact = TARIFF.certify(epsilons=(epsilon,))
         assert certificate.delta_at(epsilon) >= dict(exact.deltas)[epsilon].lower
+    assert certificate.epsilon_at(1e-200) == certificate.epsilon_at(0)
+    noisy = fa.Tariff({"noise": (fa.Gaussian(10.0), 1)}, farthings=5).certify(tolerance=0.3)
     with pytest.raises(fa.NotCertified):
-        certificate.epsilon_at(1e-200)
+        noisy.epsilon_at(1e-200)
 
 
 def test_an_interrupted_write_leaves_nothing(
@@ -110,3 +113,18 @@ def test_an_interrupted_write_leaves_nothing(
         certificate.write(target)
     assert target.read_text(encoding="utf-8") == "the old one"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_certificate_is_read_back_from_its_data(certificate: fa.Certificate) -> None:
+    again = certificate_from_json(json.loads(json.dumps(certificate.to_json())))
+    assert again == certificate
+    assert again.to_json() == certificate.to_json()
+
+
+@pytest.mark.parametrize("name", ["select", "two words", 'quo"ted\\', "δ.[x]", "\n\x7f"])
+def test_a_tariff_file_is_read_back(tmp_path: Path, name: str) -> None:
+    items = {name: (fa.ApproximateDP(0.1, 1e-9), 3), "noise": (fa.DiscreteGaussian(9.5, 2), 1)}
+    tariff = fa.Tariff(items, farthings=60, delta_units=7, delta_unit=1e-9)
+    write_tariff(tariff, tmp_path / "tariff.toml")
+    assert read_tariff(tmp_path / "tariff.toml") == tariff
+    assert (tmp_path / "tariff.toml").read_text(encoding="utf-8") == tariff_to_toml(tariff)

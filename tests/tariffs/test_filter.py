@@ -1,35 +1,11 @@
-"""The tariff recursion against every strategy, and against plain composition."""
+"""The tariff recursion against plain composition, and planning with it."""
 
 from __future__ import annotations
-
-import random
 
 import pytest
 
 import farthing as fa
-from farthing.composition.tariff import spendings
-from tests.tariffs.strategies import best_delta
-
-
-def random_tariff(source: random.Random) -> fa.Tariff:
-    items = {}
-    for i in range(source.randint(1, 2)):
-        kind = source.choice([fa.PureDP, fa.BoundedRange])
-        items[f"item{i}"] = kind(source.uniform(0.2, 1.5)), source.randint(1, 2)
-    return fa.Tariff(items, farthings=source.randint(1, 3))
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_random_small_tariffs_against_exhaustive_enumeration(seed: int) -> None:
-    source = random.Random(seed)
-    tariff = random_tariff(source)
-    epsilon = source.uniform(0.05, 1.0)
-    reached = best_delta(tariff, epsilon, choices=12)
-    certificate = tariff.certify(tolerance=1e-3, epsilons=(epsilon,), deltas=(1e-2,))
-    bracket = dict(certificate.deltas)[epsilon]
-    assert reached <= bracket.upper
-    assert bracket.lower >= reached * (1 - 5e-3) - 1e-9
-    assert bracket.upper - bracket.lower <= 0.02 * bracket.upper + 1e-6
+from farthing.composition.tariff import tariff_profiles
 
 
 def test_one_item_equals_plain_composition() -> None:
@@ -67,8 +43,8 @@ def test_freedom_costs_something_but_little() -> None:
 def test_profiles_grow_with_every_farthing() -> None:
     items = {"select": (fa.BoundedRange(0.3), 1), "count": (fa.PureDP(0.2), 2)}
     tariff = fa.Tariff(items, farthings=6)
-    uppers = [spent.upper.at(0.4) for spent in spendings(tariff, 1e-2, 1e-3)]
-    lowers = [spent.lower.at(0.4) for spent in spendings(tariff, 1e-2, 1e-3)]
+    uppers = [spent.upper.at(0.4) for spent in tariff_profiles(tariff, 1e-2, 1e-3)]
+    lowers = [spent.lower.at(0.4) for spent in tariff_profiles(tariff, 1e-2, 1e-3)]
     assert uppers == sorted(uppers)
     assert lowers == sorted(lowers)
     assert all(low <= high for low, high in zip(lowers, uppers, strict=True))
@@ -102,6 +78,28 @@ def test_largest_farthings_is_the_last_that_fits() -> None:
     assert fits.upper <= 2.0
     assert over.upper > 2.0 * (1 - 5e-3)
     assert fa.largest_farthings(items, epsilon=0.01, delta=1e-6) == 0
+
+
+LEAKY: dict[str, tuple[fa.Guarantee, int]] = {
+    "select": (fa.BoundedRange(0.1), 1),
+    "count": (fa.PureDP(0.1), 4),
+    "leak": (fa.ApproximateDP(0.0, 1e-9), 1),
+}
+
+
+def test_planning_accepts_what_has_only_a_delta() -> None:
+    prices = fa.propose_prices({name: guarantee for name, (guarantee, _) in LEAKY.items()})
+    assert prices == {"select": 1, "count": 4, "leak": 1}
+    plain = fa.largest_farthings(
+        {name: LEAKY[name] for name in ("select", "count")}, epsilon=3, delta=1e-6 - 1e-7
+    )
+    leaky = fa.largest_farthings(LEAKY, epsilon=3, delta=1e-6, delta_units=100, delta_unit=1e-9)
+    assert abs(plain - leaky) <= 1
+    certified = fa.Tariff(LEAKY, leaky, 100, 1e-9).certify(tolerance=1e-3)
+    assert certified.epsilon_at(1e-6) <= 3
+    with pytest.raises(fa.Unattainable, match="unlimited"):
+        fa.largest_farthings({"leak": LEAKY["leak"]}, epsilon=3, delta=1e-6)
+    assert fa.propose_prices({"leak": LEAKY["leak"][0]}) == {"leak": 1}
 
 
 def test_prices_follow_rho() -> None:

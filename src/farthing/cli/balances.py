@@ -1,24 +1,28 @@
-"""What `farthing ledger show` shows: caps, purses, registered lists, open reservations."""
+"""What readers and owners are shown as tables: balances, and who asked what."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
-if TYPE_CHECKING:
-    from farthing.ledger.facts import Account, Purse
-    from farthing.ledger.reading import Reader
+from farthing.ledger.history import Asked
+from farthing.ledger.reader import Reader
+from farthing.ledger.records import Account, Purse
+from farthing.wording import plain
 
 #: Columns of numbers.
-_RIGHT = {"farthings spent", "δ units spent", "used"}
+_RIGHT = {"farthings spent", "δ units spent", "used", "farthings", "δ units"}
+#: Longer questions are cut where people read them; --json has all of it.
+_LONGEST = 80
 
 
-def balances_of(book: Reader, name: str) -> dict[str, Any]:
+def balances_of(reader: Reader, name: str) -> dict[str, Any]:
     """The balances of a dataset as of now."""
-    accounts, purses = book.accounts(name), book.purses(name)
+    accounts, purses = reader.accounts(name), reader.purses(name)
     tariffs = {account.number: account for account in accounts if account.mode == "tariff"}
     rows: list[tuple[str, Account, Account | Purse, str | None]] = [
         *(("everybody", tariff, tariff, None) for tariff in tariffs.values()),
@@ -26,10 +30,11 @@ def balances_of(book: Reader, name: str) -> dict[str, Any]:
     ]
     return {
         "dataset": name,
+        "goes_on_here": reader.is_writable(name),
         "balances": [
             {
                 "account": tariff.name,
-                "state": "in force" if tariff.open else "retired",
+                "state": _state(tariff, held),
                 "analyst": analyst,
                 "farthings": held.farthings,
                 "farthings_spent": held.farthings_spent,
@@ -50,17 +55,17 @@ def balances_of(book: Reader, name: str) -> dict[str, Any]:
             }
             for account in accounts
             if account.number not in tariffs
-            for lot in book.lots(name, account.name)
+            for lot in reader.lots(name, account.name)
         ],
         "open_reservations": [
-            {"entry": r.entry, "analyst": r.analyst} for r in book.open_reservations(name)
+            {"entry": r.entry, "analyst": r.analyst} for r in reader.open_reservations(name)
         ],
     }
 
 
 def balances_table(shown: dict[str, Any]) -> Iterator[Table | str]:
     """The same for people."""
-    name = escape(str(shown["dataset"]))
+    name = escape(plain(str(shown["dataset"])))
     yield _table(
         name,
         ["account", "analyst", "farthings spent", "δ units spent", "state", "month"],
@@ -91,7 +96,35 @@ def balances_table(shown: dict[str, Any]) -> Iterator[Table | str]:
                 for row in shown["lists"]
             ],
         )
-    yield f"{len(shown['open_reservations'])} open reservations"
+    where = "" if shown["goes_on_here"] else "; a copy or sealed: nothing can be written here"
+    yield f"{len(shown['open_reservations'])} open reservations{where}"
+
+
+def history_table(name: str, asked: list[Asked]) -> Table:
+    """Who asked what, when, and for how much."""
+    return _table(
+        escape(plain(name)),
+        ["entry", "time", "analyst", "account", "question", "farthings", "δ units", "outcome"],
+        [
+            [
+                str(one.entry),
+                one.time[:19],
+                one.analyst,
+                one.account,
+                "" if one.question is None else json.dumps(one.question)[:_LONGEST],
+                str(one.price.farthings),
+                str(one.price.delta_units),
+                one.outcome,
+            ]
+            for one in asked
+        ],
+    )
+
+
+def _state(tariff: Account, held: Account | Purse) -> str:
+    if not tariff.open:
+        return "retired"
+    return "in force" if held.open else "revoked"
 
 
 def _table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
@@ -99,5 +132,5 @@ def _table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
     for column in columns:
         table.add_column(column, justify="right" if column in _RIGHT else "left")
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*(escape(plain(cell)) for cell in row))
     return table

@@ -6,10 +6,11 @@ from rich.table import Table
 
 import farthing as fa
 from farthing.cli import options
-from farthing.cli.output import console, patience, print_json, spread
+from farthing.cli.output import bracketed, console, patience, print_json, spread
 from farthing.errors import InvalidInput
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.notation import KINDS, parse_item, split_item
+from farthing.numerics.rounding import shown_up
 
 WITH_EPSILON: dict[str, type[fa.PureDP] | type[fa.BoundedRange] | type[fa.Laplace]] = {
     "dp": fa.PureDP,
@@ -36,19 +37,17 @@ def epsilon(
         inputs = {"items": items, "delta": delta, "tolerance": tolerance}
         print_json({"epsilon": best.upper, **_shown(best, adaptivity), **inputs})
         return
-    table = Table(title=f"{' '.join(items)} at δ = {delta:g}, adaptivity {adaptivity.value}")
+    table = Table(title=f"{' '.join(items)} at δ = {delta}, adaptivity {adaptivity.value}")
     for column in ("bound", "ε", "theorem"):
         table.add_column(column, justify="right" if column == "ε" else "left")
     for name, bound in sorted(bounds.items(), key=lambda pair: pair[1].upper):
         mark = bound.upper == best.upper
         style = "bold green" if mark else ""
         table.add_row(
-            ("➤ " if mark else "  ") + name, f"{bound.upper:.6f}", bound.theorem, style=style
+            ("➤ " if mark else "  ") + name, shown_up(bound.upper), bound.theorem, style=style
         )
     console().print(table)
-    console().print(
-        f"ε is in \\[{best.lower:.6f}, {best.upper:.6f}], {spread(best)}: charge the upper end."
-    )
+    console().print(f"ε is in {bracketed(best)}, {spread(best)}: charge the upper end.")
 
 
 def delta(
@@ -68,8 +67,8 @@ def delta(
         inputs = {"items": items, "epsilon": epsilon, "tolerance": tolerance}
         print_json({"delta": best.upper, **_shown(best, adaptivity), **inputs})
         return
-    console().print(f"{' '.join(items)} at ε = {epsilon:g}, adaptivity {adaptivity.value}")
-    console().print(f"δ is in \\[{best.lower:.6e}, {best.upper:.6e}], {spread(best)}")
+    console().print(f"{' '.join(items)} at ε = {epsilon}, adaptivity {adaptivity.value}")
+    console().print(f"δ is in {bracketed(best)}, {spread(best)}")
     console().print(f"by {best.theorem}")
 
 
@@ -106,14 +105,14 @@ def plan(
         inputs = {"item": item, "epsilon": epsilon, "delta": delta, "tolerance": tolerance}
         print_json({"count": count, "guarantee": described, **_shown(best, adaptivity), **inputs})
         return
-    target = f"({epsilon:g}, {delta:g})-DP, adaptivity {adaptivity.value}"
+    target = f"({epsilon}, {delta})-DP, adaptivity {adaptivity.value}"
     if count == 0:
         console().print(f"Not one {described} fits into {target}.")
     elif parameters is None:
         console().print(f"{count} mechanisms fit into {target} with [bold]{described}[/bold] each.")
     else:
         console().print(f"[bold]{count}[/bold] × {described} fit into {target}.")
-    console().print(f"Together they give ε ≤ {best.upper:.6f}, by {best.theorem}.")
+    console().print(f"Together they give ε ≤ {shown_up(best.upper)}, by {best.theorem}.")
 
 
 def _parameter(

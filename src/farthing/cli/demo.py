@@ -20,7 +20,12 @@ from rich.text import Text
 
 import farthing as fa
 from farthing.cli.output import console, patience
-from farthing.engine.shown import paid
+from farthing.engine import Answer, Session
+from farthing.engine.show.notebook import bar_chart
+from farthing.engine.show.sheet import number
+from farthing.engine.show.terminal import bar
+from farthing.ledger import Ledger, markdown, statement, verify
+from farthing.numerics.rounding import shown_up
 
 ROWS, MEMBERS, ARTICLES = 1_000_000, 100_000, 5_000
 WHERE = {"country": "NO", "seniority": "director"}
@@ -54,21 +59,22 @@ def main() -> None:
             owner="data team",
             analyst="ann",
         )
+    epsilon = shown_up(certificate.epsilon_at(DELTA))
     say(
-        f"  However it is spent, everything released is ({certificate.epsilon_at(DELTA):.3f}, "
-        f"{DELTA:g})-differentially private for each member.\n"
+        f"  However it is spent, everything released is ({epsilon}, {DELTA:g})-differentially "
+        "private for each member.\n"
     )
     question = data.top_k("article", k=10, where=WHERE, counts=True)
     console().print(question.plan())
     with step("paid for and run"):
         answer = question.run()
-    truth = exact(data, answer.labels)
+    truth = exact(folder / "events.parquet", answer.labels)
     console().print(beside(answer, truth))
     page = folder / "top-10.html"
     page.write_text(html(answer, truth), encoding="utf-8")
     say("  One interval in twenty may miss: │ is the truth, ▒ where the interval says it is.")
     say(f"  The same as a picture: {page}")
-    say(f"  Once more, {paid(question.run())}\n")
+    say(f"  Once more, {question.run().paid}\n")
     report(data, folder)
     data.shut()
     say(f"\nDone in {time.monotonic() - started:.0f} s. Everything is in {folder}")
@@ -105,44 +111,46 @@ def generate(path: Path) -> None:
         )
 
 
-def exact(data: Any, labels: tuple[Any, ...]) -> dict[Any, int]:
+def exact(path: Path, labels: tuple[Any, ...]) -> dict[Any, int]:
     """What only the owner may see."""
+    import duckdb
+
     conditions = " AND ".join(f"{name} = '{value}'" for name, value in WHERE.items())
-    rows = data.source.run(
-        "SELECT article AS label, count(DISTINCT member_id) AS n FROM source "
-        f"WHERE {conditions} GROUP BY article"
-    )
-    counts = dict(zip(rows.column("label").to_pylist(), rows.column("n").to_pylist(), strict=True))
+    with duckdb.connect() as connection:
+        rows = connection.execute(
+            f"SELECT article, count(DISTINCT member_id) FROM '{path}' WHERE {conditions} "
+            "GROUP BY article"
+        ).fetchall()
+    counts = dict(rows)
     return {label: counts[label] for label in labels}
 
 
-def beside(answer: Any, truth: dict[Any, int]) -> Table:
+def beside(answer: Answer, truth: dict[Any, int]) -> Table:
     """Truth and release with error bars, and whether each interval holds."""
-    from farthing.engine.shown import bar, number
-
     table = Table(title="Released beside the truth", title_justify="left", title_style="bold")
     for name in ("article", "truth", "released", f"± at {answer.confidence:.0%}", "", ""):
         table.add_column(name, justify="right" if name else "left")
-    top = max(*answer.counts, *truth.values()) + answer.half_width
-    for label, count in zip(answer.labels, answer.counts, strict=True):
-        inside = abs(count - truth[label]) <= answer.half_width
+    counts, width = answer.counts or (), answer.half_width or 0
+    top = max(*counts, *truth.values()) + width
+    for label, count in zip(answer.labels, counts, strict=True):
+        inside = abs(count - truth[label]) <= width
         table.add_row(
             str(label),
             number(truth[label]),
             number(count),
-            number(answer.half_width),
-            bar(count, answer.half_width, top, truth[label]),
+            number(width),
+            bar(count, width, top, truth[label]),
             Text("inside", "green") if inside else Text("outside", "yellow"),
         )
     return table
 
 
-def html(answer: Any, truth: dict[Any, int]) -> str:
+def html(answer: Answer, truth: dict[Any, int]) -> str:
     """A page with the picture."""
-    from farthing.engine.charts import bar_chart
-
     names = [str(label) for label in answer.labels]
-    picture = bar_chart(names, answer.counts, answer.half_width, [truth[n] for n in answer.labels])
+    picture = bar_chart(
+        names, answer.counts or (), answer.half_width or 0, [truth[n] for n in answer.labels]
+    )
     return (
         '<!doctype html><meta charset="utf-8"><title>farthing</title>'
         "<style>body{font:15px system-ui,sans-serif;max-width:46em;margin:3em auto;padding:0 1em}"
@@ -152,21 +160,20 @@ def html(answer: Any, truth: dict[Any, int]) -> str:
     )
 
 
-def report(data: Any, folder: Path) -> None:
+def report(data: Session, folder: Path) -> None:
     """The purse, the statement, and the book."""
-    from farthing.ledger import markdown, statement, verify
-
     left = data.remaining()
     say(f"[bold]Purse of ann[/bold]: {left.farthings} of {TARIFF.farthings} farthings left")
-    with step("the statement of the dataset"):
-        text = markdown(statement(data.spending.ledger, data.source.name, delta=DELTA))
+    with Ledger.open(folder / "budget.db", upgrade=False) as ledger:
+        with step("the statement of the dataset"):
+            text = markdown(statement(ledger.reader(), data.name, delta=DELTA))
+        with step("every entry and every certificate checked"):
+            checked = verify(ledger.reader(), prove=True)[0]
     (folder / "statement.md").write_text(text, encoding="utf-8")
     for line in text.splitlines():
         if line.startswith(("- Unit", "- Neighbouring", "ε ≤", "Cap")):
             say("  " + line.removeprefix("- ").replace("\\", ""))
     say(f"  The whole statement: {folder / 'statement.md'}")
-    with step("every entry and every certificate checked"):
-        checked = verify(data.spending.ledger, prove=True)[0]
     say(f"  {checked.entries} entries, head {checked.head[:16]}…: verified")
 
 

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from farthing import __version__
 from farthing.cli.composition import delta, epsilon, plan
-from farthing.cli.ledger import ledger, statement
-from farthing.cli.query import query
+from farthing.cli.lazy import lazy_group
+from farthing.cli.statement import statement
 from farthing.cli.tariff import tariff
 from farthing.errors import FarthingError
+from farthing.wording import plain
 
 #: Which extra brings a library that some commands need.
 _EXTRAS = {
@@ -40,14 +42,31 @@ app.command()(delta)
 app.command()(plan)
 app.command()(statement)
 app.add_typer(tariff)
-app.add_typer(ledger)
-app.add_typer(query)
+app.add_typer(
+    lazy_group(
+        "ledger",
+        "farthing.cli.ledger",
+        "Look into a budget that several analysts share: show, odometer, verify, export.",
+    )
+)
+app.add_typer(
+    lazy_group(
+        "owner",
+        "farthing.cli.owner_data",
+        "Decide about a budget: add data, sign, grant, revoke, register, move.",
+    )
+)
+app.add_typer(
+    lazy_group(
+        "query",
+        "farthing.cli.query",
+        "Private answers from a table: plan what they cost, then run them.",
+    )
+)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from farthing import __version__
-
         typer.echo(f"farthing {__version__}")
         raise typer.Exit
 
@@ -73,7 +92,8 @@ def run() -> None:
             sys.stderr.write("farthing: interrupted; what was reserved stays spent\n")
         raise
     except FarthingError as error:
-        sys.stderr.write(f"farthing: {error}\n")
+        for line in str(error).splitlines():
+            sys.stderr.write(f"farthing: {plain(line)}\n")
         sys.exit(2)
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get(error.name or "")

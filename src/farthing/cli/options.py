@@ -41,3 +41,13 @@ Tolerance = Annotated[
     float, typer.Option("--tolerance", help="Relative width that the bracket is refined to.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+LedgerAt = Annotated[
+    str,
+    typer.Option(
+        "--ledger",
+        "-l",
+        help="A SQLite file or a postgresql:// address.",
+        envvar="FARTHING_LEDGER",
+        show_default=False,
+    ),
+]

@@ -12,14 +12,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from farthing.guarantees.bracket import Bracket
+from farthing.numerics.rounding import shown_down, shown_up
 
 #: Work that takes longer than this shows that it is still going.
 PATIENCE_SECONDS = 2.0
 
 
 def print_json(answer: dict[str, object]) -> None:
-    """One object on standard output; floats are printed so that they read back exactly."""
-    sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
+    """One object on standard output, in ASCII; floats read back exactly."""
+    sys.stdout.write(json.dumps(answer) + "\n")
 
 
 def console() -> Console:
@@ -27,11 +28,16 @@ def console() -> Console:
     return Console(highlight=False)
 
 
+def bracketed(bracket: Bracket) -> str:
+    """Both sides, rounded outwards."""
+    return f"\\[{shown_down(bracket.lower)}, {shown_up(bracket.upper)}]"
+
+
 def spread(bracket: Bracket) -> str:
     """How far apart the two sides are, in words."""
     if bracket.width <= 1e-8:
         return "exact to 8 digits"
-    return f"within {100 * bracket.width:.2g} %"
+    return f"within {shown_up(100 * bracket.width, digits=2)} %"
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +11,13 @@ from rich.table import Table
 import farthing as fa
 from farthing.cli import options
 from farthing.cli.output import console, patience, print_json, spread
-from farthing.composition.certificate import USUAL_DELTAS, tariff_from_json, verify
-from farthing.errors import InvalidInput
+from farthing.composition.certificate import verify
+from farthing.composition.tariff import USUAL_DELTAS
+from farthing.composition.tariff_files import read_tariff, tariff_to_toml, write_tariff
+from farthing.errors import InvalidInput, Unattainable
+from farthing.guarantees.conversions import delta_of
 from farthing.guarantees.notation import parse_guarantee
+from farthing.numerics.rounding import shown_down, shown_up
 
 tariff = typer.Typer(
     name="tariff",
@@ -69,8 +72,8 @@ def certify_command(
         table.add_column(column, justify="right")
     for at, bracket in certificate.epsilons:
         style = "bold green" if at == delta else ""
-        sides = f"{bracket.upper:.6f}", f"{bracket.lower:.6f}"
-        table.add_row(f"{at:g}", *sides, spread(bracket), style=style)
+        sides = shown_up(bracket.upper), shown_down(bracket.lower)
+        table.add_row(f"{at!r}", *sides, spread(bracket), style=style)
     console().print(table)
     console().print(f"by the {certificate.theorem}\ndigest {certificate.digest}")
     if output is not None:
@@ -82,7 +85,7 @@ def verify_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A certificate in JSON.")],
     as_json: options.AsJson = False,
 ) -> None:
-    """Check a certificate again from scratch, on a finer grid."""
+    """Prove every number of a certificate again, from scratch."""
     with patience("verifying"):
         certificate = verify(file)
     if as_json:
@@ -114,7 +117,10 @@ def propose_command(
     output: Output = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Prices in proportion to ρ, and the largest number of farthings within (ε, δ)."""
+    """Prices in proportion to ρ, and the largest number of farthings within (ε, δ).
+
+    If an item has a δ, the smallest one is the unit, and half of the overall δ buys units.
+    """
     guarantees: dict[str, fa.Guarantee] = {}
     for item in items:
         name, equals, text = item.partition("=")
@@ -123,33 +129,20 @@ def propose_command(
         guarantees[name] = parse_guarantee(text)
     prices = fa.propose_prices(guarantees, finest=finest)
     priced = {name: (guarantee, prices[name]) for name, guarantee in guarantees.items()}
+    leaks = [delta_of(guarantee) for guarantee in guarantees.values() if delta_of(guarantee) > 0]
+    unit = min(leaks, default=1e-12)
+    units = int(min(delta / 2 / unit * (1 + 1e-9), 1e15)) if leaks else 0
     with patience("certifying"):
-        farthings = fa.largest_farthings(priced, epsilon=epsilon, delta=delta)
-    text = _toml(priced, farthings)
+        farthings = fa.largest_farthings(
+            priced, epsilon=epsilon, delta=delta, delta_units=units, delta_unit=unit
+        )
+    if farthings == 0:
+        raise Unattainable(f"not even one item fits epsilon = {epsilon:g} at delta = {delta:g}")
+    proposed = fa.Tariff(priced, farthings, units, unit)
     if output is not None:
-        output.write_text(text, encoding="utf-8")
+        write_tariff(proposed, output)
     if as_json:
-        print_json({"farthings": farthings, "prices": prices, "epsilon": epsilon, "delta": delta})
+        sold = {"farthings": farthings, "delta_units": units, "delta_unit": unit, "prices": prices}
+        print_json({**sold, "epsilon": epsilon, "delta": delta})
         return
-    console().print(text, markup=False)
-
-
-def read_tariff(file: Path) -> fa.Tariff:
-    """A tariff from a TOML file."""
-    try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(f"{file} is not a readable tariff: {error}") from None
-    return tariff_from_json(data)
-
-
-def _toml(priced: dict[str, tuple[fa.Guarantee, int]], farthings: int) -> str:
-    lines = [f"farthings = {farthings}"]
-    for name, (guarantee, price) in priced.items():
-        lines += [
-            "",
-            f"[items.{name}]",
-            f'guarantee = "{fa.format_guarantee(guarantee)}"',
-            f"price = {price}",
-        ]
-    return "\n".join(lines) + "\n"
+    console().print(tariff_to_toml(proposed), markup=False)

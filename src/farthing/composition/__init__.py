@@ -1,1 +1,1 @@
-"""One module per theorem; the operator engine; the chooser."""
+"""One module per theorem; profiles by operators; `compose`, which takes the best that applies."""

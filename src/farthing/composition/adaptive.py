@@ -15,7 +15,13 @@ from farthing.composition.items import Items
 from farthing.composition.moments import MomentBound
 from farthing.composition.profiles import KINDS, Curves, curves
 from farthing.guarantees.conversions import example, pure_epsilon
-from farthing.guarantees.kinds import BoundedRange, PureDP
+from farthing.guarantees.kinds import (
+    BoundedRange,
+    DiscreteGaussian,
+    Gaussian,
+    Guarantee,
+    PureDP,
+)
 
 #: Every question walks the same grids from the first to finer ones, each this much finer, so that
 #: a bracket that stopped early contains those that went on.
@@ -27,9 +33,19 @@ SMALLEST = 1e-250
 
 
 def by_operators(items: Items, adaptivity: str, tolerance: float) -> Bound | None:
-    """Both sides by operators on profiles, for kinds whose worst case is known."""
-    if not items.pairs or not items.only(*KINDS) or not _in_range(items):
+    """Both sides by operators on profiles, for kinds whose worst case is known.
+
+    Items whose losses leave the range of floats are left out; then only the lower side is stated,
+    because an adversary need not use everything.
+    """
+    kept = Items(tuple((g, count) for g, count in items if _in_range(g)))
+    if not kept.pairs or not items.only(*KINDS):
         return None
+    bound = _on_grids(kept, adaptivity, tolerance)
+    return bound if kept == items else lower_only(bound)
+
+
+def _on_grids(items: Items, adaptivity: str, tolerance: float) -> Bound:
     return Bound(
         name="operators",
         theorem=_theorem(items, adaptivity),
@@ -53,10 +69,14 @@ def by_example(items: Items, adaptivity: str, tolerance: float) -> Bound | None:
     return replace(lower_only(bound), name="example", theorem="attained by an example mechanism")
 
 
-def _in_range(items: Items) -> bool:
+def _in_range(guarantee: Guarantee) -> bool:
     """Whether e^±loss and the grid steps stay well inside the range of floats."""
-    epsilons = [e for e in (pure_epsilon(guarantee) for guarantee, _ in items) if e is not None]
-    return all(1e-60 < epsilon < 300 for epsilon in epsilons)
+    match guarantee:
+        case Gaussian(noise_multiplier=sigma) | DiscreteGaussian(noise_multiplier=sigma):
+            return 1e-2 < sigma < 1e60
+        case _:
+            epsilon = pure_epsilon(guarantee)
+            return epsilon is None or 1e-60 < epsilon < 300
 
 
 def _epsilon(items: Items, adaptivity: str, tolerance: float, delta: float) -> Sides:

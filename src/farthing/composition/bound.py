@@ -35,13 +35,3 @@ def lower_only(bound: Bound) -> Bound:
         epsilon_at=lambda delta: (bound.epsilon_at(delta)[0], math.inf),
         delta_at=lambda epsilon: (bound.delta_at(epsilon)[0], math.inf),
     )
-
-
-def upper_only(bound: Bound) -> Bound:
-    """What is proved, without a claim that anybody attains it."""
-    return replace(
-        bound,
-        optimal=False,
-        epsilon_at=lambda delta: (0.0, bound.epsilon_at(delta)[1]),
-        delta_at=lambda epsilon: (0.0, bound.delta_at(epsilon)[1]),
-    )

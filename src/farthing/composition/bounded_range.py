@@ -17,8 +17,9 @@ from flint import arb
 
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.conversions import max_kl
-from farthing.numerics.ball import Ball, down, hull, in_balls, middle, up
+from farthing.numerics.ball import Ball, down, hull, in_balls, larger, middle, up
 from farthing.numerics.binomial import HockeyStick, hockey_stick
+from farthing.numerics.bisection import last_whole
 from farthing.numerics.root_finding import invert
 
 THEOREM = "optimal non-adaptive bounded range [DDR20, Thm 3]"
@@ -55,13 +56,6 @@ def epsilon_nonadaptive(delta: float, *, epsilon: float, count: int) -> Bracket:
 
 
 @in_balls
-def maximiser(epsilon_g: float, *, epsilon: float, count: int) -> float:
-    """The t* that attains the optimum, as a float near it (any t is a valid adversary)."""
-    place = _likely_candidate(epsilon_g, epsilon, count)
-    return min(max((epsilon_g + (place + 1) * epsilon) / (count + 1), 0.0), epsilon)
-
-
-@in_balls
 def adaptivity_is_free(epsilon_g: float, *, epsilon: float, count: int) -> bool | None:
     """Whether the adaptive optimum equals the non-adaptive one at this ε_g.
 
@@ -88,7 +82,7 @@ def _optimum(epsilon_g: float, epsilon: float, count: int) -> tuple[Ball, Ball]:
     low = high = trivial
     for place in _possible_maxima(at, epsilon, count):
         value = _candidate(at, epsilon, count, place).value
-        low, high = _larger(low, value.lower()), _larger(high, value.upper())
+        low, high = larger(low, value.lower()), larger(high, value.upper())
     return low, high
 
 
@@ -112,15 +106,13 @@ def _number_of_candidates(epsilon_g: Ball, epsilon: float, count: int) -> int:
 def _likely_candidate(epsilon_g: float, epsilon: float, count: int) -> int:
     """The ℓ that balances ascent and descent of the ripples, by bisection in floats."""
     at = arb(epsilon_g)
-    low, high = _first_candidate(epsilon_g, epsilon), _number_of_candidates(at, epsilon, count) - 1
-    while low < high:
-        place = (low + high) // 2
-        greatest, least = _ripple(at, epsilon, count, place, place)
-        if middle(greatest + least) > 0:
-            low = place + 1
-        else:
-            high = place
-    return low
+
+    def ascends_before(place: int) -> bool:
+        greatest, least = _ripple(at, epsilon, count, place - 1, place - 1)
+        return middle(greatest + least) > 0
+
+    first = _first_candidate(epsilon_g, epsilon)
+    return last_whole(ascends_before, first, _number_of_candidates(at, epsilon, count))
 
 
 def _first_candidate(epsilon_g: float, epsilon: float) -> int:
@@ -215,7 +207,3 @@ def _descent(length: Ball, slope: Ball) -> Ball:
     return (length.exp() - (-slope * length).exp()) / (1 + slope) + (
         -slope * length
     ).expm1() / slope
-
-
-def _larger(a: Ball, b: Ball) -> Ball:
-    return a if a >= b else b

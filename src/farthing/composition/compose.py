@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from flint import arb
 
 from farthing.composition.adaptive import by_example, by_operators
 from farthing.composition.basic import basic
-from farthing.composition.bound import Bound, Sides, lower_only, upper_only
+from farthing.composition.bound import Bound, Sides
 from farthing.composition.closed_forms import closed_forms, fixed_in_advance
-from farthing.composition.concurrent import THEOREM as CONCURRENT
-from farthing.composition.concurrent import concurrent_items
+from farthing.composition.concurrent import (
+    MOMENTS,
+    ONE_DRAW,
+    bounds_moments_only,
+    require_concurrent,
+)
 from farthing.composition.items import Items, Leaky, items_from, take_out_leaks
 from farthing.composition.moments import moment_bounds, renyi
+from farthing.composition.profiles import KINDS
 from farthing.composition.subgaussian import subgaussian_bounds
 from farthing.errors import NotCertified, Unattainable, require_choice, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Guarantee
 from farthing.numerics.ball import down, in_balls, up
+from farthing.numerics.rounding import shown_up
 
 #: none: everything is chosen in advance. adaptive: mechanisms are chosen from earlier answers,
 #: parameters and order are fixed. setwise: the order too is chosen as you go. concurrent:
@@ -42,14 +48,14 @@ class Composition:
         low, high = self._inner_delta(delta)
         return self._tightest(
             lambda bound: (bound.epsilon_at(high)[0], bound.epsilon_at(low)[1]),
-            f"no finite epsilon is proved at delta = {delta:g}",
+            f"no finite epsilon is proved at delta = {delta}",
         )
 
     def delta_at(self, epsilon: float) -> Bracket:
         """The smallest δ for which everything together is (ε, δ)-DP."""
         epsilon = require_real("epsilon", epsilon, at_least=0)
         inner = self._tightest(
-            lambda bound: bound.delta_at(epsilon), f"no delta is proved at epsilon = {epsilon:g}"
+            lambda bound: bound.delta_at(epsilon), f"no delta is proved at epsilon = {epsilon}"
         )
         return self._with_leak(inner)
 
@@ -69,10 +75,9 @@ class Composition:
         return found
 
     def _tightest(self, read: Callable[[Bound], Sides], failure: str) -> Bracket:
-        lower, upper, theorem, on_grid = 0.0, math.inf, "", False
+        lower, upper, theorem = 0.0, math.inf, ""
         for bound in self._bounds(all_of_them=False):
             low, high = read(bound)
-            on_grid = on_grid or (bound.on_grid and bound.optimal)
             lower = max(lower, low)
             if high < upper:
                 upper, theorem = high, self._named(bound)
@@ -82,10 +87,16 @@ class Composition:
             raise Unattainable(failure)
         if lower > upper:
             raise NotCertified(f"two bounds contradict each other: {lower} > {upper}")
-        if on_grid and upper - lower > self.tolerance * upper:
-            width = 100 * (upper - lower) / upper
-            theorem += f"; limit reached: {width:.2g} % wide, {100 * self.tolerance:g} % was asked"
+        if self._optimum_is_known() and upper - lower > self.tolerance * upper:
+            width = shown_up(100 * (upper - lower) / upper, digits=2)
+            theorem += f"; limit reached: {width} % wide, {100 * self.tolerance:g} % was asked"
         return Bracket(lower, upper, theorem)
+
+    def _optimum_is_known(self) -> bool:
+        """Whether only cost and floats stand between the bracket and the tolerance."""
+        if self.adaptivity == "concurrent" and take_out_leaks(self.items).items != self.leaky.items:
+            return False
+        return self.leaky.items.only(*KINDS)
 
     def _settled(self, bound: Bound, lower: float, upper: float) -> bool:
         """Whether nothing better exists and the bracket is as narrow as was asked."""
@@ -97,20 +108,18 @@ class Composition:
         if not items.pairs:
             yield Bound("basic", "nothing is revealed", lambda _: (0, 0), lambda _: (0, 0), True)
             return
-        as_given = take_out_leaks(self.items).items
-        if self.adaptivity != "concurrent" or as_given == items:
-            yield from self._bounds_of(items, all_of_them)
-            return
-        # Laplace and Gaussian are read as weaker notions, which others attain but they do not
-        for bound in self._bounds_of(items, all_of_them):
-            yield upper_only(bound)
-        attained = by_operators(as_given, "adaptive", self.tolerance)
-        attained = attained or by_example(as_given, "adaptive", self.tolerance)
-        if attained is not None:
-            yield lower_only(attained)
+        if self.adaptivity != "concurrent":
+            yield from self._bounds_of(items, self.adaptivity, all_of_them)
+        elif not bounds_moments_only(items):
+            yield from self._bounds_of(items, "setwise", all_of_them)
+        else:
+            yield renyi(items)
+            attained = by_example(items, "setwise", self.tolerance)
+            if attained is not None:
+                yield attained
 
-    def _bounds_of(self, items: Items, all_of_them: bool) -> Iterable[Bound]:
-        forms = closed_forms(items, self.adaptivity)
+    def _bounds_of(self, items: Items, adaptivity: str, all_of_them: bool) -> Iterable[Bound]:
+        forms = closed_forms(items, adaptivity)
         if (simple := basic(items)) is not None:
             yield simple
         yield from forms
@@ -124,35 +133,37 @@ class Composition:
         in_advance = fixed_in_advance(items)
         if in_advance is not None:
             yield in_advance
-        engine = by_operators(items, self.adaptivity, self.tolerance)
-        engine = engine or by_example(items, self.adaptivity, self.tolerance)
+        engine = by_operators(items, adaptivity, self.tolerance)
+        engine = engine or by_example(items, adaptivity, self.tolerance)
         if engine is not None:
             yield engine
 
     def _named(self, bound: Bound) -> str:
-        return (
-            f"{bound.theorem}; {CONCURRENT}" if self.adaptivity == "concurrent" else bound.theorem
-        )
+        if self.adaptivity != "concurrent":
+            return bound.theorem
+        return f"{bound.theorem}; {MOMENTS if bounds_moments_only(self.items) else ONE_DRAW}"
 
     @in_balls
     def _inner_delta(self, delta: float) -> Sides:
         """The δ left for the mechanisms without their leaks, rounded down and up."""
         delta = require_real("delta", delta, at_least=0, below=1)
-        leak = self.leaky.leak
+        leak, attained = self.leaky.leak, self.leaky.attained
         if leak == 0:
             return delta, delta
         rest = (arb(delta) - leak) / (1 - leak)
         if not rest >= 0 and not self.leaky.at_most(delta):
             raise Unattainable(
-                f"delta must be at least {up(leak):.6g}, which the mechanisms leak whatever "
-                f"epsilon is, got {delta:g}"
+                f"delta must be at least {shown_up(up(leak))}, which the mechanisms leak whatever "
+                f"epsilon is, got {delta}"
             )
-        return max(0.0, down(rest)), up(rest)
+        most = (arb(delta) - attained) / (1 - attained)
+        return max(0.0, down(rest)), max(0.0, up(most))
 
     @in_balls
     def _with_leak(self, inner: Bracket) -> Bracket:
-        leak = self.leaky.leak
-        low, high = (leak + (1 - leak) * arb(side) for side in (inner.lower, inner.upper))
+        leak, attained = self.leaky.leak, self.leaky.attained
+        low = attained + (1 - attained) * arb(inner.lower)
+        high = leak + (1 - leak) * arb(inner.upper)
         return Bracket(max(0.0, down(low)), min(1.0, up(high)), inner.theorem)
 
 
@@ -172,5 +183,5 @@ def compose(
     given = items_from(items)
     leaky = take_out_leaks(given)
     if adaptivity == "concurrent":
-        leaky = replace(leaky, items=concurrent_items(leaky.items))
+        require_concurrent(given)
     return Composition(given, adaptivity, tolerance, leaky)

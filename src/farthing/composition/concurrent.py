@@ -1,8 +1,10 @@
 """Concurrent composition: interactive mechanisms whose conversations are interleaved.
 
-[Lyu22]: interleaving gains the adversary nothing for (ε, δ)-DP (Theorem 1), for Rényi DP of
-one order (Theorem 2) and for zCDP and tCDP (Corollary 1). So the bounds of these notions apply
-as they are, and the list only has to be read in them.
+A conversation whose guarantee has a dominating pair is a post-processing of one draw made when it
+is opened [VZ23], so it counts as a fixed loss and the set-wise adaptive optimum holds, with
+one-shot bounded-range answers between the answers of conversations. Conversations of which only
+moments are known add up in Rényi divergence [Lyu22, Thm 2, Cor. 1]. Proofs:
+docs/theory/concurrency.md.
 """
 
 from __future__ import annotations
@@ -10,46 +12,49 @@ from __future__ import annotations
 from farthing.composition.items import Items
 from farthing.errors import Unsupported
 from farthing.guarantees.kinds import (
-    BoundedRange,
     ConcentratedDP,
-    DiscreteGaussian,
-    Gaussian,
     Guarantee,
-    Laplace,
-    PureDP,
+    RenyiDP,
+    TruncatedConcentratedDP,
     ZeroConcentratedDP,
 )
 from farthing.guarantees.notation import format_guarantee
 
-THEOREM = "concurrent composition [Lyu22, Thms 1–2, Cor. 1]"
+ONE_DRAW = "conversations are one draw each [VZ23]"
+MOMENTS = "moments of conversations add up [Lyu22, Thm 2, Cor. 1]"
 
 
-def concurrent_items(items: Items) -> Items:
-    """The list in notions that compose concurrently; raises for those that do not.
+def require_concurrent(items: Items) -> None:
+    """Unsupported for what no concurrent composition theorem covers.
 
-    Laplace and Gaussian mechanisms are read as ε-DP and zCDP: what is proved for interactive
-    mechanisms is about these notions, not about a fixed noise distribution.
+    A bounded-range item is one answer, given while conversations are open; that a conversation
+    is not sold as one is seen to where it is opened.
     """
-    return Items(tuple((_read(guarantee), count) for guarantee, count in items))
+    for guarantee, _ in items:
+        _require(guarantee)
 
 
-def _read(guarantee: Guarantee) -> Guarantee:
+def bounds_moments_only(items: Items) -> bool:
+    """Whether some item has no dominating pair: then everything is read by its moments."""
+    return any(
+        isinstance(guarantee, (RenyiDP, ZeroConcentratedDP, TruncatedConcentratedDP))
+        for guarantee, _ in items
+    )
+
+
+def _require(guarantee: Guarantee) -> None:
     match guarantee:
-        case BoundedRange(epsilon=epsilon):
-            raise Unsupported(
-                "bounded range cannot be composed concurrently: it is a promise about a mechanism "
-                "that answers once, and no concurrent composition theorem is known for it; use "
-                f"dp:{epsilon!r} for {format_guarantee(guarantee)}, which it implies"
-            )
         case ConcentratedDP():
             raise Unsupported(
                 "concentrated DP (μ, τ) cannot be composed concurrently: the theorem covers "
                 "(ε, δ)-DP, Rényi DP, zCDP and tCDP; use zcdp with ρ = τ²/2 and ξ = μ − τ²/2, "
                 f"which {format_guarantee(guarantee)} implies"
             )
-        case Laplace(epsilon=epsilon):
-            return PureDP(epsilon)
-        case Gaussian(noise_multiplier=sigma) | DiscreteGaussian(noise_multiplier=sigma):
-            return ZeroConcentratedDP(0.5 / sigma**2 * (1 + 1e-15))
+        case ZeroConcentratedDP(rho=rho, delta=delta) if delta > 0:
+            raise Unsupported(
+                "δ-approximate zCDP cannot be composed concurrently: the event may depend on the "
+                "adversary, and no decomposition is known; where the leak is part of the mechanism "
+                f"list adp:0,{delta!r} and zcdp:{rho!r} apart"
+            )
         case _:
-            return guarantee
+            pass

@@ -17,10 +17,9 @@ from farthing.errors import require_count, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Gaussian
 from farthing.numerics.ball import Ball, down, in_balls, up
-from farthing.numerics.root_finding import bisect
+from farthing.numerics.root_finding import crossing
 
 THEOREM = "analytic Gaussian [BW18; CR22, Lemma 6.1]"
-THEOREM_ZCDP = "Gaussian by zCDP [CR22, Lemma 6.3]"
 
 
 @in_balls
@@ -60,7 +59,7 @@ def gaussian_noise_multiplier(epsilon: float, delta: float, *, count: int = 1) -
     epsilon = require_real("epsilon", epsilon, at_least=0)
     delta = require_real("delta", delta, above=0, below=1)
     count = require_count("count", count, at_least=1)
-    one = bisect(lambda sigma: _profile(arb(epsilon), arb(sigma)), delta, start=1.0)[1]
+    one = crossing(lambda sigma: _profile(arb(epsilon), arb(sigma)), delta, start=1.0)[1]
     return up(arb(one) * arb(count).sqrt())
 
 
@@ -110,4 +109,4 @@ def _epsilon(delta: float, sigma: Ball) -> Sides:
         return 0.0, math.inf
     if _profile(arb(0), sigma) <= delta:
         return 0.0, 0.0
-    return bisect(lambda x: _profile(arb(x), sigma), delta, start=1.0)
+    return crossing(lambda x: _profile(arb(x), sigma), delta, start=1.0)

@@ -13,7 +13,12 @@ from fractions import Fraction
 from flint import arb
 
 from farthing.errors import InvalidInput, require_count
-from farthing.guarantees.conversions import leak, pure_epsilon, without_leak
+from farthing.guarantees.conversions import (
+    attained_delta_of,
+    delta_of,
+    pure_epsilon,
+    without_delta,
+)
 from farthing.guarantees.kinds import Guarantee
 from farthing.numerics.ball import Ball, in_balls
 
@@ -65,19 +70,18 @@ class Items:
 class Leaky:
     """Items without their leaks, and the probability that anything leaks at all.
 
+    `attained` is the probability with which it does for some mechanisms of these kinds: for lower
+    bounds, and the same number except beside loss distributions.
+
     If the items leak with δ_i independently, the whole is `leak + (1 − leak)·V` with V the
     profile of the rest: the operator of an (ε, δ) item is δ + (1 − δ)T_ε, and constants pass
     through every operator. For zCDP this is [CR22, Lemma 3.4] with its last line not rounded.
     """
 
     items: Items
-    log_survival: Ball
-
+    leak: Ball
+    attained: Ball
     sum_of_deltas: Fraction
-
-    @property
-    def leak(self) -> Ball:
-        return -self.log_survival.expm1()
 
     def at_most(self, delta: float) -> bool:
         """Whether the leak is certainly at most `delta`, by the union bound in exact numbers."""
@@ -106,16 +110,17 @@ def items_from(given: Iterable[Guarantee | tuple[Guarantee, int]]) -> Items:
 @in_balls
 def take_out_leaks(items: Items) -> Leaky:
     """Split off every δ; guarantees that promise perfect privacy disappear."""
-    log_survival, deltas = arb(0), Fraction(0)
+    log_survival, log_attained, deltas = arb(0), arb(0), Fraction(0)
     kept: list[tuple[Guarantee, int]] = []
     for guarantee, count in items:
-        log_survival += count * (-arb(leak(guarantee))).log1p()
-        deltas += count * Fraction(leak(guarantee))
-        rest = without_leak(guarantee)
+        log_survival += count * (-arb(delta_of(guarantee))).log1p()
+        log_attained += count * (-arb(attained_delta_of(guarantee))).log1p()
+        deltas += count * Fraction(delta_of(guarantee))
+        rest = without_delta(guarantee)
         if pure_epsilon(rest) == 0:
             continue
         if kept and kept[-1][0] == rest:
             kept[-1] = (rest, kept[-1][1] + count)
         else:
             kept.append((rest, count))
-    return Leaky(Items(tuple(kept)), log_survival, deltas)
+    return Leaky(Items(tuple(kept)), -log_survival.expm1(), -log_attained.expm1(), deltas)

@@ -20,9 +20,11 @@ import numpy as np
 from flint import arb
 
 from farthing.guarantees.bracket import Bracket
-from farthing.numerics.ball import Ball, down, in_balls, middle, up
+from farthing.numerics.ball import Ball, down, in_balls, larger, middle, up
 from farthing.numerics.binomial import HockeyStick, masses
+from farthing.numerics.bisection import turning_point
 from farthing.numerics.root_finding import invert
+from farthing.numerics.rounding import UNIT
 
 THEOREM = "optimal non-adaptive DP + bounded range [CR22, Thm 3]"
 
@@ -65,13 +67,13 @@ class Mix:
         if abs(at) >= (self.pure + self.ranged) * arb(self.epsilon):
             return trivial, trivial
         likely = self._place(epsilon_g)
-        low = high = _larger(trivial, self._value(at, likely).value)
+        low = high = larger(trivial, self._value(at, likely).value)
         ranges = [self._candidates(at)]
         while ranges:
             first, last = ranges.pop()
             if first == last:
                 value = self._value(at, first).value
-                low, high = _larger(low, value.lower()), _larger(high, value.upper())
+                low, high = larger(low, value.lower()), larger(high, value.upper())
                 continue
             ceiling = self._ceiling(at, first, last)
             if ceiling is not None and not ceiling > low:
@@ -138,7 +140,7 @@ class Mix:
             spread[::size] = known.pmf
             weights = np.convolve(weights, spread)
             first += known.first * size
-            relative += known.relative + (2 * len(spread) + 8) * 2.0**-53
+            relative += known.relative + (2 * len(spread) + 8) * UNIT
             missing += known.below_first + known.above_last
         steps = last - (first + np.arange(len(weights), dtype=np.float64))
         used = steps >= 0
@@ -146,7 +148,7 @@ class Mix:
         value = float(np.sum(weights * -np.expm1(-(middle(gap) + steps * middle(step)))))
         tail = float(np.sum(weights))
         relative = (
-            relative + (len(weights) + 64 + 2 * tilt * float(steps.max(initial=0))) * 2.0**-52
+            relative + 2 * (len(weights) + 64 + 2 * tilt * float(steps.max(initial=0))) * UNIT
         )
         scale = (log_scale + arb(tilt) * last).exp()
         inexact = arb(0, missing + tail * float((gap.rad() + last * step.rad()).upper()) * 2)
@@ -177,11 +179,4 @@ def _tilt(groups: list[tuple[int, int, float]], last: int) -> float:
         return 0.0
     while mean(high) > last and high < 600:
         high *= 2
-    for _ in range(50):
-        between = 0.5 * (low + high)
-        low, high = (between, high) if mean(between) > last else (low, between)
-    return 0.5 * (low + high)
-
-
-def _larger(a: Ball, b: Ball) -> Ball:
-    return a if a >= b else b
+    return turning_point(lambda theta: mean(theta) > last, low, high, width=1e-12)[0]

@@ -20,8 +20,10 @@ from typing import Protocol
 
 import numpy as np
 
-from farthing.guarantees.losses import Atoms
-from farthing.numerics.curves import UNIT, Chords, FloatArray, Grid, Supports
+from farthing.guarantees.atoms import Atoms
+from farthing.numerics.compiled import compiled
+from farthing.numerics.curves import Chords, Grid, Supports
+from farthing.numerics.rounding import UNIT, FloatArray, deflated, inflated
 
 #: With so few weights, adding shifted arrays is faster than a convolution.
 FEW = 40
@@ -51,17 +53,20 @@ class FixedLoss:
 
     def below(self, later: Supports) -> Supports:
         grid, size = later.grid, later.grid.size
-        cells, rests = grid.split_all(-self.lower.losses)
+        near = np.abs(self.lower.losses) <= size * grid.step  # others lead off the grid
+        losses, masses = self.lower.losses[near], self.lower.masses[near]
+        if len(losses) == 0:
+            return Supports(grid, np.zeros(size), np.zeros(size))
+        cells, rests = grid.split_all(-losses)
         left, right = max(0, -int(cells.min())), max(0, int(cells.max()) + 1)
         values, slopes = later.padded(left, right)
         total, fall = np.zeros(size), np.zeros(size)
-        shifts = zip(cells.tolist(), rests.tolist(), self.lower.masses.tolist(), strict=True)
+        shifts = zip(cells.tolist(), rests.tolist(), masses.tolist(), strict=True)
         for cell, rest, mass in shifts:
             value, slope = _support(values, slopes, left + cell, size, rest, grid.step)
             total += mass * value
             fall += mass * slope
-        deflate = 1 - (2 * len(cells) + 16) * UNIT
-        return Supports(grid, total * deflate, fall)
+        return Supports(grid, deflated(total, 2 * len(cells) + 16), fall)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +82,12 @@ class BoundedRangeChoice:
         order; cancellation in the interpolation and in q_t costs at most
         64u(1 + 1/h + 1/ε) relative, which is added.
         """
-        from farthing.numerics.kernels import chord_supremum
-
         grid, pad = later.grid, self._pad(later.grid)
         epsilon = _aligned_up(self.epsilon, grid.step)
         cuts = np.array(_cuts(epsilon, grid.step))
-        best = chord_supremum(later.padded(pad, pad), pad, grid.size, grid.step, epsilon, cuts)
-        inflate = 1 + 64 * UNIT * (1 + 1 / math.expm1(grid.step) + 1 / -math.expm1(-epsilon))
-        return Chords(grid, np.minimum(best * inflate, 1.0))
+        best = compiled().chord_supremum(later.padded(pad, pad), pad, grid.step, epsilon, cuts)
+        units = 64 * (1 + 1 / math.expm1(grid.step) + 1 / -math.expm1(-epsilon))
+        return Chords(grid, np.minimum(inflated(best, units), 1.0))
 
     def below(self, later: Supports) -> Supports:
         """The best t among those that move by whole cells: what a real adversary achieves."""
@@ -92,18 +95,16 @@ class BoundedRangeChoice:
 
     def play(self, later: Supports) -> tuple[Supports, FloatArray]:
         """Lines below TV, and the t that the adversary chooses at each grid point."""
-        from farthing.numerics.kernels import support_maximum
-
         grid, pad = later.grid, self._pad(later.grid)
         values, slopes = later.padded(pad, pad)
         whole, rest = grid.split(self.epsilon)
         if rest > (1 - 1e-9) * grid.step:  # V decreases, so a little further right is lower
             whole, rest = whole + 1, 0.0
-        best, fall, chosen = support_maximum(
-            values, slopes, pad, grid.size, grid.step, self.epsilon, whole, rest, UNIT
+        best, fall, chosen = compiled().support_maximum(
+            values, slopes, pad, grid.step, self.epsilon, whole, rest
         )
-        deflate = 1 - 32 * UNIT * (1 + 1 / -math.expm1(-self.epsilon))
-        return Supports(grid, np.maximum(best, 0.0) * deflate, fall), chosen
+        units = 32 * (1 + 1 / -math.expm1(-self.epsilon))
+        return Supports(grid, deflated(np.maximum(best, 0.0), units), fall), chosen
 
     def _pad(self, grid: Grid) -> int:
         return math.ceil(self.epsilon / grid.step) + 2
@@ -119,16 +120,26 @@ class Kernel:
 
     @staticmethod
     def of(atoms: Atoms, grid: Grid) -> Kernel:
-        """An atom between two grid points is split so that chords are reproduced exactly."""
-        cells, rests = grid.split_all(-atoms.losses)
+        """An atom between two grid points is split so that chords are reproduced exactly.
+
+        A loss that leads from one end of the grid beyond the other is infinite, or counts as one
+        that just does.
+        """
+        reach = grid.size * grid.step
+        near = atoms.losses <= reach
+        far = inflated(float(np.sum(atoms.masses[~near])), 2 * len(near))
+        losses, masses = np.maximum(atoms.losses[near], -reach), atoms.masses[near]
+        if len(losses) == 0:
+            return Kernel(0, np.zeros(1), atoms.infinity + far)
+        cells, rests = grid.split_all(-losses)
         first = int(cells.min())
         weights = np.zeros(int(cells.max()) - first + 2)
         width = math.expm1(grid.step)
-        right = np.where(rests > 0, np.expm1(rests) / width * (1 + 8 * UNIT) + 4 * UNIT, 0.0)
-        left = np.exp(rests) * np.expm1(grid.step - rests) / width * (1 + 8 * UNIT) + 4 * UNIT
-        np.add.at(weights, cells - first, atoms.masses * left)
-        np.add.at(weights, cells - first + 1, atoms.masses * right)
-        return Kernel(first, weights * (1 + 4 * len(cells) * UNIT), atoms.infinity)
+        right = np.where(rests > 0, inflated(np.expm1(rests) / width, 8) + 4 * UNIT, 0.0)
+        left = inflated(np.exp(rests) * np.expm1(grid.step - rests) / width, 8) + 4 * UNIT
+        np.add.at(weights, cells - first, masses * left)
+        np.add.at(weights, cells - first + 1, masses * right)
+        return Kernel(first, inflated(weights, 4 * len(cells)), atoms.infinity + far)
 
     def apply(self, later: Chords) -> Chords:
         """T of the chords, at every grid point."""
@@ -143,21 +154,21 @@ class Kernel:
                 total += self.weights[place] * padded[place : place + size]
         else:
             total = np.convolve(padded, self.weights[::-1], mode="valid") + self.infinity
-        return Chords(later.grid, np.minimum(total * (1 + (2 * count + 8) * UNIT), 1.0))
+        return Chords(later.grid, np.minimum(inflated(total, 2 * count + 8), 1.0))
 
     def then(self, other: Kernel, limit: int) -> Kernel:
         """Both losses added. Above `limit` cells they count as infinite, below −limit as that."""
         first = self.first + other.first
-        weights = np.convolve(self.weights, other.weights)
-        weights *= 1 + (2 * min(len(self.weights), len(other.weights)) + 8) * UNIT
+        terms = min(len(self.weights), len(other.weights))
+        weights = inflated(np.convolve(self.weights, other.weights), 2 * terms + 8)
         infinity = self.infinity + other.infinity
         if first < -limit:
             cut = min(-limit - first, len(weights) - 1)
-            infinity += float(np.sum(weights[:cut])) * (1 + 2 * cut * UNIT)
+            infinity += inflated(float(np.sum(weights[:cut])), 2 * cut)
             first, weights = first + cut, weights[cut:]
         excess = first + len(weights) - 1 - limit
         if 0 < excess < len(weights):
-            moved = float(np.sum(weights[-excess:])) * (1 + 2 * excess * UNIT)
+            moved = inflated(float(np.sum(weights[-excess:])), 2 * excess)
             weights = weights[:-excess].copy()
             weights[-1] += moved
         return Kernel(first, weights, infinity)
@@ -188,7 +199,7 @@ def atoms_of(profile: Chords) -> Atoms:
     bends[0] = (after[0] - values[0]) / width + (1 - values[0])
     noise = 16 * UNIT * (1 + growth) * before / width
     masses = np.maximum(bends + noise, 0.0)
-    return Atoms(profile.grid.points(), masses, float(values[-1]) * (1 + 4 * UNIT))
+    return Atoms(profile.grid.points(), masses, inflated(float(values[-1]), 4))
 
 
 def _support(
@@ -199,8 +210,8 @@ def _support(
     if rest == 0:
         return here, here_slope
     there, there_slope = values[start + 1 : start + 1 + size], slopes[start + 1 : start + 1 + size]
-    from_here = here * (1 - 8 * UNIT) - here_slope * (math.expm1(rest) * (1 + 8 * UNIT))
-    from_there = there * (1 - 8 * UNIT) - there_slope * (math.expm1(rest - step) * (1 - 8 * UNIT))
+    from_here = deflated(here, 8) - here_slope * inflated(math.expm1(rest), 8)
+    from_there = deflated(there, 8) + there_slope * deflated(-math.expm1(rest - step), 8)
     use_here = from_here >= from_there
     return (
         np.where(use_here, from_here, from_there),
@@ -219,8 +230,8 @@ def _aligned_up(epsilon: float, step: float) -> float:
         return epsilon
     whole = round((epsilon - rest) / step)
     if rest < 1e-6 * step:
-        return (whole + 1e-6) * step * (1 + 4 * UNIT)
-    return (whole + 1) * step * (1 + 2 * UNIT) if rest > (1 - 1e-6) * step else epsilon
+        return inflated((whole + 1e-6) * step, 4)
+    return inflated((whole + 1) * step, 2) if rest > (1 - 1e-6) * step else epsilon
 
 
 def _cuts(epsilon: float, step: float) -> list[float]:

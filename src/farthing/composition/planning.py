@@ -14,9 +14,12 @@ from farthing.composition.items import Items, items_from, take_out_leaks
 from farthing.composition.moments import MomentBound
 from farthing.errors import InvalidInput, Unattainable, require_choice, require_count, require_real
 from farthing.guarantees.kinds import BoundedRange, Guarantee, Laplace, PureDP
+from farthing.numerics.bisection import last_whole
 
 #: No plan looks further than this many mechanisms.
 MOST = 10**12
+#: Relative widths that are tried before the one that was asked for; grids are kept in between.
+COARSE = (0.5, 0.2, 0.05, 0.01)
 
 
 def largest_count(
@@ -42,10 +45,7 @@ def largest_count(
         low, high = high, math.ceil(1.25 * high) + 1
         if high > MOST:
             raise Unattainable(f"more than {MOST:g} such mechanisms fit; the count is unlimited")
-    while high - low > 1:
-        between = (low + high) // 2
-        low, high = (between, high) if fits(between) else (low, between)
-    return low
+    return last_whole(fits, low, high)
 
 
 def largest_epsilon(
@@ -92,11 +92,17 @@ def _fits(
     adaptivity: str,
     tolerance: float,
 ) -> bool:
-    try:
-        composition = compose(items, adaptivity=adaptivity, tolerance=tolerance)
-        return composition.epsilon_at(delta).upper <= epsilon
-    except Unattainable:
-        return False
+    """Whether the list is certified (ε, δ)-DP; a coarse bracket often tells, and costs little."""
+    for width in (*(coarse for coarse in COARSE if coarse > tolerance), tolerance):
+        try:
+            bracket = compose(items, adaptivity=adaptivity, tolerance=width).epsilon_at(delta)
+        except Unattainable:
+            return False
+        if bracket.upper <= epsilon:
+            return True
+        if bracket.lower > epsilon or bracket.width > width:
+            return False
+    return False
 
 
 def _by_moments(guarantee: Guarantee, epsilon: float, delta: float) -> int:
@@ -110,10 +116,7 @@ def _by_moments(guarantee: Guarantee, epsilon: float, delta: float) -> int:
     low, high = 1, 2
     while high < MOST and fits(high):
         low, high = high, 2 * high
-    while high - low > 1:
-        between = (low + high) // 2
-        low, high = (between, high) if fits(between) else (low, between)
-    return low
+    return last_whole(fits, low, high)
 
 
 def _moment_epsilon(items: Items, delta: float) -> float:

@@ -19,6 +19,7 @@ from functools import lru_cache
 from itertools import product
 
 from farthing.composition.items import Items
+from farthing.composition.layout import WORK_LIMIT, Layout
 from farthing.composition.moments import MomentBound
 from farthing.composition.operators import (
     BoundedRangeChoice,
@@ -27,6 +28,7 @@ from farthing.composition.operators import (
     Operator,
     atoms_of,
 )
+from farthing.guarantees.atoms import Atoms
 from farthing.guarantees.kinds import (
     BoundedRange,
     DiscreteGaussian,
@@ -37,26 +39,17 @@ from farthing.guarantees.kinds import (
     PureDP,
 )
 from farthing.guarantees.losses import (
-    Atoms,
     atoms_above,
     atoms_below,
-    mean_and_variance,
     reach_of,
     responses,
 )
-from farthing.numerics.ball import in_balls, up
+from farthing.numerics.ball import in_balls
 from farthing.numerics.curves import Chords, Grid, Supports
+from farthing.numerics.rounding import deflated, inflated
 
 #: Kinds with a known worst case, which the engine composes without losing anything.
 KINDS = (PureDP, BoundedRange, Laplace, Gaussian, DiscreteGaussian, LossDistribution)
-
-#: Cell evaluations that a bounded-range group may cost before it is cut into blocks.
-DIRECT_WORK = 6e8
-#: Steps that a grid may have between 0 and its right end, and points in all.
-FINEST_GRID = 50_000
-MOST_POINTS = 1_000_000
-#: Cell evaluations that a whole answer may cost; about a minute on one core.
-WORK_LIMIT = 1e10
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,90 +71,13 @@ def curves(
     accurate for negative ε too, as a privacy loss distribution needs it. None if it would cost
     more than WORK_LIMIT.
     """
-    layout = _Layout.of(items, fineness, delta, whole=whole)
+    layout = Layout.of(items, fineness, delta, whole=whole)
     if layout is None or layout.work(items, adaptivity) > WORK_LIMIT:
         return None
     return Curves(_upper(items, adaptivity, layout), _lower(items, adaptivity, layout))
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """The grid, and the bounded-range parameters whose groups are cut into blocks."""
-
-    grid: Grid
-    blocked: frozenset[float]
-    fineness: float
-    delta: float
-
-    @staticmethod
-    def of(items: Items, fineness: float, delta: float, *, whole: bool) -> _Layout | None:
-        """Direct if that is cheap enough, else with the long groups in blocks.
-
-        None if e^x would leave the range of floats, or for more points than MOST_POINTS.
-        """
-        grid = _grid(items, fineness, delta, frozenset(), whole=whole)
-        if grid.size > MOST_POINTS or grid.above * grid.step > 650:
-            return None
-        layout = _Layout(grid, frozenset(), fineness, delta)
-        long = frozenset(
-            g.epsilon
-            for g, count in items
-            if isinstance(g, BoundedRange)
-            and count > 2 * _block_length(fineness)
-            and layout.cost(g.epsilon, count) > DIRECT_WORK
-        )
-        if not long:
-            return layout
-        return _Layout(_grid(items, fineness, delta, long, whole=whole), long, fineness, delta)
-
-    def cost(self, epsilon: float, count: int) -> float:
-        return count * self.grid.size * (epsilon / self.grid.step + 1)
-
-    def _atoms(self, guarantee: Guarantee) -> float:
-        return min(2 * reach_of(guarantee, 1e-12) / self.grid.step, self.grid.size)
-
-    def work(self, items: Items, adaptivity: str) -> float:
-        """About how many cell evaluations the whole answer takes."""
-        points = self.grid.size
-        fixed = sum(
-            20 * (1 if isinstance(g, Gaussian) else count) * points * self._atoms(g)
-            for g, count in items
-            if isinstance(g, Gaussian | Laplace | DiscreteGaussian | LossDistribution)
-        )
-        choices = [(g.epsilon, n) for g, n in items.unordered() if isinstance(g, BoundedRange)]
-        if adaptivity == "setwise" and len(choices) > 1:
-            states = math.prod(n + 1 for _, n in choices)
-            return fixed + sum(self.cost(epsilon, states) for epsilon, _ in choices)
-        return fixed + sum(
-            self.cost(epsilon, 1 if epsilon in self.blocked else count)
-            for epsilon, count in choices
-        )
-
-
-def _grid(
-    items: Items, fineness: float, delta: float, blocked: frozenset[float], *, whole: bool
-) -> Grid:
-    """The step makes the variance that interpolation adds a `fineness` of the whole.
-
-    To the right the grid ends where the profile is negligible beside `delta`, at some R. The
-    value at ε depends on points left of ε − R only through losses above R, so unless the whole
-    profile is wanted it starts there.
-    """
-    variance = sum(count * _variance(guarantee) for guarantee, count in items)
-    steps = sum(_interpolations(g, count, blocked, fineness) for g, count in items)
-    moments, everything = MomentBound(items), items.epsilon_sum()
-    reach = moments.epsilon_at(max(delta * 1e-5, 1e-290))
-    reach = reach if everything is None else min(reach, up(everything))
-    step = math.sqrt(fineness * variance / (0.2 * steps))
-    step = min(max(step, reach / FINEST_GRID), reach / 400)
-    lattice = [g.epsilon for g, _ in items if isinstance(g, BoundedRange | PureDP | Laplace)]
-    if lattice and min(lattice) > step:
-        step = math.nextafter(min(lattice) / math.ceil(min(lattice) / step), math.inf)
-    left = reach if whole else reach - 0.7 * min(moments.epsilon_at(delta), reach)
-    return Grid(step, math.ceil(left / step) + 2, math.ceil(reach / step) + 2)
-
-
-def _upper(items: Items, adaptivity: str, layout: _Layout) -> Chords:
+def _upper(items: Items, adaptivity: str, layout: Layout) -> Chords:
     profile = Chords.of_nothing(layout.grid)
     merged = items.unordered() if adaptivity != "adaptive" else items
     choices = [(g, n) for g, n in merged if isinstance(g, BoundedRange)]
@@ -181,7 +97,7 @@ def _upper(items: Items, adaptivity: str, layout: _Layout) -> Chords:
     return profile
 
 
-def _apply_above(profile: Chords, guarantee: Guarantee, count: int, layout: _Layout) -> Chords:
+def _apply_above(profile: Chords, guarantee: Guarantee, count: int, layout: Layout) -> Chords:
     if isinstance(guarantee, BoundedRange):
         if guarantee.epsilon in layout.blocked:
             return _blocks(guarantee, count, layout).apply(profile)
@@ -195,34 +111,27 @@ def _apply_above(profile: Chords, guarantee: Guarantee, count: int, layout: _Lay
         above, _ = responses(count=count, epsilon=guarantee.epsilon, t=None, step=grid.step)
         return Kernel.of(above, grid).apply(profile)
     if isinstance(guarantee, Gaussian):
-        one = Gaussian(guarantee.noise_multiplier / math.sqrt(count) * (1 - 1e-15))
+        one = Gaussian(deflated(guarantee.noise_multiplier / math.sqrt(count), 8))
         atoms = atoms_above(one, grid.step, reach_of(one, tiny))
         return Kernel.of(atoms, grid).apply(profile)
     atoms = atoms_above(guarantee, grid.step, reach_of(guarantee, tiny))
     return Kernel.of(atoms, grid).power(count, grid.size).apply(profile)
 
 
-def _blocks(guarantee: BoundedRange, count: int, layout: _Layout) -> Kernel:
+def _blocks(guarantee: BoundedRange, count: int, layout: Layout) -> Kernel:
     """Many equal bounded-range rounds as a power of the profile of one block of them.
 
     A block's profile is a valid privacy loss for everything that happens inside it, whatever
     comes later, so blocks compose by convolution. What is lost is that the adversary could
     not have been worst at every threshold at once: about 0.4/length relative in ε.
     """
-    blocks = max(1, count // _block_length(layout.fineness))
-    length = math.ceil(count / blocks)
-    inside = _grid(
-        Items(((guarantee, length),)),
-        layout.fineness / 2,
-        layout.delta * 1e-3 / blocks,
-        frozenset(),
-        whole=True,
-    )
-    profile = Chords.of_nothing(inside)
+    blocks = layout.blocks(guarantee, count)
+    assert blocks is not None  # counted as work that is never begun
+    profile = Chords.of_nothing(blocks.inside)
     operator = BoundedRangeChoice(guarantee.epsilon)
-    for _ in range(length):
+    for _ in range(blocks.length):
         profile = operator.above(profile)
-    return Kernel.of(atoms_of(profile), layout.grid).power(blocks, layout.grid.size)
+    return Kernel.of(atoms_of(profile), layout.grid).power(blocks.number, layout.grid.size)
 
 
 def _worst_order(profile: Chords, choices: list[tuple[float, int]]) -> Chords:
@@ -245,7 +154,7 @@ def _worst_order(profile: Chords, choices: list[tuple[float, int]]) -> Chords:
     return table[tuple(count for _, count in choices)]
 
 
-def _lower(items: Items, adaptivity: str, layout: _Layout) -> Supports:
+def _lower(items: Items, adaptivity: str, layout: Layout) -> Supports:
     """The profile that one adversary achieves: any order and any t will do, so take good ones."""
     if adaptivity == "adaptive":
         sequence = list(items)
@@ -267,7 +176,7 @@ def _lower(items: Items, adaptivity: str, layout: _Layout) -> Supports:
 
 def _play(
     sequence: list[tuple[Guarantee, int]],
-    layout: _Layout,
+    layout: Layout,
     adaptive: set[float],
     choices: dict[float, float],
 ) -> Supports:
@@ -291,7 +200,7 @@ def _fixed_choices(sequence: list[tuple[Guarantee, int]], order: float) -> dict[
 
 
 def _best_fixed_choice(
-    sequence: list[tuple[Guarantee, int]], layout: _Layout, order: float
+    sequence: list[tuple[Guarantee, int]], layout: Layout, order: float
 ) -> Supports:
     """A good t for every bounded-range parameter, all fixed in advance.
 
@@ -320,7 +229,7 @@ def _apply_below(
     profile: Supports,
     guarantee: Guarantee,
     count: int,
-    layout: _Layout,
+    layout: Layout,
     choices: dict[float, float],
 ) -> Supports:
     step = layout.grid.step
@@ -333,7 +242,7 @@ def _apply_below(
         return _fixed(below).below(profile)
     tiny = layout.delta * 1e-7
     if isinstance(guarantee, Gaussian):
-        one = Gaussian(guarantee.noise_multiplier / math.sqrt(count) * (1 + 1e-15))
+        one = Gaussian(inflated(guarantee.noise_multiplier / math.sqrt(count), 8))
         return _fixed(atoms_below(one, step, reach_of(one, tiny))).below(profile)
     operator = _fixed(atoms_below(guarantee, step, reach_of(guarantee, tiny)))
     for _ in range(count):
@@ -368,26 +277,3 @@ def _inside(t: float, epsilon: float) -> float:
 
 def _fixed(below: Atoms) -> FixedLoss:
     return FixedLoss(upper=below, lower=below)
-
-
-def _block_length(fineness: float) -> int:
-    return max(32, math.ceil(1.7 / fineness))
-
-
-def _interpolations(
-    guarantee: Guarantee, count: int, blocked: frozenset[float], fineness: float
-) -> int:
-    """How often the profile is interpolated for this group."""
-    match guarantee:
-        case BoundedRange(epsilon=epsilon) if epsilon in blocked:
-            return count // _block_length(fineness)
-        case BoundedRange() | Laplace() | DiscreteGaussian() | LossDistribution():
-            return count
-        case _:
-            return 1
-
-
-def _variance(guarantee: Guarantee) -> float:
-    if isinstance(guarantee, BoundedRange):
-        return guarantee.epsilon**2 / 4
-    return mean_and_variance(guarantee)[1]

@@ -1,29 +1,37 @@
-"""Tariffs: price lists under which an analyst may choose everything as they go.
+"""Tariffs, and the certificates they prove.
 
 A tariff names guarantees and gives each a whole-number price in farthings. However an analyst
 spends b farthings (which item, which mechanism of that guarantee, when to stop, all depending
-on earlier answers), the interaction is (ε, V_b(ε))-DP for every ε, where
+on earlier answers), the interaction is (ε, V_b(ε))-DP for every ε (composition/ways_to_spend.py;
+the proof is in docs/theory/tariffs.md). The δ of approximate items is counted in its own whole
+units: D units of size u add at most D·u, and an item with a δ is bought only while units last.
 
-    V_0(x) = max(1 − e^x, 0),    V_b = max( V_{b−1},  max_i T_i V_{b − price_i} ).
-
-The proof is in docs/theory/tariffs.md. The δ of approximate items is counted in its own whole
-units: D units of size u add at most D·u.
+A certificate is data: the tariff, pairs (ε, δ) with both sides, the profile, the assumptions in
+words, the theorem, the versions that computed it, and a digest over all of it. What it states is
+what was proved, moved outward by one part in 10⁹, so that another machine, whose last digits may
+differ, proves it again (composition/certificate.py).
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections import deque
+import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from importlib import metadata
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
-from farthing.composition.items import Items
-from farthing.composition.moments import MomentBound
-from farthing.composition.profiles import operator_of
+import numpy as np
+
+from farthing.canonical import digest as digest_of
+from farthing.composition.ways_to_spend import Budget, Offer, Recursion, TariffProfile
 from farthing.errors import InvalidInput, NotCertified, Unsupported, require_count, require_real
-from farthing.guarantees.conversions import leak, pure_epsilon, without_leak, zero_concentrated
+from farthing.guarantees.bracket import Bracket
+from farthing.guarantees.conversions import delta_of, without_delta
 from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,
@@ -33,26 +41,36 @@ from farthing.guarantees.kinds import (
     Laplace,
     PureDP,
 )
-from farthing.guarantees.losses import mean_and_variance
 from farthing.guarantees.notation import format_guarantee
-from farthing.numerics.ball import in_balls, middle, up
-from farthing.numerics.curves import Chords, Grid, Supports
-
-if TYPE_CHECKING:
-    from farthing.composition.certificate import Certificate
+from farthing.numerics.rounding import UNIT, deflated, float_down, inflated
 
 #: Kinds with a known worst case and a short text that a certificate can carry.
 SELLABLE = (PureDP, BoundedRange, ApproximateDP, Laplace, Gaussian, DiscreteGaussian)
 
 #: The size of a δ unit may be off by this much relative, so that decimal fractions divide evenly.
 UNIT_SLACK = 1e-9
-
-#: Beyond this ε floats end, and so does privacy.
-FARTHEST = 500.0
-#: Grid cells times farthings times items: about an hour.
-MOST_WORK = 6e9
+#: Farthings, prices and units are at most this.
+MOST_FARTHINGS = 10**18
 
 THEOREM = "tariff filter: supremum over all ways to spend (docs/theory/tariffs.md)"
+USUAL_DELTAS = (1e-3, 1e-5, 1e-6, 1e-8, 1e-10, 1e-12)
+USUAL_EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0)
+USUAL_TOLERANCE = 5e-3
+FORMAT = "farthing certificate 1"
+ASSUMPTIONS = (
+    "Neighbouring datasets differ by adding or removing one unit.",
+    "Every mechanism sold as an item has the guarantee the tariff names for it.",
+    "Bounded-range items are mechanisms that answer once; interactive mechanisms are sold as "
+    "(epsilon, delta)-DP items and charged in full when they are opened.",
+    "Fresh randomness for every mechanism; nothing but their outputs is revealed.",
+    "The prices of everything that ran, refused requests excepted, add up to at most the "
+    "farthings and delta units stated here.",
+)
+COMPUTED_BY = ("farthing", "numpy", "numba", "python-flint")
+#: Points of the profile that are kept; the chords between them are still an upper bound.
+PROFILE_POINTS = 600
+#: What is stated is this much larger than what was proved, relative.
+OUTWARD = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,31 +95,29 @@ class Tariff:
     delta_unit: float = 1e-12
 
     def __post_init__(self) -> None:
-        if not self.items:
+        if not isinstance(self.items, Mapping) or not self.items:
             raise InvalidInput("a tariff needs at least one item, got none")
         checked: dict[str, tuple[Guarantee, int]] = {}
         for name, entry in self.items.items():
             if not isinstance(name, str) or not name:
-                raise InvalidInput(f"item names must be non-empty text, got {name!r}")
+                raise InvalidInput(f"item names must be non-empty text, got {name!r:.60}")
             if not isinstance(entry, tuple) or len(entry) != 2:
-                raise InvalidInput(f"item {name} must be (guarantee, price), got {entry!r}")
+                raise InvalidInput(f"item {name} must be (guarantee, price), got {entry!r:.60}")
             guarantee, price = entry
             if not isinstance(guarantee, Guarantee):
-                raise InvalidInput(f"item {name} must have a guarantee, got {guarantee!r}")
+                raise InvalidInput(f"item {name} must have a guarantee, got {guarantee!r:.60}")
             if not isinstance(guarantee, SELLABLE):
                 raise Unsupported(
                     f"item {name} has {format_guarantee(guarantee)}, whose worst case is not known "
                     "in closed form; a tariff sells dp, br, adp, lap, gauss and dgauss"
                 )
-            checked[name] = guarantee, require_count(f"price of {name}", price, at_least=1)
+            checked[name] = guarantee, _whole(f"price of {name}", price, at_least=1)
         object.__setattr__(self, "items", MappingProxyType(checked))
-        object.__setattr__(
-            self, "farthings", require_count("farthings", self.farthings, at_least=1)
-        )
-        object.__setattr__(self, "delta_units", require_count("delta_units", self.delta_units))
+        object.__setattr__(self, "farthings", _whole("farthings", self.farthings, at_least=1))
+        object.__setattr__(self, "delta_units", _whole("delta_units", self.delta_units))
         unit = require_real("delta_unit", self.delta_unit, above=0, below=1)
         object.__setattr__(self, "delta_unit", unit)
-        if self.delta_units * unit >= 1:
+        if self.delta_units * unit * (1 + UNIT_SLACK) >= 1:
             raise InvalidInput(
                 f"delta_units × delta_unit must be less than 1, got {self.delta_units * unit:g}"
             )
@@ -109,11 +125,13 @@ class Tariff:
     def price(self, name: str, times: int = 1) -> Price:
         """What `times` uses of an item cost."""
         if name not in self.items:
-            raise InvalidInput(f"item must be one of {', '.join(self.items)}, got {name!r}")
+            raise InvalidInput(f"item must be one of {', '.join(self.items)}, got {name!r:.60}")
         times = require_count("times", times, at_least=1)
         guarantee, price = self.items[name]
-        units = math.ceil(leak(guarantee) / self.delta_unit * (1 - UNIT_SLACK / 2))
-        return Price(times * price, times * units)
+        units = delta_of(guarantee) / self.delta_unit * (1 - UNIT_SLACK / 2)
+        if math.isinf(units):
+            raise InvalidInput(f"the delta of {name} is too many delta units to count")
+        return Price(times * price, times * math.ceil(units))
 
     def price_of(self, items: Mapping[str, int]) -> Price:
         """What these items cost together."""
@@ -125,160 +143,254 @@ class Tariff:
         """What all δ units together add at most, rounded up."""
         return self.delta_units * self.delta_unit * (1 + UNIT_SLACK)
 
-    def certify(self, **options: Any) -> Certificate:
-        """Prove what this tariff guarantees; see `farthing.composition.certificate.certify`."""
-        from farthing.composition.certificate import certify
+    @property
+    def budget(self) -> Budget:
+        """What can be bought, as the recursion sees it."""
+        offers = [
+            Offer(without_delta(guarantee), price, self.price(name).delta_units)
+            for name, (guarantee, price) in self.items.items()
+        ]
+        return Budget.of(offers, self.farthings, self.delta_units)
 
-        return certify(self, **options)
+    def certify(
+        self,
+        *,
+        tolerance: float = USUAL_TOLERANCE,
+        deltas: tuple[float, ...] = USUAL_DELTAS,
+        epsilons: tuple[float, ...] = USUAL_EPSILONS,
+    ) -> Certificate:
+        """Prove what this tariff guarantees, with both sides of each claim.
+
+        `tolerance` is the relative width of ε that is aimed at for the smallest of `deltas`. A δ
+        at or below what the δ units add has no finite ε and is left out, and so is one that
+        the grid does not reach. If everything on sale is pure, the largest Σε is one more claim,
+        at exactly the δ that the units add.
+        """
+        tolerance = require_real("tolerance", tolerance, above=0, below=1)
+        wanted = sorted({require_real("delta", d, above=0, below=1) for d in deltas})
+        usable = [delta for delta in wanted if delta > self.leak]
+        at = sorted({require_real("epsilon", e, at_least=0) for e in epsilons})
+        if not usable:
+            raise InvalidInput(
+                f"some delta must exceed the {self.leak:g} that the delta units add, "
+                f"got {max(wanted, default=0):g}"
+            )
+        while (proof := Proof.of(self, tolerance, usable[0])).epsilon_at(usable[0]) is None:
+            usable = usable[1:]  # and on another grid, the one that `usable` now stands for
+            if not usable:
+                raise NotCertified("the grid does not reach any of the deltas")
+        pairs = [(delta, proof.epsilon_at(delta)) for delta in (*reversed(usable), self.leak)]
+        return Certificate(
+            tariff=self,
+            tolerance=tolerance,
+            epsilons=tuple((d, _outward(b, proof.most_epsilon)) for d, b in pairs if b is not None),
+            deltas=tuple((e, _outward(proof.delta_at(e), 1.0)) for e in at),
+            profile=proof.points(),
+            theorem=THEOREM,
+            versions=tuple((name, metadata.version(name)) for name in COMPUTED_BY),
+        )
+
+
+def recursion_of(tariff: Tariff, fineness: float, delta: float) -> Recursion:
+    """The recursion over all ways to spend, on a grid that is accurate where V is about `delta`."""
+    budget = tariff.budget
+    return budget.start(budget.grid(fineness, delta), delta)
+
+
+def tariff_profiles(tariff: Tariff, fineness: float, delta: float) -> Iterator[TariffProfile]:
+    """V_0, V_1, V_2, … on one grid, accurate where they are about `delta`; at most `farthings`."""
+    recursion = recursion_of(tariff, fineness, delta)
+    for profile in recursion:
+        last = min(profile.farthings + recursion.farthing_step, tariff.farthings + 1)
+        for spent in range(profile.farthings, last):
+            yield replace(profile, farthings=spent)
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
-    """V_b from both sides after b farthings."""
+class Proof:
+    """What one computation proves about a tariff, the δ units counted."""
 
-    farthings: int
-    upper: Chords
-    lower: Supports
+    leak: float
+    end: TariffProfile
+
+    @staticmethod
+    def of(tariff: Tariff, tolerance: float, delta: float) -> Proof:
+        """On the grid for this tolerance at this δ: the same numbers whenever it is repeated."""
+        inner = (delta - tariff.leak) / (1 - tariff.leak)
+        return Proof(tariff.leak, recursion_of(tariff, 0.8 * tolerance, inner).last())
+
+    @property
+    def most_epsilon(self) -> float:
+        """From here on only the units count; infinite if there is no such ε."""
+        most = self.end.epsilon_at_most(0.0)
+        return math.inf if most is None else most
+
+    def epsilon_at(self, delta: float) -> Bracket | None:
+        """Both sides of ε at this δ; None if nothing is proved there."""
+        if delta < self.leak:
+            return None
+        inner = deflated((delta - self.leak) / (1 - self.leak), 8)
+        upper = self.end.epsilon_at_most(inner)
+        if upper is None:
+            return None
+        exact = delta == 0 and self.end.most_epsilon is not None
+        lower = float_down(self.end.most_epsilon or Fraction(0)) if exact else 0.0
+        lower = max(lower, self.end.lower.last_above(delta))
+        return Bracket(min(lower, upper), upper, THEOREM)
+
+    def delta_at(self, epsilon: float) -> Bracket:
+        """Both sides of δ at this ε."""
+        inner = self.end.delta_at_most(epsilon)
+        upper = min(1.0, inflated(self.leak + (1 - self.leak) * inner, 8))
+        return Bracket(min(self.end.lower.at(epsilon), upper), upper, THEOREM)
+
+    def point_at(self, x: float) -> float:
+        """An upper bound on the profile at x, without units; at grid points what is stored."""
+        curve = self.end.upper
+        place = round(x / curve.grid.step) + curve.grid.below
+        if 0 <= place < curve.grid.size and (place - curve.grid.below) * curve.grid.step == x:
+            return float(curve.values[place])
+        return self.end.delta_at_most(x)
+
+    @property
+    def last_value(self) -> float:
+        """Where the profile ends on the grid."""
+        return float(self.end.upper.values[-1])
+
+    def points(self) -> tuple[tuple[float, float], ...]:
+        """Some points of the upper side from ε = 0 on, moved outward, among them both ends."""
+        grid = self.end.upper.grid
+        xs, values = grid.points()[grid.below :], self.end.upper.values[grid.below :]
+        zeros = np.flatnonzero(values[1:] == 0)  # the first one says it all
+        last = int(zeros[0]) + 1 if len(zeros) > 0 else len(values) - 1
+        stride = max(1, math.ceil(last / PROFILE_POINTS))
+        kept = sorted({*range(0, last, stride), last})
+        outward = 1 + OUTWARD
+        return tuple((float(xs[i]) * outward, min(1.0, float(values[i]) * outward)) for i in kept)
 
 
-@in_balls
-def spendings(tariff: Tariff, fineness: float, delta: float) -> Iterator[Spending]:
-    """V_0, V_1, V_2, … on one grid, accurate where they are about `delta`; at most `farthings`."""
-    priced = [(without_leak(guarantee), price) for guarantee, price in tariff.items.values()]
-    grid = _grid(tariff, fineness, delta)
-    operators = [(operator_of(guarantee, grid, delta), price) for guarantee, price in priced]
-    longest = max(price for _, price in priced)
-    upper, lower = Chords.of_nothing(grid), Supports.of_nothing(grid)
-    yield Spending(0, upper, lower)
-    past: deque[tuple[Chords, Supports]] = deque([(upper, lower)], maxlen=longest)
-    for spent in range(1, tariff.farthings + 1):
-        for operator, price in operators:
-            if price > spent:
-                continue
-            before_upper, before_lower = past[-price]
-            upper = upper.larger(operator.above(before_upper))
-            lower = lower.larger(operator.below(before_lower))
-        past.append((upper, lower))
-        yield Spending(spent, upper, lower)
+def _outward(bracket: Bracket, most: float) -> Bracket:
+    """Wider by OUTWARD, but not beyond `most`, which is exact."""
+    upper = min(bracket.upper * (1 + OUTWARD), most)
+    return Bracket(min(bracket.lower * (1 - OUTWARD), upper), upper, bracket.theorem)
 
 
-def cheapest_moments(tariff: Tariff) -> Items:
-    """A list whose moments are never below those of any way to spend the tariff, item by item.
+@dataclass(frozen=True, slots=True, repr=False)
+class Certificate:
+    """What a tariff and a number of farthings prove."""
 
-    For each order the worst way to spend is one item only; so each item alone, used as often
-    as the farthings allow, is one candidate.
-    """
-    return Items(
-        tuple(
-            (without_leak(guarantee), max(1, tariff.farthings // price))
-            for guarantee, price in tariff.items.values()
+    tariff: Tariff
+    tolerance: float
+    epsilons: tuple[tuple[float, Bracket], ...]
+    deltas: tuple[tuple[float, Bracket], ...]
+    profile: tuple[tuple[float, float], ...]
+    theorem: str
+    versions: tuple[tuple[str, str], ...]
+
+    def __repr__(self) -> str:
+        items = ", ".join(
+            f"{name} {format_guarantee(guarantee)} for {price}"
+            for name, (guarantee, price) in list(self.tariff.items.items())[:4]
         )
-    )
-
-
-def _grid(tariff: Tariff, fineness: float, delta: float) -> Grid:
-    """A step fine enough for the items that matter, and a reach beyond which nothing does."""
-    alone = [Items((pair,)) for pair in cheapest_moments(tariff)]
-    reach = 0.0
-    for items in alone:
-        far = MomentBound(items).epsilon_at(max(delta * 1e-6, 1e-290))
-        everything = items.epsilon_sum()
-        reach = max(reach, far if everything is None else min(far, up(everything)))
-    totals = [(items.total * _variance(items.pairs[0][0]), items) for items in alone]
-    most = max(total for total, _ in totals)
-    step = min(
-        math.sqrt(fineness * _variance(items.pairs[0][0]) / 0.2)
-        for total, items in totals
-        if total >= 0.3 * most
-    )
-    epsilons = [pure_epsilon(items.pairs[0][0]) for items in alone]
-    lattice = [epsilon for epsilon in epsilons if epsilon is not None and epsilon > step]
-    if lattice:
-        step = math.nextafter(min(lattice) / math.ceil(min(lattice) / step), math.inf)
-    if reach > FARTHEST:
-        raise NotCertified(
-            f"this tariff lets an analyst reach an epsilon of {FARTHEST:g} and more, "
-            "which protects nobody; give it fewer farthings"
+        more = ", …" if len(self.tariff.items) > 4 else ""
+        claims = {delta: bracket.upper for delta, bracket in self.epsilons}
+        chosen = [delta for delta in (1e-6, min(claims, default=0.0)) if delta in claims]
+        shown = [f"ε ≤ {claims[delta]!r} at δ = {delta!r}" for delta in dict.fromkeys(chosen)]
+        return (
+            f"Certificate({items}{more};\n  {self.tariff.farthings} farthings, "
+            f"{self.tariff.delta_units} δ units: {', '.join(shown)};\n"
+            f"  digest {self.digest})"
         )
-    cells = math.ceil(reach / step) + 2
-    if cells * tariff.farthings * len(alone) > MOST_WORK:
-        raise NotCertified(
-            f"certifying {tariff.farthings} farthings on {2 * cells} grid points would take hours; "
-            "sell in larger units (fewer farthings, smaller prices) or ask for a wider tolerance"
-        )
-    return Grid(step, cells, cells)
+
+    def epsilon_at(self, delta: float) -> float:
+        """A certified ε at this δ: a stated claim, or the stored profile."""
+        delta = require_real("delta", delta, at_least=0, below=1)
+        claimed = [b.upper for at, b in self.epsilons if at <= delta]
+        claimed += [at for at, b in self.deltas if b.upper <= delta]
+        inner = deflated((delta - self.tariff.leak) / (1 - self.tariff.leak), 8)
+        points = [x for x, value in self._points() if x >= 0 and value <= inner]
+        if not claimed and not points:
+            raise NotCertified(f"the certificate proves nothing at delta = {delta:g}")
+        return min(claimed + points[:1])
+
+    def delta_at(self, epsilon: float) -> float:
+        """A certified δ at this ε, read off the stored profile: the chord in z = e^ε."""
+        epsilon = require_real("epsilon", epsilon, at_least=0)
+        claimed = [b.upper for at, b in self.deltas if at <= epsilon]
+        claimed += [at for at, b in self.epsilons if b.upper <= epsilon]
+        xs, values = np.array(self._points()).T
+        place = int(np.searchsorted(xs, epsilon, side="right")) - 1
+        if place >= len(xs) - 1:
+            inner = float(values[-1])
+        else:
+            weight = math.expm1(epsilon - xs[place]) / math.expm1(xs[place + 1] - xs[place])
+            inner = float((1 - weight) * values[place] + weight * values[place + 1])
+            inner += 32 * UNIT * float(values[place])
+        read = self.tariff.leak + inflated((1 - self.tariff.leak) * inner, 64)
+        return min([*claimed, min(1.0, inflated(read, 8))])
+
+    def _points(self) -> list[tuple[float, float]]:
+        """The profile, its places rounded up: a float may lie just left of a grid point."""
+        return [(x + 4 * UNIT * abs(x), value) for x, value in self.profile]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over everything else, in canonical JSON."""
+        return digest_of(self._body())
+
+    def to_json(self) -> dict[str, object]:
+        """The certificate as plain data, with its digest."""
+        body = self._body()
+        return {**body, "digest": digest_of(body)}
+
+    def _body(self) -> dict[str, object]:
+        return {
+            "format": FORMAT,
+            "tariff": tariff_to_json(self.tariff),
+            "tolerance": self.tolerance,
+            "epsilon_at": [_claim("delta", at, b) for at, b in self.epsilons],
+            "delta_at": [_claim("epsilon", at, b) for at, b in self.deltas],
+            "profile": [list(point) for point in self.profile],
+            "theorem": self.theorem,
+            "assumptions": list(ASSUMPTIONS),
+            "versions": dict(self.versions),
+        }
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the file whole or not at all."""
+        text = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
+        target = Path(path)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
 
 
-def _variance(guarantee: Guarantee) -> float:
-    if isinstance(guarantee, BoundedRange):
-        return guarantee.epsilon**2 / 4
-    return mean_and_variance(guarantee)[1]
+def tariff_to_json(tariff: Tariff) -> dict[str, object]:
+    """A tariff as plain data."""
+    return {
+        "farthings": tariff.farthings,
+        "delta_units": tariff.delta_units,
+        "delta_unit": tariff.delta_unit,
+        "items": {
+            name: {"guarantee": format_guarantee(guarantee), "price": price}
+            for name, (guarantee, price) in tariff.items.items()
+        },
+    }
 
 
-@in_balls
-def propose_prices(guarantees: Mapping[str, Guarantee], *, finest: int = 1) -> dict[str, int]:
-    """Whole-number prices in proportion to ρ, the cheapest item costing `finest` farthings.
-
-    The natural price of a mechanism is its zCDP parameter: ε²/8 for bounded range, ε²/2 for pure
-    DP, 1/(2σ²) for Gaussian noise. Prices are rounded up.
-    """
-    finest = require_count("finest", finest, at_least=1)
-    if not guarantees:
-        raise InvalidInput("at least one guarantee is needed, got none")
-    rho = {name: _rho(name, guarantee) for name, guarantee in guarantees.items()}
-    unit = min(rho.values()) / finest
-    return {name: max(1, math.ceil(value / unit * (1 - 1e-9))) for name, value in rho.items()}
+def _claim(at: str, value: float, bracket: Bracket) -> dict[str, float]:
+    return {at: value, "lower": bracket.lower, "upper": bracket.upper}
 
 
-def _rho(name: str, guarantee: Guarantee) -> float:
-    pair = zero_concentrated(without_leak(guarantee))
-    if pair is None:
-        raise Unsupported(f"item {name} has {format_guarantee(guarantee)}, which has no rho")
-    value = middle(pair[1])
-    if value <= 0:
-        raise InvalidInput(f"item {name} costs nothing; its parameter must be greater than 0")
-    return value
-
-
-def largest_farthings(
-    items: Mapping[str, tuple[Guarantee, int]],
-    *,
-    epsilon: float,
-    delta: float,
-    delta_units: int = 0,
-    delta_unit: float = 1e-12,
-    tolerance: float = 5e-3,
-) -> int:
-    """How many farthings these prices allow within (ε, δ); 0 if not even one item fits.
-
-    The certified profile grows with every farthing, so the first one that is too many ends the
-    search.
-    """
-    epsilon = require_real("epsilon", epsilon, above=0)
-    delta = require_real("delta", delta, above=0, below=1)
-    trial = Tariff(items, 1, delta_units, delta_unit)
-    inner = (delta - trial.leak) * (1 - 1e-15)
-    if inner <= 0:
-        raise InvalidInput(
-            f"delta must exceed the {trial.leak:g} of the delta units, got {delta:g}"
-        )
-    limit = _certainly_too_many(trial, epsilon, inner)
-    fits = 0
-    for spent in spendings(replace(trial, farthings=limit), tolerance, inner):
-        if spent.upper.at(epsilon) > inner:
-            break
-        fits = spent.farthings
-    cheapest = min(price for _, price in items.values())
-    return fits if fits >= cheapest else 0
-
-
-def _certainly_too_many(tariff: Tariff, epsilon: float, delta: float) -> int:
-    """A number of farthings with which the cheapest way to spend already exceeds (ε, δ)."""
-    from farthing.composition.planning import largest_count
-
-    counts = [
-        (largest_count(without_leak(g), epsilon=epsilon, delta=delta, adaptivity="none") + 1)
-        * price
-        for g, price in tariff.items.values()
-    ]
-    return math.ceil(1.1 * min(counts)) + 1
+def _whole(name: str, value: object, *, at_least: int = 0) -> int:
+    number = require_count(name, value, at_least=at_least)
+    if number > MOST_FARTHINGS:
+        raise InvalidInput(f"{name} must be at most {MOST_FARTHINGS:g}")
+    return number

@@ -1,44 +1,33 @@
-"""Private answers from real tables: queries, plans, releases.
+"""Private answers from real tables: questions, plans, releases, and the owner's desk."""
 
-Nothing here imports a database until a source is opened.
-"""
-
-from farthing.engine.answers import Answer
-from farthing.engine.batches import Dashboard
-from farthing.engine.data import Data, Question, open  # noqa: A004 # farthing.open is meant
+from farthing.engine.answer import Answer
+from farthing.engine.desk import Declared, Desk
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.filters import AllOf, AnyOf, Between, Equals, OneOf, Present
-from farthing.engine.plans import Plan
-from farthing.engine.queries import (
-    CountQuery,
-    HistogramQuery,
-    QuantileQuery,
-    SumQuery,
-    TopKQuery,
-    query_from_json,
-    query_to_json,
-)
+from farthing.engine.kinds import query_from
+from farthing.engine.plan import BatchPlan, Plan
+from farthing.engine.question import Batch, Question
+from farthing.engine.session import Session, open  # noqa: A004 # farthing.open is meant
+from farthing.engine.sources.opening import open_source
 
 __all__ = [
     "AllOf",
     "Answer",
     "AnyOf",
+    "Batch",
+    "BatchPlan",
     "Between",
     "ChargeMismatch",
-    "CountQuery",
-    "Dashboard",
-    "Data",
+    "Declared",
+    "Desk",
     "EngineFailure",
     "Equals",
-    "HistogramQuery",
     "OneOf",
     "Plan",
     "Present",
-    "QuantileQuery",
     "Question",
-    "SumQuery",
-    "TopKQuery",
+    "Session",
     "open",
-    "query_from_json",
-    "query_to_json",
+    "open_source",
+    "query_from",
 ]

@@ -3,7 +3,8 @@
 Every function sees one application of one mechanism; a kind that implies nothing in the
 terms asked for gives None. Values are enclosed in ball arithmetic.
 
-    leak, without_leak    (ε, δ) and δ-approximate kinds split into their δ and the rest
+    delta_of, without_delta    (ε, δ) and δ-approximate kinds split into their δ and the rest
+    attained_delta_of     the part of that δ which somebody attains
     pure_epsilon          ε-DP
     concentrated          (μ, τ²)-CDP           [CR22, Lemma 3.2]
     zero_concentrated     (ξ, ρ)-zCDP           [CR22, Lemma 2.2]
@@ -15,6 +16,7 @@ from __future__ import annotations
 import math
 from functools import singledispatch
 
+import numpy as np
 from flint import arb
 
 from farthing.errors import InvalidInput
@@ -33,9 +35,10 @@ from farthing.guarantees.kinds import (
     ZeroConcentratedDP,
 )
 from farthing.numerics.ball import Ball
+from farthing.numerics.rounding import UNIT, inflated
 
 
-def leak(guarantee: Guarantee) -> float:
+def delta_of(guarantee: Guarantee) -> float:
     """The probability δ with which the mechanism may give everything away."""
     match guarantee:
         case ApproximateDP(delta=delta) | ZeroConcentratedDP(delta=delta):
@@ -46,7 +49,18 @@ def leak(guarantee: Guarantee) -> float:
             return 0.0
 
 
-def without_leak(guarantee: Guarantee) -> Guarantee:
+def attained_delta_of(guarantee: Guarantee) -> float:
+    """The probability with which some mechanism of this kind does give everything away.
+
+    An infinite loss in one direction is outcomes that the other neighbour never gives. In the other
+    direction a loss distribution has 1 − `mirrored_mass` of them, and the smaller side counts.
+    """
+    if isinstance(guarantee, LossDistribution):
+        return min(guarantee.infinity, max(0.0, 1 - guarantee.mirrored_mass - 1e-12))
+    return delta_of(guarantee)
+
+
+def without_delta(guarantee: Guarantee) -> Guarantee:
     """What remains when the leak does not happen.
 
     An (ε, δ)-DP mechanism is a post-processing of leaky randomized response (simulation
@@ -58,8 +72,8 @@ def without_leak(guarantee: Guarantee) -> Guarantee:
             return PureDP(epsilon)
         case ZeroConcentratedDP(rho=rho, xi=xi, delta=delta) if delta > 0:
             return ZeroConcentratedDP(rho, xi)
-        case LossDistribution(losses=losses, masses=masses, infinity=infinity) if infinity > 0:
-            return LossDistribution(losses, tuple(mass / (1 - infinity) for mass in masses))
+        case LossDistribution(infinity=infinity) if infinity > 0:
+            return guarantee.finite_part()
         case _:
             return guarantee
 
@@ -195,10 +209,14 @@ def _(guarantee: TruncatedConcentratedDP, alpha: float) -> Ball:
 
 @log_moment.register
 def _(guarantee: LossDistribution, alpha: float) -> Ball:
-    power = arb(alpha) - 1
-    pairs = zip(guarantee.losses, guarantee.masses, strict=True)
-    total = sum((arb(mass) * (power * arb(loss)).exp() for loss, mass in pairs), arb(0))
-    return (total * (1 + arb(10) ** -9)).log()
+    """In floats relative to the largest term, with their rounding as the radius."""
+    losses, masses = np.array(guarantee.losses), np.array(guarantee.masses)
+    losses, masses = losses[masses > 0], masses[masses > 0]
+    logs = np.log(masses) + (alpha - 1) * losses
+    largest = float(logs.max())
+    value = largest + math.log(float(np.sum(np.exp(logs - largest))))
+    error = 4 * UNIT * (1500 + len(logs) + alpha * float(np.abs(losses).max()))
+    return arb(value, error) + (1 + arb(10) ** -9).log()
 
 
 @log_moment.register
@@ -228,4 +246,4 @@ def example(guarantee: Guarantee) -> Guarantee | None:
             return guarantee
     if fitting <= 0:
         return None
-    return Gaussian((0.5 / fitting) ** 0.5 * (1 + 1e-15))
+    return Gaussian(inflated((0.5 / fitting) ** 0.5, 8))

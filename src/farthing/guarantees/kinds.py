@@ -160,11 +160,14 @@ class RenyiDP:
             raise InvalidInput(f"orders_below must be greater than 1, got {self.orders_below!r}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LossDistribution:
     """A discrete privacy loss that dominates the mechanism in both directions of neighbours.
 
     Mass `masses[i]` at loss `losses[i]` (increasing), and `infinity` where the loss has no bound.
+    With V(x) the profile of this loss, the promise is δ(x) ≤ V(x) for every real x, whichever of
+    the two datasets holds the unit. The loss of one direction of an asymmetric mechanism does not
+    promise that; the larger of its two profiles does (docs/theory/directions.md).
     """
 
     losses: tuple[float, ...]
@@ -181,15 +184,52 @@ class LossDistribution:
             )
         if any(a >= b for a, b in pairwise(losses)):
             raise InvalidInput("losses must increase")
-        total = math.fsum((*masses, infinity))
-        if not -1e-12 <= total - 1 <= 1e-6:  # rounding up is welcome, leaving out is not
+        finite = math.fsum(masses)
+        if not -1e-12 <= finite + infinity - 1 <= 1e-6:  # rounding up is welcome, leaving out not
+            total = finite + infinity
             raise InvalidInput(f"masses and infinity must add up to 1, got {total!r}")
-        other = math.fsum(m * math.exp(-x) for x, m in zip(losses, masses, strict=True))
-        if other > 1 + 1e-6:
-            raise InvalidInput(f"masses times e^-loss must add up to at most 1, got {other!r}")
-        object.__setattr__(self, "losses", losses)
-        object.__setattr__(self, "masses", masses)
-        object.__setattr__(self, "infinity", infinity)
+        if finite < 1e-9:
+            raise InvalidInput(f"at least 1e-9 must lie at finite losses, got {finite!r}")
+        _set_all(self, losses, masses, infinity)
+        if self.mirrored_mass > 1 + 1e-6:
+            raise InvalidInput(
+                f"masses times e^-loss must add up to at most 1, got {self.mirrored_mass!r}"
+            )
+
+    @property
+    def mirrored_mass(self) -> float:
+        """Σ mass·e^−loss: what the finite losses weigh under the other neighbour."""
+        pairs = zip(self.losses, self.masses, strict=True)
+        logs = (math.log(mass) - loss for loss, mass in pairs if mass > 0)
+        return math.fsum(math.exp(min(log, 700.0)) for log in logs)
+
+    def finite_part(self) -> LossDistribution:
+        """The finite losses alone, scaled as if infinite loss did not happen.
+
+        If the mirrored mass and `infinity` exceed 1 together this is no loss by itself, only a
+        factor in a profile; so it is not checked again.
+        """
+        part = object.__new__(LossDistribution)
+        _set_all(part, self.losses, tuple(mass / (1 - self.infinity) for mass in self.masses), 0.0)
+        return part
+
+    def __repr__(self) -> str:
+        low, high = self.losses[0], self.losses[-1]
+        return (
+            f"LossDistribution({len(self.losses)} losses from {low:.6g} to {high:.6g}, "
+            f"infinity={self.infinity:.6g})"
+        )
+
+
+def _set_all(
+    loss: LossDistribution,
+    losses: tuple[float, ...],
+    masses: tuple[float, ...],
+    infinity: float,
+) -> None:
+    object.__setattr__(loss, "losses", losses)
+    object.__setattr__(loss, "masses", masses)
+    object.__setattr__(loss, "infinity", infinity)
 
 
 Guarantee: TypeAlias = (

@@ -8,7 +8,6 @@ atoms, on the side of the truth that is asked for.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import singledispatch
 from itertools import pairwise
 
@@ -16,6 +15,8 @@ import numpy as np
 from flint import arb
 
 from farthing.errors import Unsupported
+from farthing.guarantees.atoms import SLACK, Atoms, merged
+from farthing.guarantees.directions import attained
 from farthing.guarantees.kinds import (
     DiscreteGaussian,
     Gaussian,
@@ -26,19 +27,11 @@ from farthing.guarantees.kinds import (
 )
 from farthing.numerics.ball import Ball, down, middle, up
 from farthing.numerics.binomial import masses
-from farthing.numerics.curves import UNIT, FloatArray
+from farthing.numerics.bisection import turning_point
+from farthing.numerics.rounding import UNIT
 
 #: More outcomes of discrete noise than this are not enumerated.
 MOST_OUTCOMES = 2_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Atoms:
-    """A discrete privacy loss: mass `masses[i]` at `losses[i]`, `infinity` beyond all of them."""
-
-    losses: FloatArray
-    masses: FloatArray
-    infinity: float = 0.0
 
 
 @singledispatch
@@ -87,7 +80,7 @@ def atoms_above(guarantee: Guarantee, step: float, reach: float) -> Atoms:
     profile becomes infinite loss. Masses are rounded up.
     """
     if isinstance(guarantee, LossDistribution):
-        return _as_given(guarantee, 1 + 1e-9)
+        return Atoms(np.array(guarantee.losses), np.array(guarantee.masses) * (1 + SLACK))
     if isinstance(guarantee, DiscreteGaussian):
         return discrete_gaussian(guarantee, reach)[0]
     last = max(1, int(reach / step) + 1)
@@ -120,7 +113,7 @@ def atoms_below(guarantee: Guarantee, step: float, reach: float) -> Atoms:
     becomes an atom at ln(P/Q); losses and masses are rounded down.
     """
     if isinstance(guarantee, LossDistribution):
-        return merged(_as_given(guarantee, 1 - 1e-9), step)
+        return merged(attained(guarantee), step)
     if isinstance(guarantee, DiscreteGaussian):
         return merged(discrete_gaussian(guarantee, reach)[1], step)
     last = max(1, int(reach / step) + 1)
@@ -147,7 +140,7 @@ def discrete_gaussian(guarantee: DiscreteGaussian, reach: float) -> tuple[Atoms,
     """
     shift = guarantee.sensitivity
     spread = guarantee.noise_multiplier * shift
-    far = math.ceil(max(reach * guarantee.noise_multiplier**2 * shift, 12 * spread)) + shift + 1
+    far = math.ceil(_farthest_outcome(guarantee, reach))
     if far > MOST_OUTCOMES:
         raise Unsupported(
             f"discrete Gaussian noise of standard deviation {spread:g} has too many outcomes to "
@@ -157,7 +150,7 @@ def discrete_gaussian(guarantee: DiscreteGaussian, reach: float) -> tuple[Atoms,
     weights = np.exp(-0.5 * (z / spread) ** 2)
     masses_ = weights / math.fsum(weights.tolist())
     losses = (1 - 2 * z / shift) / (2 * guarantee.noise_multiplier**2)
-    error = 1e-14 * (1 + float(np.abs(losses).max()))
+    error = 1e-14 * float(np.abs(losses).max())
     beyond = math.exp(-0.5 * (far / spread) ** 2) * (1 + 1e-9) + 1e-300  # and all underflow
     upper = masses_ * (1 + 1e-11)
     upper[0] += beyond
@@ -166,8 +159,22 @@ def discrete_gaussian(guarantee: DiscreteGaussian, reach: float) -> tuple[Atoms,
     return above, Atoms(losses[kept] - error, masses_[kept] * (1 - 1e-11))
 
 
-def _as_given(guarantee: LossDistribution, factor: float) -> Atoms:
-    return Atoms(np.array(guarantee.losses), np.array(guarantee.masses) * factor, 0.0)
+def _farthest_outcome(guarantee: DiscreteGaussian, reach: float) -> float:
+    """A value of the noise beyond which losses exceed `reach` or have no noticeable mass."""
+    sigma, shift = guarantee.noise_multiplier, guarantee.sensitivity
+    return max(reach * sigma**2 * shift, 12 * sigma * shift) + shift + 1
+
+
+def number_of_atoms(guarantee: Guarantee, step: float, reach: float) -> float:
+    """How many atoms a discretisation has at most: what it costs; infinite if it is refused."""
+    match guarantee:
+        case LossDistribution(losses=losses):
+            return len(losses)
+        case DiscreteGaussian():
+            far = _farthest_outcome(guarantee, reach)
+            return 2 * far + 1 if far <= MOST_OUTCOMES else math.inf
+        case _:
+            return 2 * reach / step + 3
 
 
 def reach_of(guarantee: Guarantee, tiny: float) -> float:
@@ -182,13 +189,11 @@ def reach_of(guarantee: Guarantee, tiny: float) -> float:
     high = 1.0
     while up(profile(guarantee, arb(high))) > tiny:
         high *= 1.5
-    low = 0.0
-    for _ in range(20):
-        between = 0.5 * (low + high)
-        low, high = (
-            (between, high) if up(profile(guarantee, arb(between))) > tiny else (low, between)
-        )
-    return high
+
+    def too_near(x: float) -> bool:
+        return up(profile(guarantee, arb(x))) > tiny
+
+    return turning_point(too_near, 0.0, high, width=1e-6)[1]
 
 
 def _normal_above(x: Ball) -> Ball:
@@ -236,19 +241,3 @@ def responses(*, count: int, epsilon: float, t: float | None, step: float) -> tu
     above = Atoms(losses[::-1] + error, upper[::-1], known.below_first)
     below = merged(Atoms(losses[::-1] - error, (known.pmf * (1 - known.relative))[::-1]), step)
     return above, below
-
-
-def merged(atoms: Atoms, step: float) -> Atoms:
-    """Atoms in bins of width `step`, each bin one outcome: a post-processing, so never above."""
-    bins = np.floor(atoms.losses / step)
-    starts = np.flatnonzero(np.concatenate(([True], np.diff(bins) != 0)))
-    if len(starts) == len(bins):
-        return atoms
-    centres = np.repeat(bins[starts], np.diff(np.append(starts, len(bins)))) * step
-    p = np.add.reduceat(atoms.masses, starts)
-    q = np.add.reduceat(atoms.masses * np.exp(centres - atoms.losses), starts)
-    with np.errstate(all="ignore"):
-        losses = bins[starts] * step - np.log(q / p)
-    fine = p > 0
-    slack = 1e-13 * (1 + np.abs(losses[fine]))
-    return Atoms(losses[fine] - slack, p[fine] * (1 - 4 * len(bins) * UNIT), 0.0)

@@ -8,7 +8,7 @@ except ImportError:
     raise Unsupported("the ledger needs SQLAlchemy; install farthing[ledger]") from None
 
 from farthing.canonical import digest
-from farthing.ledger.book import Ledger
+from farthing.ledger.analyst import Analyst
 from farthing.ledger.errors import (
     AlreadySettled,
     AlreadyThere,
@@ -16,23 +16,43 @@ from farthing.ledger.errors import (
     DoesNotFit,
     LedgerError,
     NotInLedger,
+    ReadOnly,
+    Sealed,
     TariffChanged,
     Unavailable,
     WrongSchema,
 )
-from farthing.ledger.export import export_lines, import_lines
-from farthing.ledger.facts import Account, Dataset, Entry, Lot, Purse, Reservation
-from farthing.ledger.lists import Batch, Setwise
+from farthing.ledger.export import export_lines
+from farthing.ledger.history import Asked, history
+from farthing.ledger.importing import import_lines
+from farthing.ledger.ledger import Ledger
+from farthing.ledger.moving import move
 from farthing.ledger.odometer import Reading, odometer
-from farthing.ledger.page import markdown
-from farthing.ledger.reading import Terms
+from farthing.ledger.owner import Owner
+from farthing.ledger.reader import Reader
+from farthing.ledger.records import (
+    Account,
+    Dataset,
+    Entry,
+    Limits,
+    Lot,
+    Purse,
+    Release,
+    Reservation,
+    Terms,
+    Use,
+)
+from farthing.ledger.registered_lists import Batch, Setwise
 from farthing.ledger.statement import statement
+from farthing.ledger.statement_page import markdown
 from farthing.ledger.verify import Verified, verify
 
 __all__ = [
     "Account",
     "AlreadySettled",
     "AlreadyThere",
+    "Analyst",
+    "Asked",
     "Batch",
     "Damaged",
     "Dataset",
@@ -40,21 +60,30 @@ __all__ = [
     "Entry",
     "Ledger",
     "LedgerError",
+    "Limits",
     "Lot",
     "NotInLedger",
+    "Owner",
     "Purse",
+    "ReadOnly",
+    "Reader",
     "Reading",
+    "Release",
     "Reservation",
+    "Sealed",
     "Setwise",
     "TariffChanged",
     "Terms",
     "Unavailable",
+    "Use",
     "Verified",
     "WrongSchema",
     "digest",
     "export_lines",
+    "history",
     "import_lines",
     "markdown",
+    "move",
     "odometer",
     "statement",
     "verify",

@@ -4,7 +4,7 @@
     hash_n    = SHA-256(hash_{n−1} content_n),    hash_0 = GENESIS
 
 The database computes hash_n itself, in the statement that takes the dataset's lock, so that
-two writers can never build on the same head (`store.link`).
+two writers can never build on the same head (`link` in store/connection.py).
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@
     ├── NotInLedger      no such dataset, purse, list or entry
     ├── AlreadyThere     it exists, and facts are not overwritten
     ├── AlreadySettled   the reservation was closed or abandoned before
+    ├── ReadOnly         the book is a copy for reading (.dataset)
+    │   └── Sealed       the book has moved and goes on elsewhere (.dataset, .successor)
     ├── WrongSchema      the database was written by a newer or an older farthing
     ├── Damaged          the file, the chain or a balance is not what was written
     └── Unavailable      the database could not be reached, read or written
@@ -72,6 +74,28 @@ class AlreadyThere(LedgerError):
 
 class AlreadySettled(LedgerError):
     """The reservation was closed or abandoned before."""
+
+
+class ReadOnly(LedgerError):
+    """Nothing can be written into this book: the one that goes on is elsewhere."""
+
+    def __init__(self, dataset: str, why: str = "is a copy for reading") -> None:
+        self.dataset = dataset
+        super().__init__(f"the book of {dataset} {why}")
+
+    def __reduce__(self) -> tuple[type[ReadOnly], tuple[object, ...]]:
+        return ReadOnly, (self.dataset,)
+
+
+class Sealed(ReadOnly):
+    """The book has moved to the ledger whose identity is `successor`."""
+
+    def __init__(self, dataset: str, successor: str) -> None:
+        self.successor = successor
+        super().__init__(dataset, f"is sealed here; it goes on in the ledger {successor}")
+
+    def __reduce__(self) -> tuple[type[Sealed], tuple[object, ...]]:
+        return Sealed, (self.dataset, self.successor)
 
 
 class WrongSchema(LedgerError):

@@ -1,4 +1,4 @@
-"""What can ever be learned: by each analyst, by all of them, from the dataset as a whole.
+"""What can ever be learned: by each analyst, by all of them, from the data as a whole.
 
 Each is the composition of accounts, of which a tariff counts with the farthings that can be
 spent of it (docs/theory/odometer.md, "Several accounts").
@@ -6,47 +6,49 @@ spent of it (docs/theory/odometer.md, "Several accounts").
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
-from farthing.errors import FarthingError
-from farthing.ledger import lists
-from farthing.ledger.blocks import Part, epsilon_of, list_part
-from farthing.ledger.facts import TARIFF, Account, Purse
-from farthing.ledger.odometer import PLANNED, parts_of, purses_are_separate, within_reach
-from farthing.ledger.reading import Reader
+from farthing.composition.account_profiles import (
+    AccountProfile,
+    epsilon_if_opened_by_releases,
+    epsilon_of,
+    proved,
+)
+from farthing.ledger.budget import PLANNED, ListAccount, TariffAccount, accounts_together
+from farthing.ledger.reader import Reader
 
 UNPLANNED = "whatever led to opening these accounts (sum of their epsilons, an ex-post statement)"
 
+#: An account, and how many farthings of it count; None for a list, which counts whole.
+Part: TypeAlias = tuple[TariffAccount | ListAccount, int | None]
+
 
 class Lifetimes:
-    """The accounts of a dataset, each spent to the end."""
+    """The accounts of a dataset and of those beside it, each spent to the end."""
 
-    def __init__(self, ledger: Reader, dataset: str, delta: float) -> None:
-        self.ledger = ledger
+    def __init__(self, reader: Reader, dataset: str, delta: float) -> None:
         self.dataset = dataset
         self.delta = delta
-        self.books: list[Account] = ledger.accounts(dataset)
-        self.purses: list[Purse] = ledger.purses(dataset)
-        self._parts: dict[tuple[int, int], Part] = {}
-        self._known: dict[tuple[tuple[int, int], ...], float | None] = {}
+        self.accounts = accounts_together(reader, dataset)
+        self.tariffs = [one for one in self.accounts if isinstance(one, TariffAccount)]
+        self._known: dict[tuple[tuple[str, int, int | None], ...], float | None] = {}
 
     def whole(self) -> list[dict[str, Any]]:
         """All accounts, whoever is granted what of them, under two assumptions."""
-        if not self.books:
+        if not self.accounts:
             nothing = "no account was opened; nothing is released"
             return [{"epsilon": 0.0, "delta": 0.0, "if": nothing}]
-        caps = [(book.number, book.farthings) for book in self.books]
         return [
-            {**self._row(caps), "if": PLANNED},
+            {**self._row([(one, _cap(one)) for one in self.accounts]), "if": PLANNED},
             {"epsilon": proved(self._sum), "delta": self.delta, "if": UNPLANNED},
         ]
 
     def per_analyst(self) -> list[dict[str, Any]]:
         """Every analyst with all of their accounts; all together where the cap can refuse them."""
-        tariffs = [book for book in self.books if book.mode == TARIFF]
-        separate = all(purses_are_separate(book, self.purses) for book in tariffs)
-        names = {p.analyst for p in self.purses} | {b.analyst for b in self.books if b.analyst}
+        separate = all(one.purses_are_separate for one in self.tariffs)
+        names = {purse.analyst for one in self.tariffs for purse in one.purses}
+        names |= {one.account.analyst for one in self.accounts if one.account.analyst}
         return [
             {
                 "analyst": name,
@@ -60,55 +62,45 @@ class Lifetimes:
         """All analysts who pool what they see, as far as their purses reach."""
         return {**self._row(self._held_by_all()), "if": PLANNED}
 
-    def part(self, account: int, farthings: int) -> Part:
-        """What one account reveals when this much of it is spent; a list is spent whole."""
-        if (account, farthings) not in self._parts:
-            self._parts[account, farthings] = self._part(self.books[account - 1], farthings)
-        return self._parts[account, farthings]
-
-    def _part(self, book: Account, farthings: int) -> Part:
-        if book.mode == TARIFF:
-            return parts_of(self.ledger, self.dataset, book, self.purses, self.delta)[farthings]
-        document = self.ledger.document(self.dataset, book.number)
-        return list_part(lists.from_document(document), self.delta)
-
-    def _held_by(self, analyst: str) -> list[tuple[int, int]]:
-        caps = {book.number: book.farthings for book in self.books}
-        purses = [
-            (p.account, min(p.farthings, caps[p.account]))
-            for p in self.purses
-            if p.analyst == analyst
-        ]
-        return purses + [(book.number, 0) for book in self.books if book.analyst == analyst]
-
-    def _held_by_all(self) -> list[tuple[int, int]]:
-        return [
-            (book.number, within_reach(book, self.purses) if book.mode == TARIFF else 0)
-            for book in self.books
-        ]
-
-    def _row(self, held: list[tuple[int, int]]) -> dict[str, Any]:
-        """ε of these accounts together; the same accounts are composed once."""
-        key = tuple(held)
+    def of(self, parts: Sequence[Part]) -> float | None:
+        """ε of these accounts together; the same are composed once. None if not proved."""
+        key = tuple((one.dataset, one.account.number, spent) for one, spent in parts)
         if key not in self._known:
             self._known[key] = proved(
-                lambda: epsilon_of([self.part(*pair) for pair in held], self.delta)
+                lambda: epsilon_of([self._profile(*part) for part in parts], self.delta)
             )
+        return self._known[key]
+
+    def _profile(self, one: TariffAccount | ListAccount, spent: int | None) -> AccountProfile:
+        if isinstance(one, TariffAccount) and spent is not None:
+            return one.profile(spent, self.delta)
+        return one.whole(self.delta)
+
+    def _held_by(self, analyst: str) -> list[Part]:
+        purses: list[Part] = [(one, own) for one in self.tariffs for own in one.own(analyst)]
+        return purses + [(one, None) for one in self.accounts if one.account.analyst == analyst]
+
+    def _held_by_all(self) -> list[Part]:
+        return [
+            (one, one.reach if isinstance(one, TariffAccount) else None) for one in self.accounts
+        ]
+
+    def _row(self, parts: Sequence[Part]) -> dict[str, Any]:
         return {
-            "epsilon": self._known[key],
+            "epsilon": self.of(parts),
             "delta": self.delta,
-            "accounts": [number for number, _ in held],
+            "accounts": [self.label(one) for one, _ in parts],
         }
 
+    def label(self, one: TariffAccount | ListAccount) -> str:
+        """How an account is called in a statement: its number, and the dataset if not this one."""
+        number = str(one.account.number)
+        return number if one.dataset == self.dataset else f"{number} of {one.dataset}"
+
     def _sum(self) -> float:
-        parts = [self.part(book.number, book.farthings) for book in self.books]
-        shares = (epsilon_of([p], self.delta / 2**i) for i, p in enumerate(parts, start=1))
-        return sum(shares) * (1 + 1e-12)
+        profiles = [one.whole(self.delta) for one in self.accounts]
+        return epsilon_if_opened_by_releases(profiles, self.delta)
 
 
-def proved(compute: Callable[[], float]) -> float | None:
-    """None where nothing is proved at this δ; never a guess."""
-    try:
-        return float(compute())
-    except FarthingError:
-        return None
+def _cap(one: TariffAccount | ListAccount) -> int | None:
+    return one.account.farthings if isinstance(one, TariffAccount) else None

@@ -13,10 +13,12 @@ from farthing.canonical import digest
 from farthing.composition.certificate import tariff_from_json
 from farthing.composition.tariff import Price, Tariff
 from farthing.errors import FarthingError
-from farthing.ledger import lists
-from farthing.ledger.facts import TARIFF, Dataset
+from farthing.ledger import registered_lists
+from farthing.ledger.lookups import declared_from
 from farthing.ledger.months import month_number
-from farthing.ledger.schema import EVERYBODY
+from farthing.ledger.records import TARIFF, Dataset, require_only_more, use_from_json
+from farthing.ledger.store.statements import SEAL
+from farthing.ledger.store.tables import EVERYBODY
 
 Row: TypeAlias = dict[str, Any]
 Fact: TypeAlias = Mapping[str, Any]
@@ -27,28 +29,45 @@ class Broken(Exception):
 
 
 class Replay:
-    """The state of one dataset after some of its entries."""
+    """The state of one dataset after some of its entries.
+
+    `home` is the ledger in which the book goes on, as far as it says so; `sealed_for` the one
+    that may take it over, while it is sealed.
+    """
 
     def __init__(self) -> None:
         self.dataset: Dataset | None = None
+        self.beside: tuple[str, ...] = ()
+        self.declared = 1
+        self.home: str | None = None
+        self.sealed_for: str | None = None
         self.accounts: dict[int, Row] = {}
         self.purses: dict[tuple[int, str], Row] = {}
         self.lots: dict[tuple[int, str], Row] = {}
         self.documents: dict[int, Row] = {}
+        self.last_hash = ""
         self._tariffs: dict[int, Tariff] = {}
         self._held: dict[int, Fact] = {}
 
-    def take(self, number: int, fact: Fact) -> None:
-        """One more entry, or Broken."""
+    def take(self, number: int, fact: Fact, previous: str) -> None:
+        """One more entry, which follows on the hash `previous`, or Broken."""
+        self.last_hash = previous
         rules: dict[str, Callable[[int, Fact], None]] = {
             "dataset": self._dataset,
+            "version": self._declare,
+            "describe": self._declare,
             "account": self._account,
             "grant": self._grant,
+            "revoke": self._revoke,
             "reserve": self._reserve,
             "close": self._settle,
             "abandon": self._settle,
+            SEAL: self._seal,
+            "resume": self._resume,
         }
         try:
+            sealed = self.sealed_for is not None
+            _require(sealed == (fact["kind"] == "resume"), "it was sealed before, or never")
             rules[fact["kind"]](number, fact)
             assert self.dataset is not None
             _require(fact["dataset"] == self.dataset.name, "it belongs to another dataset")
@@ -61,7 +80,26 @@ class Replay:
 
     def _dataset(self, number: int, fact: Fact) -> None:
         _require(number == 1, "a dataset is described once, in entry 1")
-        self.dataset = Dataset(**fact["description"])
+        declared = declared_from(fact)
+        self.dataset, self.beside = declared.dataset, declared.beside
+        self.home = fact.get("ledger")
+
+    def _declare(self, number: int, fact: Fact) -> None:
+        declared = declared_from(fact)
+        assert self.dataset is not None
+        require_only_more(self.dataset, declared.dataset)
+        _require(set(self.beside) <= set(declared.beside), "what shares data goes on sharing it")
+        self.dataset, self.beside = declared.dataset, declared.beside
+        self.declared = number
+
+    def _seal(self, _: int, fact: Fact) -> None:
+        self.sealed_for = fact["successor"]
+        _require(isinstance(self.sealed_for, str), "it does not say where the book went")
+
+    def _resume(self, _: int, fact: Fact) -> None:
+        _require(fact["ledger"] == self.sealed_for, "another ledger was named by the seal")
+        _require(fact["seal"] == self.last_hash, "it names another seal")
+        self.home, self.sealed_for = fact["ledger"], None
 
     def _account(self, number: int, fact: Fact) -> None:
         account, mode = fact["account"], fact["mode"]
@@ -77,7 +115,7 @@ class Replay:
             self.purses[account, EVERYBODY] = _purse(account, EVERYBODY, cap)
         else:
             document = fact["document"]
-            for item, granted in lists.from_document(document).lots.items():
+            for item, granted in registered_lists.from_document(document).lots.items():
                 key = {"account": account, "item": item}
                 self.lots[account, item] = {**key, "granted": granted, "spent": 0}
         self._check_digest(document)
@@ -101,6 +139,17 @@ class Replay:
         _require(min(fact["farthings"], fact["delta_units"]) >= 0, "a grant is never negative")
         purse["farthings"] += fact["farthings"]
         purse["delta_units"] += fact["delta_units"]
+        purse["open"] = 1
+
+    def _revoke(self, _: int, fact: Fact) -> None:
+        _require(fact["analyst"] != EVERYBODY, "the cap is not revoked")
+        purse = self.purses[fact["account"], fact["analyst"]]
+        _require(purse["open"] == 1, "the purse was revoked before")
+        purse["open"] = 0
+        if purse["month"] is None:
+            left = [purse[name] - purse[f"{name}_spent"] for name in ("farthings", "delta_units")]
+            _require([fact["farthings"], fact["delta_units"]] == left, "another amount was left")
+            purse.update(farthings_spent=purse["farthings"], delta_units_spent=purse["delta_units"])
 
     def _reserve(self, number: int, fact: Fact) -> None:
         account = fact["account"]
@@ -109,6 +158,7 @@ class Replay:
             _require(price == self._tariffs[account].price_of(fact["items"]), "the price is wrong")
             purse, cap = self.purses[account, fact["analyst"]], self.purses[account, EVERYBODY]
             _require(cap["open"] == 1 and purse is not cap, "the tariff was retired before")
+            _require(purse["open"] == 1, "the purse was revoked before")
             month = month_number(fact["month"])
             if purse["month"] is not None:
                 _require(month >= purse["month"], "the purse has seen a later month")
@@ -134,6 +184,8 @@ class Replay:
         for part in ("account", "analyst", "question_digest"):
             _require(fact[part] == held[part], f"its {part} is not that of the reservation")
         account, unused = held["account"], fact["unused"]
+        if fact.get("use") is not None:
+            use_from_json(fact["use"])
         _require(fact["kind"] == "close" or not unused, "what is abandoned stays spent")
         for item, times in unused.items():
             _require(0 < times <= held["items"][item], f"more {item} unused than reserved")

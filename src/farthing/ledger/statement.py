@@ -1,7 +1,7 @@
 """What a deployment says about itself: the items that NIST SP 800-226 asks for, with numbers.
 
-Plain data; `page.markdown` shows it to people. Nothing here is computed that the certificates
-and the odometer do not prove.
+Plain data; `statement_page.markdown` shows it to people. Nothing here is said that the
+certificates and the odometer do not prove.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 from farthing.composition.certificate import ASSUMPTIONS
 from farthing.errors import FarthingError, require_real
 from farthing.guarantees.notation import format_guarantee
-from farthing.ledger.asked import asked
-from farthing.ledger.blocks import epsilon_of
-from farthing.ledger.facts import TARIFF, Account
-from farthing.ledger.lifetime import Lifetimes, proved
+from farthing.ledger.budget import PLANNED, ListAccount, TariffAccount
+from farthing.ledger.lifetime import Lifetimes
 from farthing.ledger.odometer import THEOREM as ODOMETER
-from farthing.ledger.odometer import odometer, purses_are_separate, within_reach
-from farthing.ledger.reading import Reader
+from farthing.ledger.odometer import odometer
+from farthing.ledger.reader import Reader
+from farthing.ledger.records import Purse
+from farthing.ledger.usage import usage
 
-FORMAT = "farthing statement 1"
+FORMAT = "farthing statement 2"
 TRUST = (
     "A trusted curator holds the raw data and runs the mechanisms; analysts see releases only.",
     "An analyst learns what is left of their own purse; entry numbers, times and the other "
@@ -36,25 +36,34 @@ NUMERICS = (
 )
 
 
-def statement(ledger: Reader, dataset: str, *, delta: float = 1e-6) -> dict[str, Any]:
-    """Everything a reader needs to judge what is released about this dataset."""
+#: What a month's own number means.
+IN_A_MONTH = "given everything released before the month"
+
+
+def statement(reader: Reader, dataset: str, *, delta: float = 1e-6) -> dict[str, Any]:
+    """Everything somebody needs to judge what is released about this dataset.
+
+    Datasets beside it are on the same data: every number over all accounts counts theirs too.
+    """
     delta = require_real("delta", delta, above=0, below=1)
-    about = ledger.dataset(dataset)
-    lifetimes = Lifetimes(ledger, dataset, delta)
+    about = reader.dataset(dataset)
+    lifetimes = Lifetimes(reader, dataset, delta)
     return {
         "format": FORMAT,
         "dataset": about.name,
+        "beside": [name for name in reader.beside(dataset) if name != dataset],
         "owner": about.owner,
         "unit_of_privacy": about.unit,
         "neighbouring_relation": about.relation,
-        "contribution_limits": dict(about.contribution_limits),
+        "limits": about.limits.to_json(),
+        "version": about.version,
         "delta": delta,
         "lifetime": lifetimes.whole(),
         "per_analyst": lifetimes.per_analyst(),
         "colluding": lifetimes.colluding(),
-        "so_far": _so_far(ledger, dataset, delta),
-        "asked_so_far": asked(ledger, dataset),
-        "accounts": [_account(lifetimes, book) for book in lifetimes.books],
+        "so_far": _so_far(reader, dataset, delta),
+        "used_so_far": usage(reader, dataset),
+        "accounts": [_account(lifetimes, one) for one in lifetimes.accounts],
         "trust_model": list(TRUST),
         "assumptions": list(ASSUMPTIONS),
         "numerical_measures": list(NUMERICS),
@@ -62,18 +71,17 @@ def statement(ledger: Reader, dataset: str, *, delta: float = 1e-6) -> dict[str,
     }
 
 
-def _so_far(ledger: Reader, dataset: str, delta: float) -> dict[str, Any]:
+def _so_far(reader: Reader, dataset: str, delta: float) -> dict[str, Any]:
     try:
-        reading = odometer(ledger, dataset, delta=delta)
+        reading = odometer(reader, dataset, delta=delta)
     except FarthingError as error:
         return {"epsilon": None, "delta": delta, "why": str(error), "theorem": ODOMETER}
     return {**reading.to_json(), "who": "all analysts together"}
 
 
-def _account(lifetimes: Lifetimes, book: Account) -> dict[str, Any]:
+def _account(lifetimes: Lifetimes, one: TariffAccount | ListAccount) -> dict[str, Any]:
     """One account by itself; what it proves together with others is stated above."""
-    ledger, dataset = lifetimes.ledger, lifetimes.dataset
-    document = ledger.document(dataset, book.number)
+    document = one.document
     claims = [
         {
             "delta": claim["delta"],
@@ -83,75 +91,83 @@ def _account(lifetimes: Lifetimes, book: Account) -> dict[str, Any]:
         for claim in document["epsilon_at"]
     ]
     common = {
-        "number": book.number,
-        "name": book.name,
-        "mode": book.mode,
-        "in_force": book.open,
+        "number": lifetimes.label(one),
+        "name": one.account.name,
+        "mode": one.account.mode,
+        "in_force": one.account.open,
         "digest": document["digest"],
         "versions": document["versions"],
         "claims": claims,
     }
-    if book.mode != TARIFF:
+    if isinstance(one, ListAccount):
         return {
             **common,
-            "analyst": book.analyst,
+            "analyst": one.account.analyst,
             "adaptivity": document["adaptivity"],
             "list": document["list"],
-            "whole": _epsilon(lifetimes, book, 0),
+            "whole": _epsilon(lifetimes, one, None),
         }
-    tariff = ledger.tariff(dataset, book.number)
     return {
         **common,
-        "farthings": book.farthings,
-        "delta_units": book.delta_units,
-        "delta_unit": tariff.delta_unit,
-        "farthings_spent": book.farthings_spent,
-        "delta_units_spent": book.delta_units_spent,
+        "farthings": one.account.farthings,
+        "delta_units": one.account.delta_units,
+        "delta_unit": one.tariff.delta_unit,
+        "farthings_spent": one.account.farthings_spent,
+        "delta_units_spent": one.account.delta_units_spent,
         "per_query": [
             {
                 "item": name,
                 "guarantee": format_guarantee(guarantee),
                 "farthings": price,
-                "delta_units": tariff.price(name).delta_units,
+                "delta_units": one.tariff.price(name).delta_units,
             }
-            for name, (guarantee, price) in tariff.items.items()
+            for name, (guarantee, price) in one.tariff.items.items()
         ],
-        **_analysts(lifetimes, book),
-    }
-
-
-def _analysts(lifetimes: Lifetimes, book: Account) -> dict[str, Any]:
-    """Per analyst, per period, and all of them colluding, within one tariff."""
-    own = [purse for purse in lifetimes.purses if purse.account == book.number]
-    together = within_reach(book, own)
-    separate = purses_are_separate(book, own)
-    analysts = []
-    for purse in own:
-        alone = min(purse.farthings, book.farthings)
-        row = {
-            "analyst": purse.analyst,
-            "farthings": purse.farthings,
-            "delta_units": purse.delta_units,
-            "farthings_spent": purse.farthings_spent,
-            "renewal": purse.renewal,
-            "lifetime": _epsilon(lifetimes, book, alone if separate else together),
-        }
-        if purse.renewal is not None:
-            row["month"] = purse.month
-            row["in_one_month"] = _epsilon(lifetimes, book, alone)
-        analysts.append(row)
-    return {
-        "per_analyst": analysts,
-        "purses_are_separate": separate,
+        "per_analyst": [_analyst(lifetimes, one, purse) for purse in one.purses],
+        "purses_are_separate": one.purses_are_separate,
         "colluding": {
-            **_epsilon(lifetimes, book, together),
-            "farthings": together,
+            **_epsilon(lifetimes, one, one.reach),
+            "farthings": one.reach,
             "theorem": "a coalition is one analyst who spends the sum (docs/theory/tariffs.md)",
+        },
+        "everybody_in_one_month": {
+            **_epsilon(lifetimes, one, one.reach_in_a_month),
+            "farthings": one.reach_in_a_month,
+            "if": IN_A_MONTH,
         },
     }
 
 
-def _epsilon(lifetimes: Lifetimes, book: Account, farthings: int) -> dict[str, Any]:
-    delta = lifetimes.delta
-    part = lifetimes.part(book.number, farthings)
-    return {"epsilon": proved(lambda: epsilon_of([part], delta)), "delta": delta}
+def _analyst(lifetimes: Lifetimes, one: TariffAccount, purse: Purse) -> dict[str, Any]:
+    """What one analyst can learn through one tariff: with all others where they can be told of."""
+    alone = min(purse.farthings, one.account.farthings)
+    row = {
+        "analyst": purse.analyst,
+        "farthings": purse.farthings,
+        "delta_units": purse.delta_units,
+        "farthings_spent": purse.farthings_spent,
+        "renewal": purse.renewal,
+        "revoked": not purse.open,
+        "lifetime": {
+            **_epsilon(lifetimes, one, alone if one.purses_are_separate else one.reach),
+            "if": PLANNED,
+        },
+    }
+    if purse.renewal is None:
+        return row
+    by_now = one.purses_are_separate_by_now
+    return {
+        **row,
+        "month": purse.month,
+        "in_one_month": {
+            **_epsilon(lifetimes, one, alone if by_now else one.reach),
+            "alone": by_now,
+            "if": PLANNED,
+        },
+    }
+
+
+def _epsilon(
+    lifetimes: Lifetimes, one: TariffAccount | ListAccount, farthings: int | None
+) -> dict[str, Any]:
+    return {"epsilon": lifetimes.of([(one, farthings)]), "delta": lifetimes.delta}

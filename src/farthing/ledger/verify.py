@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Table, select
 
-from farthing.composition.certificate import verify as verify_certificate
 from farthing.errors import FarthingError
-from farthing.ledger import lists
+from farthing.ledger.chain_check import ChainCheck
 from farthing.ledger.errors import Damaged, NotInLedger
-from farthing.ledger.facts import TARIFF
-from farthing.ledger.moves import released
-from farthing.ledger.reading import Reader
-from farthing.ledger.rows import book_of
-from farthing.ledger.schema import accounts, datasets, lots, purses
-from farthing.ledger.walk import Walk
+from farthing.ledger.lookups import entry_rows, identity_of_ledger
+from farthing.ledger.proofs import prove_certificate, prove_list
+from farthing.ledger.reader import Reader
+from farthing.ledger.records import TARIFF
+from farthing.ledger.store.statements import released
+from farthing.ledger.store.tables import accounts, datasets, lots, purses
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +32,7 @@ class Verified:
 
 
 def verify(
-    ledger: Reader, dataset: str | None = None, *, prove: bool = False, contains: str | None = None
+    reader: Reader, dataset: str | None = None, *, prove: bool = False, contains: str | None = None
 ) -> list[Verified]:
     """Check every dataset, or this one; Damaged names the first bad entry.
 
@@ -45,14 +42,17 @@ def verify(
     only be told from outside: `contains` is a head that was seen earlier and must still be
     in the chain.
     """
-    ledger.store.check_pages()
-    with ledger.store.read() as connection:
+    reader.check_pages()
+    with reader.snapshot() as connection:
         query = select(datasets).order_by(datasets.c.id)
         rows = list(connection.execute(query if dataset is None else query.filter_by(name=dataset)))
         if dataset is not None and not rows:
             raise NotInLedger(f"there is no dataset {dataset!r:.60}")
         seen: list[str] = []
+        here = identity_of_ledger(connection)
         walks = [_walk(connection, row, contains, seen) for row in rows]
+        for row, walk in zip(rows, walks, strict=True):
+            _check_home(row, walk, here)
     if contains is not None and not seen:
         raise Damaged(f"no entry has the hash {contains[:80]}; the chain was cut or replaced")
     if prove:
@@ -64,9 +64,9 @@ def verify(
     ]
 
 
-def _walk(connection: Connection, row: Any, contains: str | None, seen: list[str]) -> Walk:
-    walk = Walk(row.name)
-    with book_of(connection, row.id) as rows:
+def _walk(connection: Connection, row: Any, contains: str | None, seen: list[str]) -> ChainCheck:
+    walk = ChainCheck(row.name)
+    with entry_rows(connection, row.id) as rows:
         for entry in rows:
             fact = walk.take(entry.number, entry.fact, entry.previous, entry.hash)
             columns = (entry.kind, entry.settles, entry.released)
@@ -74,6 +74,8 @@ def _walk(connection: Connection, row: Any, contains: str | None, seen: list[str
                 raise walk.bad(entry.number, "its columns do not repeat what it says")
             if entry.hash == contains:
                 seen.append(entry.hash)
+    if row.declared != walk.replay.declared:
+        raise walk.bad(walk.replay.declared, "the dataset is declared elsewhere than it says")
     if (row.number, row.previous, row.hash) != (walk.number, walk.previous, walk.hash):
         raise walk.bad(
             min(walk.number, row.number) + 1, "the chain does not end where the dataset says"
@@ -116,28 +118,23 @@ def _amounts(row: Mapping[str, Any] | None) -> str:
     return "missing" if row is None else json.dumps({k: row[k] for k in row if k != "dataset_id"})
 
 
-def _prove(walk: Walk) -> None:
+def _check_home(row: Any, walk: ChainCheck, here: str) -> None:
+    """A book that takes entries is not sealed, and names no other ledger as the one it is in."""
+    sealed, home = walk.replay.sealed_for is not None, walk.replay.home
+    if row.writable == 1 and (sealed or home not in (None, here)):
+        raise Damaged(
+            f"the book of {row.name} goes on elsewhere, and yet it is open here", row.name
+        )
+
+
+def _prove(walk: ChainCheck) -> None:
     """Every claim of every account once more, from nothing."""
     for number, document in walk.replay.documents.items():
         account = walk.replay.accounts[number]
         try:
             if account["mode"] == TARIFF:
-                with tempfile.TemporaryDirectory() as folder:
-                    path = Path(folder, "certificate.json")
-                    path.write_text(json.dumps(document), encoding="utf-8")
-                    verify_certificate(path)
+                prove_certificate(document)
             else:
-                _prove_list(document)
+                prove_list(document)
         except FarthingError as error:
             raise walk.bad(account["entry"], f"its claims are not proved again: {error}") from None
-
-
-def _prove_list(document: Mapping[str, Any]) -> None:
-    listed = lists.from_document(document)
-    if document["adaptivity"] != listed.adaptivity:
-        raise Damaged(f"the list needs adaptivity {listed.adaptivity}")
-    again = [lists.composition_of(listed, tolerance) for tolerance in (1e-3, 2.5e-4)]
-    for claim in document["epsilon_at"]:
-        proved = min(composed.epsilon_at(claim["delta"]).upper for composed in again)
-        if claim["upper"] < proved:
-            raise Damaged(f"epsilon <= {claim['upper']!r} at {claim['delta']:g}")

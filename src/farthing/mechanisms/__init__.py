@@ -1,51 +1,61 @@
-"""Private mechanisms: exact sampling, selection, counts, and what each of them costs.
+"""Private mechanisms: exact sampling, selection, counts, sums, and what each of them costs.
 
-A mechanism is a frozen object. `guarantees` is its price before running, `guarantees_for` the
-price that its release shows, `run` the release, `accuracy` what to expect of it.
+A `Mechanism` is a frozen object. `assumes` is what must hold of the data, `guarantees` its price
+before running, `guarantees_for` the price that its release shows, `run` the release, `expect`
+what to expect of it. `ExponentialMechanism` and the randomized responses are what others are
+made of: they run on scores or on a bit, and their price is `guarantees`.
 """
 
-from farthing.mechanisms.accuracy import Accuracy
-from farthing.mechanisms.counts import ordered_counts
-from farthing.mechanisms.discrete_gaussian import DiscreteGaussian
-from farthing.mechanisms.discrete_laplace import DiscreteLaplace
-from farthing.mechanisms.exponential import Argmax, ExponentialMechanism
+from farthing.mechanisms.accuracy import Accuracy, Expectation
+from farthing.mechanisms.clipped_sum import ClippedSum
+from farthing.mechanisms.count_mle import ordered_counts
+from farthing.mechanisms.discrete_gaussian import DiscreteGaussianNoise
+from farthing.mechanisms.discrete_laplace import DiscreteLaplaceNoise
+from farthing.mechanisms.exponential import ExponentialMechanism
 from farthing.mechanisms.gumbel import KnownGumbel, UnknownGumbel
 from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.known import KnownGaussian, KnownLaplace
+from farthing.mechanisms.known_counts import KnownCounts
+from farthing.mechanisms.largest import Largest
+from farthing.mechanisms.noise import Noise, noise_for
+from farthing.mechanisms.protocol import Contribution, Mechanism, Uses
 from farthing.mechanisms.quantile import Quantile
 from farthing.mechanisms.randomized_response import (
     GeneralizedRandomizedResponse,
     LeakyAnswer,
     LeakyRandomizedResponse,
 )
-from farthing.mechanisms.release import Items, Release
-from farthing.mechanisms.thresholded import ThresholdedGaussian, ThresholdedLaplace
+from farthing.mechanisms.release import Release
+from farthing.mechanisms.repeated import Repeated
 from farthing.mechanisms.top_k_with_counts import TopKWithCounts
-from farthing.mechanisms.truncated_gaussian import TruncatedGaussian, TruncatedGaussianLimited
-from farthing.mechanisms.unknown_laplace import UnknownLaplace
+from farthing.mechanisms.truncated_gaussian import TruncatedGaussianNoise
+from farthing.mechanisms.unknown_counts import ThresholdedCounts, UnknownCounts
 
 __all__ = [
     "Accuracy",
-    "Argmax",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
+    "ClippedSum",
+    "Contribution",
+    "DiscreteGaussianNoise",
+    "DiscreteLaplaceNoise",
+    "Expectation",
     "ExponentialMechanism",
     "GeneralizedRandomizedResponse",
     "Histogram",
-    "Items",
-    "KnownGaussian",
+    "KnownCounts",
     "KnownGumbel",
-    "KnownLaplace",
+    "Largest",
     "LeakyAnswer",
     "LeakyRandomizedResponse",
+    "Mechanism",
+    "Noise",
     "Quantile",
     "Release",
-    "ThresholdedGaussian",
-    "ThresholdedLaplace",
+    "Repeated",
+    "ThresholdedCounts",
     "TopKWithCounts",
-    "TruncatedGaussian",
-    "TruncatedGaussianLimited",
+    "TruncatedGaussianNoise",
+    "UnknownCounts",
     "UnknownGumbel",
-    "UnknownLaplace",
+    "Uses",
+    "noise_for",
     "ordered_counts",
 ]

@@ -47,7 +47,7 @@ class Acceptance:
         return scaled_floor(lambda: (-exact_ball(numerator, denominator)).exp(), bits)
 
     def accepts(self, distance: int | Fraction, source: BitSource) -> bool:
-        """True with probability e^−(rate·distance), exactly (see `inversion`)."""
+        """True with probability e^−(rate·distance), exactly (see `inverse_transform`)."""
         if distance == 0:
             return True
         threshold = self._thresholds.get(distance)

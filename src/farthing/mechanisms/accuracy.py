@@ -6,40 +6,49 @@ import math
 from dataclasses import dataclass
 
 from farthing.errors import require_real
-from farthing.mechanisms.discrete_gaussian import DiscreteGaussian
-from farthing.mechanisms.discrete_laplace import DiscreteLaplace
+from farthing.mechanisms.noise import Noise
 
 DEFAULT_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Expected error, half-width of a confidence interval, and the chance of missing a label.
+    """Expected error, and half-width of a confidence interval.
 
     For counts the error is |released − true| of one count before anything is withheld; for
     selections it is how far the score of the chosen candidate lies below the best one.
-    `miss_probability` is an upper bound, given where a question about missing was asked.
     """
 
     expected_error: float
     half_width: float
     confidence: float
-    miss_probability: float | None = None
 
 
-def noise_accuracy(
-    noise: DiscreteLaplace | DiscreteGaussian,
-    confidence: float,
-    miss_probability: float | None = None,
-) -> Accuracy:
-    """Accuracy of one count with this noise added."""
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What to expect before running.
+
+    `counts`: the error of each released number. `selection`: how far, in counts, a selected
+    label may lie below the best one that was left. `found_from`: a label whose count exceeds the
+    largest count that is not looked at by this much is found with probability `confidence`.
+    `threshold`: noisy counts below it are withheld. `above_cutoff`: so are those that are not
+    this much above the noisy largest count that is not looked at.
+    """
+
+    counts: Accuracy | None = None
+    selection: Accuracy | None = None
+    found_from: float | None = None
+    threshold: int | None = None
+    above_cutoff: int | None = None
+
+
+def noise_accuracy(noise: Noise, confidence: float, times: int = 1) -> Accuracy:
+    """Accuracy of one count with this noise, or of the mean of `times` such counts."""
     level = require_confidence(confidence)
-    return Accuracy(noise.expected_absolute, noise.half_width(level), level, miss_probability)
+    return Accuracy(noise.expected_absolute(times), noise.half_width(level, times), level)
 
 
-def selection_accuracy(
-    rate: float, competitors: int, confidence: float, miss_probability: float | None = None
-) -> Accuracy:
+def selection_accuracy(rate: float, competitors: int, confidence: float) -> Accuracy:
     """Accuracy of one draw of the exponential mechanism among competitors + 1 candidates.
 
     Expected error: the draw maximises E[score] + entropy/rate, the maximum is at least the
@@ -49,7 +58,7 @@ def selection_accuracy(
     level = require_confidence(confidence)
     odds = competitors * level / (1 - level)
     width = math.log(odds) / rate if odds > 1 else 0.0
-    return Accuracy(math.log1p(competitors) / rate, width, level, miss_probability)
+    return Accuracy(math.log1p(competitors) / rate, width, level)
 
 
 def losing(log_odds: list[float]) -> float:

@@ -12,10 +12,10 @@ from flint import arb
 
 from farthing.errors import InvalidInput
 from farthing.mechanisms.acceptance import Booleans, accept
-from farthing.mechanisms.discrete_laplace import LARGEST_SCALE, DiscreteLaplace
+from farthing.mechanisms.discrete_laplace import LARGEST_SCALE, DiscreteLaplaceNoise
 from farthing.mechanisms.inverse_transform import Integers, exact_ball
 from farthing.mechanisms.randomness import BitSource
-from farthing.mechanisms.tails import least_reaching
+from farthing.mechanisms.tails import symmetric_half_width
 from farthing.numerics.ball import Ball, hull, in_balls
 
 #: Up to this σ tails are summed term by term; above it they are enclosed by integrals.
@@ -23,7 +23,7 @@ _SUMMED = 256
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussian:
+class DiscreteGaussianNoise:
     """Z with Pr[Z = z] proportional to g(z) = e^(−z²/2σ²), for an exact rational σ².
 
     Drawn by rejection from discrete Laplace noise of scale t = floor(σ) + 1: a proposal z is
@@ -43,7 +43,7 @@ class DiscreteGaussian:
 
     def draw(self, count: int, source: BitSource) -> Integers:
         """`count` independent exact draws."""
-        proposals = DiscreteLaplace(Fraction(self._envelope))
+        proposals = DiscreteLaplaceNoise(Fraction(self._envelope))
         kept = [np.zeros(0, dtype=np.int64)]
         missing = count
         while missing > 0:
@@ -79,10 +79,9 @@ class DiscreteGaussian:
         """At most σ² [CKS20]; equal to it up to 10^−8 as soon as σ ≥ 1."""
         return self._moment(2)
 
-    @property
-    def expected_absolute(self) -> float:
-        """E|Z|."""
-        return self._moment(1)
+    def expected_absolute(self, times: int = 1) -> float:
+        """E|Z|; for the mean of n draws, as of continuous ones, 1/√n of it."""
+        return self._moment(1) / math.sqrt(times)
 
     def _moment(self, order: int) -> float:
         sigma = math.sqrt(self.sigma_squared)
@@ -138,10 +137,14 @@ class DiscreteGaussian:
     def _sigma(self) -> Ball:
         return self._variance().sqrt()
 
-    @in_balls
-    def half_width(self, confidence: float) -> int:
-        """The smallest w with Pr[|Z| ≤ w] ≥ confidence."""
-        return least_reaching(lambda w: 2 * self.tail(w + 1), 1 - arb(confidence))
+    def half_width(self, confidence: float, times: int = 1) -> float:
+        """The smallest w with Pr[|Z| ≤ w] ≥ confidence; for a mean of n draws a larger one.
+
+        Z is σ-subgaussian, so that mean exceeds w with probability at most 2·e^(−nw²/2σ²).
+        """
+        if times == 1:
+            return symmetric_half_width(self.tail, confidence)
+        return math.sqrt(2 * self.sigma_squared * math.log(2 / (1 - confidence)) / times)
 
 
 @lru_cache(maxsize=4096)

@@ -6,15 +6,16 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
-from flint import arb
 
 from farthing.errors import InvalidInput
 from farthing.mechanisms.inverse_transform import Integers, Inversion, exact_ball
 from farthing.mechanisms.randomness import BitSource
-from farthing.mechanisms.tails import least_reaching
-from farthing.numerics.ball import Ball, in_balls
+from farthing.mechanisms.tails import symmetric_half_width
+from farthing.numerics.ball import Ball
+from farthing.numerics.bisection import turning_point
 
 #: With counts below 2^62 and scales up to this, sums stay inside 64 bits: noise beyond 2^62
 #: has probability below e^−(2^22).
@@ -26,7 +27,7 @@ _TOP_SCALE = 32
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplace:
+class DiscreteLaplaceNoise:
     """Z with Pr[Z = z] = (1 − a)/(1 + a)·a^|z|, a = e^(−1/scale), for an exact rational scale.
 
     Z = G − G' with independent geometric G, G' (Pr[G = g] = (1 − a)a^g): the sum over g of
@@ -57,9 +58,10 @@ class DiscreteLaplace:
         a = math.exp(-1 / self.scale)
         return 2 * a / math.expm1(-1 / self.scale) ** 2
 
-    @property
-    def expected_absolute(self) -> float:
-        """E|Z| = 2a/(1 − a²)."""
+    def expected_absolute(self, times: int = 1) -> float:
+        """E|Z| = 2a/(1 − a²); for a mean that of continuous ones, 2n·C(2n, n)/4^n·scale/n."""
+        if times > 1:
+            return float(2 * math.comb(2 * times, times) / Fraction(4) ** times * self.scale)
         return -2 * math.exp(-1 / self.scale) / math.expm1(-2 / self.scale)
 
     def tail(self, least: int) -> Ball:
@@ -82,10 +84,15 @@ class DiscreteLaplace:
         bracket = least + (1 + a * a) / (1 - a * a) + a / (1 - a)
         return (1 - a) * self._power(least) * bracket / (1 + a) ** 2
 
-    @in_balls
-    def half_width(self, confidence: float) -> int:
-        """The smallest w with Pr[|Z| ≤ w] ≥ confidence."""
-        return least_reaching(lambda w: 2 * self.tail(w + 1), 1 - arb(confidence))
+    def half_width(self, confidence: float, times: int = 1) -> float:
+        """The smallest w with Pr[|Z| ≤ w] ≥ confidence; for a mean at most 1 more than that.
+
+        Z is ⌊E⌋ − ⌊E′⌋ for two exponential times, so it lies within 1 of the continuous E − E′,
+        and the mean of n of them within 1 of the mean of n continuous ones.
+        """
+        if times == 1:
+            return symmetric_half_width(self.tail, confidence)
+        return _sum_half_width(times, confidence) * float(self.scale / times) + 1
 
     def _power(self, exponent: int) -> Ball:
         """a^exponent."""
@@ -119,3 +126,34 @@ def _geometric(rate: Fraction, size: int | None) -> Inversion:
     if size is None:
         return Inversion(missing, None)
     return Inversion(lambda j: missing(j) / missing(size), size)
+
+
+def laplace_sum_tail(times: int, at: float) -> float:
+    """Pr[|S| > at] for the sum of `times` continuous Laplace numbers of scale 1.
+
+    S is a difference of two Gamma(n) times, n = `times`:
+    Pr[|S| > t] = 2·e^−t · Σ_{m<n} t^m/m! · Σ_{j<n−m} C(n−1+j, j)/2^{n+j}.
+    """
+    return 2 * sum(
+        math.exp(m * math.log(at) - at - math.lgamma(m + 1)) * weight
+        for m, weight in enumerate(_inner_sums(times))
+    )
+
+
+@lru_cache(maxsize=64)
+def _inner_sums(times: int) -> tuple[float, ...]:
+    """The sums over j, for m = 0, 1, …; binomial coefficients from their recurrence."""
+    binomial, terms = 1, []
+    for j in range(times):
+        terms.append(binomial / 2 ** (times + j))
+        binomial = binomial * (times + j) // (j + 1)
+    return tuple(accumulate(terms))[::-1]
+
+
+def _sum_half_width(times: int, confidence: float) -> float:
+    low, high = 1e-9, 1.0
+    while laplace_sum_tail(times, high) > 1 - confidence:
+        high *= 2
+    return turning_point(
+        lambda at: laplace_sum_tail(times, at) > 1 - confidence, low, high, width=1e-15
+    )[1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 
@@ -12,10 +11,10 @@ from farthing.errors import InvalidInput, require_count, require_real
 from farthing.guarantees.kinds import BoundedRange
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Accuracy, selection_accuracy
 from farthing.mechanisms.candidates import Scores
-from farthing.mechanisms.histogram import ArrayLike, Histogram
+from farthing.mechanisms.histogram import ArrayLike
 from farthing.mechanisms.parameters import check
-from farthing.mechanisms.randomness import open_source
-from farthing.mechanisms.release import Items, Release, labels_at
+from farthing.mechanisms.protocol import Uses
+from farthing.mechanisms.randomness import system_bits
 from farthing.mechanisms.selection import Selection
 
 
@@ -29,7 +28,6 @@ class ExponentialMechanism:
 
     epsilon: float
     score_range: float
-    adaptive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check(self, "epsilon", "score_range")
@@ -51,56 +49,18 @@ class ExponentialMechanism:
         return Fraction(self.epsilon) / Fraction(self.score_range)
 
     @property
-    def guarantees(self) -> Items:
+    def guarantees(self) -> Uses:
         """One ε-bounded-range draw."""
         return ((BoundedRange(self.epsilon), 1),)
 
-    def guarantees_for(self, release: int) -> Items:  # noqa: ARG002 # the price is fixed
-        """The same for every outcome."""
-        return self.guarantees
-
     def run(self, scores: ArrayLike) -> int:
         """The position of the chosen score."""
-        return Selection(_score_array(scores), self.rate, open_source()).draw()
+        return Selection(_score_array(scores), self.rate, system_bits()).draw()
 
     def accuracy(self, *, domain_size: int, confidence: float = DEFAULT_CONFIDENCE) -> Accuracy:
         """How far below the best score the chosen one lies, among `domain_size` candidates."""
         size = require_count("domain_size", domain_size, at_least=1)
         return selection_accuracy(float(self.rate), size - 1, confidence)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Argmax:
-    """The label with about the largest count: one draw; counts are monotone, so no factor 2."""
-
-    epsilon: float
-    per_key_limit: int
-    adaptive: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check(self, "epsilon", "per_key_limit")
-
-    @property
-    def _draw(self) -> ExponentialMechanism:
-        return ExponentialMechanism(epsilon=self.epsilon, score_range=self.per_key_limit)
-
-    @property
-    def guarantees(self) -> Items:
-        """One ε-bounded-range draw."""
-        return self._draw.guarantees
-
-    def guarantees_for(self, release: Release) -> Items:  # noqa: ARG002 # the price is fixed
-        """The same for every outcome."""
-        return self.guarantees
-
-    def run(self, histogram: Histogram) -> Release:
-        """One label of the known domain."""
-        index = self._draw.run(histogram.counts)
-        return Release(labels_at(histogram, [index]))
-
-    def accuracy(self, *, domain_size: int, confidence: float = DEFAULT_CONFIDENCE) -> Accuracy:
-        """How far the count of the label lies below the largest one."""
-        return self._draw.accuracy(domain_size=domain_size, confidence=confidence)
 
 
 def _score_array(scores: ArrayLike) -> Scores:

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
-from farthing.errors import InvalidInput, require_real
+from farthing.errors import InvalidInput, require_count, require_real
 from farthing.guarantees.kinds import BoundedRange
 from farthing.mechanisms.access import top_counts
 from farthing.mechanisms.accuracy import (
     DEFAULT_CONFIDENCE,
-    Accuracy,
+    Expectation,
     losing,
+    require_confidence,
     selection_accuracy,
 )
 from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.parameters import check, epsilon_less_leak
-from farthing.mechanisms.randomness import open_source
-from farthing.mechanisms.release import Items, Release, labels_at, leak
+from farthing.mechanisms.protocol import Contribution, Mechanism, Uses, leak_once
+from farthing.mechanisms.randomness import system_bits
+from farthing.mechanisms.release import Release, labels_at
 from farthing.mechanisms.selection import STOP, Selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownGumbel:
+class KnownGumbel(Mechanism[Histogram]):
     """The first k labels in the order of count + Gumbel(per_key_limit/ε) noise.
 
     k draws without replacement, each ε-bounded range: adding a unit raises every count by
@@ -39,23 +41,19 @@ class KnownGumbel:
         check(self, "epsilon", "k", "per_key_limit")
 
     @property
-    def adaptive(self) -> bool:
-        """Later draws depend on earlier ones: account them with an adaptive theorem."""
-        return self.k > 1
-
-    @property
     def rate(self) -> Fraction:
         """The exact factor of a count in the exponent."""
         return Fraction(self.epsilon) / self.per_key_limit
 
     @property
-    def guarantees(self) -> Items:
+    def assumes(self) -> Contribution:
+        """A limit on each count alone."""
+        return Contribution(None, self.per_key_limit)
+
+    @property
+    def guarantees(self) -> Uses:
         """k draws."""
         return ((BoundedRange(self.epsilon), self.k),)
-
-    def guarantees_for(self, release: Release) -> Items:  # noqa: ARG002 # the price is fixed
-        """The same for every outcome."""
-        return self.guarantees
 
     def run(self, histogram: Histogram) -> Release:
         """k labels of the known domain, in order."""
@@ -68,27 +66,29 @@ class KnownGumbel:
                 f"k must be at most the size of the domain, got k = {self.k} "
                 f"and {len(histogram)} labels"
             )
-        race = Selection(histogram.counts, self.rate, open_source())
+        race = Selection(histogram.counts, self.rate, system_bits())
         return [race.draw() for _ in range(self.k)], False
 
-    def accuracy(
-        self, *, domain_size: int, gap: float = 0, confidence: float = DEFAULT_CONFIDENCE
-    ) -> Accuracy:
-        """Of one draw; `miss_probability` is for a label that leads the (k+1)-th count by `gap`.
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """How far the first label lies below the largest count."""
+        size = require_count("domain_size", domain_size, at_least=self.k)
+        return Expectation(selection=selection_accuracy(float(self.rate), size - 1, confidence))
 
-        Such a label is missed only if one of the domain_size − k labels at least `gap` below
-        comes before it; all of them together weigh at most (domain_size − k)·e^(−rate·gap) of it.
+    def miss_probability(self, *, domain_size: int, gap: float = 0) -> float:
+        """At most, for a label that leads the (k+1)-th count by `gap`.
+
+        It is missed only if one of the domain_size − k labels at least `gap` below comes
+        before it; all of them together weigh at most (domain_size − k)·e^(−rate·gap) of it.
         """
-        if domain_size < self.k:
-            raise InvalidInput(f"domain_size must be at least k = {self.k}, got {domain_size}")
-        rivals = domain_size - self.k
+        rivals = require_count("domain_size", domain_size, at_least=self.k) - self.k
         lead = float(self.rate) * require_real("gap", gap, at_least=0)
-        miss = losing([math.log(rivals) - lead] if rivals else [])
-        return selection_accuracy(float(self.rate), domain_size - 1, confidence, miss)
+        return losing([math.log(rivals) - lead] if rivals else [])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnknownGumbel:
+class UnknownGumbel(Mechanism[Histogram]):
     """The first labels in Gumbel order among the top `candidates` counts, until k of them or ⊥.
 
     ⊥ is one more candidate at count cutoff + per_key_limit, where the cutoff is the largest
@@ -103,7 +103,7 @@ class UnknownGumbel:
     epsilon: float
     delta: float
     k: int
-    candidates: int
+    candidates: int = field()  # a field, not the protocol's property as its default
     per_key_limit: int
     contribution_limit: int | None = None
 
@@ -122,11 +122,6 @@ class UnknownGumbel:
                 "epsilon must be greater than -ln(1 - delta), "
                 f"got epsilon = {self.epsilon:g} and delta = {self.delta:g}"
             )
-
-    @property
-    def adaptive(self) -> bool:
-        """Later draws depend on earlier ones: account them with an adaptive theorem."""
-        return self.k > 1
 
     @property
     def draw_epsilon(self) -> float:
@@ -148,14 +143,19 @@ class UnknownGumbel:
         return math.ceil(limit * leak_odds)
 
     @property
-    def guarantees(self) -> Items:
-        """k draws, and δ once."""
-        return (BoundedRange(self.epsilon), self.k), leak(self.delta)
+    def assumes(self) -> Contribution:
+        """The two limits."""
+        return Contribution(self.contribution_limit, self.per_key_limit)
 
-    def guarantees_for(self, release: Release) -> Items:
+    @property
+    def guarantees(self) -> Uses:
+        """k draws, and δ once."""
+        return (BoundedRange(self.epsilon), self.k), leak_once(self.delta)
+
+    def guarantees_for(self, release: Release) -> Uses:
         """The draws that the list shows were made: ⊥ is one of them."""
         used = len(release.labels) + int(release.stopped)
-        return (BoundedRange(self.epsilon), used), leak(self.delta)
+        return (BoundedRange(self.epsilon), used), leak_once(self.delta)
 
     def run(self, histogram: Histogram) -> Release:
         """At most k labels in order; `stopped` if ⊥ came before the k-th."""
@@ -166,7 +166,7 @@ class UnknownGumbel:
         """Positions of the labels, and whether ⊥ ended the list."""
         top = top_counts(histogram, self.candidates)
         stop = (top.cutoff + self.per_key_limit, self.stop_multiplicity)
-        race = Selection(top.counts, self.rate, open_source(), stop=stop)
+        race = Selection(top.counts, self.rate, system_bits(), stop=stop)
         chosen: list[int] = []
         while len(chosen) < self.k:
             winner = race.draw()
@@ -175,13 +175,22 @@ class UnknownGumbel:
             chosen.append(int(top.positions[winner]))
         return chosen, False
 
-    def accuracy(
-        self, *, lead: float, gap: float = 0, confidence: float = DEFAULT_CONFIDENCE
-    ) -> Accuracy:
-        """Of one draw; `miss_probability` is for a label `lead` above the cutoff.
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """`found_from` weighs ⊥ alone: ln(multiplicity) + ln(confidence odds), over the rate."""
+        level, rate = require_confidence(confidence), float(self.rate)
+        odds = math.log(self.stop_multiplicity) + math.log(level / (1 - level))
+        return Expectation(
+            selection=selection_accuracy(rate, self.candidates - 1, level),
+            found_from=self.per_key_limit + odds / rate,
+        )
 
-        `gap` is its lead over the (k+1)-th count. It is missed only if ⊥ or one of the
-        candidates − k labels at least `gap` below comes before it.
+    def miss_probability(self, *, lead: float, gap: float = 0) -> float:
+        """At most, for a label `lead` above the cutoff and `gap` above the (k+1)-th count.
+
+        It is missed only if ⊥ or one of the candidates − k labels at least `gap` below comes
+        before it.
         """
         rate = float(self.rate)
         above = require_real("lead", lead, at_least=0) - self.per_key_limit
@@ -189,4 +198,4 @@ class UnknownGumbel:
         if self.candidates > self.k:
             distance = require_real("gap", gap, at_least=0)
             rivals.append(math.log(self.candidates - self.k) - rate * distance)
-        return selection_accuracy(rate, self.candidates - 1, confidence, losing(rivals))
+        return losing(rivals)

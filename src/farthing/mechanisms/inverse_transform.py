@@ -26,6 +26,7 @@ from flint import arb, ctx, fmpq
 from farthing.errors import NotCertified
 from farthing.mechanisms.randomness import WORD_BITS, BitSource, Words
 from farthing.numerics.ball import Ball
+from farthing.numerics.bisection import last_whole
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -106,14 +107,7 @@ class Inversion:
         high = 1
         while high != self.size and self._threshold(high, bits) < prefix:
             high = 2 * high if self.size is None else min(2 * high, self.size)
-        low = high // 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._threshold(middle, bits) < prefix:
-                low = middle
-            else:
-                high = middle
-        return high
+        return last_whole(lambda j: self._threshold(j, bits) < prefix, high // 2, high) + 1
 
 
 def bernoulli(probability: Callable[[], Ball], source: BitSource) -> bool:

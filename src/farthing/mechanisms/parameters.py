@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from functools import lru_cache
 
 from flint import arb
@@ -29,7 +28,6 @@ def _probability(name: str, value: object) -> float:
 #: largest counts are looked at (d̄).
 CHECKS: dict[str, Callable[[str, object], object]] = {
     "epsilon": _positive,
-    "noise_multiplier": _positive,
     "score_range": _positive,
     "delta": _probability,
     "probability": _probability,
@@ -48,16 +46,6 @@ def check(mechanism: object, *names: str, optional: tuple[str, ...] = ()) -> Non
         value = getattr(mechanism, name)
         if value is not None:
             object.__setattr__(mechanism, name, CHECKS[name](name, value))
-
-
-def laplace_scale(epsilon: float, per_key_limit: int) -> Fraction:
-    """τ/ε as the exact rational number it is: a float is a dyadic fraction."""
-    return per_key_limit / Fraction(epsilon)
-
-
-def gaussian_variance(noise_multiplier: float, per_key_limit: int) -> Fraction:
-    """(τσ)² as an exact rational number."""
-    return (Fraction(noise_multiplier) * per_key_limit) ** 2
 
 
 @lru_cache(maxsize=256)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 
 from farthing.errors import InvalidInput, require_count
 from farthing.guarantees.kinds import BoundedRange
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Accuracy, selection_accuracy
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, selection_accuracy
 from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.inverse_transform import Integers
 from farthing.mechanisms.parameters import check
-from farthing.mechanisms.randomness import BitSource, open_source
-from farthing.mechanisms.release import Items
+from farthing.mechanisms.protocol import Contribution, Mechanism, Uses
+from farthing.mechanisms.randomness import system_bits
+from farthing.mechanisms.release import Release
 from farthing.mechanisms.selection import Selection
 
 _LARGEST_DENOMINATOR = 1000
@@ -24,7 +24,7 @@ _LARGEST_VALUE = 1 << 61
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quantile:
+class Quantile(Mechanism[Histogram]):
     """A whole number between `lower` and `upper` near the given quantile.
 
     The histogram's labels are the values (those outside are moved to the nearest bound). With
@@ -44,7 +44,6 @@ class Quantile:
     upper: int
     contribution_limit: int
     per_key_limit: int
-    adaptive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check(self, "probability", "epsilon", "contribution_limit", "per_key_limit")
@@ -68,28 +67,27 @@ class Quantile:
         return 2 * max(a, b - a) * self.contribution_limit * self.per_key_limit
 
     @property
-    def guarantees(self) -> Items:
+    def assumes(self) -> Contribution:
+        """The two limits."""
+        return Contribution(self.contribution_limit, self.per_key_limit)
+
+    @property
+    def guarantees(self) -> Uses:
         """One ε-bounded-range draw."""
         return ((BoundedRange(self.epsilon), 1),)
 
-    def guarantees_for(self, release: int) -> Items:  # noqa: ARG002 # the price is fixed
-        """The same for every outcome."""
-        return self.guarantees
-
-    def run(self, histogram: Histogram) -> int:
-        """One value."""
+    def run(self, histogram: Histogram) -> Release:
+        """One value, as the only label."""
         first, last, scores = self._intervals(histogram)
-        source = open_source()
+        source = system_bits()
         race = Selection(scores, self._rate, source, sizes=last - first + 1)
-        return self._within(first, last, race.draw(), source)
+        chosen = race.draw()
+        offset = source.below(int(last[chosen] - first[chosen]) + 1)
+        return Release((int(first[chosen]) + offset,))
 
     @property
     def _rate(self) -> Fraction:
         return Fraction(self.epsilon) / self.score_range
-
-    @staticmethod
-    def _within(first: Integers, last: Integers, index: int, source: BitSource) -> int:
-        return int(first[index]) + source.below(int(last[index] - first[index]) + 1)
 
     def _intervals(self, histogram: Histogram) -> tuple[Integers, Integers, Integers]:
         """Runs of whole numbers with equal score: the data values and the gaps between them."""
@@ -121,7 +119,10 @@ class Quantile:
         np.add.at(counts, inverse, histogram.counts[present])
         return values, counts
 
-    def accuracy(self, *, confidence: float = DEFAULT_CONFIDENCE) -> Accuracy:
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
         """How far the score may fall below 0, its best: in ranks, between value and quantile."""
         rate = float(self._rate) * self._fraction.denominator
-        return selection_accuracy(rate, self.upper - self.lower, confidence)
+        values = self.upper - self.lower
+        return Expectation(selection=selection_accuracy(rate, values, confidence))

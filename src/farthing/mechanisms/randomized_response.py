@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from flint import arb
 
@@ -11,8 +10,8 @@ from farthing.errors import InvalidInput, require_real
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange
 from farthing.mechanisms.inverse_transform import bernoulli
 from farthing.mechanisms.parameters import check
-from farthing.mechanisms.randomness import open_source
-from farthing.mechanisms.release import Items
+from farthing.mechanisms.protocol import Uses
+from farthing.mechanisms.randomness import system_bits
 from farthing.numerics.ball import Ball
 
 
@@ -26,7 +25,6 @@ class GeneralizedRandomizedResponse:
 
     epsilon: float
     largest_loss: float
-    adaptive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check(self, "epsilon")
@@ -38,18 +36,14 @@ class GeneralizedRandomizedResponse:
         object.__setattr__(self, "largest_loss", loss)
 
     @property
-    def guarantees(self) -> Items:
+    def guarantees(self) -> Uses:
         """One ε-bounded-range answer."""
         return ((BoundedRange(self.epsilon), 1),)
-
-    def guarantees_for(self, release: int) -> Items:  # noqa: ARG002 # the price is fixed
-        """The same for every outcome."""
-        return self.guarantees
 
     def run(self, bit: int) -> int:
         """0 or 1."""
         secret = require_bit(bit)
-        return 0 if bernoulli(lambda: self.probability_of_zero(secret), open_source()) else 1
+        return 0 if bernoulli(lambda: self.probability_of_zero(secret), system_bits()) else 1
 
     def accuracy(self, bit: int) -> float:
         """The probability that the answer differs from the bit."""
@@ -84,23 +78,18 @@ class LeakyRandomizedResponse:
 
     epsilon: float
     delta: float
-    adaptive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check(self, "epsilon", "delta")
 
     @property
-    def guarantees(self) -> Items:
+    def guarantees(self) -> Uses:
         """One (ε, δ)-DP answer."""
         return ((ApproximateDP(self.epsilon, self.delta), 1),)
 
-    def guarantees_for(self, release: LeakyAnswer) -> Items:  # noqa: ARG002 # the price is fixed
-        """The same for every outcome."""
-        return self.guarantees
-
     def run(self, bit: int) -> LeakyAnswer:
         """The answer."""
-        secret, source = require_bit(bit), open_source()
+        secret, source = require_bit(bit), system_bits()
         if bernoulli(lambda: arb(self.delta), source):
             return LeakyAnswer(secret, leaked=True)
         truthful = bernoulli(lambda: 1 / (1 + (-arb(self.epsilon)).exp()), source)

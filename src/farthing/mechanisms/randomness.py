@@ -68,7 +68,7 @@ class BitSource:
 _TEST_SOURCE: ContextVar[BitSource | None] = ContextVar("_TEST_SOURCE", default=None)
 
 
-def open_source() -> BitSource:
+def system_bits() -> BitSource:
     """A source for one run: the operating system, except inside a test's `_seeded` block."""
     return _TEST_SOURCE.get() or BitSource()
 

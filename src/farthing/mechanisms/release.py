@@ -1,20 +1,17 @@
-"""What a mechanism gives out, and what it is charged."""
+"""What a mechanism gives out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from farthing.guarantees.kinds import ApproximateDP, Guarantee
 from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.inverse_transform import Integers
-
-#: What composition charges: guarantees, each with how often it is used. Independent steps.
-Items: TypeAlias = tuple[tuple[Guarantee, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +28,12 @@ class Release:
     moved: float = 0.0
 
 
-def leak(delta: float) -> tuple[Guarantee, int]:
-    """One item that tells everything with probability δ and nothing otherwise."""
-    return (ApproximateDP(0.0, delta), 1)
-
-
-def items(*pairs: tuple[Guarantee, int]) -> Items:
-    """The pairs whose count is not zero."""
-    return tuple((guarantee, count) for guarantee, count in pairs if count > 0)
+def exact_means(draws: Sequence[Integers]) -> tuple[int | float, ...]:
+    """The mean of each column as the nearest float; a single draw stays as it is."""
+    if len(draws) == 1:
+        return tuple(draws[0].tolist())
+    columns = zip(*(draw.tolist() for draw in draws), strict=True)
+    return tuple(float(Fraction(sum(column), len(draws))) for column in columns)
 
 
 def ranked(histogram: Histogram, positions: Integers, counts: Integers) -> Release:

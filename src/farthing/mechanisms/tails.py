@@ -7,7 +7,8 @@ from collections.abc import Callable
 from flint import arb
 
 from farthing.errors import NotCertified
-from farthing.numerics.ball import Ball
+from farthing.numerics.ball import Ball, in_balls
+from farthing.numerics.bisection import last_whole
 
 _TOO_FAR = 1 << 70
 
@@ -24,13 +25,13 @@ def least_reaching(tail: Callable[[int], Ball], target: Ball, *, start: int = 0)
         if step > _TOO_FAR:
             raise NotCertified("no threshold reaches the wanted probability")
     low, high = low + step // 2, low + step
-    while high - low > 1:
-        between = (low + high) // 2
-        if tail(between) <= target:
-            high = between
-        else:
-            low = between
-    return high
+    return last_whole(lambda between: not tail(between) <= target, low, high) + 1
+
+
+@in_balls
+def symmetric_half_width(tail: Callable[[int], Ball], confidence: float) -> int:
+    """The smallest w with Pr[|Z| ≤ w] ≥ confidence, where Pr[Z ≥ w] = Pr[Z ≤ −w] = tail(w)."""
+    return least_reaching(lambda w: 2 * tail(w + 1), 1 - arb(confidence))
 
 
 def at_least_one(probability: Ball, count: int) -> Ball:

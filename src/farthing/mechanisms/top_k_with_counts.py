@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
-from farthing.errors import InvalidInput, require_count
-from farthing.guarantees.kinds import Guarantee
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Accuracy
-from farthing.mechanisms.counts import ordered_counts
+from farthing.errors import InvalidInput
+from farthing.guarantees.kinds import DiscreteGaussian
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation
+from farthing.mechanisms.count_mle import ordered_counts
 from farthing.mechanisms.gumbel import KnownGumbel, UnknownGumbel
 from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.known import KnownGaussian, KnownLaplace
-from farthing.mechanisms.release import Items, Release, items
+from farthing.mechanisms.known_counts import KnownCounts
+from farthing.mechanisms.noise import Noise
+from farthing.mechanisms.protocol import Contribution, Mechanism, Uses, summed_uses
+from farthing.mechanisms.release import Release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopKWithCounts:
+class TopKWithCounts(Mechanism[Histogram]):
     """Gumbel discovery, then a noisy count for each label that was found.
 
     `counting` says which noise and how many of the counts a unit can change: a list of j labels
@@ -25,12 +26,11 @@ class TopKWithCounts:
     """
 
     selection: KnownGumbel | UnknownGumbel
-    counting: KnownLaplace | KnownGaussian
+    counting: KnownCounts
     use_order: bool = False
-    adaptive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.use_order and not isinstance(self.counting, KnownGaussian):
+        if self.use_order and not isinstance(self.counting.coordinate, DiscreteGaussian):
             raise InvalidInput("use_order needs Gaussian counts: CountMLE is their likeliest value")
         if self.selection.per_key_limit != self.counting.per_key_limit:
             raise InvalidInput(
@@ -39,25 +39,49 @@ class TopKWithCounts:
             )
 
     @property
-    def guarantees(self) -> Items:
-        """Every draw and every count."""
-        return items(*self.selection.guarantees, self._counts(self.selection.k))
+    def noise(self) -> Noise:
+        """What is added to each count."""
+        return self.counting.noise
 
-    def guarantees_for(self, release: Release) -> Items:
+    @property
+    def assumes(self) -> Contribution:
+        """What the selection assumes; the counts too if they pay for fewer than all k labels."""
+        assumed, limit = self.selection.assumes, self.counting.contribution_limit
+        if limit >= self.selection.k:
+            return assumed
+        limits = (limit, assumed.contribution_limit)
+        return replace(assumed, contribution_limit=min(n for n in limits if n is not None))
+
+    @property
+    def candidates(self) -> int | None:
+        """Those of the selection."""
+        return self.selection.candidates
+
+    @property
+    def guarantees(self) -> Uses:
+        """Every draw and every count."""
+        return summed_uses(*self.selection.guarantees, *self.recount(None))
+
+    def guarantees_for(self, release: Release) -> Uses:
         """The draws that were made and the counts of the labels that were found."""
         drawn = self.selection.guarantees_for(release)
-        return items(*drawn, self._counts(len(release.labels)))
+        return summed_uses(*drawn, *self.recount(len(release.labels)))
 
-    def _counts(self, found: int) -> tuple[Guarantee, int]:
-        return self.counting.coordinate, min(found, self.counting.contribution_limit)
+    def recount(self, labels: int | None) -> Uses:
+        """The price of counting so many of the labels (None: all k) once more."""
+        return self.counting.recount(self.selection.k if labels is None else labels)
 
     def run(self, histogram: Histogram) -> Release:
         """Labels in the discovered order, with counts."""
+        return self.mean(histogram, 1)
+
+    def mean(self, histogram: Histogram, times: int) -> Release:
+        """Labels discovered once, with the mean of so many noisy counts for each."""
         chosen, stopped = self.selection.choose(histogram)
         if not chosen:
             return Release((), (), stopped)
         found = Histogram(histogram.labels[chosen], histogram.counts[chosen])
-        release = self.counting.run(found)
+        release = self.counting.mean(found, times)
         noisy = release.counts or ()
         if not self.use_order:
             return Release(release.labels, noisy, stopped)
@@ -65,26 +89,13 @@ class TopKWithCounts:
         moved = max(abs(new - old) for new, old in zip(counts, noisy, strict=True))
         return Release(release.labels, counts, stopped, moved)
 
-    def accuracy(
-        self,
-        *,
-        domain_size: int | None = None,
-        lead: float = 0,
-        gap: float = 0,
-        confidence: float = DEFAULT_CONFIDENCE,
-    ) -> Accuracy:
-        """The error of one count, and the chance of missing a label as the selection states it.
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """That of the selection, and the error of one noisy count.
 
-        `domain_size` is needed for a known domain, `lead` for an unknown one. The error is that
-        of the noisy counts; CountMLE makes their total squared error smaller where the
-        discovered order is right.
+        CountMLE makes the total squared error of the counts smaller where the discovered order
+        is right.
         """
-        if isinstance(self.selection, UnknownGumbel):
-            found = self.selection.accuracy(lead=lead, gap=gap, confidence=confidence)
-        else:
-            size = require_count("domain_size", domain_size, at_least=1)
-            found = self.selection.accuracy(domain_size=size, gap=gap, confidence=confidence)
-        return replace(
-            self.counting.accuracy(confidence=confidence),
-            miss_probability=found.miss_probability,
-        )
+        found = self.selection.expect(confidence, domain_size=domain_size)
+        return replace(found, counts=self.counting.expect(confidence).counts)

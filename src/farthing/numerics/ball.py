@@ -55,6 +55,11 @@ def hull(low: Ball, high: Ball) -> Ball:
     return low.union(high)
 
 
+def larger(one: Ball, other: Ball) -> Ball:
+    """A ball that contains the larger of the two, also where they overlap."""
+    return one.max(other)
+
+
 def _directed(exact: Ball, towards: float) -> float:
     if not exact.is_finite():
         raise NotCertified("the ball arithmetic lost all precision; no bound can be stated")

@@ -11,15 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from flint import arb
 
 from farthing.errors import NotCertified
 from farthing.numerics.ball import Ball, middle
+from farthing.numerics.rounding import UNIT, FloatArray
 
-_UNIT = 2.0**-53
-
-FloatArray = npt.NDArray[np.float64]
+#: More trials than this are not summed: about √count terms are needed.
+MOST_TRIALS = 10**10
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +89,12 @@ def _run(
             value = float(np.sum(weights[:-1] * -np.expm1(-excess(places))))
             tail = float(np.sum(weights[:-1]))
             cut = _cut_off(float(weights[-1]), float(ratios[-1]), taken == terms)
-            if taken == terms or cut <= _UNIT * value:
+            if taken == terms or cut <= UNIT * value:
                 break
             taken = min(terms, 4 * taken)
     if not (np.isfinite(tail) and np.isfinite(cut)):
         raise NotCertified(f"a binomial sum of {terms} terms left the range of float64")
-    relative = (6 * taken + 32) * _UNIT
+    relative = (6 * taken + 32) * UNIT
     left_out = arb(0.5 * cut, 0.5 * cut)
     return HockeyStick(
         value=arb(value, value * relative) + left_out, tail=arb(tail, tail * relative) + left_out
@@ -150,7 +149,7 @@ def masses(*, count: int, log_odds: Ball, tiny: float = 1e-280) -> Masses:
     return Masses(
         first=first,
         pmf=pmf,
-        relative=(6 * len(pmf) + 32) * _UNIT,
+        relative=(6 * len(pmf) + 32) * UNIT,
         below_first=0.0 if first == 0 else tiny * (len(pmf) + 64),
         above_last=0.0 if last == count else tiny * (len(pmf) + 64),
     )

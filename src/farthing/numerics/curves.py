@@ -24,9 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-
-UNIT = 2.0**-53
+from farthing.numerics.rounding import UNIT, FloatArray, deflated, inflated
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +67,12 @@ class Chords:
     @staticmethod
     def of_nothing(grid: Grid) -> Chords:
         """V_0(x) = max(1 − e^x, 0): the profile before anything has happened."""
-        return Chords(grid, np.maximum(-np.expm1(grid.points()), 0.0) * (1 + 4 * UNIT))
+        return Chords(grid, inflated(np.maximum(-np.expm1(grid.points()), 0.0), 4))
 
     def padded(self, left: int, right: int) -> FloatArray:
         """The values with `left` and `right` more points, by the rules outside the grid."""
         outside = np.arange(left, 0, -1, dtype=np.float64) * self.grid.step
-        head = 1 - (1 - min(self.values[0], 1.0)) * np.exp(-outside) * (1 - 8 * UNIT)
+        head = 1 - (1 - min(self.values[0], 1.0)) * deflated(np.exp(-outside), 8)
         return np.concatenate((head, self.values, np.full(right, self.values[-1])))
 
     def larger(self, other: Chords) -> Chords:
@@ -92,14 +90,14 @@ class Chords:
             left, right = self.padded(-place, 0)[:2]
         else:
             left, right = self.values[place], self.values[place + 1]
-        return min(1.0, float((1 - weight) * left + weight * right) * (1 + 16 * UNIT))
+        return min(1.0, inflated(float((1 - weight) * left + weight * right), 16))
 
     def first_below(self, delta: float) -> float | None:
         """A point x ≥ 0, near the smallest, with V(x) ≤ `delta` certainly; None if off the grid.
 
         For grids whose origin is 0.
         """
-        values = self.values[self.grid.below :] * (1 + 32 * UNIT)
+        values = inflated(self.values[self.grid.below :], 32)
         small = np.flatnonzero(values <= delta)
         if len(small) == 0:
             return None
@@ -108,8 +106,8 @@ class Chords:
             return 0.0
         left, right = float(values[place - 1]), float(values[place])
         fraction = (left - delta) / (left - right)
-        rest = math.log1p(fraction * math.expm1(self.grid.step)) * (1 + 16 * UNIT)
-        return ((place - 1) * self.grid.step + rest) * (1 + 8 * UNIT)
+        rest = inflated(math.log1p(fraction * math.expm1(self.grid.step)), 16)
+        return inflated((place - 1) * self.grid.step + rest, 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,7 @@ class Supports:
         points = grid.points()
         z = np.exp(points)
         left = points < 0
-        values = np.where(left, -np.expm1(points) * (1 - 4 * UNIT), 0.0)
+        values = np.where(left, deflated(-np.expm1(points), 4), 0.0)
         return Supports(grid, values, np.where(left, z, 0.0))
 
     def padded(self, left: int, right: int) -> tuple[FloatArray, FloatArray]:
@@ -135,7 +133,7 @@ class Supports:
         outside = first - np.arange(left, 0, -1, dtype=np.float64) * self.grid.step
         nothing = np.zeros(right)
         return (
-            np.concatenate((-np.expm1(outside) * (1 - 4 * UNIT), self.values, nothing)),
+            np.concatenate((deflated(-np.expm1(outside), 4), self.values, nothing)),
             np.concatenate((np.exp(outside), self.slopes, nothing)),
         )
 
@@ -144,7 +142,7 @@ class Supports:
         cells, rest = self.grid.split(x - self.grid.origin)
         place = cells + self.grid.below
         if not 0 <= place < self.grid.size - 1:
-            return max(0.0, -math.expm1(x) * (1 - 8 * UNIT)) if place < 0 else 0.0
+            return max(0.0, deflated(-math.expm1(x), 8)) if place < 0 else 0.0
         here = self.values[place] - self.slopes[place] * math.expm1(rest)
         there = self.values[place + 1] - self.slopes[place + 1] * math.expm1(rest - self.grid.step)
         slack = 16 * UNIT * (self.values[place] + self.slopes[place])
@@ -164,7 +162,7 @@ class Supports:
 
         For grids whose origin is 0.
         """
-        values = self.values[self.grid.below :] * (1 - 32 * UNIT)
+        values = deflated(self.values[self.grid.below :], 32)
         slopes = self.slopes[self.grid.below :]
         large = np.flatnonzero(values > delta)
         if len(large) == 0:
@@ -172,4 +170,4 @@ class Supports:
         place = int(large[-1])
         slope = float(slopes[place])
         rest = math.log1p((float(values[place]) - delta) / slope) if slope > 0 else self.grid.step
-        return max(0.0, (place * self.grid.step + min(rest, self.grid.step)) * (1 - 16 * UNIT))
+        return max(0.0, deflated(place * self.grid.step + min(rest, self.grid.step), 16))

@@ -1,7 +1,7 @@
 """The inner loops of the bounded-range operator, compiled once and cached on disk.
 
 Both take a profile padded by `origin` points on each side, on a grid of spacing `step`, and
-work out, at each of `size` points x_j, the best choice of t in
+work out, at each of the other points x_j, the best choice of t in
 
     q_t V(x_j − t) + (1 − q_t) V(x_j + ε − t),      q_t = (1 − e^{t−ε})/(1 − e^{−ε}).
 """
@@ -13,12 +13,12 @@ import math
 import numpy as np
 from numba import njit
 
-from farthing.numerics.curves import FloatArray
+from farthing.numerics.rounding import UNIT, FloatArray
 
 
 @njit(cache=True, nogil=True)
 def chord_supremum(
-    values: FloatArray, origin: int, size: int, step: float, epsilon: float, cuts: FloatArray
+    values: FloatArray, origin: int, step: float, epsilon: float, cuts: FloatArray
 ) -> FloatArray:
     """The supremum over all t in [0, ε] for chords V.
 
@@ -28,7 +28,7 @@ def chord_supremum(
     between them; otherwise the larger end counts. At t = 0 and t = ε the objective is V(x_j).
     """
     width, norm, shrink = math.expm1(step), -math.expm1(-epsilon), math.exp(-epsilon)
-    cells = len(cuts) - 1
+    size, cells = len(values) - 2 * origin, len(cuts) - 1
     near_cell, far_cell = np.empty(cells, np.int64), np.empty(cells, np.int64)
     near_scale, far_scale = np.empty(cells), np.empty(cells)
     near_part, far_part = np.empty(cells), np.empty(cells)
@@ -72,12 +72,10 @@ def support_maximum(
     values: FloatArray,
     slopes: FloatArray,
     origin: int,
-    size: int,
     step: float,
     epsilon: float,
     whole: int,
     rest: float,
-    unit: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The best t among whole cells, for supporting lines; the new values, slopes and t.
 
@@ -86,15 +84,15 @@ def support_maximum(
     units of rounding.
     """
     norm = -math.expm1(-epsilon)
-    choices = whole + 1
+    size, choices = len(values) - 2 * origin, whole + 1
     stay, leave = np.empty(choices), np.empty(choices)
     for m in range(choices):
         t = min(m * step, epsilon)
         stay[m] = -math.expm1(t - epsilon) / norm
         leave[m] = math.exp(t - epsilon) * -math.expm1(-t) / norm
     aligned = rest == 0.0
-    here_by, here_scale = math.expm1(rest) * (1 + 8 * unit), math.exp(rest)
-    there_by, there_scale = -math.expm1(rest - step) * (1 - 8 * unit), math.exp(rest - step)
+    here_by, here_scale = math.expm1(rest) * (1 + 8 * UNIT), math.exp(rest)
+    there_by, there_scale = -math.expm1(rest - step) * (1 - 8 * UNIT), math.exp(rest - step)
     best, best_slope, chosen = np.empty(size), np.empty(size), np.empty(size)
     for j in range(size):
         top, top_slope, top_choice = -1.0, 0.0, 0
@@ -102,9 +100,9 @@ def support_maximum(
             near, b = origin + j - m, origin + j + whole - m
             far, far_slope = values[b], slopes[b]
             if not aligned:
-                far = far * (1 - 8 * unit) - far_slope * here_by
+                far = far * (1 - 8 * UNIT) - far_slope * here_by
                 far_slope *= here_scale
-                other = values[b + 1] * (1 - 8 * unit) + slopes[b + 1] * there_by
+                other = values[b + 1] * (1 - 8 * UNIT) + slopes[b + 1] * there_by
                 if other > far:
                     far, far_slope = other, slopes[b + 1] * there_scale
             value = stay[m] * values[near] + leave[m] * far

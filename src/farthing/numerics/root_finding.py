@@ -8,9 +8,12 @@ from collections.abc import Callable
 from farthing.errors import NotCertified
 from farthing.numerics.ball import Ball, middle
 from farthing.numerics.binomial import HockeyStick
+from farthing.numerics.bisection import turning_point
 
 #: Relative distance from the guessed root at which each side is certified first.
 WIDTH = 2.5e-10
+#: No root is looked for outside this range.
+SMALLEST, LARGEST = 1e-300, 1e300
 
 
 def invert(
@@ -78,29 +81,23 @@ def _steps(guess: float, direction: int) -> list[float]:
     return [guess * (1 + direction * WIDTH * 2.0**i) for i in range(40)]
 
 
-def bisect(
+def crossing(
     decreasing: Callable[[float], Ball], target: float, *, start: float, width: float = 1e-12
 ) -> tuple[float, float]:
     """(lower, upper) around the x > 0 where a decreasing function crosses `target`.
 
     At `lower` the function is certainly above the target, at `upper` certainly at or below.
     """
-    lower, upper = 0.0, start
-    while not decreasing(upper) <= target:
-        lower, upper = (upper, 2 * upper) if decreasing(upper) > target else (lower, 2 * upper)
-        if upper > 1e300:
-            raise NotCertified("the function never falls to its target")
-    while lower < upper * (1 - width):
-        between = math.sqrt(lower * upper) if 0 < 4 * lower < upper else 0.5 * (lower + upper)
-        if between in (lower, upper):
-            break
-        value = decreasing(between)
+
+    def above(x: float) -> bool | None:
+        value = decreasing(x)
         if value <= target:
-            upper = between
-        elif value > target:
-            lower = between
-        else:
-            break
-        if upper < 1e-300:
-            break
-    return lower, upper
+            return False
+        return True if value > target and x > SMALLEST else None
+
+    lower, upper = 0.0, start
+    while above(upper) is not False:
+        lower, upper = (upper, 2 * upper) if above(upper) else (lower, 2 * upper)
+        if upper > LARGEST:
+            raise NotCertified("the function never falls to its target")
+    return turning_point(above, lower, upper, width=width)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from farthing.numerics.curves import UNIT
-from farthing.numerics.kernels import chord_supremum, support_maximum
+from farthing.numerics.compiled import compiled
 
 
 def main() -> None:
     """Call each kernel with the types it is used with; numba keeps the result on disk."""
     profile = np.linspace(1.0, 0.0, 64)
-    chord_supremum(profile, 8, 48, 0.1, 0.5, np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]))
-    support_maximum(profile, profile, 8, 48, 0.1, 0.5, 5, 0.0, UNIT)
+    kernels = compiled()
+    kernels.chord_supremum(profile, 8, 0.1, 0.5, np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]))
+    kernels.support_maximum(profile, profile, 8, 0.1, 0.5, 5, 0.0)
 
 
 if __name__ == "__main__":

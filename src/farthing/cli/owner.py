@@ -1,0 +1,294 @@
+"""`farthing owner …`: what the owner of the data decides.
+
+Needs no data source; what does is added to the group `owner` by the module that reads data.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from farthing.cli import options
+from farthing.cli.balances import history_table
+from farthing.cli.ledger_options import Analyst, AnyName, Name, reading, say
+from farthing.cli.output import console, patience, print_json
+from farthing.composition.certificate import Certificate, certificate_in
+from farthing.errors import InvalidInput
+from farthing.guarantees.notation import parse_item
+from farthing.ledger import Batch, Dataset, Ledger, Limits, Setwise, history, move
+
+owner = typer.Typer(
+    name="owner",
+    help="Decide about a budget: add data, sign tariffs, grant and revoke purses, move the book.",
+    no_args_is_help=True,
+)
+
+TariffOrCertificate = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", help="A tariff in TOML, or a certificate in JSON.", show_default=False
+    ),
+]
+Farthings = Annotated[int, typer.Option("--farthings", help="How many.", show_default=False)]
+
+
+class Mode(StrEnum):
+    """How a registered list is used."""
+
+    batch = "batch"
+    setwise = "setwise"
+
+
+@owner.command("init")
+def init_command(
+    name: Name,
+    file: TariffOrCertificate,
+    where: options.LedgerAt,
+    unit: Annotated[str, typer.Option("--unit", help="The column that says who a row is about.")],
+    by: Annotated[str, typer.Option("--owner", help="Who answers for the data.")],
+    keys: Annotated[
+        int | None, typer.Option("--contribution-limit", help="Keys of a unit that count at most.")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Add a dataset that is read elsewhere and put a tariff in force; creates the ledger."""
+    dataset = Dataset(name, unit=unit, owner=by, limits=Limits(contribution_limit=keys))
+    certificate = certificate_from(file)
+    with Ledger.open(where) as ledger, patience("proving the certificate"):
+        ledger.owner().add(dataset)
+        account = ledger.owner().sign(name, certificate)
+    say(
+        as_json,
+        {"dataset": name, "farthings": account.farthings, "digest": certificate.digest},
+        f"{name}: {account.farthings} farthings in force, certificate {certificate.digest}",
+    )
+
+
+@owner.command("sign")
+def sign_command(
+    name: Name,
+    file: TariffOrCertificate,
+    where: options.LedgerAt,
+    account: Annotated[str, typer.Option("--name", help="A name for the new account.")],
+    as_json: options.AsJson = False,
+) -> None:
+    """Retire the tariff in force and sign another; the two accounts compose."""
+    certificate = certificate_from(file)
+    with Ledger.open(where, upgrade=False) as ledger, patience("proving the certificate"):
+        opened = ledger.owner().sign(name, certificate, name=account)
+    say(
+        as_json,
+        {"dataset": name, "account": opened.number, "farthings": opened.farthings},
+        f"{name}: account {opened.number} with {opened.farthings} farthings is in force",
+    )
+
+
+@owner.command("grant")
+def grant_command(
+    name: Name,
+    analyst: Analyst,
+    where: options.LedgerAt,
+    farthings: Farthings,
+    delta_units: Annotated[
+        int | None,
+        typer.Option("--delta-units", help="Units of δ; as many as in the tariff, in proportion."),
+    ] = None,
+    monthly: Annotated[
+        bool, typer.Option("--monthly", help="Renew by calendar month (UTC), within the cap.")
+    ] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Give an analyst farthings; a second grant adds to the first."""
+    renewal = "monthly" if monthly else None
+    with Ledger.open(where, upgrade=False) as ledger:
+        purse = ledger.owner().grant(
+            name, analyst, farthings=farthings, delta_units=delta_units, renewal=renewal
+        )
+    say(
+        as_json,
+        {
+            "dataset": name,
+            "analyst": analyst,
+            "farthings": purse.farthings,
+            "delta_units": purse.delta_units,
+        },
+        f"{analyst} holds {purse.farthings} farthings and {purse.delta_units} units of δ of {name}"
+        + (" a month" if monthly else ""),
+    )
+
+
+@owner.command("revoke")
+def revoke_command(
+    name: Name, analyst: Analyst, where: options.LedgerAt, as_json: options.AsJson = False
+) -> None:
+    """Take away what is left of an analyst's purse; the purse stays, and a grant opens it."""
+    with Ledger.open(where, upgrade=False) as ledger:
+        taken = ledger.owner().revoke(name, analyst)
+    say(
+        as_json,
+        {"dataset": name, "analyst": analyst, "farthings": taken.farthings},
+        f"{analyst} can spend nothing of {name} any more; {taken.farthings} farthings were left",
+    )
+
+
+@owner.command("register")
+def register_command(
+    name: Name,
+    analyst: Analyst,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help='TOML: [queries] name = ["10xbr:0.1", …] for a batch, '
+            '[items] name = "20xbr:0.1" for set-wise use.',
+        ),
+    ],
+    where: options.LedgerAt,
+    account: Annotated[str, typer.Option("--name", help="A name for the list.")],
+    mode: Annotated[Mode, typer.Option("--mode", help="How the list is used.")] = Mode.batch,
+    as_json: options.AsJson = False,
+) -> None:
+    """Open an account for a list that is fixed in advance."""
+    listed = _read_list(file, mode)
+    with Ledger.open(where, upgrade=False) as ledger, patience("certifying"):
+        opened = ledger.owner().register(name, account, listed, analyst=analyst)
+        document = ledger.reader().document(name, opened.number)
+    say(
+        as_json,
+        {"dataset": name, "account": opened.number, "epsilon_at": document["epsilon_at"]},
+        f"{name}: {account} is registered as account {opened.number} for {analyst}",
+    )
+
+
+@owner.command("refresh")
+def refresh_command(
+    name: Name,
+    where: options.LedgerAt,
+    version: Annotated[
+        str | None,
+        typer.Argument(metavar="[VERSION]", help="What to call the state of the rows from now on."),
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="The rows change without notice; nothing is told twice.")
+    ] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Declare that the rows have changed."""
+    if (version is None) != live:
+        raise InvalidInput("give a version, or --live for rows that change without notice")
+    with Ledger.open(where, upgrade=False) as ledger:
+        ledger.owner().declare_version(name, version)
+    shown = "live" if version is None else f"version {version}"
+    say(as_json, {"dataset": name, "version": version}, f"the rows of {name} are {shown}")
+
+
+@owner.command("abandon")
+def abandon_command(
+    name: Name,
+    entry: Annotated[int, typer.Argument(metavar="ENTRY", help="Number of the reservation.")],
+    where: options.LedgerAt,
+    reason: Annotated[str, typer.Option("--reason", help="Why nothing was released.")],
+    as_json: options.AsJson = False,
+) -> None:
+    """Settle a reservation that a crash left open. Nothing comes back."""
+    with Ledger.open(where, upgrade=False) as ledger:
+        held = [r for r in ledger.reader().open_reservations(name) if r.entry == entry]
+        if not held:
+            raise InvalidInput(f"entry {entry} of {name} is not an open reservation")
+        settled = ledger.owner().abandon(held[0], reason=reason)
+    say(
+        as_json,
+        {"dataset": name, "abandoned": entry, "entry": settled.number},
+        f"entry {entry} is abandoned; what it reserved stays spent",
+    )
+
+
+@owner.command("seal")
+def seal_command(
+    name: Name,
+    where: options.LedgerAt,
+    successor: Annotated[
+        str, typer.Option("--successor", help="The identity of the ledger where it goes on.")
+    ],
+    as_json: options.AsJson = False,
+) -> None:
+    """End a book here, for good: only that ledger can go on with it. `move` does all of it."""
+    with Ledger.open(where, upgrade=False) as ledger:
+        entry = ledger.owner().seal(name, successor=successor)
+    say(
+        as_json,
+        {"dataset": name, "successor": successor, "seal": entry.hash},
+        f"{name} is sealed; it goes on in the ledger {successor}",
+    )
+
+
+@owner.command("move")
+def move_command(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The ledger to move to.")],
+    where: options.LedgerAt,
+    name: AnyName = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Move a dataset, or all, to another ledger: sealed here, sold from there. Safe to repeat."""
+    with (
+        Ledger.open(where, upgrade=False) as source,
+        Ledger.open(target) as there,
+        patience("moving"),
+    ):
+        counts = move(source, there, name)
+    say(
+        as_json,
+        {"moved": counts},
+        "\n".join(f"{moved}: {count} entries" for moved, count in counts.items()),
+    )
+
+
+@owner.command("upgrade")
+def upgrade_command(where: options.LedgerAt, as_json: options.AsJson = False) -> None:
+    """Create the ledger or bring its schema up to date."""
+    with Ledger.open(where):
+        pass
+    say(as_json, {"upgraded": True}, "the ledger is up to date")
+
+
+@owner.command("history")
+def history_command(
+    name: Name,
+    where: options.LedgerAt,
+    analyst: Annotated[
+        str | None, typer.Option("--analyst", help="Only this one.", show_default=False)
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Who asked what, when, and for how much."""
+    with Ledger.open(where, upgrade=False) as ledger:
+        asked = list(history(ledger.reader(), name, analyst))
+    if as_json:
+        print_json({"dataset": name, "asked": [one.to_json() for one in asked]})
+    else:
+        console().print(history_table(name, asked))
+
+
+def certificate_from(file: Path) -> Certificate:
+    """What a tariff proves, or a certificate that was proved again."""
+    with patience("proving the certificate"):
+        return certificate_in(file)
+
+
+def _read_list(file: Path, mode: Mode) -> Batch | Setwise:
+    try:
+        with reading(file) as lines:
+            data = tomllib.loads(lines.read())
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{file} is not TOML: {error}") from None
+    key = "queries" if mode is Mode.batch else "items"
+    listed = data.get(key)
+    if set(data) != {key} or not isinstance(listed, dict):
+        raise InvalidInput(f"{file} must have one table [{key}]")
+    if mode is Mode.batch:
+        return Batch({name: [parse_item(text) for text in texts] for name, texts in listed.items()})
+    return Setwise({name: parse_item(text) for name, text in listed.items()})

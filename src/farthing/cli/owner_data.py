@@ -1,0 +1,108 @@
+"""`farthing owner add | schema`: what an owner decides about data, which needs the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from farthing.cli import options
+from farthing.cli.forms import command
+from farthing.cli.ledger_options import say
+from farthing.cli.output import patience
+from farthing.cli.owner import certificate_from, owner
+from farthing.ledger import Limits
+from farthing.schema_files import columns_to_toml, read_schema
+from farthing.wording import plain
+
+__all__ = ["owner"]
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="Parquet, CSV, a DuckDB or SQLite file, or postgresql://…",
+        show_default=False,
+    ),
+]
+TableName = Annotated[str | None, typer.Option("--table", help="The table in a database.")]
+Spark = Annotated[
+    str | None, typer.Option("--spark", help="Run on Spark: sc://host:port or local[N].")
+]
+
+
+@owner.command("schema")
+def schema_command(source: Source, table: TableName = None, spark: Spark = None) -> None:
+    """The schema that the engine's own types propose, as TOML to look at and change."""
+    from farthing.engine import open_source
+
+    with patience("opening"):
+        found = open_source(source, table=table, spark=spark)
+    proposal = found.proposed_schema()
+    found.shut()
+    typer.echo(columns_to_toml(proposal.columns), nl=False)
+    for name, kind in proposal.left_out:
+        typer.echo(f"# {plain(name)} is {plain(kind)}, which no question can use")
+
+
+@command(owner, "add")
+@dataclass(frozen=True)
+class Add:
+    """Add data with a schema, and put a tariff in force; creates the ledger if it is not there."""
+
+    source: Source
+    where: options.LedgerAt
+    unit: Annotated[str, typer.Option("--unit", help="The column that says whose row it is.")]
+    tariff: Annotated[
+        Path | None, typer.Option("--tariff", help="Put this tariff or certificate in force.")
+    ] = None
+    name: Annotated[str | None, typer.Option("--name", help="The dataset's name.")] = None
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="Declared columns in TOML; else proposed.")
+    ] = None
+    keys: Annotated[
+        int | None, typer.Option("--contribution-limit", help="Labels of a unit that may count.")
+    ] = None
+    rows: Annotated[
+        int | None, typer.Option("--per-key-limit", help="Rows of a unit and label that may count.")
+    ] = None
+    version: Annotated[
+        str, typer.Option("--version", help="Which state of the rows this is; live for none.")
+    ] = "1"
+    beside: Annotated[
+        str | None, typer.Option("--beside", help="A dataset on the same data, to share with.")
+    ] = None
+    by: Annotated[str, typer.Option("--owner", help="Who answers for the data.")] = "owner"
+    table: TableName = None
+    spark: Spark = None
+    as_json: options.AsJson = False
+
+    def run(self) -> None:
+        """Open, declare, sign, and say what was declared."""
+        from farthing.engine import Declared, Desk, open_source
+
+        certificate = None if self.tariff is None else certificate_from(self.tariff)
+        declared = Declared(
+            unit=self.unit,
+            schema=None if self.schema is None else read_schema(self.schema),
+            limits=Limits(contribution_limit=self.keys, per_key_limit=self.rows),
+            version=None if self.version == "live" else self.version,
+        )
+        with patience("opening"):
+            source = open_source(self.source, table=self.table, spark=self.spark)
+        try:
+            with Desk.open(self.where, owner=self.by) as desk, patience("adding"):
+                dataset = desk.add(source, declared, name=self.name, beside=self.beside)
+                if certificate is not None:
+                    desk.sign(dataset.name, certificate)
+        finally:
+            source.shut()
+        columns = [] if dataset.schema is None else dataset.schema.to_json()
+        say(
+            self.as_json,
+            {"dataset": dataset.name, "version": dataset.version, "columns": columns},
+            f"{dataset.name}: version {dataset.version or 'live'}, "
+            + ", ".join(f"{column['name']} {column['kind']}" for column in columns),
+        )

@@ -1,0 +1,64 @@
+"""Values and filters as people type them, read by the kinds that the schema declares."""
+
+from __future__ import annotations
+
+import csv
+import json
+from datetime import date
+from typing import Any
+
+from farthing.errors import InvalidInput
+from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, Schema
+
+
+def value_of(schema: Schema, name: str, text: str) -> Any:
+    """A value of this column, as plain data."""
+    kind = schema[name].kind
+    try:
+        if kind == INTEGER:
+            return int(text)
+        if kind in (REAL, DECIMAL):
+            return float(text)
+        if kind == BOOLEAN:
+            return {"true": True, "false": False}[text.lower()]
+        if kind == DATE:
+            return {"date": date.fromisoformat(text).isoformat()}
+    except (ValueError, KeyError):
+        raise InvalidInput(f"{name} is {kind}, got {text!r:.60}") from None
+    return text
+
+
+def filter_of(schema: Schema, conditions: list[str]) -> dict[str, Any] | None:
+    """JSON filters as they are; COLUMN=VALUE with the value read as the column's kind."""
+    parts = [_condition(schema, text) for text in conditions]
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else {"all_of": parts}
+
+
+def categories_of(schema: Schema, by: list[str], given: list[str]) -> list[Any] | None:
+    """Labels of a known domain; those of several columns are written a,b."""
+    if not given:
+        return None
+    if len(by) == 1:
+        return [value_of(schema, by[0], text) for text in given]
+    labels = []
+    for text in given:
+        parts = next(csv.reader([text]))
+        if len(parts) != len(by):
+            raise InvalidInput(f"a category of {len(by)} columns looks like a,b, got {text!r:.60}")
+        labels.append([value_of(schema, n, part) for n, part in zip(by, parts, strict=True)])
+    return labels
+
+
+def _condition(schema: Schema, text: str) -> dict[str, Any]:
+    if text.lstrip().startswith("{"):
+        try:
+            found = json.loads(text)
+        except json.JSONDecodeError:
+            raise InvalidInput(f"a filter in JSON must be one object, got {text!r:.60}") from None
+        return dict(found)
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InvalidInput(f"a filter must look like country=NO, got {text!r:.60}")
+    return {name: value_of(schema, name, value)}

@@ -1,0 +1,138 @@
+"""Profiles of accounts: what a tariff or a list reveals, several together, and level by level.
+
+The profile of an account dominates everything that is done inside it, whatever comes before,
+after or in between; so accounts compose like mechanisms with a fixed privacy loss
+(docs/theory/odometer.md, "Several accounts").
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+from farthing.canonical import canonical
+from farthing.composition.compose import compose
+from farthing.composition.dominating import loss_distribution_above
+from farthing.composition.items import Items, take_out_leaks
+from farthing.composition.profiles import curves
+from farthing.composition.tariff import Tariff, tariff_profiles, tariff_to_json
+from farthing.composition.tariff_files import tariff_from_json
+from farthing.errors import FarthingError, NotCertified, Unattainable
+from farthing.numerics.ball import up
+from farthing.numerics.curves import Chords
+from farthing.numerics.rounding import deflated, inflated
+
+#: Relative width in ε that profiles are computed to.
+FINENESS = 4e-3
+
+
+@dataclass(frozen=True, slots=True)
+class AccountProfile:
+    """What one account may have revealed: a profile, and the chance that it told everything."""
+
+    profile: Chords | None
+    leak: float
+
+    @property
+    def unused(self) -> AccountProfile:
+        """The same account when nothing of it was bought; its leak is counted all the same."""
+        return AccountProfile(None, self.leak)
+
+
+def profiles_when_spent(
+    tariff: Tariff, farthings: frozenset[int], delta: float
+) -> Mapping[int, AccountProfile]:
+    """V_b for each of these b, accurate down to about `delta`; 0 has no profile.
+
+    The leak is that of all δ units whatever is spent, so that it is counted once over all levels.
+    """
+    return _profiles_when_spent(canonical(tariff_to_json(tariff)), farthings, delta)
+
+
+@lru_cache(maxsize=64)
+def _profiles_when_spent(
+    written: str, farthings: frozenset[int], delta: float
+) -> Mapping[int, AccountProfile]:
+    tariff = tariff_from_json(json.loads(written))
+    found = {0: AccountProfile(None, tariff.leak)}
+    for spent in tariff_profiles(tariff, FINENESS, delta):
+        if spent.farthings in farthings and spent.farthings > 0:
+            found[spent.farthings] = AccountProfile(spent.upper, tariff.leak)
+    return MappingProxyType(found)
+
+
+def list_profile(items: Items, adaptivity: str, delta: float) -> AccountProfile:
+    """The profile of a list that is fixed in advance, run whole."""
+    leaky = take_out_leaks(items)
+    leak = up(leaky.leak) if leaky.sum_of_deltas > 0 else 0.0
+    if not leaky.items.pairs:
+        return AccountProfile(None, leak)
+    found = curves(leaky.items, adaptivity, FINENESS, delta, whole=True)
+    if found is None:
+        raise NotCertified("the registered list is too long for one profile; register it in parts")
+    return AccountProfile(found.upper, leak)
+
+
+def epsilon_of(accounts: Sequence[AccountProfile], delta: float, *, share: float = 1.0) -> float:
+    """ε for all accounts together, with a share of what the leaks leave of δ."""
+    inner = deflated(_without_leaks(accounts, delta) * share, 8)
+    profiles = [account.profile for account in accounts if account.profile is not None]
+    if not profiles:
+        return 0.0
+    if len(profiles) == 1:
+        found = profiles[0].first_below(inner)
+        if found is None:
+            raise NotCertified(f"no epsilon is proved at delta = {delta:g}")
+        return found
+    composed = compose(
+        [loss_distribution_above(p) for p in profiles], adaptivity="adaptive", tolerance=FINENESS
+    )
+    return composed.epsilon_at(inner).upper
+
+
+def epsilon_if_opened_by_releases(accounts: Sequence[AccountProfile], delta: float) -> float:
+    """Σ ε_a at δ/2^a: an ex-post bound whatever led to opening these accounts."""
+    shares = (epsilon_of([one], delta / 2**i) for i, one in enumerate(accounts, start=1))
+    return inflated(sum(shares), 4 + 2 * len(accounts))
+
+
+def levels(farthings: int, count: int) -> tuple[int, ...]:
+    """Equal steps up to the cap, at most `count` of them."""
+    return tuple(sorted({math.ceil(farthings * j / count) for j in range(1, count + 1)}))
+
+
+def level_reached(steps: Sequence[int], spent: int) -> int:
+    """The smallest level that is not below what is spent; 0 while nothing is."""
+    return next((step for step in (0, *steps) if step >= spent), steps[-1])
+
+
+def epsilon_at_levels(
+    reached: Sequence[AccountProfile], full: Sequence[AccountProfile], cases: int, delta: float
+) -> float:
+    """The odometer's reading: accounts at the levels reached, of so many combinations of levels.
+
+    All combinations but the empty one, which reveals nothing, and the full one share half of δ.
+    The full one has the other half, and no reading exceeds it.
+    """
+    epsilon = epsilon_of(reached, delta, share=0.5 / max(cases - 2, 1))
+    return min(epsilon, epsilon_of(full, delta, share=0.5)) if epsilon > 0 else epsilon
+
+
+def proved(compute: Callable[[], float]) -> float | None:
+    """None where nothing is proved at this δ; never a guess."""
+    try:
+        return float(compute())
+    except FarthingError:
+        return None
+
+
+def _without_leaks(accounts: Sequence[AccountProfile], delta: float) -> float:
+    """What of δ is left for the profiles, rounded down."""
+    leak = inflated(sum(account.leak for account in accounts), 8 * len(accounts))
+    if delta <= leak:
+        raise Unattainable(f"delta must exceed the {leak:g} of the delta units, got {delta:g}")
+    return deflated(delta - leak, 8)

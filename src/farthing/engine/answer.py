@@ -1,0 +1,151 @@
+"""What comes back: labels, numbers, intervals, the price, and what remains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+
+from farthing.composition.tariff import Price
+from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.fields import label_from_json, label_to_json
+from farthing.engine.show import frames, notebook, terminal
+from farthing.engine.show.sheet import Sheet, amount
+from farthing.engine.sql.keys import Label
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A release, with everything needed to read it.
+
+    `counts` are None for a top-k without counts. Each interval is count ± `half_width` and holds
+    the number it is about with probability `confidence`, one by one. (Where small noisy counts
+    are withheld, that is the probability before it is known which are.) For a quantile the one
+    label is the value, and `half_width` is in ranks: how many values may lie between it and
+    the quantile. `stopped`: a top-k ended early because no further label stood out.
+    """
+
+    query: Query
+    labels: tuple[Label, ...]
+    counts: tuple[int | float, ...] | None
+    half_width: float | None
+    confidence: float
+    stopped: bool
+    price: Price
+    used: Mapping[str, int]
+    remaining: Price
+    cached: bool = False
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def value(self) -> Any:
+        """The one number of a count, a sum or a quantile."""
+        if self.query.in_ranks:
+            return self.labels[0]
+        if self.counts is None or len(self.counts) != 1:
+            raise ValueError(f"this answer has {len(self)} labels; read labels and counts")
+        return self.counts[0]
+
+    @property
+    def intervals(self) -> tuple[tuple[float, float], ...] | None:
+        """count ± half_width for each label."""
+        if self.counts is None or self.half_width is None:
+            return None
+        return tuple((c - self.half_width, c + self.half_width) for c in self.counts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; `from_json` reads it back."""
+        return {
+            "query": self.query.to_json(),
+            "labels": list(map(label_to_json, self.labels)),
+            "counts": None if self.counts is None else list(self.counts),
+            "half_width": self.half_width,
+            "confidence": self.confidence,
+            "stopped": self.stopped,
+            "price": asdict(self.price),
+            "used": dict(self.used),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], query: Query, *, remaining: Price) -> Answer:
+        """The answer to this query that was kept as plain data."""
+        return cls(
+            query=query,
+            labels=tuple(map(label_from_json, data["labels"])),
+            counts=None if data["counts"] is None else tuple(data["counts"]),
+            half_width=data["half_width"],
+            confidence=data["confidence"],
+            stopped=data["stopped"],
+            price=Price(**data["price"]),
+            used=dict(data["used"]),
+            remaining=remaining,
+            cached=True,
+        )
+
+    def left_with(self, remaining: Price) -> Answer:
+        """The same answer, with what remains after it."""
+        return replace(self, remaining=remaining)
+
+    @property
+    def sheet(self) -> Sheet:
+        """What is shown of it, wherever it is shown."""
+        notes = []
+        if self.stopped:
+            notes.append("The list ended early: no further label stood out.")
+        if self.query.counted is not None:
+            notes.append(f"Each unit counts for {self.query.counted}.")
+        return Sheet(
+            title=self.query.title,
+            headings=self.query.headings,
+            number=self.query.number,
+            labels=self.labels,
+            numbers=self.counts,
+            half_width=self.half_width,
+            confidence=self.confidence,
+            single=self.query.single,
+            in_ranks=self.query.in_ranks,
+            notes=tuple(notes),
+            paid=self.paid,
+        )
+
+    @property
+    def paid(self) -> str:
+        """The last line: price and what remains."""
+        left = f"{amount(self.remaining)} remaining"
+        if self.cached:
+            return f"asked before: the earlier release, at no cost; {left}"
+        return f"paid {amount(self.price)}; {left}"
+
+    def to_arrow(self) -> pa.Table:
+        """Labels, counts and intervals as an Arrow table."""
+        return frames.arrow_table(self.sheet)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Labels, counts and intervals as a pandas table."""
+        return frames.pandas_table(self.sheet)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Labels, counts and intervals as a Polars table."""
+        return frames.polars_table(self.sheet)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Bars with error bars on Matplotlib axes, which are returned."""
+        return frames.plot(self.sheet, ax)
+
+    def __rich__(self) -> RenderableType:
+        return terminal.answer(self.sheet)
+
+    def __str__(self) -> str:
+        return terminal.as_text(terminal.answer(self.sheet))
+
+    def _repr_html_(self) -> str:
+        return notebook.answer(self.sheet)

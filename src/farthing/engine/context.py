@@ -1,0 +1,67 @@
+"""What a question is asked in: a table, what was declared about it, and an analyst's purse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from farthing.engine.answer import Answer
+from farthing.engine.purchase import Purchase
+from farthing.engine.sources.base import Source
+from farthing.errors import InvalidInput
+from farthing.guarantees.notation import format_guarantee
+from farthing.ledger import Analyst, Dataset
+from farthing.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One table, one unit of privacy, one analyst. The schema and the version are the owner's."""
+
+    source: Source
+    analyst: Analyst
+    about: Dataset
+    confidence: float
+
+    @property
+    def schema(self) -> Schema:
+        """What exists for an analyst."""
+        if self.about.schema is None:
+            raise InvalidInput(
+                f"{self.about.name} has no declared columns; its owner adds the data again"
+            )
+        return self.about.schema
+
+    @property
+    def kept(self) -> bool:
+        """Whether releases are given out again: only for rows whose version is declared."""
+        return self.about.version is not None
+
+    def asked(self, purchase: Purchase) -> dict[str, Any]:
+        """What the ledger keeps: the query, what its items guarantee, the version of the rows."""
+        return {
+            "query": purchase.query.to_json(),
+            "guarantees": {n: format_guarantee(g) for n, g in purchase.guarantees.items()},
+            "unit": self.about.unit,
+            "confidence": self.confidence,
+            "version": self.about.version,
+        }
+
+    def earlier(self, purchases: Mapping[str, Purchase]) -> dict[str, Answer] | None:
+        """The releases of the same questions about the same rows, if this analyst has them."""
+        if not self.kept:
+            return None
+        found = self.analyst.release_of(record_of(self, purchases))
+        if found is None:
+            return None
+        left = self.analyst.remaining()
+        return {
+            key: Answer.from_json(found.release[key], purchases[key].query, remaining=left)
+            for key in purchases
+        }
+
+
+def record_of(context: Context, purchases: Mapping[str, Purchase]) -> dict[str, Any]:
+    """The question as the ledger keeps it, whether it is one or a batch."""
+    return {key: context.asked(purchase) for key, purchase in purchases.items()}

@@ -1,0 +1,187 @@
+"""The owner's desk: data with a schema, tariffs, purses, registered lists, versions.
+
+In one process this is a guard against accidents: whoever can open the ledger's file can sit down
+here. A service in front of it is the boundary (docs/known-limits.md).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from farthing.composition.certificate import Certificate, certificate_in, tariff_in
+from farthing.composition.tariff import Price, Tariff, tariff_to_json
+from farthing.engine.kinds import query_from
+from farthing.engine.kinds.base import check_query
+from farthing.engine.purchase import buy
+from farthing.engine.sources.base import Source
+from farthing.errors import InvalidInput
+from farthing.ledger import Account, Batch, Dataset, Ledger, Limits, Purse
+from farthing.schema import KEYS, Schema
+
+#: A tariff, its certificate, or the file it is in.
+TariffLike = Tariff | Certificate | str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the owner says about data when it is added.
+
+    Without a `schema` the one is taken that the engine's own types propose. `version` names the
+    state of the rows; None says that they change without notice, and nothing is answered from
+    the past.
+    """
+
+    unit: str
+    schema: Schema | None = None
+    limits: Limits | None = None
+    version: str | None = "1"
+
+
+class Desk:
+    """What an owner of a ledger decides."""
+
+    def __init__(self, ledger: Ledger, *, owner: str = "owner") -> None:
+        self.ledger = ledger
+        self._name = owner
+        self._owner = ledger.owner()
+
+    @classmethod
+    def open(cls, target: str | os.PathLike[str], *, owner: str = "owner") -> Self:
+        """The desk of the ledger in this file or at this address; a new one if there is none."""
+        return cls(Ledger.open(target), owner=owner)
+
+    def name_of(self, source: Source, name: str | None = None) -> str | None:
+        """The dataset that this data is in the ledger, under this name if one is given."""
+        if source.location is None:
+            wanted = name or source.name
+            return wanted if wanted in self.ledger.reader().datasets() else None
+        known = self.ledger.datasets_at(source.location)
+        if not known:
+            return None
+        if name is None and len(known) == 1:
+            return known[0]
+        if name in known:
+            return name
+        raise InvalidInput(
+            f"this data is in the ledger as {' and '.join(known)}; a budget belongs to the data"
+        )
+
+    def add(
+        self,
+        source: Source,
+        declared: Declared,
+        *,
+        name: str | None = None,
+        beside: str | None = None,
+    ) -> Dataset:
+        """A new dataset. `beside` names one on the same data, which then share one statement.
+
+        A dataset of this name that was added before there were schemas is described now, once;
+        its budget goes on.
+        """
+        schema = declared.schema or Schema(source.proposed_schema().columns)
+        if schema[declared.unit].kind not in KEYS:
+            raise InvalidInput(
+                f"the unit must be {' or '.join(KEYS)}, "
+                f"but {declared.unit} is {schema[declared.unit].kind}"
+            )
+        dataset = Dataset(
+            name or source.name,
+            unit=declared.unit,
+            owner=self._name,
+            schema=schema,
+            limits=declared.limits or Limits(),
+            location=source.location,
+            version=declared.version,
+        )
+        if self._is_not_described(dataset.name):
+            self._owner.describe(dataset, beside=beside)
+        else:
+            self._owner.add(dataset, beside=beside)
+        return dataset
+
+    def _is_not_described(self, name: str) -> bool:
+        reader = self.ledger.reader()
+        return name in reader.datasets() and reader.dataset(name).schema is None
+
+    def sign(self, dataset: str, tariff: TariffLike, *, name: str = "tariff") -> Account:
+        """Put a tariff in force, certified and proved; one that was in force is retired."""
+        return self._owner.sign(dataset, certificate_of(tariff), name=name)
+
+    def grant(
+        self,
+        dataset: str,
+        analyst: str,
+        *,
+        farthings: int,
+        delta_units: int | None = None,
+        renewal: str | None = None,
+    ) -> Purse:
+        """Give an analyst farthings; δ units in proportion unless told."""
+        return self._owner.grant(
+            dataset, analyst, farthings=farthings, delta_units=delta_units, renewal=renewal
+        )
+
+    def revoke(self, dataset: str, analyst: str) -> Price:
+        """Take back what is left of a purse, and say how much it was."""
+        return self._owner.revoke(dataset, analyst)
+
+    def register(
+        self, dataset: str, name: str, questions: Mapping[str, Any], *, analyst: str
+    ) -> Account:
+        """An account for exactly these questions, outside the tariff, which this analyst may run.
+
+        Nothing about the list depends on answers, so it gets the bound of lists that are fixed
+        in advance. It adds to what the dataset gives away, and runs once.
+        """
+        about = self.ledger.reader().dataset(dataset)
+        if about.schema is None:
+            raise InvalidInput(f"{dataset} has no declared columns")
+        tariff = self.ledger.analyst(dataset, analyst).terms().tariff
+        listed = {}
+        for key, given in questions.items():
+            query = query_from(given)
+            check_query(query, about.schema, about.unit)
+            purchase = buy(query.within(about.limits), tariff)
+            mechanism = purchase.query.mechanism_for(purchase.paid)
+            listed[purchase.listed_as(key)] = mechanism.guarantees
+        return self._owner.register(dataset, name, Batch(listed), analyst=analyst)
+
+    def declare_version(self, dataset: str, version: str | None) -> None:
+        """The rows are in another state now: earlier releases are not given out again."""
+        self._owner.declare_version(dataset, version)
+
+    def shut(self) -> None:
+        """Give the ledger back."""
+        self.ledger.shut()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shut()
+
+
+def certificate_of(given: TariffLike) -> Certificate:
+    """What is to be signed: given, or proved here."""
+    if isinstance(given, Certificate):
+        return given
+    return given.certify() if isinstance(given, Tariff) else certificate_in(given)
+
+
+def tariff_of(given: TariffLike) -> Tariff:
+    """The tariff that is meant."""
+    if isinstance(given, Tariff):
+        return given
+    return given.tariff if isinstance(given, Certificate) else tariff_in(given)
+
+
+def matching_tariff(in_force: Tariff, given: TariffLike, dataset: str) -> None:
+    """Opening signs nothing: a tariff may be named again, another one is refused."""
+    if tariff_to_json(in_force) != tariff_to_json(tariff_of(given)):
+        raise InvalidInput(
+            f"another tariff is in force for {dataset}; leave tariff out, or let the owner sign it"
+        )

@@ -1,0 +1,143 @@
+"""Reserve, run, close. The only place that does any of them, for one question or for many.
+
+Everything that can be refused was refused before. Farthings are reserved first; a failure after
+that leaves them spent, because that something failed may depend on the data.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from farthing.canonical import digest
+from farthing.composition.tariff import Price, Tariff
+from farthing.engine.answer import Answer
+from farthing.engine.context import Context, record_of
+from farthing.engine.errors import ChargeMismatch, EngineFailure
+from farthing.engine.purchase import covers
+from farthing.engine.translate import Step
+from farthing.errors import InvalidInput
+from farthing.guarantees.notation import format_guarantee
+from farthing.ledger import Batch as RegisteredBatch
+from farthing.ledger import Reservation, Terms, Use
+from farthing.ledger.registered_lists import Registered
+from farthing.mechanisms import Release
+
+log = logging.getLogger("farthing.engine")
+
+
+def execute(
+    context: Context, steps: Mapping[str, Step], terms: Terms, *, registered: str | None = None
+) -> dict[str, Answer]:
+    """The release of every step: all of them or none. Paid from the purse, under the terms that
+    the steps were planned with, or from the list registered under this name."""
+    analyst = context.analyst
+    question = record_of(context, {key: step.purchase for key, step in steps.items()})
+    if registered is None:
+        items = _together(step.purchase.items for step in steps.values())
+        held = analyst.reserve(items, question=question, under=terms.account)
+    else:
+        _require_registered(analyst.registered(registered), registered, steps)
+        held = analyst.reserve_list(registered, question=question)
+    answers: dict[str, Answer] = {}
+    used: Counter[str] = Counter(dict.fromkeys(held.items, 0))
+    try:
+        _check_charge(steps, held, terms.tariff, registered)
+        for key, step in steps.items():
+            release, spent = _release(context, step)
+            price = Price(0) if registered else _price(terms.tariff, spent)
+            answers[key] = _answer(context, step, release, price, spent)
+            used.update(spent)
+    except BaseException as error:
+        analyst.abandon(held, reason=type(error).__name__)
+        raise
+    record = {key: answer.to_json() for key, answer in answers.items()}
+    analyst.close(
+        held,
+        digest(record),
+        used=dict(used) if registered is None else None,
+        use=_use(steps),
+        release=record if context.kept else None,
+    )
+    left = analyst.remaining()
+    return {key: answer.left_with(left) for key, answer in answers.items()}
+
+
+def _require_registered(listed: Registered, name: str, steps: Mapping[str, Step]) -> None:
+    """A registered list is exactly that list."""
+    asked = {step.purchase.listed_as(key): step.mechanism.guarantees for key, step in steps.items()}
+    if not isinstance(listed, RegisteredBatch) or dict(listed.queries) != asked:
+        raise InvalidInput(f"this batch is not the one that was registered as {name}")
+
+
+def _check_charge(
+    steps: Mapping[str, Step], held: Reservation, tariff: Tariff, registered: str | None
+) -> None:
+    """What was reserved is what the mechanisms themselves cost, item by item and in farthings."""
+    charge = _together(step.charge() for step in steps.values())
+    if registered is not None:
+        return
+    for step in steps.values():
+        for name, guarantee in step.purchase.guarantees.items():
+            if name not in tariff.items or not covers(tariff.items[name][0], guarantee):
+                raise ChargeMismatch(f"{name} is not sold under the tariff that was charged")
+    if charge != dict(held.items) or tariff.price_of(charge) != held.price:
+        raise ChargeMismatch(f"the mechanisms cost {charge}, but {held.items} was reserved")
+
+
+def _release(context: Context, step: Step) -> tuple[Release, dict[str, int]]:
+    """Run statement and mechanism: the release, and the items that it shows were used."""
+    rows = context.source.run(step.statement)
+    found: tuple[Release, dict[str, int]] | None = None
+    try:
+        release = step.mechanism.run(step.purchase.query.data(rows))
+        found = release, step.purchase.charge(step.mechanism.guarantees_for(release))
+    except Exception:
+        log.exception("the mechanism failed")  # what it says may depend on the rows
+    if found is None:  # out here, so that nothing of the failure hangs on to the error
+        raise EngineFailure
+    log.info("released a %s on %s for %s", step.purchase.query.kind, context.about.name, found[1])
+    return found
+
+
+def _answer(
+    context: Context, step: Step, release: Release, price: Price, used: Mapping[str, int]
+) -> Answer:
+    query, confidence = step.purchase.query, context.confidence
+    result = query.result(release, query.expect(step.mechanism, confidence))
+    return Answer(
+        query=query,
+        labels=result.labels,
+        counts=result.counts,
+        half_width=result.half_width,
+        confidence=confidence,
+        stopped=release.stopped,
+        price=price,
+        used=used,
+        remaining=Price(0),  # known once the entry is closed
+    )
+
+
+def _price(tariff: Tariff, used: Mapping[str, int]) -> Price:
+    bought = {name: times for name, times in used.items() if times > 0}
+    return tariff.price_of(bought) if bought else Price(0)
+
+
+def _use(steps: Mapping[str, Step]) -> Use:
+    """What was run, in words that the ledger can keep without knowing what a query is."""
+    queries = [step.purchase.query for step in steps.values()]
+    uses = [pair for step in steps.values() for pair in step.mechanism.guarantees]
+    parts = sorted({query.contribution for query in queries})
+    return Use(
+        what=queries[0].described if len(queries) == 1 else f"batch of {len(queries)}",
+        contribution=parts[0] if len(parts) == 1 else "as each of its questions says",
+        guarantees=tuple((format_guarantee(guarantee), times) for guarantee, times in uses),
+    )
+
+
+def _together(charges: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for charge in charges:
+        total.update(charge)
+    return dict(total)

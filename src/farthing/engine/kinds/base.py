@@ -1,0 +1,255 @@
+"""What a kind of question is.
+
+A kind is one frozen class in one file: its fields, what it may be asked of, what it buys, the
+mechanism, the statement, and how the release reads. It round-trips through plain data. Which table
+it is asked of, and by whom, is not part of it. `kinds/__init__.py` lists them, a line each; no kind
+knows another one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+
+from farthing.engine.filters import Filter, columns_of, filter_from, filter_to_json
+from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json
+from farthing.engine.sql.bounding import Bounded
+from farthing.engine.sql.conditions import check_filter, condition
+from farthing.engine.sql.keys import Label
+from farthing.engine.sql.texts import Texts
+from farthing.errors import InvalidInput
+from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Guarantee, PureDP
+from farthing.ledger.records import Limits
+from farthing.mechanisms import Expectation, Mechanism, Release
+from farthing.schema import Schema
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+#: What an item can be bought for, and what a tariff must sell for it.
+SELECT, COUNT, LEAK = "select", "count", "leak"
+ROLES = {
+    SELECT: "a bounded-range item (br:ε)",
+    COUNT: "a pure-DP item (dp:ε)",
+    LEAK: "an item with a delta (adp:0,δ)",
+}
+#: What a thing is bought for, and the guarantee it is paid with.
+Paid = Mapping[str, Guarantee]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The declared columns of a table, which of them is the unit, and the texts of a question."""
+
+    table: ir.Table
+    unit: str
+    kinds: Mapping[str, str]
+    secret: str
+    texts: Texts = field(compare=False)
+
+    def where(self, wanted: Filter | None) -> Rows:
+        """Only the rows that pass a filter."""
+        if wanted is None:
+            return self
+        passing = condition(self.table, wanted, self.kinds, self.texts)
+        return replace(self, table=self.table.filter(passing))
+
+    @property
+    def owner(self) -> tuple[Any, str]:
+        """The column that says whose row it is, and its kind."""
+        return self.table[self.unit], self.kinds[self.unit]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A release in the words of the question: labels, numbers, and the error of each number."""
+
+    labels: tuple[Label, ...]
+    counts: tuple[int | float, ...] | None
+    half_width: float | None
+
+
+class Query(ABC):
+    """A question without the table it is asked of.
+
+    Subclasses are frozen dataclasses. A field that `CHECKS` knows is checked when it is made.
+    """
+
+    __slots__ = ()
+
+    #: Every kind has this field.
+    where: object
+
+    #: The word for it in plain data and on the command line.
+    kind: ClassVar[str]
+    #: What the released numbers are called.
+    number: ClassVar[str] = "count"
+    #: Whether it is answered by one number.
+    single: ClassVar[bool] = False
+    #: Whether `half_width` counts ranks around the one value that is released.
+    in_ranks: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for name in self.field_names():
+            if name in CHECKS:
+                object.__setattr__(self, name, CHECKS[name](name, getattr(self, name)))
+        self.check_fields()
+
+    @property
+    def filter(self) -> Filter | None:
+        """Which rows it is about: `where` in its one form."""
+        return cast(Filter | None, self.where)
+
+    def check_fields(self) -> None:  # noqa: B027 # most fields need no others
+        """What must hold between the fields, or InvalidInput."""
+
+    @abstractmethod
+    def columns(self) -> frozenset[str]:
+        """The columns it looks at besides those of the filter."""
+
+    def check_columns(self, schema: Schema) -> None:  # noqa: B027 # a count has no columns
+        """The columns can be used like this, or InvalidInput. Looks at the schema alone."""
+
+    def within(self, limits: Limits) -> Self:
+        """The same, with the owner's limits where it states none; InvalidInput if it wants more."""
+        given = {}
+        for name, most in (
+            ("contribution_limit", limits.contribution_limit),
+            ("per_key_limit", limits.per_key_limit),
+        ):
+            if most is None or name not in self.field_names():
+                continue
+            wanted = getattr(self, name)
+            if wanted is not None and wanted > most:
+                raise InvalidInput(f"{name} must be at most {most} for this data, got {wanted}")
+            given[name] = most if wanted is None else wanted
+        return replace(self, **given)  # type: ignore[type-var] # every query is a dataclass
+
+    @abstractmethod
+    def roles(self) -> dict[str, int]:
+        """How often each role is bought at most."""
+
+    def needs(self, role: str) -> str:
+        """What pays for a role, in words."""
+        return ROLES[role]
+
+    def suits(self, role: str, guarantee: Guarantee) -> bool:
+        """An item with this guarantee can pay for the role."""
+        match role, guarantee:
+            case ("select", BoundedRange(epsilon)) | ("count", PureDP(epsilon)):
+                return epsilon > 0
+            case "leak", ApproximateDP(_, delta):
+                return delta > 0
+        return False
+
+    @property
+    def most_repeats(self) -> int:
+        """How often the numbers can be drawn and averaged."""
+        return 1
+
+    @abstractmethod
+    def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
+        """What runs, with the guarantees it is paid with."""
+
+    @abstractmethod
+    def bounded(self, rows: Rows) -> Bounded:
+        """What the mechanism runs on as an expression, each unit limited."""
+
+    @abstractmethod
+    def data(self, rows: pa.Table) -> Any:
+        """What the mechanism runs on, from the rows of the statement."""
+
+    def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
+        """What to expect, in the units of the question."""
+        return mechanism.expect(confidence)
+
+    @abstractmethod
+    def result(self, release: Release, expectation: Expectation) -> Result:
+        """The release, read as an answer."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """The question in a few words."""
+
+    @property
+    def described(self) -> str:
+        """The kind, and how it is answered where there are several ways."""
+        return self.kind
+
+    @property
+    def counted(self) -> str | None:
+        """How much of a unit counts, in words, where that may surprise."""
+        return None
+
+    @property
+    @abstractmethod
+    def contribution(self) -> str:
+        """How much of a unit counts, for the statement of the dataset."""
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """What the labels are called."""
+        return ("what",)
+
+    @classmethod
+    def field_names(cls) -> tuple[str, ...]:
+        """Names of the fields, in order."""
+        return tuple(f.name for f in fields(cls))  # type: ignore[arg-type] # a dataclass
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data with every field: a default that changes later changes no old query."""
+        data: dict[str, Any] = {"kind": self.kind}
+        for name in self.field_names():
+            data[name] = _plain(name, getattr(self, name))
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The query that plain data describes; fields that are left out have their defaults."""
+        values = {name: value for name, value in data.items() if name != "kind"}
+        unknown = sorted(set(map(str, values)) - set(cls.field_names()))
+        if unknown:
+            raise InvalidInput(f"a {cls.kind} query has no {', '.join(unknown)}")
+        if isinstance(values.get("categories"), list | tuple):
+            values["categories"] = tuple(map(label_from_json, values["categories"]))
+        return cls.from_fields(values)
+
+    @classmethod
+    def from_fields(cls, values: Mapping[str, Any]) -> Self:
+        """Made from its fields; InvalidInput if one is not known or is missing."""
+        unknown = sorted(set(values) - set(cls.field_names()))
+        if unknown:
+            raise InvalidInput(f"a {cls.kind} query has no {', '.join(unknown)}")
+        try:
+            return cls(**values)
+        except TypeError:
+            needed = [name for name in _required(cls) if name not in values]
+            raise InvalidInput(f"a {cls.kind} query is not complete: {', '.join(needed)}") from None
+
+
+def check_query(query: Query, schema: Schema, unit: str) -> None:
+    """The declared columns can be used like this; nothing is known about the rows."""
+    used = query.columns() | columns_of(query.filter)
+    schema.require(*used)
+    if unit in used:
+        raise InvalidInput(
+            f"{unit} is the unit of privacy: it cannot be filtered, grouped or added up"
+        )
+    check_filter(query.filter, schema.kinds)
+    query.check_columns(schema)
+
+
+def _required(cls: type[Query]) -> list[str]:
+    return [f.name for f in fields(cls) if f.default is MISSING]  # type: ignore[arg-type]
+
+
+def _plain(name: str, value: Any) -> Any:
+    if name == "where":
+        return filter_to_json(filter_from(value))
+    if name == "categories" and value is not None:
+        return [label_to_json(label) for label in value]
+    return list(value) if isinstance(value, tuple) else value

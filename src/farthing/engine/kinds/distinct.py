@@ -1,0 +1,99 @@
+"""How many different values a column has."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from farthing.engine.kinds.base import COUNT, Paid, Query, Result, Rows
+from farthing.engine.kinds.counting import counts_with, suits_counts
+from farthing.engine.kinds.fields import (
+    LARGEST_REPEATS,
+    CountItem,
+    Repeats,
+    Where,
+    require_limited,
+)
+from farthing.engine.sql.bounding import COUNT as NUMBER
+from farthing.engine.sql.bounding import Bounded, bounded_histogram, counts_of
+from farthing.engine.sql.conditions import require_kind
+from farthing.guarantees.kinds import Guarantee
+from farthing.mechanisms import Expectation, Histogram, Mechanism, Release, Repeated
+from farthing.schema import KEYS, Schema
+from farthing.wording import many
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctQuery(Query):
+    """How many different values a column has; missing is none.
+
+    Of each unit `contribution_limit` values count, so one unit adds at most that many to the
+    number, and the noise is that much wider (docs/theory/mechanisms.md, section 10).
+    """
+
+    column: Annotated[str, "The column with the values."]
+    _: KW_ONLY
+    where: Where = None
+    contribution_limit: Annotated[int, "Values of a unit that count."] = 1
+    count: CountItem = None
+    repeats: Repeats = 1
+    kind: ClassVar[str] = "distinct"
+    single: ClassVar[bool] = True
+
+    def check_fields(self) -> None:
+        require_limited(self.contribution_limit)
+
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.column,))
+
+    def check_columns(self, schema: Schema) -> None:
+        require_kind(self.column, schema.kinds[self.column], KEYS, "the column")
+
+    def roles(self) -> dict[str, int]:
+        return {COUNT: self.repeats}
+
+    def suits(self, role: str, guarantee: Guarantee) -> bool:
+        return role == COUNT and suits_counts(guarantee, self.contribution_limit)
+
+    @property
+    def most_repeats(self) -> int:
+        return LARGEST_REPEATS
+
+    def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
+        return Repeated(counts_with(paid, 1, self.contribution_limit), self.repeats)
+
+    def bounded(self, rows: Rows) -> Bounded:
+        """The number of labels of a bounded histogram."""
+        table = rows.table.filter(rows.table[self.column].notnull())
+        labels = bounded_histogram(
+            table,
+            (table[rows.unit], rows.kinds[rows.unit]),
+            [(table[self.column], rows.kinds[self.column])],
+            secret=rows.secret,
+            contribution_limit=self.contribution_limit,
+            per_key_limit=1,
+        ).expression
+        counted = labels.aggregate(**{NUMBER: labels.count().cast("decimal(38, 0)")})
+        return Bounded(counted, contribution_limit=1, per_key_limit=self.contribution_limit)
+
+    def data(self, rows: pa.Table) -> Histogram:
+        return Histogram(["distinct"], counts_of(rows))
+
+    def result(self, release: Release, expectation: Expectation) -> Result:
+        assert expectation.counts is not None
+        return Result(release.labels, release.counts, expectation.counts.half_width)
+
+    @property
+    def title(self) -> str:
+        return f"different values of {self.column}"
+
+    @property
+    def counted(self) -> str | None:
+        return self.contribution
+
+    @property
+    def contribution(self) -> str:
+        return f"at most {many(self.contribution_limit, 'value')}"

@@ -1,0 +1,191 @@
+"""Fields that kinds of questions share: what they are called, mean and may hold.
+
+The text beside a type is what the command line says about the option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from typing import Annotated, Any, TypeAlias
+
+from farthing.engine.filters import (
+    Filter,
+    filter_from,
+    require_column,
+    require_value,
+    value_from_json,
+    value_to_json,
+)
+from farthing.engine.sql.keys import Label
+from farthing.errors import InvalidInput, require_count, require_real
+
+Where: TypeAlias = Annotated[
+    Filter | Mapping[str, Any] | None, "Only rows that pass: COLUMN=VALUE, or a filter in JSON."
+]
+By: TypeAlias = Annotated[str | Iterable[str], "A column of the key; repeat for several."]
+Categories: TypeAlias = Annotated[
+    Iterable[Label] | None, "A label of a known domain; repeat for several."
+]
+ColumnName: TypeAlias = Annotated[str, "The column with the numbers."]
+Bound: TypeAlias = int | float
+ContributionLimit: TypeAlias = Annotated[int | None, "Labels of a unit that count."]
+PerKeyLimit: TypeAlias = Annotated[int, "Rows of a unit that count for one label."]
+Places: TypeAlias = Annotated[int, "Decimal places that are kept."]
+Repeats: TypeAlias = Annotated[int, "Draw the numbers this often and average."]
+SelectItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for selections."]
+CountItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for counts."]
+LeakItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for the δ."]
+
+#: Decimal places of fixed-point values stay below this, so that they fit 64 bits.
+LARGEST_PLACES = 9
+LARGEST_BOUND = 1 << 40
+LARGEST_REPEATS = 64
+#: Limits per unit, and candidates, stay below this: engines count with 64 bits.
+LARGEST_LIMIT = 10**9
+
+
+def scaled(bound: Bound, places: int) -> int:
+    """A bound in units of the last decimal place; it must be a whole number of them."""
+    exact = Fraction(str(bound)) * 10**places
+    if exact.denominator != 1:
+        raise InvalidInput(f"a bound must have at most {places} decimal places, got {bound!r}")
+    return int(exact)
+
+
+def unscaled(number: int | float, places: int) -> int | float:
+    """A number in units of the last decimal place as what it stands for."""
+    return number if places == 0 else number / 10**places
+
+
+def scaled_bounds(lower: Bound, upper: Bound, places: int) -> tuple[int, int]:
+    """Both bounds in units of the last place, in order and not too large."""
+    low, high = scaled(lower, places), scaled(upper, places)
+    if low > high:
+        raise InvalidInput(f"lower must be at most upper, got {lower} and {upper}")
+    if max(abs(low), abs(high)) > LARGEST_BOUND:
+        raise InvalidInput("lower and upper must be at most 2^40 in units of the last place")
+    return low, high
+
+
+def require_categories(given: tuple[Label, ...] | None, width: int) -> None:
+    """Different labels, each with one value for each column of the key."""
+    if given is None:
+        return
+    for label in given:
+        parts = label if isinstance(label, tuple) else (label,)
+        if len(parts) != width or (width > 1) != isinstance(label, tuple):
+            raise InvalidInput(f"a category needs one value for each of the {width} columns of by")
+        if any(isinstance(require_value(part), float) for part in parts):
+            raise InvalidInput("a category is text, a whole number, a truth value or a date")
+    if not given:
+        raise InvalidInput("categories must list at least one label, got none")
+    if len({(_types(label), label) for label in given}) != len(given):
+        raise InvalidInput("categories must be different from one another")
+
+
+def require_limited(contribution_limit: int | None) -> None:
+    """The noise follows from how much of a unit counts, so it must be limited."""
+    if contribution_limit is None:
+        raise InvalidInput("contribution_limit must be a whole number of at least 1, got None")
+
+
+def label_to_json(label: Label) -> Any:
+    """A label as plain data."""
+    if isinstance(label, tuple):
+        return [value_to_json(part) for part in label]
+    return value_to_json(label)
+
+
+def label_from_json(label: Any) -> Label:
+    """The inverse of `label_to_json`."""
+    if isinstance(label, list | tuple):
+        return tuple(value_from_json(part) for part in label)
+    return value_from_json(label)
+
+
+def _types(label: Label) -> tuple[type, ...]:
+    """True is no 1 here."""
+    return tuple(map(type, label)) if isinstance(label, tuple) else (type(label),)
+
+
+def _count(most: int = LARGEST_LIMIT) -> Callable[[str, Any], int]:
+    def check(name: str, value: Any) -> int:
+        number = require_count(name, value, at_least=1)
+        if number > most:
+            raise InvalidInput(f"{name} must be at most {most}, got {number}")
+        return number
+
+    return check
+
+
+def _optional(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+    return lambda name, value: None if value is None else check(name, value)
+
+
+def _item(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise InvalidInput(f"{name} must name an item of the tariff, got {value!r:.60}")
+    return value
+
+
+def _key(_: str, by: Any) -> tuple[str, ...]:
+    names = (by,) if isinstance(by, str) else by
+    if isinstance(names, Mapping) or not isinstance(names, Iterable):
+        raise InvalidInput(f"by must name at least one column, got {by!r:.60}")
+    columns = tuple(require_column(name) for name in names)
+    if not columns:
+        raise InvalidInput("by must name at least one column, got none")
+    if len(set(columns)) != len(columns):
+        raise InvalidInput("by must name different columns")
+    return columns
+
+
+def _labels(name: str, given: Any) -> tuple[Label, ...]:
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise InvalidInput(f"{name} must be a list of labels, got {type(given).__name__}")
+    return tuple(tuple(label) if isinstance(label, list) else label for label in given)
+
+
+def _bound(name: str, value: Any) -> Bound:
+    """0 and 0.0 are one question."""
+    bound = require_real(name, value)
+    if isinstance(value, int):
+        return value
+    return int(bound) if bound.is_integer() else bound
+
+
+def _places(name: str, value: Any) -> int:
+    places = require_count(name, value)
+    if places > LARGEST_PLACES:
+        raise InvalidInput(f"{name} must be at most {LARGEST_PLACES}, got {places}")
+    return places
+
+
+def _truth(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name} must be True or False, got {value!r:.60}")
+    return value
+
+
+#: How a field of this name is checked and put into its one form, whatever kind has it.
+CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "where": lambda _, value: filter_from(value),
+    "by": _key,
+    "categories": _optional(_labels),
+    "column": lambda _, value: require_column(value),
+    "lower": _bound,
+    "upper": _bound,
+    "places": _places,
+    "k": _count(100_000),
+    "candidates": _optional(_count()),
+    "contribution_limit": _optional(_count()),
+    "per_key_limit": _count(),
+    "repeats": _count(LARGEST_REPEATS),
+    "probability": lambda name, value: require_real(name, value, above=0, below=1),
+    "counts": _truth,
+    "use_order": _truth,
+    "select": _optional(_item),
+    "count": _optional(_item),
+    "leak": _optional(_item),
+}

@@ -1,0 +1,91 @@
+"""How many units have each label."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+from farthing.engine.kinds.base import COUNT, LEAK, Paid, Result
+from farthing.engine.kinds.counting import coordinate_of, counts_with, delta_of_leak, suits_counts
+from farthing.engine.kinds.fields import (
+    LARGEST_REPEATS,
+    By,
+    Categories,
+    ContributionLimit,
+    CountItem,
+    LeakItem,
+    PerKeyLimit,
+    Repeats,
+    Where,
+    require_limited,
+)
+from farthing.engine.kinds.labels import LabelQuery
+from farthing.errors import InvalidInput
+from farthing.guarantees.kinds import Guarantee
+from farthing.mechanisms import Expectation, Mechanism, Release, Repeated, ThresholdedCounts
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramQuery(LabelQuery):
+    """How many units (or rows, as in a count) have each label.
+
+    With `categories` the labels are those, present or not. Without, they are discovered: a label
+    is released if its noisy count reaches a threshold.
+    """
+
+    by: By
+    _: KW_ONLY
+    categories: Categories = None
+    where: Where = None
+    contribution_limit: ContributionLimit = 1
+    per_key_limit: PerKeyLimit = 1
+    count: CountItem = None
+    leak: LeakItem = None
+    repeats: Repeats = 1
+    kind: ClassVar[str] = "histogram"
+
+    def check_fields(self) -> None:
+        LabelQuery.check_fields(self)
+        require_limited(self.contribution_limit)
+        if self.categories is None and self.repeats > 1:
+            raise InvalidInput("repeats needs categories: a thresholded histogram is drawn once")
+
+    @property
+    def coordinates(self) -> int:
+        """How many counts a unit can change."""
+        assert self.limit is not None
+        return self.limit
+
+    def roles(self) -> dict[str, int]:
+        if self.categories is None:
+            return {COUNT: self.coordinates, LEAK: 1}
+        return {COUNT: self.coordinates * self.repeats}
+
+    def suits(self, role: str, guarantee: Guarantee) -> bool:
+        if role == COUNT:
+            return suits_counts(guarantee, self.per_key_limit)
+        return LabelQuery.suits(self, role, guarantee)
+
+    @property
+    def most_repeats(self) -> int:
+        return 1 if self.categories is None else LARGEST_REPEATS
+
+    def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
+        if self.categories is not None:
+            counts = counts_with(paid, self.coordinates, self.per_key_limit)
+            return Repeated(counts, self.repeats)
+        return ThresholdedCounts(
+            coordinate=coordinate_of(paid),
+            delta=delta_of_leak(paid),
+            contribution_limit=self.coordinates,
+            per_key_limit=self.per_key_limit,
+        )
+
+    def result(self, release: Release, expectation: Expectation) -> Result:
+        assert expectation.counts is not None
+        width = expectation.counts.half_width
+        return Result(self.labels_in(release.labels), release.counts, width)
+
+    @property
+    def title(self) -> str:
+        return f"histogram by {', '.join(self.key)}"

@@ -1,0 +1,111 @@
+"""Questions about labels: what histograms and top-k share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.fields import require_categories
+from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
+from farthing.engine.sql.conditions import require_fits, require_kind, within
+from farthing.engine.sql.keys import Label, labels_of, text_of
+from farthing.mechanisms import Histogram
+from farthing.schema import KEYS, Schema
+from farthing.wording import many
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class LabelQuery(Query):
+    """A question whose answer has a label for each value of a key."""
+
+    __slots__ = ()
+
+    by: object
+    categories: object
+    contribution_limit: int | None
+    per_key_limit: int
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns of the key."""
+        return cast(tuple[str, ...], self.by)
+
+    @property
+    def domain(self) -> tuple[Label, ...] | None:
+        """The labels, where they are known in advance."""
+        return cast(tuple[Label, ...] | None, self.categories)
+
+    @property
+    def limit(self) -> int | None:
+        """How many labels of a unit count: no more than there are."""
+        sizes = (self.contribution_limit, None if self.domain is None else len(self.domain))
+        return min((size for size in sizes if size is not None), default=None)
+
+    def check_fields(self) -> None:
+        require_categories(self.domain, len(self.key))
+
+    def columns(self) -> frozenset[str]:
+        return frozenset(self.key)
+
+    def check_columns(self, schema: Schema) -> None:
+        for name in self.key:
+            require_kind(name, schema.kinds[name], KEYS, "a key")
+        for label in self.domain or ():
+            parts = label if isinstance(label, tuple) else (label,)
+            for name, part in zip(self.key, parts, strict=True):
+                require_fits(name, schema.kinds[name], part)
+
+    def bounded(self, rows: Rows) -> Bounded:
+        """Rows outside a known domain go first, so that no unit spends its limit on them."""
+        if self.domain is not None:
+            table = within(rows.table, self.key, self.domain, rows.kinds, rows.texts)
+            rows = replace(rows, table=table)
+        keys = [(rows.table[name], rows.kinds[name]) for name in self.key]
+        bounded = bounded_histogram(
+            rows.table,
+            rows.owner,
+            keys,
+            secret=rows.secret,
+            contribution_limit=self.contribution_limit,
+            per_key_limit=self.per_key_limit,
+        )
+        return replace(bounded, contribution_limit=self.limit)
+
+    def data(self, rows: pa.Table) -> Histogram:
+        labels, counts = labels_and_counts(rows)
+        if self.domain is None:
+            return Histogram(labels, counts) if labels.size else Histogram.without_rows()
+        domain = np.empty(len(self.domain), dtype=object)
+        domain[:] = [text_of(label) for label in self.domain]
+        if not labels.size:
+            return Histogram(domain, np.zeros(domain.size, dtype=np.int64))
+        return Histogram.over(domain, labels, counts)
+
+    def labels_in(self, texts: tuple[str, ...]) -> tuple[Label, ...]:
+        """The labels that have these texts."""
+        return labels_of(texts, len(self.key))
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        return self.key
+
+    @property
+    def counted(self) -> str | None:
+        if self.contribution_limit is None and self.per_key_limit == 1:
+            return None
+        return counted_in_words(self.contribution_limit, self.per_key_limit)
+
+    @property
+    def contribution(self) -> str:
+        return counted_in_words(self.contribution_limit, self.per_key_limit)
+
+
+def counted_in_words(labels: int | None, rows: int) -> str:
+    """How much of a unit counts."""
+    keys = "any number of labels" if labels is None else f"at most {many(labels, 'label')}"
+    return keys if rows == 1 else f"{keys}, with at most {many(rows, 'row')} each"

@@ -1,0 +1,213 @@
+"""The k most frequent labels, with counts if wanted."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, ClassVar
+
+from farthing.engine.kinds.base import COUNT, LEAK, SELECT, Paid, Result
+from farthing.engine.kinds.counting import (
+    coordinate_of,
+    counts_with,
+    delta_of_leak,
+    epsilon_of_selection,
+    suits_counts,
+)
+from farthing.engine.kinds.fields import (
+    LARGEST_REPEATS,
+    By,
+    Categories,
+    ContributionLimit,
+    CountItem,
+    LeakItem,
+    PerKeyLimit,
+    Repeats,
+    SelectItem,
+    Where,
+)
+from farthing.engine.kinds.labels import LabelQuery
+from farthing.errors import InvalidInput, require_choice
+from farthing.guarantees.kinds import DiscreteGaussian, Guarantee, PureDP
+from farthing.mechanisms import (
+    Expectation,
+    KnownGumbel,
+    Largest,
+    Mechanism,
+    Release,
+    Repeated,
+    ThresholdedCounts,
+    TopKWithCounts,
+    UnknownCounts,
+    UnknownGumbel,
+)
+
+#: Mechanisms that release labels and counts in one step.
+AT_ONCE = ("noise", "truncated")
+#: How many of the largest counts an unknown domain is looked at through, unless the query says.
+CANDIDATES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TopKQuery(LabelQuery):
+    """The k labels with about the largest counts, in order, with counts if wanted.
+
+    `mechanism` is "gumbel" (select labels, then count the selected ones), "noise" (noisy counts
+    of everything, the largest of them) or "truncated" (the same with Gaussian noise that has no
+    tails, for an unknown domain). An unknown domain is looked at through its `candidates`
+    largest counts. `contribution_limit` None: a unit may have any number of labels. `use_order`
+    fits Gaussian counts to the discovered order (CountMLE), which costs nothing.
+    """
+
+    by: By
+    k: Annotated[int, "How many labels."] = 10
+    _: KW_ONLY
+    categories: Categories = None
+    where: Where = None
+    counts: Annotated[bool, "Count them too."] = True
+    mechanism: Annotated[str, "gumbel, noise or truncated."] = "gumbel"
+    candidates: Annotated[int | None, "Look only at this many of the largest counts."] = None
+    contribution_limit: ContributionLimit = None
+    per_key_limit: PerKeyLimit = 1
+    use_order: Annotated[bool, "Fit Gaussian counts to the order found."] = False
+    select: SelectItem = None
+    count: CountItem = None
+    leak: LeakItem = None
+    repeats: Repeats = 1
+    kind: ClassVar[str] = "top_k"
+
+    def check_fields(self) -> None:
+        LabelQuery.check_fields(self)
+        require_choice("mechanism", self.mechanism, ("gumbel", *AT_ONCE))
+        if self.domain is not None and self.k > len(self.domain):
+            raise InvalidInput(
+                f"k must be at most the number of categories, got k = {self.k} "
+                f"and {len(self.domain)} categories"
+            )
+        if self.candidates is not None and self.candidates < self.k:
+            raise InvalidInput(
+                f"candidates must be at least k, got {self.candidates} and k = {self.k}"
+            )
+        if self.mechanism in AT_ONCE:
+            self._check_at_once()
+        if self.use_order and (not self.counts or self.repeats > 1):
+            raise InvalidInput("use_order is for counts that are drawn once")
+        if self.repeats > 1 and not self.counts:
+            raise InvalidInput("repeats makes counts more accurate; without counts it must be 1")
+
+    def _check_at_once(self) -> None:
+        name = self.mechanism
+        if self.contribution_limit is None:
+            raise InvalidInput(f'mechanism "{name}" needs a contribution_limit')
+        if not self.counts or self.repeats > 1:
+            raise InvalidInput(f'mechanism "{name}" draws its counts once and releases them')
+        if self.use_order:
+            raise InvalidInput(f'mechanism "{name}" discovers no order; use_order needs "gumbel"')
+        if name == "truncated" and self.domain is not None:
+            raise InvalidInput('mechanism "truncated" is for an unknown domain, without categories')
+
+    @property
+    def coordinates(self) -> int:
+        """How many of the counts that are drawn a unit can change."""
+        if self.mechanism in AT_ONCE:
+            assert self.limit is not None
+            return self.limit
+        return self.k if self.limit is None else min(self.k, self.limit)
+
+    def roles(self) -> dict[str, int]:
+        leak = {LEAK: 1} if self.domain is None else {}
+        if self.mechanism in AT_ONCE:
+            return {COUNT: self.coordinates, **leak}
+        counts = {COUNT: self.coordinates * self.repeats} if self.counts else {}
+        return {SELECT: self.k, **counts, **leak}
+
+    @property
+    def _gaussian(self) -> bool:
+        """Only Gaussian noise will do."""
+        return self.use_order or self.mechanism == "truncated"
+
+    def needs(self, role: str) -> str:
+        if role == COUNT and self._gaussian:
+            return f"a discrete Gaussian item (dgauss:σ,{self.per_key_limit})"
+        return LabelQuery.needs(self, role)
+
+    def suits(self, role: str, guarantee: Guarantee) -> bool:
+        if role != COUNT:
+            return LabelQuery.suits(self, role, guarantee)
+        if self._gaussian and not isinstance(guarantee, DiscreteGaussian):
+            return False
+        return suits_counts(guarantee, self.per_key_limit)
+
+    @property
+    def most_repeats(self) -> int:
+        drawn_again = self.counts and self.mechanism == "gumbel" and not self.use_order
+        return LARGEST_REPEATS if drawn_again else 1
+
+    def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
+        if self.mechanism in AT_ONCE:
+            return Largest(self._at_once(paid), self.k)
+        selection = self._selection(paid)
+        if not self.counts:
+            return selection
+        counting = counts_with(paid, self.coordinates, self.per_key_limit)
+        found = TopKWithCounts(selection=selection, counting=counting, use_order=self.use_order)
+        return Repeated(found, self.repeats)
+
+    def _selection(self, paid: Paid) -> KnownGumbel | UnknownGumbel:
+        if self.domain is not None:
+            return KnownGumbel(
+                epsilon=epsilon_of_selection(paid), k=self.k, per_key_limit=self.per_key_limit
+            )
+        return UnknownGumbel(
+            epsilon=epsilon_of_selection(paid),
+            delta=delta_of_leak(paid),
+            k=self.k,
+            candidates=self._looked_at,
+            per_key_limit=self.per_key_limit,
+            contribution_limit=self.contribution_limit,
+        )
+
+    @property
+    def _looked_at(self) -> int:
+        return max(CANDIDATES, 10 * self.k) if self.candidates is None else self.candidates
+
+    def _at_once(self, paid: Paid) -> Mechanism[Any]:
+        """Noisy counts of everything, or of the largest counts; the k largest are kept."""
+        if self.domain is not None:
+            return counts_with(paid, self.coordinates, self.per_key_limit)
+        coordinate = coordinate_of(paid)
+        truncated = self.mechanism == "truncated"
+        limited = self.candidates is not None if truncated else isinstance(coordinate, PureDP)
+        if limited:
+            return UnknownCounts(
+                coordinate=coordinate,
+                delta=delta_of_leak(paid),
+                candidates=self._looked_at,
+                contribution_limit=self.coordinates,
+                per_key_limit=self.per_key_limit,
+            )
+        return ThresholdedCounts(
+            coordinate=coordinate,
+            delta=delta_of_leak(paid),
+            contribution_limit=self.coordinates,
+            per_key_limit=self.per_key_limit,
+            truncated=truncated,
+        )
+
+    def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
+        size = None if self.domain is None else len(self.domain)
+        return mechanism.expect(confidence, domain_size=size)
+
+    def result(self, release: Release, expectation: Expectation) -> Result:
+        labels = self.labels_in(release.labels)
+        if not self.counts:
+            return Result(labels, None, None)
+        assert expectation.counts is not None
+        return Result(labels, release.counts, expectation.counts.half_width + release.moved)
+
+    @property
+    def described(self) -> str:
+        return f"{self.kind} ({self.mechanism})"
+
+    @property
+    def title(self) -> str:
+        return f"top {self.k} by {', '.join(self.key)}"

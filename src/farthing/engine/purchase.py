@@ -1,0 +1,123 @@
+"""Which items of a tariff a query buys, and how many of each.
+
+Items are matched by what they guarantee, not by their names:
+
+    select   one draw of a selection           bounded range
+    count    one coordinate of noisy counts     pure DP, or discrete Gaussian for the same limit
+    leak     the δ of an unknown domain         (ε, δ)-DP, best with ε = 0
+
+The cheapest item of the right kind is taken, unless the query names another one. A δ has no price
+of its own: it is bought as an item, so that one subtraction in the ledger covers everything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from farthing.canonical import digest
+from farthing.composition.tariff import Price, Tariff
+from farthing.engine.errors import ChargeMismatch
+from farthing.engine.kinds.base import Query
+from farthing.errors import InvalidInput
+from farthing.guarantees.kinds import (
+    ApproximateDP,
+    BoundedRange,
+    DiscreteGaussian,
+    Guarantee,
+    PureDP,
+)
+from farthing.guarantees.notation import format_guarantee
+from farthing.mechanisms import Uses
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """A query with its items named: what each role is paid with, and how many items it takes."""
+
+    query: Query
+    paid: Mapping[str, Guarantee]
+    guarantees: Mapping[str, Guarantee]
+    items: Mapping[str, int]
+    price: Price
+
+    def listed_as(self, key: str) -> str:
+        """Its name in a registered list: a name, and exactly what is asked."""
+        return f"{key} {digest(self.query.to_json())}"
+
+    def charge(self, uses: Uses) -> dict[str, int]:
+        """The items that a mechanism's own guarantees amount to: another way to the numbers."""
+        charged: Counter[str] = Counter(dict.fromkeys(self.items, 0))
+        for guarantee, times in uses:
+            name = next((n for n, g in self.guarantees.items() if covers(g, guarantee)), None)
+            if name is None:
+                raise ChargeMismatch(
+                    f"the mechanism uses {format_guarantee(guarantee)}, which was not bought"
+                )
+            charged[name] += times
+        return dict(charged)
+
+
+def buy(query: Query, tariff: Tariff) -> Purchase:
+    """The items a query needs at most, from what is asked alone."""
+    roles = query.roles()
+    names = {role: _item(query, role, tariff) for role in roles}
+    counted: Counter[str] = Counter()
+    for role, times in roles.items():
+        counted[names[role]] += times
+    named = replace(query, **names)  # type: ignore[type-var] # a dataclass with a field per role
+    sold = {name: tariff.items[name][0] for name in names.values()}
+    return Purchase(
+        named,
+        MappingProxyType({role: sold[name] for role, name in names.items()}),
+        MappingProxyType(sold),
+        MappingProxyType(dict(counted)),
+        tariff.price_of(counted),
+    )
+
+
+def covers(sold: Guarantee, used: Guarantee) -> bool:
+    """An item with guarantee `sold` pays for a step with guarantee `used`."""
+    match sold, used:
+        case (PureDP(granted), PureDP(needed)) | (BoundedRange(granted), BoundedRange(needed)):
+            return needed <= granted
+        case ApproximateDP(granted, delta), ApproximateDP(needed, leaked):
+            return needed <= granted and leaked <= delta
+        case DiscreteGaussian(), DiscreteGaussian():
+            return sold == used
+    return False
+
+
+def items_for(tariff: Tariff, query: Query, role: str) -> Iterator[str]:
+    """Every item that can pay for this role of a query."""
+    for name, (guarantee, _) in tariff.items.items():
+        if query.suits(role, guarantee):
+            yield name
+
+
+def _item(query: Query, role: str, tariff: Tariff) -> str:
+    named = getattr(query, role)  # a role is a field, which may name an item
+    if named is not None:
+        if named not in tariff.items:
+            raise InvalidInput(
+                f"{role} must be one of {', '.join(tariff.items)}, the items of the tariff, "
+                f"got {named!r:.60}"
+            )
+        if not query.suits(role, tariff.items[named][0]):
+            raise InvalidInput(
+                f"{role} needs {query.needs(role)}, but {named} is "
+                f"{format_guarantee(tariff.items[named][0])}"
+            )
+        return str(named)
+    fitting = list(items_for(tariff, query, role))
+    if not fitting:
+        raise InvalidInput(f"this query needs {query.needs(role)}, and the tariff sells none")
+
+    def dearness(name: str) -> tuple[float, int, int, str]:
+        guarantee, price = tariff.items[name]
+        wasted = guarantee.epsilon if isinstance(guarantee, ApproximateDP) else 0.0
+        return wasted, price, tariff.price(name).delta_units, name
+
+    return min(fitting, key=dearness)

@@ -1,0 +1,152 @@
+"""The way in: open a table with a budget; what an analyst holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any, Self
+
+from farthing.composition.certificate import Certificate
+from farthing.composition.tariff import Price, Tariff
+from farthing.engine.context import Context
+from farthing.engine.desk import Declared, Desk, certificate_of, matching_tariff
+from farthing.engine.kinds import Kinds, query_from
+from farthing.engine.kinds.base import Query
+from farthing.engine.question import BATCH, Batch, Question
+from farthing.engine.sources.opening import open_source
+from farthing.errors import InvalidInput, require_count
+from farthing.ledger import Ledger, Limits, Purse
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence
+from farthing.schema import Schema
+
+
+class Session(Kinds[Question]):
+    """One table, one unit of privacy, one analyst's purse.
+
+    It plans, runs and reads what belongs to the analyst. What an owner decides (data, tariffs,
+    purses, registered lists) is done at a `Desk`.
+    """
+
+    def __init__(self, context: Context, resources: ExitStack) -> None:
+        self._context = context
+        self._resources = resources
+
+    @property
+    def name(self) -> str:
+        """The dataset's name in the ledger."""
+        return self._context.about.name
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that were declared; nothing else exists here."""
+        return self._context.schema
+
+    def question(self, query: Query) -> Question:
+        """A query, asked of this data."""
+        return Question(self._context, query)
+
+    def ask(self, query: Query | Mapping[str, Any]) -> Question | Batch:
+        """A question from a query, or from its plain data; a batch from the data of one."""
+        if isinstance(query, Mapping) and query.get("kind") == BATCH:
+            queries = query.get("queries")
+            return self.batch(queries if isinstance(queries, Mapping) else {})
+        return self.question(query_from(query))
+
+    def batch(self, questions: Mapping[str, Any]) -> Batch:
+        """Several questions, queries or plain data, fixed in advance and run together."""
+        queries = {}
+        for name, one in questions.items():
+            if isinstance(one, Question) and one.context is not self._context:
+                raise InvalidInput("every question of a batch must be asked of the same data")
+            queries[name] = one.query if isinstance(one, Question) else query_from(one)
+        return Batch(self._context, queries)
+
+    def remaining(self) -> Price:
+        """Farthings and δ units that are left."""
+        return self._context.analyst.remaining()
+
+    def purse(self) -> Purse:
+        """What was granted, and what is spent of it."""
+        return self._context.analyst.purse()
+
+    def shut(self) -> None:
+        """Give back what the engine holds, and the ledger if it was opened here."""
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shut()
+
+    def __repr__(self) -> str:
+        analyst = self._context.analyst.name
+        return f"<Session of {analyst} on {self.name}: {', '.join(self.schema.kinds)}>"
+
+
+def open(  # noqa: A001 # farthing.open is the name people will look for
+    data: Any,
+    *,
+    ledger: Ledger | str | os.PathLike[str],
+    unit: str | None = None,
+    analyst: str = "analyst",
+    dataset: str | None = None,
+    table: str | None = None,
+    spark: Any = None,
+    memory: str | None = None,
+    confidence: float = DEFAULT_CONFIDENCE,
+    tariff: Tariff | Certificate | str | os.PathLike[str] | None = None,
+    farthings: int | None = None,
+    delta_units: int | None = None,
+    schema: Schema | None = None,
+    limits: Limits | None = None,
+    version: str | None = "1",
+    owner: str = "owner",
+) -> Session:
+    """A table with a budget.
+
+    `data` is a path (Parquet, CSV, a DuckDB or SQLite file with `table`), a pandas, Polars or
+    Arrow table, or postgresql://… with `table`. With `spark` (a session, sc://host:port or
+    "local[2]") it is a path or a table of Spark's catalogue. `memory` is what DuckDB may use
+    before it spills to disk, such as "8GB".
+
+    `ledger` keeps the budget, which belongs to the data. Data that the ledger knows is opened for
+    an `analyst` who has a purse; nothing is added, signed or granted. Data that it does not know
+    is added first, which needs a `unit` (the column that says whose row it is), a `tariff` (it
+    is certified and signed) and the `farthings` that this analyst may spend; `schema`, `limits`,
+    `version` and `owner` are then declared too (see `Desk.add`).
+    """
+    level = require_confidence(confidence)
+    with ExitStack() as undo:
+        source = open_source(data, table=table, spark=spark, memory=memory)
+        undo.callback(source.shut)
+        book = ledger
+        if not isinstance(book, Ledger):
+            # only who brings a tariff starts a ledger: a slip in its name must leave no file behind
+            book = undo.enter_context(Ledger.open(book, upgrade=tariff is not None))
+        desk = Desk(book, owner=owner)
+        known = desk.name_of(source, dataset)
+        if known is None:
+            if unit is None or tariff is None or farthings is None:
+                raise InvalidInput(
+                    f"{source.name} is not in the ledger; its owner adds it with a unit, a tariff "
+                    "and farthings for an analyst"
+                )
+            certificate = certificate_of(
+                tariff
+            )  # what can be refused is refused before it is added
+            require_count("farthings", farthings)
+            wanted = Declared(unit=unit, schema=schema, limits=limits, version=version)
+            known = desk.add(source, wanted, name=dataset).name
+            desk.sign(known, certificate)
+            desk.grant(known, analyst, farthings=farthings, delta_units=delta_units)
+        holder = book.analyst(known, analyst)
+        about = holder.about()
+        if unit not in (None, about.unit):
+            raise InvalidInput(f"the unit of {known} in the ledger is {about.unit}, got {unit}")
+        if tariff is not None:
+            matching_tariff(holder.terms().tariff, tariff, known)
+        holder.purse()  # an analyst without one hears it now
+        return Session(Context(source, holder, about, level), undo.pop_all())
+    raise AssertionError  # an error above leaves through the stack

@@ -1,0 +1,86 @@
+"""Answers in a notebook: a table and a bar chart with error bars, as HTML and SVG by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from farthing.engine.show.sheet import Sheet, label_text, number
+from farthing.wording import plain
+
+MOST_BARS = 40
+_LEFT, _WIDTH, _RIGHT, _ROW, _BAR = 190, 420, 110, 24, 14
+_LETTERS = 26
+
+
+def answer(sheet: Sheet) -> str:
+    """One self-contained fragment that follows the colours of the page around it."""
+    parts = [f"<strong>{escape(plain(sheet.title))}</strong>"]
+    width = number(sheet.half_width or 0)
+    if sheet.in_ranks:
+        value = escape(label_text(sheet.labels[0]))
+        parts.append(f"{value}, at {sheet.confidence:.0%} within {width} ranks")
+    elif sheet.single and sheet.numbers is not None:
+        parts.append(f"{number(sheet.numbers[0])} ± {width} at {sheet.confidence:.0%}")
+    elif not sheet.labels:
+        parts.append("Nothing stood out enough to be released.")
+    elif sheet.numbers is not None:
+        names = [label_text(label) for label in sheet.labels]
+        parts.append(bar_chart(names, sheet.numbers, sheet.half_width or 0.0))
+        if len(names) > MOST_BARS:
+            parts.append(f"and {len(names) - MOST_BARS} more")
+        whiskers = f"whiskers {sheet.confidence:.0%} intervals (± {width})"
+        parts.append(f"Bars are released numbers, {whiskers}.")
+    else:
+        rows = "".join(f"<li>{escape(label_text(label))}</li>" for label in sheet.labels)
+        parts.append(f"<ol>{rows}</ol>")
+    parts += map(escape, sheet.notes)
+    parts.append(f"<small>{escape(sheet.paid)}</small>")
+    body = "".join(part if part.startswith(("<svg", "<ol")) else f"<p>{part}</p>" for part in parts)
+    return f'<div class="farthing">{body}</div>'
+
+
+def bar_chart(
+    names: Sequence[str],
+    counts: Sequence[float],
+    half_width: float,
+    truth: Sequence[float] | None = None,
+) -> str:
+    """Horizontal bars with whiskers; `truth`, where somebody may see it, as a mark on each."""
+    names, counts = names[:MOST_BARS], counts[:MOST_BARS]
+    ends = [*(c + half_width for c in counts), *(truth or ())]
+    low = min([0.0, *(c - half_width for c in counts)])
+    span = max([1.0, *ends]) - low
+
+    def x(value: float) -> float:
+        return round(_LEFT + _WIDTH * (value - low) / span, 1)
+
+    height, width = _ROW * len(names) + 8, _LEFT + _WIDTH + _RIGHT
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img" font-family="system-ui, sans-serif" font-size="13" '
+        'fill="currentColor">'
+    ]
+    for i, (name, count) in enumerate(zip(names, counts, strict=True)):
+        middle = 4 + _ROW * i + _ROW / 2
+        start, end = sorted((x(0), x(count)))
+        left, right = x(count - half_width), x(count + half_width)
+        parts += [
+            f'<text x="{_LEFT - 8}" y="{middle + 4.5}" text-anchor="end">'
+            f"{escape(_short(name))}<title>{escape(name)}</title></text>",
+            f'<rect x="{start}" y="{middle - _BAR / 2}" width="{round(end - start, 1)}" '
+            f'height="{_BAR}" rx="2" fill="#2f7ed8" fill-opacity="0.75"/>',
+            f'<path d="M{left} {middle}H{right}M{left} {middle - 4}v8M{right} {middle - 4}v8" '
+            'stroke="currentColor" stroke-width="1.4" fill="none"/>',
+            f'<text x="{max(right, end) + 8}" y="{middle + 4.5}">{number(count)}</text>',
+        ]
+        if truth is not None:
+            parts.append(f'<circle cx="{x(truth[i])}" cy="{middle}" r="2.8" fill="#d9480f"/>')
+    parts.append("</svg>")
+    return "".join(parts)
+
+
+def _short(name: str) -> str:
+    """Both ends of a long name: many labels begin alike."""
+    end = _LETTERS // 2
+    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - end - 1]}…{name[-end:]}"

@@ -1,0 +1,86 @@
+"""Plans and answers in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from io import StringIO
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from farthing.engine.show.sheet import Sheet, label_text, number
+from farthing.wording import plain
+
+_BAR = 24
+
+
+def answer(sheet: Sheet) -> RenderableType:
+    """A row per label with a bar whose shaded end is the interval; one number on its own."""
+    notes = [Text(plain(note), style="dim") for note in (*sheet.notes, sheet.paid)]
+    if sheet.single:
+        return Group(Text(plain(sheet.title), style="bold"), _one(sheet), *notes)
+    table = _titled(sheet.title)
+    for name in sheet.headings:
+        table.add_column(Text(plain(name)), overflow="fold")
+    width = sheet.half_width or 0
+    if sheet.numbers is not None:
+        table.add_column(sheet.number, justify="right")
+        table.add_column(f"± at {sheet.confidence:.0%}", justify="right")
+        table.add_column("")
+    top = max((float(n) for n in sheet.numbers or ()), default=0.0) + width
+    for i, cells in enumerate(sheet.cells):
+        row = [Text(label_text(cell)) for cell in cells]
+        if sheet.numbers is not None:
+            n = sheet.numbers[i]
+            row += [Text(number(n)), Text(number(width)), bar(n, width, top)]
+        table.add_row(*row)
+    return Group(table, *notes)
+
+
+def plan(title: str, lines: Iterable[tuple[str, str, str]]) -> RenderableType:
+    """Price, accuracy and what remains: (what, text, style) a line."""
+    table = _titled(title)
+    table.add_column("plan")
+    table.add_column("")
+    for what, text, style in lines:
+        table.add_row(what, Text(plain(text), style))
+    return table
+
+
+def as_text(thing: RenderableType) -> str:
+    """What a terminal would show, without colours."""
+    screen = Console(width=100, record=True, color_system=None, file=StringIO())
+    screen.print(thing)
+    return screen.export_text().rstrip("\n")
+
+
+def bar(count: float, half_width: float, top: float, truth: float | None = None) -> Text:
+    """Solid up to the lower end of the interval, shaded up to the upper one; `truth` as a line."""
+    if top <= 0:
+        return Text("")
+
+    def place(value: float) -> int:
+        return round(_BAR * min(max(value / top, 0.0), 1.0))
+
+    low, high = place(count - half_width), place(count + half_width)
+    drawn = Text("█" * low, "cyan") + Text("▒" * max(high - low, 1), "cyan")
+    if truth is None:
+        return drawn
+    at = max(place(truth) - 1, 0)
+    drawn.pad_right(max(at + 1 - len(drawn), 0))
+    return drawn[:at] + Text("│", "bold red") + drawn[at + 1 :]
+
+
+def _one(sheet: Sheet) -> Text:
+    width = number(sheet.half_width or 0)
+    if sheet.in_ranks:
+        value = label_text(sheet.labels[0])
+        return Text(f"{value}   at {sheet.confidence:.0%} within {width} ranks")
+    assert sheet.numbers is not None
+    shown = Text(f"{number(sheet.numbers[0])} ± {width}", "bold cyan")
+    return shown + Text(f"   at {sheet.confidence:.0%}", "default not bold")
+
+
+def _titled(title: str) -> Table:
+    return Table(title=Text(plain(title)), title_justify="left", title_style="bold")

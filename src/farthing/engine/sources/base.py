@@ -1,0 +1,216 @@
+"""A table on an engine: what it declares about itself, how its rows are read, how it runs.
+
+Rows are only ever read through a schema that the owner declared. For every pair of a type that
+an engine has and a kind that a schema has there is one total function, written down in a table
+of templates per engine; a pair without one is missing everywhere. So no value can make a
+statement fail, and nothing about the rows decides what a column is.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import TYPE_CHECKING, ClassVar
+
+from farthing.engine.errors import EngineFailure
+from farthing.engine.sql.statement import Dialect, Reading, Statement, filled, written
+from farthing.engine.sql.texts import Parameter, Texts
+from farthing.errors import InvalidInput
+from farthing.schema import BOOLEAN, DATE, DECIMAL, DIGITS, INTEGER, REAL, TEXT, Column, Schema
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+#: What engines say when they fail may quote the data. It goes to handlers that an owner attached
+#: to this logger on purpose, to no other and not to the terminal.
+log = logging.getLogger("farthing.engine")
+log.propagate = False
+log.addHandler(logging.NullHandler())
+
+#: Families of types. An engine's own types are sorted into these, and read by family.
+WIDE, BYTES, TIMESTAMP, INSTANT, OTHER = "wide", "bytes", "timestamp", "instant", "other"
+
+#: A table of total functions: (kind of the schema, family of the engine's type) → template with
+#: {x} for the column, {places}, {zone} and {edge} (what a decimal is less than) for what the
+#: schema says.
+Readers = Mapping[tuple[str, str], str]
+
+#: What texts are read as numbers, whole numbers and days: the same on every engine.
+NUMBER = "[ ]*[+-]?([0-9]{1,200}([.][0-9]{0,200})?|[.][0-9]{1,200})([eE][+-]?[0-9]{1,3})?[ ]*"
+WHOLE = "[ ]*[+-]?[0-9]{1,200}([.]0{0,200})?[ ]*"
+DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.Z+-]*)?"
+#: What texts are read as truth values, in small letters.
+TRUE, FALSE = "('true', 't', 'yes', 'y', '1')", "('false', 'f', 'no', 'n', '0')"
+#: The days that a date can be, as SQL.
+DAYS = "DATE '0001-01-01' AND DATE '9999-12-31'"
+
+
+@dataclass(frozen=True, slots=True)
+class Physical:
+    """A column as the engine declares it; `sql` is the expression that reads it.
+
+    `places` are the decimals of an exact number; None where the type does not say.
+    """
+
+    name: str
+    type: str
+    family: str
+    sql: str
+    places: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What an engine's declared types suggest: columns, and (name, type) of what fits no kind."""
+
+    columns: tuple[Column, ...]
+    left_out: tuple[tuple[str, str], ...]
+
+
+class Source(ABC):
+    """One table on one engine."""
+
+    dialect: ClassVar[str]
+    _dialect: ClassVar[Dialect]
+    _readers: ClassVar[Readers]
+
+    def __init__(
+        self, *, name: str, location: str | None, columns: Sequence[Physical], relation: str
+    ) -> None:
+        self.name = name
+        #: Where the rows live, so that two names for the same rows are seen to be one; None for
+        #: tables in memory.
+        self.location = location
+        self.columns = tuple(columns)
+        self._relation = relation
+        self._readings: dict[str, Reading] = {}
+        self._schemas: list[Schema] = []
+
+    def proposed_schema(self) -> Proposal:
+        """What the declared types of the engine suggest; for an owner to look at and change."""
+        kept, left = [], []
+        for column in self.columns:
+            found = self._proposed(column) if column.name else None
+            if found is None:
+                left.append((column.name, column.type))
+            else:
+                kept.append(found)
+        return Proposal(tuple(kept), tuple(left))
+
+    def _proposed(self, column: Physical) -> Column | None:
+        if column.family == WIDE:
+            if column.places is None or column.places > DIGITS:
+                return Column(column.name, REAL)
+            if column.places <= 0:
+                return Column(column.name, INTEGER)
+            return Column(column.name, DECIMAL, places=column.places)
+        if column.family in (TIMESTAMP, INSTANT):
+            zone = "UTC" if column.family == INSTANT else None
+            return Column(column.name, DATE, time_zone=zone)
+        if column.family in (INTEGER, REAL, TEXT, BOOLEAN, DATE):
+            return Column(column.name, column.family)
+        return None
+
+    def declared(self, schema: Schema) -> ir.Table:
+        """Every declared column under its own name, with the type of its kind; see `_TYPES`."""
+        import ibis
+
+        self._require_distinct(schema)
+        if schema not in self._schemas:
+            self._schemas.append(schema)
+        name = f"declared{self._schemas.index(schema)}"
+        if name not in self._readings:
+            self._readings[name] = self._reading(name, schema)
+        types = {column.name: _type(column) for column in schema.columns}
+        return ibis.table(types, name=name)
+
+    def statement(self, expression: ir.Table, texts: Texts) -> Statement:
+        """The statement for an expression over one table that `declared` gave."""
+        import ibis.expr.operations as ops
+
+        names = {node.name for node in expression.op().find(ops.UnboundTable)}
+        if len(names) != 1 or not names <= set(self._readings):
+            raise InvalidInput("a statement is about one declared table of this source")
+        return written(expression, texts, self._readings[names.pop()], self._dialect)
+
+    def run(self, statement: Statement) -> pa.Table:
+        """The rows of a statement, or EngineFailure without a word of what the engine said."""
+        try:
+            return self._fetch(statement)
+        except Exception:
+            log.exception("a statement failed on %s (%s)", self.name, self.dialect)
+        raise EngineFailure  # out here, so that the error carries no trace of the engine's own
+
+    @abstractmethod
+    def _fetch(self, statement: Statement) -> pa.Table:
+        """The rows of a statement. May raise whatever the engine raises."""
+
+    @abstractmethod
+    def shut(self) -> None:
+        """Give back what the engine holds."""
+
+    def _require_distinct(self, schema: Schema) -> None:  # noqa: B027 # most engines tell a from A
+        """Names that the engine cannot tell apart are refused."""
+
+    def _reading(self, name: str, schema: Schema) -> Reading:
+        """Total functions inside, declared bounds and categories around them."""
+        physical = {column.name: column for column in self.columns}
+        parameters: list[Parameter] = []
+        inner, outer = [], []
+        for i, column in enumerate(schema.columns):
+            inner.append(f"{self._read(column, physical.get(column.name))} AS c{i}")
+            kept = self._inside(column, f"c{i}", parameters)
+            outer.append(f"{kept} AS {self._dialect.identifier(column.name)}")
+        rows = f"(SELECT {', '.join(inner)} FROM {self._relation}) AS physical"
+        return Reading(name, f"SELECT {', '.join(outer)} FROM {rows}", tuple(parameters))
+
+    def _read(self, column: Column, physical: Physical | None) -> str:
+        """The column through the total function for its kind and its type."""
+        family, x = OTHER, "NULL"
+        if physical is not None and (column.kind, physical.family) in self._readers:
+            family, x = physical.family, "NULL" if physical.family == OTHER else physical.sql
+        return filled(
+            self._readers[column.kind, family],
+            x=x,
+            places=str(column.places),
+            edge=str(10 ** (DIGITS - (column.places or 0))),
+            zone=column.time_zone or "UTC",
+        )
+
+    def _inside(self, column: Column, read: str, parameters: list[Parameter]) -> str:
+        """What lies outside the declared bounds or categories is missing."""
+        conditions = []
+        if column.kind == DATE:
+            conditions.append(f"{read} BETWEEN {DAYS}")
+        if column.lower is not None:
+            conditions.append(self._bound(column, f"{read} >=", column.lower))
+        if column.upper is not None:
+            conditions.append(self._bound(column, f"{read} <=", column.upper))
+        if column.categories is not None:
+            parameters.append(column.categories)
+            numbers = column.kind == INTEGER
+            template = self._dialect.one_of_numbers if numbers else self._dialect.one_of_texts
+            conditions.append(filled(template, x=read, n=str(len(parameters))))
+        return f"CASE WHEN {' AND '.join(conditions)} THEN {read} END" if conditions else read
+
+    def _bound(self, column: Column, compared: str, bound: float) -> str:
+        """A comparison with a declared bound, written from a number alone."""
+        if column.kind == REAL:
+            return f"{compared} CAST({float(bound)!r} AS {self._dialect.real})"
+        places = column.places or 0
+        towards = ROUND_CEILING if compared.endswith(">=") else ROUND_FLOOR
+        units = int(Decimal(str(bound)).scaleb(places).to_integral_value(towards))
+        inside = min(max(units, -_BEYOND), _BEYOND)  # there is no value out there
+        return f"{compared} {Decimal(inside).scaleb(-places):f}"
+
+
+def _type(column: Column) -> str:
+    return f"decimal({DIGITS}, {column.places})" if column.kind == DECIMAL else _TYPES[column.kind]
+
+
+_TYPES = {INTEGER: "int64", REAL: "float64", TEXT: "string", BOOLEAN: "boolean", DATE: "date"}
+_BEYOND = 1 << 64

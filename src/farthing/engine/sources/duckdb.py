@@ -1,0 +1,263 @@
+"""DuckDB, embedded: Parquet, CSV, Arrow, pandas and Polars tables, DuckDB and SQLite files.
+
+Once the source is registered, the connection can read that source and nothing else: external
+access is off, except for the files of the source, and the configuration is locked.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from farthing.engine.sources.base import Physical, Proposal, Source, log
+from farthing.engine.sources.copied import TYPED, UNTYPED, Copied
+from farthing.engine.sources.csv_files import CSV, csv_rows
+from farthing.engine.sources.duckdb_reading import DIALECT, READERS, physical_column
+from farthing.engine.sources.files import files_of, location_of, title_of
+from farthing.engine.sources.frames import frame_rows
+from farthing.engine.sources.sqlite_files import SQLITE, sqlite_rows, sqlite_table
+from farthing.engine.sql.statement import Statement, filled
+from farthing.errors import InvalidInput, Unsupported
+from farthing.schema import BOOLEAN, DATE, INTEGER, REAL, TEXT, Column, Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLE = "source"
+PARQUET = (".parquet", ".pq")
+DUCKDB = (".duckdb", ".ddb")
+#: Share of the machine's memory that DuckDB may use before it spills to disk.
+MEMORY = "60%"
+
+#: How text becomes plain text. In a Parquet file bytes that are no text are read as question
+#: marks; the detour keeps DuckDB from comparing with the file's statistics, which are about the
+#: bytes: whether a row passes a filter may not depend on the rows around it.
+_PLAIN, _OF_PARQUET, _OF_TABLE = "{x}", "decode(encode({x}))", "({x} COLLATE c)"
+
+
+class _Database:
+    """A connection, and the folder it spills to, which goes with it."""
+
+    def __init__(self, connection: Any, spill: str) -> None:
+        self._connection = connection
+        self._clean = weakref.finalize(self, shutil.rmtree, spill, ignore_errors=True)
+        self.execute = connection.execute
+        self.cursor = connection.cursor
+        self.register = connection.register
+        self.unregister = connection.unregister
+
+    def close(self) -> None:
+        self._connection.close()
+        self._clean()
+
+
+class DuckDBSource(Source):
+    """A table in an embedded DuckDB."""
+
+    dialect = "duckdb"
+    _dialect = DIALECT
+    _readers = READERS
+
+    def __init__(
+        self,
+        connection: _Database,
+        *,
+        name: str,
+        location: str | None,
+        columns: Sequence[Physical],
+        untyped: frozenset[str] = frozenset(),
+    ) -> None:
+        super().__init__(name=name, location=location, columns=columns, relation=TABLE)
+        self._connection = connection
+        self._untyped = untyped
+
+    def proposed_schema(self) -> Proposal:
+        """Columns that nothing gives a type are proposed by what fits all of their values."""
+        found = super().proposed_schema()
+        columns, left, seen = [], list(found.left_out), set[str]()
+        types = {column.name: column.type for column in self.columns}
+        for column in found.columns:
+            if column.name.casefold() in seen:
+                left.append((column.name, types[column.name]))
+                continue
+            seen.add(column.name.casefold())
+            untyped = column.name in self._untyped
+            columns.append(self._fitting(column.name) if untyped else column)
+        return Proposal(tuple(columns), tuple(left))
+
+    def _fitting(self, name: str) -> Column:
+        """The narrowest kind that loses no value; text where numbers start with zeros."""
+        sql = next(column.sql for column in self.columns if column.name == name)
+        kinds = (INTEGER, REAL, BOOLEAN, DATE)
+        lost = [
+            f"count(*) FILTER ({sql} IS NOT NULL AND {filled(READERS[kind, TEXT], x=sql)} IS NULL)"
+            for kind in kinds
+        ]
+        zeros = f"count(*) FILTER (regexp_full_match({sql}, '[ ]*[+-]?0[0-9].*'))"
+        asked = f"SELECT count({sql}), {zeros}, {', '.join(lost)} FROM {TABLE}"
+        present, padded, *misfits = self._connection.execute(asked).fetchone()
+        if not present or padded:
+            return Column(name, TEXT)
+        fits = [kind for kind, misfit in zip(kinds, misfits, strict=True) if not misfit]
+        return Column(name, fits[0] if fits else TEXT)
+
+    def _fetch(self, statement: Statement) -> pa.Table:
+        cursor = self._connection.cursor()
+        try:
+            given = [list(p) if isinstance(p, tuple) else p for p in statement.parameters]
+            return cursor.sql(statement.sql, params=given).to_arrow_table()
+        finally:
+            cursor.close()
+
+    def _require_distinct(self, schema: Schema) -> None:
+        names = {column.name.casefold() for column in schema.columns}
+        if len(names) != len(schema.columns):
+            raise InvalidInput("DuckDB cannot tell columns apart whose names differ in case only")
+
+    def shut(self) -> None:
+        self._connection.close()
+
+
+def open_file(path: str, *, table: str | None, memory: str | None) -> DuckDBSource:
+    """A source from a file, a folder of Parquet files or a pattern such as events/*.parquet."""
+    files = files_of(path)
+    ending = next((end for end in _ENDINGS if files[0].lower().endswith(end)), None)
+    if ending is None:
+        known = ", ".join(_ENDINGS)
+        raise InvalidInput(f"a file must end in one of {known}, got {title_of(files[0])!r:.80}")
+    if ending in DUCKDB + SQLITE and table is None:
+        raise InvalidInput("a database file needs table=, the name of the table to read")
+    connection = _connect(memory)
+    try:
+        return _opened(connection, path, files, ending, table)
+    except InvalidInput:
+        connection.close()
+        raise
+    except Exception:
+        connection.close()
+        log.exception("the source %s could not be opened", title_of(path, table))
+    raise InvalidInput(
+        f"{title_of(path, table)} could not be read as {ending[1:]}; the owner's log says why"
+    )
+
+
+def open_frame(frame: Any, *, memory: str | None) -> DuckDBSource:
+    """A source from a pandas, Polars or Arrow table in memory."""
+    rows = frame_rows(frame)
+    connection = _connect(memory)
+    try:
+        return _copy(connection, rows, name="table", location=None)
+    except Exception:
+        connection.close()
+        log.exception("a table in memory could not be opened")
+    raise InvalidInput("the table could not be read; the owner's log says why")
+
+
+def _opened(
+    connection: _Database, path: str, files: list[str], ending: str, table: str | None
+) -> DuckDBSource:
+    location, name = location_of(path), title_of(path, table)
+    if ending in CSV:
+        return _copy(connection, csv_rows(files), name=name, location=location)
+    if ending in SQLITE:
+        spelled = sqlite_table(files[0], str(table))
+        rows = sqlite_rows(files[0], spelled)
+        return _copy(connection, rows, name=name, location=f"{location}#{spelled}")
+    if ending in PARQUET:
+        text = _OF_PARQUET
+        # NaN is not in the statistics of a file either
+        options = "union_by_name = true, utf8_validation = 'replace', can_have_nan = true"
+        what = f"read_parquet({_texts(files)}, {options})"
+    else:
+        text = _OF_TABLE
+        connection.execute(f"ATTACH {_text(files[0])} AS file (READ_ONLY)")
+        schema, spelled = _table_of(connection, str(table))
+        what = f"file.{DIALECT.identifier(schema)}.{DIALECT.identifier(spelled)}"
+        location += f"#{spelled}" if schema == "main" else f"#{schema}.{spelled}"
+    connection.execute(f"CREATE VIEW {TABLE} AS SELECT * FROM {what}")
+    _lock(connection, files)
+    described = connection.execute(f"DESCRIBE {TABLE}").fetchall()
+    columns = [
+        physical_column(row[0], DIALECT.identifier(row[0]), row[1], text) for row in described
+    ]
+    return DuckDBSource(connection, name=name, location=location, columns=columns)
+
+
+def _copy(connection: _Database, rows: Copied, *, name: str, location: str | None) -> DuckDBSource:
+    """A table of our own, with columns c0, c1, …; text that is not UTF-8 is missing in it."""
+    import pyarrow as pa
+
+    connection.register("given", pa.RecordBatchReader.from_batches(rows.schema, rows.parts))
+    places = [f"c{i}" for i in range(len(rows.names))]
+    reads = [
+        place if way == TYPED else f"TRY(decode({place})) AS {place}"
+        for place, way in zip(places, rows.ways, strict=True)
+    ]
+    connection.execute(f"CREATE TABLE {TABLE} AS SELECT {', '.join(reads)} FROM given")
+    connection.unregister("given")
+    _lock(connection, [])
+    described = connection.execute(f"DESCRIBE {TABLE}").fetchall()
+    columns = [
+        physical_column(name, row[0], row[1], _PLAIN)
+        for name, row in zip(rows.names, described, strict=True)
+    ]
+    untyped = (name for name, way in zip(rows.names, rows.ways, strict=True) if way == UNTYPED)
+    return DuckDBSource(
+        connection, name=name, location=location, columns=columns, untyped=frozenset(untyped)
+    )
+
+
+def _table_of(connection: _Database, table: str) -> tuple[str, str]:
+    """Schema and name of a table or view as the file spells them; case is not told apart."""
+    found = connection.execute(
+        "SELECT table_schema, table_name FROM information_schema.tables "
+        "WHERE table_catalog = 'file' AND (lower(table_name) = lower($1) "
+        "OR lower(table_schema || '.' || table_name) = lower($1)) "
+        "ORDER BY table_schema = 'main' DESC, table_schema, table_name",
+        [table],
+    ).fetchall()
+    if not found:
+        raise InvalidInput(f"there is no table {table!r:.80}")
+    return str(found[0][0]), str(found[0][1])
+
+
+def _connect(memory: str | None) -> _Database:
+    try:
+        import duckdb
+    except ImportError:
+        raise Unsupported("DuckDB is not installed; install farthing[engine]") from None
+    spill = tempfile.mkdtemp(prefix="farthing-spill-")
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "temp_directory": spill,
+        "autoinstall_known_extensions": "false",
+        "default_collation": "",
+        "memory_limit": memory or MEMORY,
+    }
+    try:
+        connection = duckdb.connect(":memory:", config=config)
+    except duckdb.Error:
+        shutil.rmtree(spill, ignore_errors=True)
+    else:
+        connection.execute("SET TimeZone = 'UTC'")
+        return _Database(connection, spill)
+    raise InvalidInput(f'memory must be an amount such as "8GB", got {memory!r:.40}')
+
+
+def _lock(connection: _Database, files: list[str]) -> None:
+    connection.execute(f"SET allowed_paths = {_texts(files)}")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _texts(values: list[str]) -> str:
+    return "[" + ", ".join(map(_text, values)) + "]"
+
+
+_ENDINGS = (*PARQUET, *CSV, *DUCKDB, *SQLITE)

@@ -1,0 +1,128 @@
+"""How DuckDB reads columns: each of its types through each declared kind, by total functions."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from farthing.engine.sources.base import (
+    BYTES,
+    DAY,
+    DAYS,
+    FALSE,
+    INSTANT,
+    NUMBER,
+    OTHER,
+    TIMESTAMP,
+    TRUE,
+    WHOLE,
+    WIDE,
+    Physical,
+    Readers,
+)
+from farthing.engine.sql.statement import Dialect, filled
+from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT
+
+
+@cache
+def _compiler() -> Any:
+    from ibis.backends.sql.compilers import DuckDBCompiler
+
+    return DuckDBCompiler()
+
+
+DIALECT = Dialect(
+    name="duckdb",
+    compiler=_compiler,
+    quote='"',
+    text="${n}",
+    one_of_texts="({x}) IN (SELECT UNNEST(CAST(${n} AS VARCHAR[])))",
+    one_of_numbers="({x}) IN (SELECT UNNEST(CAST(${n} AS BIGINT[])))",
+    as_bytes="{x}",
+    real="DOUBLE",
+    common_table="AS NOT MATERIALIZED",
+)
+
+_WHOLE_REAL = "{x} = trunc({x}) AND {x} >= -9223372036854775808.0 AND {x} < 9223372036854775808.0"
+_SIGN = "CASE {x} WHEN 0 THEN false WHEN 1 THEN true END"
+
+READERS: Readers = {
+    (INTEGER, INTEGER): "CAST({x} AS BIGINT)",
+    (INTEGER, WIDE): "CASE WHEN {x} = trunc({x}) THEN TRY_CAST({x} AS BIGINT) END",
+    (INTEGER, REAL): f"CASE WHEN {_WHOLE_REAL} THEN TRY_CAST({{x}} AS BIGINT) END",
+    (INTEGER, BOOLEAN): "CAST({x} AS BIGINT)",
+    (INTEGER, TEXT): f"CASE WHEN regexp_full_match({{x}}, '{WHOLE}') "
+    "THEN TRY_CAST({x} AS BIGINT) END",
+    (INTEGER, OTHER): "CAST({x} AS BIGINT)",
+    (REAL, INTEGER): "CAST({x} AS DOUBLE)",
+    (REAL, WIDE): "TRY_CAST({x} AS DOUBLE)",
+    (REAL, REAL): "CASE WHEN NOT isnan({x}) THEN CAST({x} AS DOUBLE) END",
+    (REAL, BOOLEAN): "CAST({x} AS DOUBLE)",
+    (REAL, TEXT): f"CASE WHEN regexp_full_match({{x}}, '{NUMBER}') "
+    "AND isfinite(TRY_CAST({x} AS DOUBLE)) THEN TRY_CAST({x} AS DOUBLE) END",
+    (REAL, OTHER): "CAST({x} AS DOUBLE)",
+    (DECIMAL, INTEGER): "TRY_CAST({x} AS DECIMAL(18, {places}))",
+    (DECIMAL, WIDE): "TRY_CAST({x} AS DECIMAL(18, {places}))",
+    (DECIMAL, REAL): "TRY_CAST({x} AS DECIMAL(18, {places}))",
+    (DECIMAL, BOOLEAN): "TRY_CAST(CAST({x} AS BIGINT) AS DECIMAL(18, {places}))",
+    (DECIMAL, TEXT): f"CASE WHEN regexp_full_match({{x}}, '{NUMBER}') "
+    "THEN TRY_CAST({x} AS DECIMAL(18, {places})) END",
+    (DECIMAL, OTHER): "CAST({x} AS DECIMAL(18, {places}))",
+    (TEXT, INTEGER): "CAST({x} AS VARCHAR)",
+    (TEXT, WIDE): "CAST({x} AS VARCHAR)",
+    (TEXT, REAL): "CAST({x} AS VARCHAR)",
+    (TEXT, BOOLEAN): "CASE WHEN {x} THEN 'true' WHEN NOT {x} THEN 'false' END",
+    (TEXT, TEXT): "{x}",
+    (TEXT, BYTES): "TRY(decode({x}))",
+    (TEXT, DATE): f"CASE WHEN {{x}} BETWEEN {DAYS} THEN CAST({{x}} AS VARCHAR) END",
+    (TEXT, OTHER): "CAST({x} AS VARCHAR)",
+    (BOOLEAN, BOOLEAN): "{x}",
+    (BOOLEAN, INTEGER): _SIGN,
+    (BOOLEAN, WIDE): _SIGN,
+    (BOOLEAN, REAL): _SIGN,
+    (BOOLEAN, TEXT): f"CASE WHEN lower(trim({{x}})) IN {TRUE} THEN true "
+    f"WHEN lower(trim({{x}})) IN {FALSE} THEN false END",
+    (BOOLEAN, OTHER): "CAST({x} AS BOOLEAN)",
+    (DATE, DATE): "{x}",
+    (DATE, TIMESTAMP): "TRY_CAST({x} AS DATE)",
+    (DATE, INSTANT): "CASE WHEN {x} BETWEEN TIMESTAMPTZ '0001-01-01 00:00:00+00' - INTERVAL 2 DAY "
+    "AND TIMESTAMPTZ '9999-12-31 00:00:00+00' + INTERVAL 2 DAY "
+    "THEN TRY_CAST(timezone('{zone}', {x}) AS DATE) END",
+    (DATE, TEXT): f"CASE WHEN regexp_full_match(trim({{x}}), '{DAY}') "
+    "THEN TRY_CAST(left(trim({x}), 10) AS DATE) END",
+    (DATE, OTHER): "CAST({x} AS DATE)",
+}
+
+_FAMILIES = {
+    "BOOLEAN": BOOLEAN,
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), INTEGER),
+    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER"), INTEGER),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), REAL),
+    **dict.fromkeys(("VARCHAR", "JSON", "UUID", "BIGNUM"), TEXT),
+    "BLOB": BYTES,
+    "DATE": DATE,
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), TIMESTAMP),
+    "TIMESTAMP WITH TIME ZONE": INSTANT,
+}
+
+
+_DECIMAL = re.compile(r"DECIMAL\(\d+,(\d+)\)")
+
+
+def physical_column(name: str, sql: str, declared: str, text: str) -> Physical:
+    """A column by its declared type; `text` is a template that makes plain text of its text."""
+    decimal = _DECIMAL.fullmatch(declared.replace(" ", ""))
+    if decimal is not None:
+        return Physical(name, declared, WIDE, sql, int(decimal[1]))
+    if declared in ("UBIGINT", "HUGEINT", "UHUGEINT"):
+        return Physical(name, declared, WIDE, sql, 0)
+    if declared == "TIMESTAMPTZ_NS":
+        return Physical(name, declared, INSTANT, f"TRY_CAST({sql} AS TIMESTAMPTZ)")
+    if declared.startswith("ENUM("):
+        return Physical(name, "ENUM", TEXT, f"CAST({sql} AS VARCHAR)")
+    family = _FAMILIES.get(declared, OTHER)
+    if family == TEXT:
+        plain = sql if declared == "VARCHAR" else f"CAST({sql} AS VARCHAR)"
+        return Physical(name, declared, TEXT, filled(text, x=plain))
+    return Physical(name, declared, family, sql)

@@ -1,0 +1,170 @@
+"""PostgreSQL, by address."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from farthing.engine.sources.base import Source, log
+from farthing.engine.sources.postgres_reading import DIALECT, READERS, physical_column
+from farthing.engine.sql.bounding import COUNT, LABEL
+from farthing.engine.sql.statement import Statement
+from farthing.errors import InvalidInput, Unsupported
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ADDRESSES = ("postgresql://", "postgresql+psycopg://", "postgres://")
+
+#: What statements rely on. Quotes mean what they mean in the standard, text is UTF-8, and names
+#: of functions are PostgreSQL's own.
+SETTINGS: Mapping[str, str] = {
+    "standard_conforming_strings": "on",
+    "client_encoding": "UTF8",
+    "TimeZone": "UTC",
+    "DateStyle": "ISO, YMD",
+    "IntervalStyle": "postgres",
+    "extra_float_digits": "1",
+    "search_path": "pg_catalog",
+}
+
+
+class PostgresSource(Source):
+    """A table in PostgreSQL; every statement runs in a read-only transaction of its own."""
+
+    dialect = "postgres"
+    _dialect = DIALECT
+    _readers = READERS
+
+    def __init__(self, connection: Any, schema: str, table: str) -> None:
+        self._connection = connection
+        self._turn = threading.Lock()  # transactions of one connection come one after another
+        relation = f"{DIALECT.identifier(schema)}.{DIALECT.identifier(table)}"
+        columns = [physical_column(*row) for row in _columns(connection, schema, table)]
+        location = f"{_server(connection)}/{schema}.{table}"
+        super().__init__(name=table, location=location, columns=columns, relation=relation)
+
+    def _fetch(self, statement: Statement) -> pa.Table:
+        import pyarrow as pa
+
+        given = [_sendable(parameter) for parameter in statement.parameters]
+        with self._turn, self._connection.transaction(), self._connection.cursor() as cursor:
+            cursor.execute(statement.sql, given)
+            names = [column.name for column in cursor.description]
+            rows = cursor.fetchall()
+        columns = list(zip(*rows, strict=True)) or [()] * len(names)
+        return pa.table(
+            {
+                name: pa.array(column, _arrow_type(name))
+                for name, column in zip(names, columns, strict=True)
+            }
+        )
+
+    def shut(self) -> None:
+        self._connection.close()
+
+
+def open_postgres(url: str, *, table: str | None) -> PostgresSource:
+    """A source from a table at postgresql://…; `table` is a name, or schema.name."""
+    if table is None:
+        raise InvalidInput("a database needs table=, the name of the table to read")
+    try:
+        import psycopg
+    except ImportError:
+        raise Unsupported("psycopg is not installed; install farthing[engine]") from None
+    connection = None
+    try:
+        connection = psycopg.connect(
+            url.replace("postgresql+psycopg://", "postgresql://"),
+            autocommit=True,
+            cursor_factory=psycopg.RawCursor,  # parameters stay the server's, text stays text
+        )
+        connection.read_only = True
+        schema, name = _resolved(connection, table)
+        _force(connection)
+        return PostgresSource(connection, schema, name)
+    except (InvalidInput, Unsupported):
+        if connection is not None:
+            connection.close()
+        raise
+    except Exception:
+        if connection is not None:
+            connection.close()
+        log.exception("the table %s could not be opened", table)
+    raise InvalidInput(f"the table {table} could not be opened; the owner's log says why")
+
+
+def _force(connection: Any) -> None:
+    """The database holds UTF-8 and every setting has its value, or Unsupported."""
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise Unsupported(f"the database must hold UTF-8 text, got {encoding}")
+    for name, value in SETTINGS.items():
+        found = connection.execute("SELECT set_config($1, $2, false)", (name, value)).fetchone()
+        if found[0] != value:
+            raise Unsupported(f"PostgreSQL does not take {name} = {value}")
+
+
+def _resolved(connection: Any, table: str) -> tuple[str, str]:
+    """Schema and name as the catalogue has them; a plain name is looked up in the search path."""
+    found = connection.execute(
+        "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c "
+        "JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND "
+        "((c.relname = $1 AND n.nspname = ANY(current_schemas(false))) "
+        "OR n.nspname || '.' || c.relname = $1) "
+        "ORDER BY c.relname = $1 DESC, array_position(current_schemas(false), n.nspname)",
+        (table,),
+    ).fetchone()
+    if found is None:
+        raise InvalidInput(f"there is no table {table!r:.80}")
+    return str(found[0]), str(found[1])
+
+
+def _columns(connection: Any, schema: str, table: str) -> list[tuple[str, str, int, bool]]:
+    """Name, type without its modifier, the modifier, and whether it is an enumeration.
+
+    A domain counts as the type it is made of.
+    """
+    found = connection.execute(
+        "WITH RECURSIVE typed AS (SELECT a.attnum, a.attname, a.atttypid AS type, "
+        "a.atttypmod AS modifier FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid "
+        "JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 AND NOT a.attisdropped "
+        "UNION ALL SELECT d.attnum, d.attname, t.typbasetype, "
+        "CASE WHEN t.typtypmod >= 0 THEN t.typtypmod ELSE d.modifier END "
+        "FROM typed d JOIN pg_type t ON t.oid = d.type WHERE t.typtype = 'd') "
+        "SELECT d.attname, CASE WHEN t.typname = 'citext' THEN 'citext' "
+        "ELSE format_type(d.type, NULL) END, d.modifier, t.typtype = 'e' "
+        "FROM typed d JOIN pg_type t ON t.oid = d.type WHERE t.typtype <> 'd' ORDER BY d.attnum",
+        (schema, table),
+    ).fetchall()
+    return list(found)
+
+
+def _server(connection: Any) -> str:
+    """The server by its own identifier where it may be asked, and the database."""
+    import psycopg
+
+    try:
+        found = connection.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
+        server = str(found[0])
+    except psycopg.Error:
+        server = f"{connection.info.host}:{connection.info.port}"
+    return f"postgresql:{server}/{connection.info.dbname}"
+
+
+def _sendable(parameter: str | tuple[str | int, ...]) -> str | list[str | int]:
+    """PostgreSQL has no text with a zero byte in it, so none of its values equals one."""
+    if isinstance(parameter, str):
+        if "\0" in parameter:
+            raise InvalidInput("a text to compare with cannot contain the character NUL")
+        return parameter
+    return [value for value in parameter if not (isinstance(value, str) and "\0" in value)]
+
+
+def _arrow_type(name: str) -> Any:
+    import pyarrow as pa
+
+    return {LABEL: pa.string(), COUNT: pa.decimal128(38, 0)}.get(name)

@@ -1,0 +1,160 @@
+"""How PostgreSQL reads columns. It has no cast that cannot fail, so a CASE stands before each."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from farthing.engine.sources.base import (
+    DAY,
+    DAYS,
+    FALSE,
+    INSTANT,
+    NUMBER,
+    OTHER,
+    TIMESTAMP,
+    TRUE,
+    WHOLE,
+    WIDE,
+    Physical,
+    Readers,
+)
+from farthing.engine.sql.statement import Dialect
+from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT
+
+
+@cache
+def _compiler() -> Any:
+    from ibis.backends.sql.compilers import PostgresCompiler
+
+    return PostgresCompiler()
+
+
+DIALECT = Dialect(
+    name="postgres",
+    compiler=_compiler,
+    quote='"',
+    text="CAST(${n} AS text)",
+    one_of_texts="({x}) = ANY(CAST(${n} AS text[]))",
+    one_of_numbers="({x}) = ANY(CAST(${n} AS bigint[]))",
+    as_bytes='({x}) COLLATE "C"',
+    real="float8",
+    common_table="AS NOT MATERIALIZED",
+)
+
+_WHOLE_NUMERIC = (
+    "CASE WHEN {x} BETWEEN -9223372036854775808 AND 9223372036854775807 "
+    "THEN CASE WHEN {x} = trunc({x}) THEN CAST({x} AS bigint) END END"
+)
+_WHOLE_FLOAT = (
+    "CASE WHEN {x} >= CAST(-9223372036854775808 AS float8) "
+    "AND {x} < CAST(9223372036854775808 AS float8) "
+    "THEN CASE WHEN {x} = trunc(CAST({x} AS float8)) THEN CAST({x} AS bigint) END END"
+)
+#: NaN and Infinity are larger than every number; what is too small for a float is 0.
+_FLOAT = (
+    "CASE WHEN abs({x}) < 1e-300 THEN CAST(0 AS float8) "
+    "WHEN abs({x}) <= 1.7976931348623157e308 THEN CAST({x} AS float8) END"
+)
+_DECIMAL = (
+    "CASE WHEN abs({x}) < {edge} THEN CASE WHEN abs(round(CAST({x} AS numeric), {places})) < {edge}"
+    " THEN CAST({x} AS numeric(18, {places})) END END"
+)
+_SIGN = "CASE WHEN {x} = 0 THEN false WHEN {x} = 1 THEN true END"
+_PARSED = "CAST(btrim({x}) AS numeric)"
+_YEAR = "CAST(substr(btrim({x}), 1, 4) AS integer)"
+_MONTH = "CAST(substr(btrim({x}), 6, 2) AS integer)"
+_OF_MONTH = "CAST(substr(btrim({x}), 9, 2) AS integer)"
+_LENGTH = (
+    f"CASE WHEN {_MONTH} IN (4, 6, 9, 11) THEN 30 WHEN {_MONTH} <> 2 THEN 31 "
+    f"WHEN {_YEAR} % 4 = 0 AND ({_YEAR} % 100 <> 0 OR {_YEAR} % 400 = 0) THEN 29 ELSE 28 END"
+)
+
+
+def _numeric(pattern: str, template: str) -> str:
+    """The template for numbers, behind a test that the text is one."""
+    number = template.replace("{x}", _PARSED)
+    return f"CASE WHEN {{x}} ~ '^{pattern}$' THEN {number} END"
+
+
+READERS: Readers = {
+    (INTEGER, INTEGER): "CAST({x} AS bigint)",
+    (INTEGER, WIDE): _WHOLE_NUMERIC,
+    (INTEGER, REAL): _WHOLE_FLOAT,
+    (INTEGER, BOOLEAN): "CAST(CAST({x} AS integer) AS bigint)",
+    (INTEGER, TEXT): _numeric(WHOLE, _WHOLE_NUMERIC),
+    (INTEGER, OTHER): "CAST({x} AS bigint)",
+    (REAL, INTEGER): "CAST({x} AS float8)",
+    (REAL, WIDE): _FLOAT,
+    (REAL, REAL): "CASE WHEN {x} <> CAST('NaN' AS float8) THEN CAST({x} AS float8) END",
+    (REAL, BOOLEAN): "CAST(CAST({x} AS integer) AS float8)",
+    (REAL, TEXT): _numeric(NUMBER, _FLOAT),
+    (REAL, OTHER): "CAST({x} AS float8)",
+    (DECIMAL, INTEGER): _DECIMAL.replace("{x}", "CAST({x} AS numeric)"),
+    (DECIMAL, WIDE): _DECIMAL,
+    (DECIMAL, REAL): _DECIMAL,
+    (DECIMAL, BOOLEAN): _DECIMAL.replace("{x}", "CAST({x} AS integer)"),
+    (DECIMAL, TEXT): _numeric(NUMBER, _DECIMAL),
+    (DECIMAL, OTHER): "CAST({x} AS numeric(18, {places}))",
+    (TEXT, INTEGER): 'CAST({x} AS text) COLLATE "C"',
+    (TEXT, WIDE): 'CAST({x} AS text) COLLATE "C"',
+    (TEXT, REAL): 'CAST({x} AS text) COLLATE "C"',
+    (TEXT, BOOLEAN): "CASE WHEN {x} THEN 'true' WHEN NOT {x} THEN 'false' END COLLATE \"C\"",
+    (TEXT, TEXT): "{x}",
+    (TEXT, DATE): f"CASE WHEN {{x}} BETWEEN {DAYS} THEN to_char({{x}}, 'YYYY-MM-DD') END "
+    'COLLATE "C"',
+    (TEXT, OTHER): 'CAST({x} AS text) COLLATE "C"',
+    (BOOLEAN, BOOLEAN): "{x}",
+    (BOOLEAN, INTEGER): _SIGN,
+    (BOOLEAN, WIDE): _SIGN,
+    (BOOLEAN, REAL): _SIGN,
+    (BOOLEAN, TEXT): f"CASE WHEN lower(btrim({{x}})) IN {TRUE} THEN true "
+    f"WHEN lower(btrim({{x}})) IN {FALSE} THEN false END",
+    (BOOLEAN, OTHER): "CAST({x} AS boolean)",
+    (DATE, DATE): "{x}",
+    (DATE, TIMESTAMP): "CASE WHEN {x} BETWEEN TIMESTAMP '0001-01-01 00:00:00' "
+    "AND TIMESTAMP '9999-12-31 23:59:59.999999' THEN CAST({x} AS date) END",
+    (DATE, INSTANT): "CASE WHEN {x} BETWEEN TIMESTAMPTZ '0002-01-01 00:00:00+00 BC' "
+    "AND TIMESTAMPTZ '10001-01-01 00:00:00+00' THEN CAST(timezone('{zone}', {x}) AS date) END",
+    (DATE, TEXT): f"CASE WHEN btrim({{x}}) ~ '^{DAY}$' THEN CASE WHEN {_YEAR} >= 1 "
+    f"AND {_MONTH} BETWEEN 1 AND 12 AND {_OF_MONTH} BETWEEN 1 AND {_LENGTH} "
+    f"THEN make_date({_YEAR}, {_MONTH}, {_OF_MONTH}) END END",
+    (DATE, OTHER): "CAST({x} AS date)",
+}
+
+
+def physical_column(name: str, declared: str, modifier: int, enum: bool) -> Physical:
+    """A column by its declared type, without and with its modifier."""
+    sql = DIALECT.identifier(name)
+    if enum:
+        return Physical(name, declared, TEXT, f'(CAST({sql} AS text) COLLATE "C")')
+    family = _family(declared)
+    if family == TEXT:
+        return Physical(name, declared, TEXT, f'(CAST({sql} AS text) COLLATE "C")')
+    if family == WIDE and modifier >= 4:
+        # eleven bits with a sign: numeric(5, -3) has places too
+        return Physical(name, declared, WIDE, sql, (((modifier - 4) & 2047) ^ 1024) - 1024)
+    return Physical(name, declared, family, sql)
+
+
+def _family(declared: str) -> str:
+    """What Ibis makes of the type, in our families."""
+    from ibis.backends.sql.datatypes import PostgresType
+
+    if declared == "money":  # its text depends on a locale
+        return OTHER
+    try:
+        found = PostgresType.from_string(declared)
+    except Exception:  # a type that Ibis cannot parse is one that nobody can ask about
+        return OTHER
+    if found.is_timestamp():
+        return INSTANT if found.timezone is not None else TIMESTAMP
+    tests = (
+        (found.is_boolean(), BOOLEAN),
+        (found.is_integer(), INTEGER),
+        (found.is_decimal(), WIDE),
+        (found.is_floating(), REAL),
+        (found.is_string() or found.is_uuid(), TEXT),
+        (found.is_date(), DATE),
+    )
+    return next((family for holds, family in tests if holds), OTHER)

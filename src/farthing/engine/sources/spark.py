@@ -1,0 +1,256 @@
+"""Spark, for data past one machine: a session, a Spark Connect address, or one made here."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from farthing.engine.sources.base import OTHER, Physical, Source, log
+from farthing.engine.sources.files import local_path, location_of, title_of
+from farthing.engine.sources.java import java_home
+from farthing.engine.sources.spark_reading import (
+    DIALECT,
+    READERS,
+    physical_column,
+    without_warnings,
+)
+from farthing.engine.sql.statement import Statement
+from farthing.errors import InvalidInput, Unsupported
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_VIEW = "farthing_source"
+
+#: What statements rely on, forced on the session before each of them: text is never expanded,
+#: a and A are two columns, and no value raises an error.
+SETTINGS: Mapping[str, str] = {
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+}
+#: Loggers of PySpark that print what an error quotes.
+_TALKATIVE = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+#: Log4j without a word; without an appender Spark would take it for not configured, and without
+#: a level for its gateway it would say that it sets one.
+_SILENCE = """status = off
+appender.none.type = Null
+appender.none.name = none
+rootLogger.level = off
+rootLogger.appenderRef.none.ref = none
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = off
+"""
+
+
+class _Quiet:
+    """No word from PySpark while a statement runs; what fails is in the owner's log.
+
+    Statements may run side by side: the first one silences, the last one lets speak again.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running = 0
+        self._before: list[tuple[logging.Logger, bool]] = []
+
+    def __enter__(self) -> None:
+        from pyspark.logger import PySparkLogger
+
+        with self._lock:
+            self._running += 1
+            if self._running == 1:
+                loggers = [PySparkLogger.getLogger(name) for name in _TALKATIVE]
+                self._before = [(logger, logger.disabled) for logger in loggers]
+                for logger in loggers:
+                    logger.disabled = True
+
+    def __exit__(self, *ended: object) -> None:
+        with self._lock:
+            self._running -= 1
+            if self._running == 0:
+                for logger, disabled in self._before:
+                    logger.disabled = disabled
+
+
+_quiet = _Quiet()
+
+
+class SparkSource(Source):
+    """A table in a Spark session."""
+
+    dialect = "pyspark"
+    _dialect = DIALECT
+    _readers = READERS
+
+    def __init__(self, session: Any, frame: Any, *, name: str, location: str | None) -> None:
+        self._session = session
+        self._view = f"{_VIEW}_{id(self):x}"
+        frame.createOrReplaceTempView(self._view)
+        failing = _stored_in_milliseconds(frame)
+        columns = [
+            Physical(field.name, "timestamp in milliseconds", OTHER, "NULL")
+            if field.name in failing
+            else physical_column(field.name, field.dataType.simpleString())
+            for field in frame.schema.fields
+        ]
+        super().__init__(name=name, location=location, columns=columns, relation=self._view)
+
+    def _fetch(self, statement: Statement) -> pa.Table:
+        given = {
+            f"p{i}": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for i, value in enumerate(statement.parameters, 1)
+        }
+        with _quiet:
+            force(self._session)
+            return self._session.sql(statement.sql, args=given).toArrow()
+
+    def shut(self) -> None:
+        """The session belongs to whoever made it; only our name for the table goes."""
+        self._session.catalog.dropTempView(self._view)
+
+
+def open_spark(data: Any, spark: Any) -> SparkSource:
+    """A source from Parquet files, a table of the catalogue, or a Spark data frame."""
+    session = session_of(spark)
+    force(session)
+    text = os.fspath(data) if isinstance(data, str | os.PathLike) else None
+    try:
+        with _quiet:
+            if text is None:
+                return SparkSource(session, data, name="table", location=None)
+            return _opened(session, text)
+    except Exception:
+        log.exception("the source %s could not be opened", text or "table")
+    shown = "the data frame" if text is None else title_of(text)
+    raise InvalidInput(f"{shown} could not be read by Spark; the owner's log says why")
+
+
+def _opened(session: Any, text: str) -> SparkSource:
+    if "/" in text or "\\" in text or text.lower().endswith(".parquet"):
+        location = _location_of_files(text)
+        return SparkSource(
+            session, session.read.parquet(text), name=title_of(text), location=location
+        )
+    location_of_table = _location_of_table(session, text)
+    name = text.split(".")[-1].strip("`")
+    return SparkSource(session, session.table(text), name=name, location=location_of_table)
+
+
+def session_of(spark: Any) -> Any:
+    """The session itself, one at a Spark Connect address (sc://…), or a local one ("local")."""
+    if not isinstance(spark, str):
+        return spark
+    try:
+        with without_warnings():
+            from pyspark.sql import SparkSession
+    except ImportError:
+        raise Unsupported("PySpark is not installed; install farthing[spark]") from None
+    if spark.startswith("sc://"):
+        try:
+            with without_warnings():
+                return SparkSession.builder.remote(spark).getOrCreate()
+        except ImportError:
+            raise Unsupported("Spark Connect needs gRPC; install farthing[spark]") from None
+    if not spark.startswith("local"):
+        raise InvalidInput('spark must be a session, an address sc://host:port, or "local[N]"')
+    return _started(SparkSession, spark)
+
+
+def force(session: Any) -> None:
+    """Every setting has its value, or Unsupported."""
+    for name, value in SETTINGS.items():
+        if session.conf.get(name, None) != value:
+            session.conf.set(name, value)
+            if session.conf.get(name, None) != value:
+                raise Unsupported(f"Spark does not take {name} = {value}")
+
+
+def _started(builder: Any, master: str) -> Any:
+    """A local session that writes nothing to the terminal or to the working directory."""
+    existing = builder.getActiveSession()
+    if existing is not None:
+        return existing
+    folder = Path(tempfile.mkdtemp(prefix="farthing-spark-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    silence = folder / "log4j2.properties"
+    silence.write_text(_SILENCE, encoding="utf-8")
+    java = f"-Dlog4j2.configurationFile={silence.as_uri()} -Dderby.system.home={folder}"
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.driver.extraJavaOptions": java,
+    }
+    making = builder.builder.master(master)
+    for name, value in settings.items():
+        making = making.config(name, value)
+    home, before = java_home(), os.environ.get("JAVA_HOME")
+    os.environ["JAVA_HOME"] = home
+    try:
+        with without_warnings():
+            return making.getOrCreate()
+    except Exception:
+        log.exception("Spark could not be started")
+    finally:
+        if before is None:
+            del os.environ["JAVA_HOME"]
+        else:
+            os.environ["JAVA_HOME"] = before
+    raise Unsupported("Spark could not be started; it needs Java 17 or newer")
+
+
+def _stored_in_milliseconds(frame: Any) -> frozenset[str]:
+    """Columns of local Parquet files that Spark may fail to read.
+
+    It multiplies milliseconds by a thousand and raises an error where that is too much, before
+    any function of ours sees the value. So the type is refused: it fits no kind.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    found: set[str] = set()
+    for file in map(local_path, frame.inputFiles()):
+        if not os.path.isfile(file):
+            continue
+        try:
+            schema = pq.read_schema(file)
+        except pa.ArrowException:  # not a Parquet file
+            continue
+        found |= {
+            field.name
+            for field in schema
+            if pa.types.is_timestamp(field.type) and field.type.unit in ("s", "ms")
+        }
+    return frozenset(found)
+
+
+def _location_of_files(path: str) -> str:
+    """As DuckDB has it for files of this machine; an address elsewhere is its own location."""
+    parts = urlsplit(path)
+    if parts.scheme in ("", "file"):
+        return location_of(path)
+    return f"spark:{path.rstrip('/')}"
+
+
+def _location_of_table(session: Any, name: str) -> str | None:
+    """Catalogue, database and table; None for a view that only this session has."""
+    found = session.catalog.getTable(name)
+    if found.isTemporary:
+        return None
+    return "spark:" + ".".join([found.catalog, *(found.namespace or []), found.name])

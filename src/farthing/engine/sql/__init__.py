@@ -1,0 +1,1 @@
+"""Questions as one statement: keys, conditions, bounded histograms, bound parameters."""

@@ -1,0 +1,206 @@
+"""Bounded histograms as one expression: each unit is limited before anything is counted.
+
+The rows have been read through the schema, so every column has the type of its kind, texts are
+compared as bytes and no value is strange.
+
+    rows → pairs (unit, key) with the number of rows
+         → per key the sum of min(rows, τ)
+         → less, for units with more than Δ keys, what comes after their first Δ by a keyed
+           digest of (unit, key)
+
+The order within a unit depends on the secret, the unit and its keys only, so adding a unit
+changes nothing about the others: it raises at most Δ counts, each by at most τ. The digest is
+MD5 because DuckDB, Spark and PostgreSQL all have it and agree on it; privacy does not rest on
+it, only which keys of a unit are kept does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from farthing.engine.sql.functions import as_bytes, md5
+from farthing.engine.sql.keys import key_text, value_text
+from farthing.errors import InvalidInput
+from farthing.schema import INTEGER
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+#: An expression, and the kind of what it holds.
+Column: TypeAlias = tuple[Any, str]
+LABEL, COUNT = "label", "n"
+#: Hexadecimal digits of a digest that decide the order; DuckDB sorts texts of up to 12 fastest.
+DIGITS = 12
+#: Values beyond this are moved to it before they become whole numbers: doubles are exact here.
+LARGEST_EXACT = 1 << 52
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """An expression, and how much one unit can change what it gives.
+
+    At most `contribution_limit` numbers (None: any number), each by at most `per_key_limit`.
+    """
+
+    expression: ir.Table
+    contribution_limit: int | None = 1
+    per_key_limit: int = 1
+
+
+def bounded_histogram(
+    rows: ir.Table,
+    unit: Column,
+    keys: Sequence[Column],
+    *,
+    secret: str,
+    contribution_limit: int | None,
+    per_key_limit: int,
+) -> Bounded:
+    """Columns `label` (the text of the key) and `n`. A column is an expression and its kind."""
+    columns = [f"key{i}" for i in range(len(keys))]
+    kinds = [kind for _, kind in keys]
+    pairs = _pairs(_owned(rows, unit, dict(zip(columns, keys, strict=True))), per_key_limit)
+    amounts = pairs.select(*columns, "amount")
+    if contribution_limit is not None:
+        late = _late(pairs, columns, kinds, unit[1], secret, contribution_limit)
+        amounts = amounts.union(late)
+    counted = (
+        amounts.group_by(columns)
+        .aggregate(**{COUNT: amounts.amount.sum().cast("decimal(38, 0)")})
+        .filter(lambda t: t[COUNT] > 0)
+    )
+    labelled = counted.select(
+        **{LABEL: key_text([counted[name] for name in columns], kinds), COUNT: counted[COUNT]}
+    )
+    return Bounded(labelled, contribution_limit, per_key_limit)
+
+
+def largest(histogram: ir.Table, count: int) -> ir.Table:
+    """The `count` largest counts; ties go by the text of the label, in code-point order."""
+    import ibis
+
+    return histogram.order_by(ibis.desc(COUNT), ibis.asc(histogram[LABEL])).limit(count)
+
+
+def counted_rows(rows: ir.Table, unit: Column, per_key_limit: int) -> Bounded:
+    """One row, one column `n`: the sum over units of min(rows, per_key_limit)."""
+    import ibis
+
+    owned = _owned(rows, unit, {})
+    units = owned.group_by("who").aggregate(rows=lambda t: t.count())
+    amount = ibis.least(units.rows, per_key_limit)
+    total = units.aggregate(**{COUNT: ibis.coalesce(amount.sum(), 0).cast("decimal(38, 0)")})
+    return Bounded(total, per_key_limit=per_key_limit)
+
+
+def clipped_sums(rows: ir.Table, unit: Column, value: Any, lower: int, upper: int) -> Bounded:
+    """One row, one column `n`: the sum over units of their own sum, moved into the bounds.
+
+    Everything is a whole number of at most 38 digits: 64-bit values of fewer than 10^18 rows.
+    """
+    import ibis
+
+    owned = _owned(rows, unit, {"worth": (value, INTEGER)})
+    owned = owned.filter(owned.worth.notnull())
+    units = owned.group_by("who").aggregate(total=lambda t: t.worth.cast("decimal(38, 0)").sum())
+    low, high = (ibis.literal(bound).cast("decimal(38, 0)") for bound in (lower, upper))
+    moved = ibis.least(ibis.greatest(units.total, low), high).cast("decimal(38, 0)")
+    total = ibis.coalesce(moved.sum(), ibis.literal(0).cast("decimal(38, 0)"))
+    counted = units.aggregate(**{COUNT: total.cast("decimal(38, 0)")})
+    return Bounded(counted, per_key_limit=max(abs(lower), abs(upper)))
+
+
+def fixed_point(column: Any, kind: str, places: int) -> Any:
+    """A numeric column in whole units of the last decimal place.
+
+    No value can make the conversion fail: numbers are moved into ±2^52 units before it.
+    """
+    import ibis
+
+    if kind == INTEGER and places == 0:
+        return column
+    number = column.cast("float64")
+    edge = float(LARGEST_EXACT) / 10**places
+    inside = between(number, -edge, edge) * float(10**places)
+    whole = (inside + 0.5).floor().cast("int64")
+    return number.isnull().ifelse(ibis.null("int64"), whole)
+
+
+def between(number: Any, lower: float, upper: float) -> Any:
+    """A number moved to the nearest of two bounds."""
+    import ibis
+
+    return ibis.least(ibis.greatest(number, lower), upper)
+
+
+def _owned(rows: Any, unit: Column, columns: Mapping[str, Column]) -> Any:
+    """Rows with a unit, under names of our own: whatever the table calls its columns is gone."""
+    named = {name: column for name, (column, _) in columns.items()}
+    owned = rows.select(who=unit[0], **named)
+    return owned.filter(owned.who.notnull())
+
+
+def _pairs(owned: Any, per_key_limit: int) -> Any:
+    """Each (unit, key) once, with the amount it adds: min(rows, per_key_limit)."""
+    import ibis
+
+    if per_key_limit == 1:
+        return owned.distinct().mutate(amount=ibis.literal(1, "int64"))
+    counted = owned.group_by(owned.columns).aggregate(rows=lambda t: t.count())
+    amount = ibis.least(counted.rows, per_key_limit)
+    return counted.select(*owned.columns, amount=amount)
+
+
+def _late(
+    pairs: Any,
+    columns: Sequence[str],
+    kinds: Sequence[str],
+    unit_kind: str,
+    secret: str,
+    limit: int,
+) -> Any:
+    """What to take back: the keys that come after the first `limit` of their unit.
+
+    Only units above the limit are ranked; on most data they are few.
+    """
+    import ibis
+
+    many = (
+        pairs.group_by(over="who")
+        .aggregate(keys=lambda t: t.count())
+        .filter(lambda t: t["keys"] > limit)
+        .select("over")
+    )
+    rest = pairs.semi_join(many, pairs.who == many.over)
+    text = value_text(rest.who, unit_kind) + key_text([rest[name] for name in columns], kinds)
+    rest = rest.mutate(digest=as_bytes(md5(ibis.literal(_plain(secret)) + text).left(DIGITS)))
+    ties = [ibis.asc(rest[name], nulls_first=True) for name in columns]
+    place = ibis.row_number().over(group_by=rest.who, order_by=[rest.digest, *ties])
+    ranked = rest.select(*columns, amount=-rest.amount, place=place)
+    return ranked.filter(ranked.place >= limit).select(*columns, "amount")
+
+
+def _plain(secret: str) -> str:
+    """The key of the digest is the only text of ours that varies: letters and digits alone."""
+    if not (secret.isascii() and secret.isalnum()):
+        raise InvalidInput("the key of the digest must be letters and digits")
+    return secret
+
+
+def labels_and_counts(rows: pa.Table) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """The two columns of a bounded histogram as arrays; labels are objects, never fixed-width."""
+    labels = np.empty(rows.num_rows, dtype=object)
+    labels[:] = rows.column(LABEL).to_pylist()
+    return labels, counts_of(rows)
+
+
+def counts_of(rows: pa.Table) -> npt.NDArray[np.int64]:
+    """The column of counts."""
+    numbers: npt.NDArray[np.int64] = rows.column(COUNT).cast("int64").to_numpy()
+    return numbers

@@ -1,0 +1,194 @@
+"""Filters as expressions over a table whose columns have the types of their declared kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from functools import reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING, Any
+
+from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Filter, OneOf, Present
+from farthing.engine.sql.keys import Label, key_text, text_of
+from farthing.engine.sql.texts import Texts
+from farthing.errors import InvalidInput
+from farthing.schema import (
+    BOOLEAN,
+    DATE,
+    DECIMAL,
+    DIGITS,
+    INTEGER,
+    KEYS,
+    NUMBERS,
+    REAL,
+    TEXT,
+    Value,
+)
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+_FITS: dict[str, tuple[type, ...]] = {
+    INTEGER: (int,),
+    TEXT: (str,),
+    BOOLEAN: (bool,),
+    DATE: (date,),
+    REAL: (int, float),
+    DECIMAL: (int, float),
+}
+_SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
+
+
+def require_kind(name: str, kind: str, allowed: Sequence[str], what: str) -> None:
+    """The column can be used like this, or InvalidInput."""
+    if kind not in allowed:
+        raise InvalidInput(f"{what} must be {' or '.join(allowed)}, but {name} is {kind}")
+
+
+def require_fits(name: str, kind: str, value: Value) -> None:
+    """A column of this kind can be compared with this value, or InvalidInput."""
+    plain = isinstance(value, _FITS[kind]) and (kind == BOOLEAN or not isinstance(value, bool))
+    if value is not None and not plain:
+        raise InvalidInput(f"{name} is {kind} and cannot be compared with {type(value).__name__}")
+
+
+def check_filter(where: Filter | None, kinds: Mapping[str, str]) -> None:
+    """Every comparison of the filter is between things of one kind. Looks at the schema only."""
+    match where:
+        case AllOf(parts) | AnyOf(parts):
+            for part in parts:
+                check_filter(part, kinds)
+        case Equals(column, value):
+            if kinds[column] == REAL and value is not None:
+                raise InvalidInput(f"{column} is real: use a range, not equality")
+            require_fits(column, kinds[column], value)
+        case OneOf(column, values):
+            require_kind(column, kinds[column], (*KEYS, DECIMAL), "a column filtered by values")
+            for value in values:
+                require_fits(column, kinds[column], value)
+        case Between(column):
+            if kinds[column] == BOOLEAN:
+                raise InvalidInput(f"{column} is boolean and has no ranges")
+            for _, value in where.sides:
+                require_fits(column, kinds[column], value)
+        case _:
+            return
+
+
+def condition(
+    table: ir.Table, where: Filter, kinds: Mapping[str, str], texts: Texts
+) -> ir.BooleanValue:
+    """A filter as an expression. A comparison that no value can satisfy is never true."""
+    match where:
+        case Equals(column, None):
+            return table[column].isnull()
+        case Equals(column, value):
+            return _compared("equal", table[column], kinds[column], value, texts)
+        case OneOf(column, values):
+            known = tuple(value for value in values if value is not None)
+            parts = [_among(table[column], kinds[column], known, texts)] if known else []
+            if None in values:
+                parts.append(table[column].isnull())
+            return reduce(or_, parts)
+        case Between(column):
+            sides = (
+                _compared(side, table[column], kinds[column], value, texts)
+                for side, value in where.sides
+            )
+            return reduce(and_, sides)
+        case Present(column):
+            return table[column].notnull()
+        case AllOf(parts):
+            return reduce(and_, (condition(table, part, kinds, texts) for part in parts))
+        case AnyOf(parts):
+            return reduce(or_, (condition(table, part, kinds, texts) for part in parts))
+
+
+def within(
+    rows: ir.Table,
+    by: Sequence[str],
+    categories: Sequence[Label],
+    kinds: Mapping[str, str],
+    texts: Texts,
+) -> ir.Table:
+    """Rows whose key is in a known domain, so that no unit spends its limit on anything else."""
+    if len(by) == 1:
+        values = tuple(label for label in categories if not isinstance(label, tuple))
+        return rows.filter(condition(rows, OneOf(by[0], values), kinds, texts))
+    text = key_text([rows[name] for name in by], [kinds[name] for name in by])
+    return rows.filter(texts.one_of(text, [text_of(label) for label in categories]))
+
+
+def _among(column: Any, kind: str, values: Sequence[Value], texts: Texts) -> Any:
+    import ibis
+
+    if kind == TEXT:
+        return texts.one_of(column, [value for value in values if isinstance(value, str)])
+    if kind == INTEGER:
+        whole = [v for v in values if isinstance(v, int) and _SMALLEST <= v <= _LARGEST]
+        return texts.one_of(column, whole) if whole else ibis.literal(False)
+    return reduce(or_, (_compared("equal", column, kind, value, texts) for value in values))
+
+
+def _compared(side: str, column: Any, kind: str, value: Value, texts: Texts) -> Any:
+    """One comparison. Numbers and dates are literals made from typed numbers and dates."""
+    import ibis
+
+    if isinstance(value, str):
+        return _COMPARE[side](column, texts.literal(value))
+    if isinstance(value, date):
+        return _COMPARE[side](column, ibis.date(value.year, value.month, value.day))
+    if kind == BOOLEAN:
+        return column if value else ~column
+    if kind not in NUMBERS or not isinstance(value, int | float):
+        raise InvalidInput(f"a {kind} column cannot be compared with {type(value).__name__}")
+    if kind == REAL:
+        return _COMPARE[side](column, ibis.literal(float(value), "float64"))
+    return _exact(side, column, kind, Decimal(str(value)))
+
+
+def _exact(side: str, column: Any, kind: str, value: Decimal) -> Any:
+    """A whole or decimal column and any number: compared in units of the column's last place.
+
+    A bound between two of the column's values is moved to the one that keeps the same rows; a
+    bound beyond all of them keeps every row, or none.
+    """
+    import ibis
+
+    places = 0 if kind == INTEGER else column.type().scale
+    smallest = _SMALLEST if kind == INTEGER else -(10**DIGITS - 1)
+    largest = _LARGEST if kind == INTEGER else 10**DIGITS - 1
+    units = value.scaleb(places)
+    floor = int(units.to_integral_value("ROUND_FLOOR"))
+    whole = units == floor
+    if side == "equal":
+        if not whole or not smallest <= floor <= largest:
+            return ibis.literal(False)
+        return column == _units(floor, places, kind)
+    if side in ("at_least", "above"):
+        first = floor if side == "at_least" and whole else floor + 1
+        if first > largest:
+            return ibis.literal(False)
+        return column >= _units(max(first, smallest), places, kind)
+    last = floor - 1 if side == "below" and whole else floor
+    if last < smallest:
+        return ibis.literal(False)
+    return column <= _units(min(last, largest), places, kind)
+
+
+def _units(units: int, places: int, kind: str) -> Any:
+    import ibis
+
+    if kind == INTEGER:
+        return ibis.literal(units, "int64")
+    return ibis.literal(Decimal(units).scaleb(-places), f"decimal({DIGITS}, {places})")
+
+
+_COMPARE = {
+    "equal": lambda column, bound: column == bound,
+    "at_least": lambda column, bound: column >= bound,
+    "above": lambda column, bound: column > bound,
+    "at_most": lambda column, bound: column <= bound,
+    "below": lambda column, bound: column < bound,
+}

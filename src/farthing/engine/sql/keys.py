@@ -1,0 +1,115 @@
+"""The one text of a key on every engine.
+
+It decides which keys of a unit are kept, how ties are broken and which bytes leave the engine:
+
+    missing    n
+    text       s and the text
+    integer    i and its decimal digits
+    boolean    b0 or b1
+    date       d and year·10000 + month·100 + day in decimal digits
+
+Several columns are joined by |; inside their texts ~ is written ~~ and | is written ~p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from farthing.engine.sql.functions import as_bytes
+from farthing.schema import BOOLEAN, INTEGER, TEXT, Value
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+#: The label of one row of a histogram: a value, or one value for each column of the key.
+Label: TypeAlias = Value | tuple[Value, ...]
+JOINT = "|"
+
+
+def key_text(columns: Sequence[Any], kinds: Sequence[str]) -> ir.StringValue:
+    """The text of a key of one or several columns, compared as bytes."""
+    if len(columns) == 1:
+        return as_bytes(value_text(columns[0], kinds[0]))
+    texts = (
+        _escaped(value_text(column, kind)) if kind == TEXT else value_text(column, kind)
+        for column, kind in zip(columns, kinds, strict=True)
+    )
+    return as_bytes(reduce(lambda left, right: left + JOINT + right, texts))
+
+
+def value_text(column: Any, kind: str) -> ir.StringValue:
+    """The text of one value."""
+    import ibis
+
+    if kind == TEXT:
+        text = ibis.literal("s") + column
+    elif kind == INTEGER:
+        text = ibis.literal("i") + column.cast("string")
+    elif kind == BOOLEAN:
+        text = column.isnull().ifelse(ibis.null("string"), column.ifelse("b1", "b0"))
+    else:
+        day = column.year() * 10000 + column.month() * 100 + column.day()
+        text = ibis.literal("d") + day.cast("string")
+    return ibis.coalesce(text, "n")
+
+
+def text_of(label: Label) -> str:
+    """The text of a label, as the engines write it."""
+    if isinstance(label, tuple):
+        return JOINT.join(_escape(_text(part)) for part in label)
+    return _text(label)
+
+
+def labels_of(texts: Sequence[str], width: int) -> tuple[Label, ...]:
+    """The labels that have these texts."""
+    if width == 1:
+        kinds = {text[0] for text in texts}
+        if kinds == {"s"}:
+            return tuple([text[1:] for text in texts])
+        if kinds == {"i"}:
+            return tuple([int(text[1:]) for text in texts])
+        return tuple(map(_value, texts))
+    return tuple(tuple(_value(_unescape(p)) for p in t.split(JOINT)) for t in texts)
+
+
+def _text(value: Value) -> str:
+    match value:
+        case None:
+            return "n"
+        case bool():
+            return "b1" if value else "b0"
+        case int():
+            return f"i{value}"
+        case date():
+            return f"d{value.year * 10000 + value.month * 100 + value.day}"
+        case _:
+            return f"s{value}"
+
+
+def _value(text: str) -> Value:
+    match text[:1]:
+        case "n":
+            return None
+        case "s":
+            return text[1:]
+        case "i":
+            return int(text[1:])
+        case "b":
+            return text == "b1"
+    year, rest = divmod(int(text[1:]), 10000)
+    return date(year, *divmod(rest, 100))
+
+
+def _escape(text: str) -> str:
+    return text.replace("~", "~~").replace(JOINT, "~p")
+
+
+def _unescape(text: str) -> str:
+    return "~".join(part.replace("~p", JOINT) for part in text.split("~~"))
+
+
+def _escaped(text: Any) -> Any:
+    return text.replace("~", "~~").replace(JOINT, "~p")

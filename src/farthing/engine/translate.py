@@ -1,0 +1,56 @@
+"""From a purchase to what runs: one statement, one mechanism, and the same limits in both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from farthing.engine.context import Context
+from farthing.engine.errors import ChargeMismatch
+from farthing.engine.kinds.base import Rows
+from farthing.engine.purchase import Purchase
+from farthing.engine.sql.bounding import largest
+from farthing.engine.sql.statement import Statement
+from farthing.engine.sql.texts import Texts
+from farthing.mechanisms import Contribution, Mechanism
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What was bought, the statement, what it makes of one unit, and the mechanism."""
+
+    purchase: Purchase
+    mechanism: Mechanism[Any]
+    statement: Statement
+    limited: Contribution
+
+    def charge(self) -> dict[str, int]:
+        """The items once more, from the mechanism's own guarantees.
+
+        The purchase counted them from what was asked; a difference is a mistake in one of the
+        two. So is a statement that limits a unit less than the mechanism assumes.
+        """
+        if not self.limited.within(self.mechanism.assumes):
+            raise ChargeMismatch("the statement does not enforce the limits that are assumed")
+        return self.purchase.charge(self.mechanism.guarantees)
+
+
+def translate(context: Context, purchase: Purchase) -> Step:
+    """One statement whose rows are the bounded histogram, or one number.
+
+    A mechanism that looks at the largest counts only gets no more of them, and one beyond.
+    """
+    query, texts = purchase.query, Texts()
+    mechanism = query.mechanism_for(purchase.paid)
+    declared = context.source.declared(context.schema)
+    rows = Rows(declared, context.about.unit, context.schema.kinds, context.analyst.secret(), texts)
+    bounded = query.bounded(rows.where(query.filter))
+    expression = bounded.expression
+    if mechanism.candidates is not None:
+        expression = largest(expression, mechanism.candidates + 1)
+    return Step(
+        purchase,
+        mechanism,
+        context.source.statement(expression, texts),
+        Contribution(bounded.contribution_limit, bounded.per_key_limit),
+    )

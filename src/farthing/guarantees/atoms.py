@@ -1,0 +1,37 @@
+"""A privacy loss as a list of atoms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.numerics.rounding import UNIT, FloatArray, deflated
+
+#: Relative error that the masses of a given distribution, and their sums, stay far below.
+SLACK = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Atoms:
+    """A discrete privacy loss: mass `masses[i]` at `losses[i]`, `infinity` beyond all of them."""
+
+    losses: FloatArray
+    masses: FloatArray
+    infinity: float = 0.0
+
+
+def merged(atoms: Atoms, step: float) -> Atoms:
+    """Atoms in bins of width `step`, each bin one outcome: a post-processing, so never above."""
+    bins = np.floor(atoms.losses / step)
+    starts = np.flatnonzero(np.concatenate(([True], np.diff(bins) != 0)))
+    if len(starts) == len(bins):
+        return atoms
+    centres = np.repeat(bins[starts], np.diff(np.append(starts, len(bins)))) * step
+    p = np.add.reduceat(atoms.masses, starts)
+    q = np.add.reduceat(atoms.masses * np.exp(centres - atoms.losses), starts)
+    fine = p > 0
+    edges = bins[starts][fine] * step  # ln(P/Q) lies between the edges of its bin
+    losses = edges - np.log(q[fine] / p[fine])
+    losses = np.maximum(losses - 1e-13 * (1 + np.abs(losses)), edges - 4 * UNIT * np.abs(edges))
+    return Atoms(losses, deflated(p[fine], 4 * len(bins)), 0.0)

@@ -1,0 +1,196 @@
+"""Theorem 3 of [Lyu22], run: an (ε, δ) conversation is one leaky randomized response.
+
+Two systems M⁰, M¹ are (ε, δ)-indistinguishable exactly if there are systems E⁰, E¹, N⁰, N¹ with
+
+    Mᵇ = δ·Eᵇ + (1 − δ)·(z·Nᵇ + N¹⁻ᵇ)/(1 + z),   z = e^ε,
+
+for every adversary. So a conversation can be held by somebody who knows the secret bit only
+through one leaky randomized response. Everything is an exact fraction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from farthing.errors import InvalidInput, NotCertified
+from farthing.interactive.divergences import Attack, Excess, best_attack, require_factor
+from farthing.interactive.finite import (
+    Answer,
+    FiniteSystem,
+    History,
+    Question,
+    Reply,
+    Strategy,
+)
+from farthing.interactive.pairs import Both, Pair, align, transcripts
+from farthing.mechanisms.randomized_response import LeakyAnswer
+from farthing.mechanisms.randomness import BitSource, system_bits
+
+Systems: TypeAlias = tuple[FiniteSystem, FiniteSystem]
+
+
+class Distinguishable(InvalidInput):
+    """The two systems are not (ε, δ)-indistinguishable. `attack` is the adversary that shows it.
+
+    `bit` says which of the two systems gives the event too often.
+    """
+
+    def __init__(self, attack: Attack, bit: int, factor: Fraction, delta: Fraction) -> None:
+        super().__init__(
+            f"the systems are not indistinguishable with e^epsilon = {float(factor):g} and delta = "
+            f"{float(delta):g}: an adversary meets one of {len(attack.event)} transcripts with "
+            f"probability {float(attack.first):g} in system {bit} and {float(attack.second):g} in "
+            "the other"
+        )
+        self.attack = attack
+        self.bit = bit
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposition:
+    """E⁰, E¹ (what is shown when the bit leaked) and N⁰, N¹ (what is shown otherwise)."""
+
+    factor: Fraction
+    delta: Fraction
+    leaked: Systems
+    hidden: Systems
+
+    def weight(self, bit: int, history: History) -> Fraction:
+        """The probability of these answers to these questions in the mixture for this bit."""
+        honest = self.factor / (1 + self.factor)
+        mixed = honest * self.hidden[bit].weight(history)
+        mixed += (1 - honest) * self.hidden[1 - bit].weight(history)
+        return self.delta * self.leaked[bit].weight(history) + (1 - self.delta) * mixed
+
+
+def decompose(
+    first: FiniteSystem, second: FiniteSystem, factor: Fraction, delta: Fraction
+) -> Decomposition:
+    """The four systems for M⁰ = first, M¹ = second, e^ε = factor ≥ 1; raises `Distinguishable`.
+
+    The construction of [Lyu22, Lemmas 1–3] from the root downwards. The identity is then checked
+    for every complete transcript, which is the same as for every adversary: with any adversary a
+    transcript has the probability of its answers times a number that does not depend on the
+    system [Lyu22, eq. 16].
+    """
+    factor, delta = _require_parameters(factor, delta)
+    pair = align(first, second)
+    builder, whole = _Builder(factor), (Fraction(1), Fraction(1))
+    for bit, excess in enumerate(builder.lower(pair, whole)):
+        if excess > delta:
+            ordered = (first, second) if bit == 0 else (second, first)
+            raise Distinguishable(best_attack(*ordered, factor), bit, factor, delta)
+    leaked, hidden = builder.systems(pair, whole, (delta, delta))
+    found = Decomposition(factor, delta, leaked, hidden)
+    for history, weights in transcripts(pair):
+        for bit in (0, 1):
+            if found.weight(bit, history) != weights[bit]:
+                raise NotCertified("the decomposition does not add up to the systems given")
+    return found
+
+
+def simulate(decomposition: Decomposition, response: LeakyAnswer) -> FiniteSystem:
+    """The system to converse with, chosen by one leaky randomized response and nothing else.
+
+    With ε = ln(factor), δ = delta and the secret bit b, conversing with the result is
+    conversing with Mᵇ.
+    """
+    systems = decomposition.leaked if response.leaked else decomposition.hidden
+    return systems[response.bit]
+
+
+def converse(system: FiniteSystem, strategy: Strategy) -> History:
+    """One conversation: answers are drawn exactly, from the operating system's randomness."""
+    source = system_bits()
+    history: History = ()
+    while system.replies:
+        question = strategy[history]
+        answer, system = _drawn(system.replies[question], source)
+        history = (*history, (question, answer))
+    return history
+
+
+class _Builder:
+    """The construction for one factor z. Weights are those of whole histories, not conditional."""
+
+    def __init__(self, factor: Fraction) -> None:
+        self._z = factor
+        self._excess = (Excess(), Excess(swapped=True))
+
+    def lower(self, pair: Pair, m: Both) -> Both:
+        """Lower of both directions [Lyu22, eq. 19]: what a leak must at least account for."""
+        return (
+            self._excess[0].weighed(pair, m[0], m[1], self._z),
+            self._excess[1].weighed(pair, m[1], m[0], self._z),
+        )
+
+    def systems(self, pair: Pair, m: Both, e: Both) -> tuple[Systems, Systems]:
+        """((E⁰, E¹), (N⁰, N¹)) below a node that Mᵇ reaches with m[b] and δ·Eᵇ with e[b]."""
+        replies: list[dict[Question, dict[Answer, Reply]]] = [
+            {question: {} for question in pair.forks} for _ in range(4)
+        ]
+        here = (*e, *self._hidden(m, e))
+        for question, forks in pair.forks.items():
+            reached = {a: (m[0] * f.first, m[1] * f.second) for a, f in forks.items()}
+            leaks = self._leaks({a: (f.then, reached[a]) for a, f in forks.items()}, e)
+            for answer, fork in forks.items():
+                below = self.systems(fork.then, reached[answer], leaks[answer])
+                weights = (*leaks[answer], *self._hidden(reached[answer], leaks[answer]))
+                unmet = (fork.first, fork.second) * 2  # what a system does that is never met
+                for i, then in enumerate((*below[0], *below[1])):
+                    chance = weights[i] / here[i] if here[i] > 0 else unmet[i]
+                    replies[i][question][answer] = Reply(chance, then)
+        e0, e1, n0, n1 = (FiniteSystem(found) for found in replies)
+        return (e0, e1), (n0, n1)
+
+    def _leaks(self, children: Mapping[Answer, tuple[Pair, Both]], e: Both) -> dict[Answer, Both]:
+        """δ·Eᵇ of every answer: at least Lower, within Upper (eq. 25), adding up to e (eq. 26).
+
+        The adjustment step raises both numbers of one answer after the other as far as possible.
+        The pairs (x⁰, x¹) that satisfy eq. (25), x ≤ m and x ≤ cap are closed under taking the
+        larger number in each place, so there is a largest one; unrolling the inequalities gives it
+        in closed form. x ≤ m follows from eq. (25) if z > 1; at z = 1, where the paper argues by
+        continuity, it must be asked for. See docs/theory/concurrency.md.
+        """
+        leaks = {answer: self.lower(pair, m) for answer, (pair, m) in children.items()}
+        gap = [e[b] - sum(leak[b] for leak in leaks.values()) for b in (0, 1)]
+        for answer, (_, m) in children.items():
+            start = leaks[answer]
+            cap = (start[0] + gap[0], start[1] + gap[1])
+            upper = (m[0] - m[1] / self._z, m[1] - m[0] / self._z)
+            x = (
+                min(cap[0], m[0], upper[0] + cap[1] / self._z),
+                min(cap[1], m[1], upper[1] + cap[0] / self._z),
+            )
+            gap = [cap[0] - x[0], cap[1] - x[1]]
+            leaks[answer] = x
+        return leaks
+
+    def _hidden(self, m: Both, e: Both) -> Both:
+        """(1 − δ)·Nᵇ: Lemma 2 takes the leak away, Lemma 3 inverts randomized response."""
+        n0, n1, z = m[0] - e[0], m[1] - e[1], self._z
+        return (n0, n1) if z == 1 else ((z * n0 - n1) / (z - 1), (z * n1 - n0) / (z - 1))
+
+
+def _drawn(replies: Mapping[Answer, Reply], source: BitSource) -> tuple[Answer, FiniteSystem]:
+    """One answer with its exact probability."""
+    whole = math.lcm(*(reply.probability.denominator for reply in replies.values()))
+    left = source.below(whole)
+    for answer, reply in replies.items():
+        left -= int(reply.probability * whole)
+        if left < 0:
+            return answer, reply.then
+    raise NotCertified("the probabilities of the answers do not add up to 1")
+
+
+def _require_parameters(factor: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+    z = require_factor(factor)
+    if z < 1:
+        raise InvalidInput(f"the factor e^epsilon must be at least 1, got {z}")
+    if not isinstance(delta, (Fraction, int)) or isinstance(delta, bool) or not 0 <= delta <= 1:
+        raise InvalidInput(f"delta must be a fraction between 0 and 1, got {delta!r}")
+    return z, Fraction(delta)

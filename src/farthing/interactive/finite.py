@@ -1,0 +1,226 @@
+"""Finite interactive systems: what is answered now, and what the system then becomes.
+
+Definition 1 of [Lyu22] gives a system as the distribution of the next answer for every history
+and question. Here it is a tree of exact probabilities: a node holds the questions that may be asked
+and, for each answer, its probability and the system that remains. A node without questions has
+halted. What a conversation would be after some history is then simply another system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from types import MappingProxyType
+from typing import TypeAlias, TypeVar
+
+from farthing.errors import InvalidInput
+
+Question: TypeAlias = Hashable
+Answer: TypeAlias = Hashable
+History: TypeAlias = tuple[tuple[Question, Answer], ...]
+#: A deterministic adversary: what it asks next, for every history that it can meet.
+Strategy: TypeAlias = Mapping[History, Question]
+#: history → question → answer → probability.
+Table: TypeAlias = Mapping[History, Mapping[Question, Mapping[Answer, Fraction]]]
+
+S = TypeVar("S", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer: how likely it is, and the system that remains when it was given."""
+
+    probability: Fraction
+    then: FiniteSystem
+
+
+@dataclass(frozen=True, slots=True)
+class FiniteSystem:
+    """question → answer → `Reply`. The probabilities of the answers to a question add up to 1."""
+
+    replies: Mapping[Question, Mapping[Answer, Reply]]
+
+    def __post_init__(self) -> None:
+        for question, answers in self.replies.items():
+            chances = [reply.probability for reply in answers.values()]
+            if not all(isinstance(chance, Fraction) and chance >= 0 for chance in chances):
+                raise InvalidInput("probabilities must be fractions of at least 0")
+            if sum(chances) != 1:
+                raise InvalidInput(
+                    f"the answers to {question!r} must have total probability 1, got {sum(chances)}"
+                )
+        frozen = {question: MappingProxyType(dict(a)) for question, a in self.replies.items()}
+        object.__setattr__(self, "replies", MappingProxyType(frozen))
+
+    @classmethod
+    def from_table(cls, table: Table) -> FiniteSystem:
+        """The system of a table; a history that is not in the table has halted."""
+        reached: set[History] = set()
+
+        def node(history: History) -> FiniteSystem:
+            reached.add(history)
+            return cls(
+                {
+                    question: {
+                        answer: Reply(chance, node((*history, (question, answer))))
+                        for answer, chance in answers.items()
+                    }
+                    for question, answers in table.get(history, {}).items()
+                }
+            )
+
+        system = node(())
+        if not table.keys() <= reached:
+            raise InvalidInput("the table has histories that no conversation leads to")
+        return system
+
+    def to_table(self) -> Table:
+        """Back to a table, without the histories at which the system has halted."""
+        table: dict[History, Mapping[Question, Mapping[Answer, Fraction]]] = {}
+
+        def visit(system: FiniteSystem, history: History) -> None:
+            if not system.replies:
+                return
+            table[history] = {
+                question: {answer: reply.probability for answer, reply in answers.items()}
+                for question, answers in system.replies.items()
+            }
+            for question, answers in system.replies.items():
+                for answer, reply in answers.items():
+                    visit(reply.then, (*history, (question, answer)))
+
+        visit(self, ())
+        return table
+
+    def weight(self, history: History) -> Fraction:
+        """The probability of these answers, given these questions."""
+        weight, system = Fraction(1), self
+        for question, answer in history:
+            reply = system.replies[question][answer]
+            weight, system = weight * reply.probability, reply.then
+        return weight
+
+    def after(self, history: History) -> FiniteSystem:
+        """What remains after these questions and answers."""
+        system = self
+        for question, answer in history:
+            system = system.replies[question][answer].then
+        return system
+
+
+HALTED = FiniteSystem({})
+
+
+def tabulate(
+    prior: Mapping[S, Fraction],
+    step: Callable[[S, Question], Iterable[tuple[Answer, S, Fraction]]],
+    questions: Callable[[S, History], Iterable[Question]],
+) -> FiniteSystem:
+    """The system of a mechanism with a hidden state.
+
+    `prior` is the law of the state at the start; `step` the joint law of answer and next state;
+    `questions` what may be asked, nothing when the mechanism has halted; it must not tell hidden
+    states apart that belong to one history. What an adversary sees is the law of the answers given
+    the history: the hidden state is summed out.
+    """
+
+    def node(weights: Mapping[S, Fraction], history: History) -> FiniteSystem:
+        allowed = {tuple(questions(state, history)) for state in weights}
+        if len(allowed) > 1:
+            raise InvalidInput("what may be asked must show in the answers given before")
+        return FiniteSystem({x: replies(weights, history, x) for x in allowed.pop()})
+
+    def replies(
+        weights: Mapping[S, Fraction], history: History, question: Question
+    ) -> dict[Answer, Reply]:
+        joint: dict[Answer, dict[S, Fraction]] = {}
+        for state, weight in weights.items():
+            for answer, following, chance in step(state, question):
+                states = joint.setdefault(answer, {})
+                states[following] = states.get(following, Fraction(0)) + weight * chance
+        return {
+            answer: Reply(
+                total := sum(states.values(), Fraction(0)),
+                node(
+                    {state: weight / total for state, weight in states.items()},
+                    (*history, (question, answer)),
+                ),
+            )
+            for answer, states in joint.items()
+            if any(states.values())
+        }
+
+    return node({state: Fraction(chance) for state, chance in prior.items()}, ())
+
+
+def concurrent(systems: Sequence[FiniteSystem]) -> FiniteSystem:
+    """COMP of [Lyu22]: question (i, x) is x for the i-th system, which sees nothing else.
+
+    Interleavings that leave the same systems share one node, so the result has as many nodes
+    as there are combinations of nodes, not of histories.
+    """
+    known: dict[tuple[int, ...], FiniteSystem] = {}
+
+    def node(parts: tuple[FiniteSystem, ...]) -> FiniteSystem:
+        key = tuple(id(part) for part in parts)
+        if key not in known:
+            known[key] = FiniteSystem(
+                {
+                    (index, question): {
+                        answer: Reply(
+                            reply.probability,
+                            node((*parts[:index], reply.then, *parts[index + 1 :])),
+                        )
+                        for answer, reply in answers.items()
+                    }
+                    for index, part in enumerate(parts)
+                    for question, answers in part.replies.items()
+                }
+            )
+        return known[key]
+
+    return node(tuple(systems))
+
+
+def strategies(system: FiniteSystem) -> Iterator[Strategy]:
+    """Every deterministic adversary that asks until the system halts.
+
+    There are very many of them; this is what dynamic programming is checked against. Randomised
+    adversaries are averages of these, and stopping early is never better than going on and not
+    looking.
+    """
+
+    def plans(node: FiniteSystem, history: History) -> Iterator[dict[History, Question]]:
+        if not node.replies:
+            yield {}
+        for question, answers in node.replies.items():
+            later = [
+                list(plans(reply.then, (*history, (question, answer))))
+                for answer, reply in answers.items()
+            ]
+            for chosen in product(*later):
+                plan: dict[History, Question] = {history: question}
+                for part in chosen:
+                    plan |= part
+                yield plan
+
+    return plans(system, ())
+
+
+def transcript_law(system: FiniteSystem, strategy: Strategy) -> dict[History, Fraction]:
+    """IT(A : M): the probability of every complete transcript. Impossible ones are left out."""
+    law: dict[History, Fraction] = {}
+
+    def visit(node: FiniteSystem, history: History, weight: Fraction) -> None:
+        if not node.replies:
+            law[history] = weight
+            return
+        question = strategy[history]
+        for answer, reply in node.replies[question].items():
+            if reply.probability > 0:
+                visit(reply.then, (*history, (question, answer)), weight * reply.probability)
+
+    visit(system, (), Fraction(1))
+    return law

@@ -1,0 +1,168 @@
+"""What an interactive mechanism is, and a conversation with one.
+
+A mechanism is a frozen description. What it remembers is a frozen state of plain numbers, kept by
+whoever holds the conversation; what it draws it asks for. `begin` and `reply` are generators that
+yield the noise they need and are sent the number drawn, so the same code runs with exact random
+numbers, with every possible number (`tables.tabulate_mechanism`), and inside `Concurrent`.
+
+A conversation is charged in full when it is opened. All noise that later answers depend on is in
+its state, and the state is JSON: whoever stores it before telling an answer never draws twice.
+The state is secret. An analyst who sees the noise sees the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from farthing.errors import FarthingError, InvalidInput
+from farthing.interactive.charge import require_chargeable
+from farthing.interactive.noise import Noise, drawn
+from farthing.mechanisms.protocol import Uses
+
+T = TypeVar("T")
+State = TypeVar("State")
+Asked = TypeVar("Asked", contravariant=True)
+Told = TypeVar("Told", covariant=True)
+
+#: A computation that asks for noise.
+Drawing: TypeAlias = Generator[Noise, int, T]
+Json: TypeAlias = dict[str, Any]
+
+
+class ConversationOver(FarthingError):
+    """The conversation was closed, or has given all the answers that it was charged for."""
+
+
+class InteractiveMechanism(Protocol[State, Asked, Told]):
+    """A mechanism that is asked many times and charged once."""
+
+    @property
+    def guarantees(self) -> Uses:
+        """What the whole conversation costs, whatever is asked."""
+
+    def begin(self) -> Drawing[State]:
+        """What is drawn when the conversation is opened."""
+
+    def reply(self, state: State, question: Asked, /) -> Drawing[tuple[Told, State]]:
+        """The answer, and what is remembered after it."""
+
+    def halted(self, state: State, /) -> bool:
+        """Whether nothing more can be asked. It depends on earlier answers only."""
+
+    def state_to_json(self, state: State, /) -> Json:
+        """The state as plain data."""
+
+    def state_from_json(self, data: Json, /) -> State:
+        """Back from plain data; InvalidInput for anything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer of a watching mechanism.
+
+    `positive`: the number exceeds its threshold, or the guess is wrong. `value`: the number with
+    fresh noise, where numbers were bought and the answer is positive.
+    """
+
+    positive: bool
+    value: int | None = None
+
+
+class Conversation(Generic[State, Asked, Told]):
+    """A mechanism that is open: its state, how often it was asked, and whether it was closed."""
+
+    __slots__ = ("_asked", "_closed", "_mechanism", "_state")
+
+    def __init__(self, mechanism: InteractiveMechanism[State, Asked, Told]) -> None:
+        """Open it: the noise of the opening is drawn now.
+
+        Unsupported if no theorem lets conversations be sold as what the mechanism promises.
+        """
+        require_chargeable(mechanism.guarantees)
+        self._mechanism = mechanism
+        self._state = run(mechanism.begin())
+        self._asked = 0
+        self._closed = False
+
+    @property
+    def mechanism(self) -> InteractiveMechanism[State, Asked, Told]:
+        """What was opened."""
+        return self._mechanism
+
+    @property
+    def asked(self) -> int:
+        """How many questions were answered."""
+        return self._asked
+
+    @property
+    def over(self) -> bool:
+        """Whether it was closed or has halted."""
+        return self._closed or self._mechanism.halted(self._state)
+
+    def ask(self, question: Asked) -> Told:
+        """One answer. If anything goes wrong the conversation is as it was before."""
+        if self.over:
+            raise ConversationOver("nothing more can be asked: the conversation is over")
+        answer, self._state = run(self._mechanism.reply(self._state, question))
+        self._asked += 1
+        return answer
+
+    def close(self) -> None:
+        """Nothing can be asked any more. Nothing is paid back."""
+        self._closed = True
+
+    def to_json(self) -> Json:
+        """Everything that a later answer depends on. Secret: it holds the noise."""
+        return {
+            "state": self._mechanism.state_to_json(self._state),
+            "asked": self._asked,
+            "closed": self._closed,
+        }
+
+    @classmethod
+    def from_json(
+        cls, mechanism: InteractiveMechanism[State, Asked, Told], data: Json
+    ) -> Conversation[State, Asked, Told]:
+        """The conversation where it was left; nothing is drawn."""
+        require_keys(data, "state", "asked", "closed")
+        if not isinstance(data["closed"], bool):
+            raise InvalidInput("a stored conversation is closed or it is not")
+        found = cls.__new__(cls)
+        found._mechanism = mechanism
+        found._state = mechanism.state_from_json(data["state"])
+        found._asked = require_whole(data["asked"], at_least=0)
+        found._closed = data["closed"]
+        return found
+
+    def __repr__(self) -> str:
+        """Without the state: it is secret."""
+        over = "over" if self.over else "open"
+        return f"Conversation({self._mechanism!r}, asked={self._asked}, {over})"
+
+
+def run(drawing: Drawing[T]) -> T:
+    """Give a computation the exact random numbers it asks for."""
+    try:
+        noise = next(drawing)
+        while True:
+            noise = drawing.send(drawn(noise))
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
+def require_keys(data: object, *names: str) -> None:
+    """A stored object has exactly these keys."""
+    if not isinstance(data, dict) or set(data) != set(names):
+        raise InvalidInput(f"a stored object must have exactly the keys {', '.join(names)}")
+
+
+def require_whole(value: object, *, at_least: int | None = None) -> int:
+    """A whole number. What was given is not repeated: it may be somebody's."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidInput("the number must be whole")
+    if at_least is not None and value < at_least:
+        raise InvalidInput(f"the number must be at least {at_least}")
+    return value

@@ -1,0 +1,190 @@
+"""The sparse vector: is this number above its threshold? Only positive answers are limited.
+
+One noisy threshold for all positive answers is the variant of [LSL17] (Appendix B of
+[Lyu22]); a new one after each of them (`refresh_after=1`) is the classic one. Both, and everything
+between, are proved for discrete noise in docs/theory/concurrency.md.
+
+A question carries the true number, worked out by whoever holds the data. Between neighbours it may
+change by at most `sensitivity`; `monotone` says that adding a unit never lowers a number that is
+asked about (counts, sums of numbers that are not negative).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from flint import arb
+
+from farthing.errors import InvalidInput, require_count, require_real
+from farthing.guarantees.kinds import PureDP
+from farthing.interactive.accuracy import WatchAccuracy, Watching, watch_accuracy
+from farthing.interactive.noise import noise_for
+from farthing.interactive.protocol import Drawing, Json, Verdict, require_keys, require_whole
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE
+from farthing.mechanisms.protocol import Uses
+from farthing.numerics.ball import down, in_balls
+
+
+@dataclass(frozen=True, slots=True)
+class Exceeds:
+    """Is `value` at least `threshold`? The value is the true number and is never shown."""
+
+    value: int = field(repr=False)
+    threshold: int
+
+    def __post_init__(self) -> None:
+        require_whole(self.value)
+        require_whole(self.threshold)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchState:
+    """The noise on the threshold, and how many positive answers are left."""
+
+    threshold_noise: int = field(repr=False)
+    positives_left: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparseVector:
+    """Answers until `positives` answers were positive.
+
+    Each noisy threshold costs threshold_epsilon + answer_epsilon and serves `refresh_after`
+    positive answers (all of them if None). With `value_epsilon`, a positive answer comes with the
+    number itself, which costs value_epsilon each time.
+
+    Noise on a threshold has scale sensitivity/threshold_epsilon, noise on a number that is compared
+    2·refresh_after·sensitivity/answer_epsilon, half of that if `monotone`.
+    """
+
+    positives: int
+    threshold_epsilon: float
+    answer_epsilon: float
+    refresh_after: int | None = None
+    value_epsilon: float | None = None
+    sensitivity: int = 1
+    monotone: bool = False
+    _watching: Watching = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        positives = require_count("positives", self.positives, at_least=1)
+        shift = require_count("sensitivity", self.sensitivity, at_least=1)
+        served = positives
+        if self.refresh_after is not None:
+            served = min(positives, require_count("refresh_after", self.refresh_after, at_least=1))
+        if not isinstance(self.monotone, bool):
+            raise InvalidInput(f"monotone must be True or False, got {self.monotone!r}")
+        threshold = require_real("threshold_epsilon", self.threshold_epsilon, above=0)
+        answers = require_real("answer_epsilon", self.answer_epsilon, above=0)
+        value = None
+        if self.value_epsilon is not None:
+            value = require_real("value_epsilon", self.value_epsilon, above=0)
+        watching = Watching(
+            noise_for(threshold, shift),
+            noise_for(answers, (1 if self.monotone else 2) * served * shift),
+            None if value is None else noise_for(value, shift),
+            -(-positives // served),
+            positives,
+        )
+        checked = {
+            "positives": positives,
+            "threshold_epsilon": threshold,
+            "answer_epsilon": answers,
+            "refresh_after": None if self.refresh_after is None else served,
+            "value_epsilon": value,
+            "sensitivity": shift,
+            "_watching": watching,
+        }
+        for name, setting in checked.items():
+            object.__setattr__(self, name, setting)
+
+    @classmethod
+    @in_balls
+    def from_epsilon(
+        cls, epsilon: float, *, positives: int, sensitivity: int = 1, monotone: bool = False
+    ) -> SparseVector:
+        """One threshold, with ε shared in the proportion 1 : k^(2/3), k = positives or twice that.
+
+        It is the share at which the variance of query noise minus threshold noise is smallest.
+        """
+        whole = require_real("epsilon", epsilon, above=0)
+        count = require_count("positives", positives, at_least=1)
+        weight = arb(count if monotone else 2 * count) ** (arb(2) / 3)
+        threshold = down(arb(whole) / (1 + weight))
+        return cls(
+            positives=count,
+            threshold_epsilon=threshold,
+            answer_epsilon=down(arb(whole) - arb(threshold)),
+            sensitivity=sensitivity,
+            monotone=monotone,
+        )
+
+    @property
+    def guarantees(self) -> Uses:
+        """One ε-DP item per noisy threshold, one per number that may be given out."""
+        watched = (PureDP(_sum_up(self.threshold_epsilon, self.answer_epsilon)), self.thresholds)
+        if self.value_epsilon is None:
+            return (watched,)
+        return (watched, (PureDP(self.value_epsilon), self.positives))
+
+    @property
+    def thresholds(self) -> int:
+        """How many noisy thresholds there are."""
+        return self._watching.thresholds
+
+    def accuracy(self, questions: int, confidence: float = DEFAULT_CONFIDENCE) -> WatchAccuracy:
+        """What holds for up to `questions` answers together."""
+        return watch_accuracy(self._watching, questions, confidence)
+
+    def begin(self) -> Drawing[WatchState]:
+        """Draw the first threshold."""
+        noise = yield self._watching.threshold_noise
+        return WatchState(noise, self.positives)
+
+    def reply(self, state: WatchState, question: Exceeds, /) -> Drawing[tuple[Verdict, WatchState]]:
+        """Compare the number with its threshold."""
+        return self.compare(state, question.value, question.threshold, question.value)
+
+    def compare(
+        self, state: WatchState, height: int, threshold: int, value: int
+    ) -> Drawing[tuple[Verdict, WatchState]]:
+        """Positive if height + noise ≥ threshold + its noise; `value` is what may be given out."""
+        noise = yield self._watching.query_noise
+        if height + noise < threshold + state.threshold_noise:
+            return Verdict(positive=False), state
+        shown = None
+        if self._watching.value_noise is not None:
+            shown = value + (yield self._watching.value_noise)
+        left = state.positives_left - 1
+        kept = state.threshold_noise
+        if left > 0 and self.refresh_after and (self.positives - left) % self.refresh_after == 0:
+            kept = yield self._watching.threshold_noise
+        return Verdict(positive=True, value=shown), WatchState(kept, left)
+
+    def halted(self, state: WatchState, /) -> bool:
+        """After the last positive answer."""
+        return state.positives_left == 0
+
+    def state_to_json(self, state: WatchState, /) -> Json:
+        """Two whole numbers."""
+        return {
+            "threshold_noise": state.threshold_noise,
+            "positives_left": state.positives_left,
+        }
+
+    def state_from_json(self, data: Json, /) -> WatchState:
+        """The same, checked against the number of positive answers that were bought."""
+        require_keys(data, "threshold_noise", "positives_left")
+        left = require_whole(data["positives_left"], at_least=0)
+        if left > self.positives:
+            raise InvalidInput("a stored conversation has more answers left than were bought")
+        return WatchState(require_whole(data["threshold_noise"]), left)
+
+
+def _sum_up(first: float, second: float) -> float:
+    """The smallest float that is not below the exact sum."""
+    exact = Fraction(first) + Fraction(second)
+    nearest = float(exact)
+    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)

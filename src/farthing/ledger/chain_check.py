@@ -1,0 +1,44 @@
+"""Along the chain of one dataset: hashes, numbers and what each entry may follow on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from farthing.canonical import canonical, sha256
+from farthing.ledger.chain import GENESIS, linked
+from farthing.ledger.errors import Damaged
+from farthing.ledger.replay import Broken, Replay
+
+
+class ChainCheck:
+    """Takes the entries of a dataset one by one; the first that is wrong is named."""
+
+    def __init__(self, dataset: str) -> None:
+        self.dataset = dataset
+        self.number = 0
+        self.previous = GENESIS
+        self.hash = GENESIS
+        self.replay = Replay()
+
+    def take(self, number: int, written: str, previous: str, hash_: str) -> Mapping[str, Any]:
+        """The fact of the next entry, or Damaged."""
+        if number != self.number + 1:
+            raise self.bad(self.number + 1, f"it is missing; the next one there is {number}")
+        if previous != self.hash:
+            raise self.bad(number, "it does not continue the entry before it")
+        if hash_ != linked(previous, sha256(written)):
+            raise self.bad(number, "its hash does not match what it says")
+        try:
+            fact = json.loads(written)
+            if not isinstance(fact, dict) or canonical(fact) != written:
+                raise Broken("it is not in canonical form")
+            self.replay.take(number, fact, previous)
+        except (ValueError, Broken) as error:
+            raise self.bad(number, str(error)) from None
+        self.number, self.previous, self.hash = number, previous, hash_
+        return fact
+
+    def bad(self, number: int, why: str) -> Damaged:
+        return Damaged(f"entry {number} of {self.dataset} is bad: {why}", self.dataset, number)

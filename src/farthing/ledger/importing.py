@@ -1,0 +1,161 @@
+"""Exported books written into a ledger: copies for reading, or books that were sealed for it.
+
+The chain and the balances are checked on the way in, and it is all or nothing. A book whose last
+entry is a seal that names this ledger is taken over: an entry says so, and it goes on here. Any
+other is a copy: everything in it can be read and verified, and nothing written. A longer export
+of the same chain extends a copy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from farthing.canonical import canonical
+from farthing.errors import InvalidInput
+from farthing.ledger.chain_check import ChainCheck
+from farthing.ledger.errors import AlreadyThere, Damaged
+from farthing.ledger.export import FORMAT
+from farthing.ledger.ledger import Ledger
+from farthing.ledger.lookups import all_declared, identity_of_ledger
+from farthing.ledger.new_datasets import new_dataset, one_adds_at_a_time, require_place
+from farthing.ledger.open_book import OpenBook
+from farthing.ledger.records import require_name
+from farthing.ledger.store import statements
+from farthing.ledger.store.tables import accounts, datasets, entries, lots, purses
+
+#: Entries that are inserted at a time.
+_CHUNK = 1000
+_FIELDS = {"dataset": str, "number": int, "fact": dict, "previous": str, "hash": str}
+
+
+def import_lines(ledger: Ledger, lines: Iterable[str]) -> dict[str, int]:
+    """Write exported books into a ledger; gives the number of entries of each."""
+    given = _parsed(lines)
+    counts = ledger.book.store.write(lambda connection: _import(connection, ledger.book, given))
+    assert counts is not None
+    return counts
+
+
+def _parsed(lines: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    records: dict[str, list[dict[str, Any]]] = {}
+    for place, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            raise InvalidInput(f"line {place} must be JSON") from None
+        if place == 1:
+            if record != {"format": FORMAT}:
+                raise InvalidInput(f"the first line must say the format {FORMAT!r}")
+            continue
+        if not isinstance(record, dict) or {k: type(v) for k, v in record.items()} != _FIELDS:
+            raise InvalidInput(f"line {place} must be an entry of a ledger")
+        require_name(f"the dataset in line {place}", record["dataset"])
+        records.setdefault(record["dataset"], []).append(record)
+    return records
+
+
+def _import(
+    connection: Connection, book: OpenBook, given: dict[str, list[dict[str, Any]]]
+) -> dict[str, int]:
+    one_adds_at_a_time(connection)
+    here = identity_of_ledger(connection)
+    checked = {name: _write_book(connection, name, records) for name, records in given.items()}
+    for walk in checked.values():
+        _require_company(connection, walk)
+        if walk.replay.sealed_for == here:
+            _take_over(connection, book, walk, here)
+    return {name: walk.number for name, walk in checked.items()}
+
+
+def _write_book(connection: Connection, name: str, records: list[dict[str, Any]]) -> ChainCheck:
+    """One dataset's entries and the balances that follow from them; closed for writing."""
+    row, length, head = _place_for(connection, name)
+    walk = ChainCheck(name)
+    pending: list[dict[str, Any]] = []
+    for record in records:
+        written = canonical(record["fact"])
+        fact = walk.take(record["number"], written, record["previous"], record["hash"])
+        if walk.number == length and walk.hash != head:
+            raise AlreadyThere(f"the book of {name} here is another one")
+        if walk.number > length:
+            pending.append(_entry_row(row, written, fact, record))
+        if len(pending) == _CHUNK:
+            connection.execute(insert(entries), pending)
+            pending = []
+    if pending:
+        connection.execute(insert(entries), pending)
+    if walk.number < length:
+        raise AlreadyThere(f"the book of {name} here is longer: {length} entries")
+    if walk.replay.dataset is None or walk.replay.dataset.name != name:
+        raise Damaged(f"entry 1 does not describe {name}", name, 1)
+    _write_balances(connection, row, walk)
+    return walk
+
+
+def _place_for(connection: Connection, name: str) -> tuple[int, int, str]:
+    """The row of a copy that is there, its length and its head; or of a new one, empty."""
+    found = connection.execute(select(datasets).filter_by(name=name)).one_or_none()
+    if found is None:
+        return new_dataset(connection, name), 0, ""
+    if found.writable:
+        raise AlreadyThere(f"dataset {name} exists and goes on here; a copy goes elsewhere")
+    return found.id, found.number, found.hash
+
+
+def _entry_row(row: int, written: str, fact: Any, record: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "dataset_id": row,
+        "number": record["number"],
+        "fact": written,
+        "kind": fact["kind"],
+        "previous": record["previous"],
+        "hash": record["hash"],
+        "settles": fact.get("settles"),
+        "released": statements.released(fact),
+    }
+
+
+def _write_balances(connection: Connection, row: int, walk: ChainCheck) -> None:
+    connection.execute(
+        update(datasets)
+        .filter_by(id=row)
+        .values(
+            number=walk.number,
+            previous=walk.previous,
+            hash=walk.hash,
+            declared=walk.replay.declared,
+            writable=0,
+        )
+    )
+    for table, rows in (
+        (accounts, walk.replay.accounts.values()),
+        (purses, walk.replay.purses.values()),
+        (lots, walk.replay.lots.values()),
+    ):
+        connection.execute(delete(table).filter_by(dataset_id=row))
+        if rows:
+            connection.execute(insert(table), [{"dataset_id": row, **one} for one in rows])
+
+
+def _require_company(connection: Connection, walk: ChainCheck) -> None:
+    """Datasets that share data come together: a statement about one needs the others."""
+    assert walk.replay.dataset is not None
+    known = all_declared(connection)
+    missing = sorted(set(walk.replay.beside) - set(known))
+    if missing:
+        raise InvalidInput(f"{walk.dataset} stands beside {missing[0]}, which must come with it")
+
+
+def _take_over(connection: Connection, book: OpenBook, walk: ChainCheck, here: str) -> None:
+    """The seal names this ledger: from here on the book is written here."""
+    assert walk.replay.dataset is not None
+    require_place(all_declared(connection), walk.replay.dataset, walk.replay.beside)
+    row = connection.scalars(select(datasets.c.id).filter_by(name=walk.dataset)).one()
+    connection.execute(update(datasets).filter_by(id=row).values(writable=1))
+    fact = book.fact("resume", walk.dataset, seal=walk.hash, ledger=here)
+    entry = statements.append(connection, row, fact, statements.new_token())
+    walk.number = entry.number

@@ -1,0 +1,86 @@
+"""A book moves from one ledger to another: sealed here, taken over there.
+
+    seal in the source  →  export  →  import into the target, which resumes it
+
+The seal is one transaction of the source, the import with the resumption one of the target.
+Between them nobody sells, and `move` called again goes on from there; so at no moment do two
+ledgers sell from one budget, wherever it is interrupted.
+"""
+
+from __future__ import annotations
+
+from farthing.errors import InvalidInput
+from farthing.ledger.errors import AlreadyThere, ReadOnly
+from farthing.ledger.export import export_lines
+from farthing.ledger.importing import import_lines
+from farthing.ledger.ledger import Ledger
+from farthing.ledger.lookups import all_declared
+from farthing.ledger.new_datasets import require_place
+from farthing.ledger.reader import Reader
+from farthing.ledger.records import Entry
+from farthing.ledger.store.statements import SEAL
+
+
+def move(source: Ledger, target: Ledger, dataset: str | None = None) -> dict[str, int]:
+    """Move a dataset, with those beside it, or all that go on here; gives the entries of each.
+
+    Open reservations move along and can be settled in the target. What was moved there before
+    is left as it is.
+    """
+    old, successor = source.reader(), target.reader().identity()
+    if old.identity() == successor:
+        raise InvalidInput("a book moves to another ledger, not to its own")
+    names = [n for n in old.datasets() if _can_move(old, n, successor)]
+    if dataset is not None:
+        names = list(old.beside(dataset))
+    moved: dict[str, int] = {}
+    for name in names:
+        if name not in moved:
+            moved |= _move_together(source, target, old.beside(name), successor)
+    return moved
+
+
+def _move_together(
+    source: Ledger, target: Ledger, names: tuple[str, ...], successor: str
+) -> dict[str, int]:
+    """Datasets that share data are taken over in one transaction: all of them or none."""
+    old, new = source.reader(), target.reader()
+    for name in names:
+        if old.is_writable(name):
+            _require_no_other(target, source, name)
+            source.owner().seal(name, successor=successor)
+    heads = {name: old.head(name) for name in names}
+    there = set(new.datasets())
+    if all(name in there and _goes_on(target, name, heads[name]) for name in names):
+        return {name: new.head(name).number for name in names}
+    for name in names:
+        if not _can_move(old, name, successor):
+            raise ReadOnly(name, "is not sealed for this ledger: it is a copy, or went elsewhere")
+    return import_lines(target, export_lines(old, names[0]))
+
+
+def _can_move(reader: Reader, name: str, successor: str) -> bool:
+    """A book that goes on here, or was sealed for this successor."""
+    head = reader.head(name)
+    sealed = head.kind == SEAL and head.fact["successor"] == successor
+    return sealed or reader.is_writable(name)
+
+
+def _require_no_other(target: Ledger, source: Ledger, name: str) -> None:
+    """What is in the way in the target is found before anything is sealed."""
+    new, old = target.reader(), source.reader()
+    if name in new.datasets():
+        same = new.entry(name, 1).hash == old.entry(name, 1).hash
+        if new.is_writable(name) or not same:
+            raise AlreadyThere(f"dataset {name} exists in the ledger that it should move to")
+    with new.snapshot() as connection:
+        others = all_declared(connection)
+    family = {other for other in old.beside(name) if other in others}
+    require_place(others, old.dataset(name), tuple(sorted(family)))
+
+
+def _goes_on(target: Ledger, name: str, seal: Entry) -> bool:
+    """Whether the target has taken over after this seal."""
+    new = target.reader()
+    resumed = next((e for e in new.entries(name, "resume") if e.fact["seal"] == seal.hash), None)
+    return resumed is not None

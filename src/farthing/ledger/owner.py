@@ -1,0 +1,342 @@
+"""What the owner of the data decides: what exists, what it costs, who may spend how much of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from farthing.canonical import digest
+from farthing.composition.certificate import Certificate
+from farthing.composition.tariff import Price
+from farthing.errors import InvalidInput, require_choice, require_count
+from farthing.ledger import registered_lists, settling
+from farthing.ledger.errors import AlreadyThere, NotInLedger
+from farthing.ledger.lookups import (
+    Declared,
+    accounts_of,
+    all_declared,
+    declared_of,
+    identity_of_ledger,
+    purse_of,
+    purses_of,
+)
+from farthing.ledger.months import month_name, month_of
+from farthing.ledger.new_datasets import new_dataset, one_adds_at_a_time, require_place
+from farthing.ledger.open_book import OpenBook, lock_dataset
+from farthing.ledger.proofs import prove_certificate
+from farthing.ledger.records import (
+    LARGEST,
+    MONTHLY,
+    TARIFF,
+    Account,
+    Dataset,
+    Entry,
+    Purse,
+    Reservation,
+    require_name,
+    require_names,
+    require_only_more,
+)
+from farthing.ledger.remaining import as_of, in_proportion, left_of
+from farthing.ledger.store import statements
+from farthing.ledger.store.tables import EVERYBODY, accounts, datasets, lots, purses
+
+#: How many levels of spending the odometer distinguishes (docs/theory/odometer.md).
+LEVELS = 16
+
+
+class Owner:
+    """A ledger in which its owner writes."""
+
+    def __init__(self, book: OpenBook) -> None:
+        self._book = book
+
+    def __repr__(self) -> str:
+        return f"Owner({self._book.store.name})"
+
+    def add(self, dataset: Dataset, *, beside: str | Iterable[str] | None = None) -> Entry:
+        """A new dataset, with an empty book.
+
+        Its data must not be there already under another name: a budget belongs to the data.
+        `beside` names the datasets that share data with it; their budgets then compose in every
+        statement and reading.
+        """
+        others = require_names("beside", beside)
+
+        def work(connection: Connection, token: str) -> Entry:
+            one_adds_at_a_time(connection)
+            require_place(all_declared(connection), dataset, others)
+            fact = self._book.fact(
+                "dataset",
+                dataset.name,
+                description=dataset.to_json(),
+                beside=list(others),
+                ledger=identity_of_ledger(connection),
+            )
+            row = new_dataset(connection, dataset.name)
+            return statements.append(connection, row, fact, token)
+
+        return self._book.write(dataset.name, work)
+
+    def describe(self, dataset: Dataset, *, beside: str | Iterable[str] | None = None) -> Entry:
+        """Declare what was not declared when a dataset was added: schema, location, limits.
+
+        What was declared stays as it is, all but the version.
+        """
+        others = require_names("beside", beside)
+
+        def after(connection: Connection, before: Declared) -> Declared:
+            require_only_more(before.dataset, dataset)
+            together = tuple(dict.fromkeys((*before.beside, *others)))
+            require_place(all_declared(connection), dataset, together)
+            return Declared(dataset, together)
+
+        return self._declare("describe", dataset.name, after)
+
+    def declare_version(self, dataset: str, version: str | None) -> Entry:
+        """The rows are now in this state; None: they are live, and change without notice."""
+
+        def after(_: Connection, before: Declared) -> Declared:
+            return replace(before, dataset=replace(before.dataset, version=version))
+
+        return self._declare("version", dataset, after)
+
+    def _declare(
+        self, kind: str, dataset: str, after: Callable[[Connection, Declared], Declared]
+    ) -> Entry:
+        """An entry with everything that is declared from now on."""
+
+        def work(connection: Connection, token: str) -> Entry:
+            one_adds_at_a_time(connection)
+            row = lock_dataset(connection, dataset)
+            new = after(connection, declared_of(connection, row))
+            fact = self._book.fact(
+                kind, dataset, description=new.dataset.to_json(), beside=list(new.beside)
+            )
+            entry = statements.append(connection, row, fact, token)
+            connection.execute(update(datasets).filter_by(id=row).values(declared=entry.number))
+            return entry
+
+        return self._book.write(dataset, work)
+
+    def sign(self, dataset: str, certificate: Certificate, *, name: str = "tariff") -> Account:
+        """Prove a certificate and put its tariff in force; its farthings become the cap.
+
+        A tariff that was in force is retired: nothing can be reserved under it any more, what
+        was spent stays spent, and the two accounts compose. Its purses do not carry over.
+        """
+        document = certificate.to_json()
+        tariff = certificate.tariff
+        if max(tariff.farthings, tariff.delta_units) > LARGEST:
+            raise InvalidInput(f"a tariff in a ledger has at most {LARGEST} farthings")
+        prove_certificate(document)
+        return self._open_account(
+            dataset,
+            {"mode": TARIFF, "name": name, "certificate": document, "levels": LEVELS},
+            cap=Price(tariff.farthings, tariff.delta_units),
+        )
+
+    def register(
+        self, dataset: str, name: str, listed: registered_lists.Registered, *, analyst: str
+    ) -> Account:
+        """An account for a list that is fixed in advance, which this analyst may run."""
+        require_name("the analyst", analyst)
+        document = registered_lists.document(listed)
+        signed = {**document, "digest": digest(document)}
+        return self._open_account(
+            dataset,
+            {"mode": listed.mode, "name": name, "document": signed, "analyst": analyst},
+            lots_of=listed.lots,
+        )
+
+    def grant(
+        self,
+        dataset: str,
+        analyst: str,
+        *,
+        farthings: int,
+        delta_units: int | None = None,
+        renewal: str | None = None,
+    ) -> Purse:
+        """Give an analyst farthings of the tariff in force; a second grant adds to the first.
+
+        Without `delta_units` as many come along as in the tariff itself, in proportion. With
+        renewal "monthly" the purse holds that much anew in each calendar month (UTC). The
+        lifetime guarantee of the dataset stays its cap.
+        """
+        require_name("the analyst", analyst)
+        farthings = require_count("farthings", farthings)
+        if delta_units is not None:
+            require_count("delta_units", delta_units)
+        if max(farthings, delta_units or 0) > LARGEST:
+            raise InvalidInput(f"a grant is at most {LARGEST} farthings, got {farthings}")
+        if renewal is not None:
+            require_choice("renewal", renewal, (MONTHLY,))
+        granted: list[Purse] = []
+
+        def work(connection: Connection, token: str) -> Entry:
+            lock_dataset(connection, dataset)
+            found = self._book.current(connection, dataset)
+            now = self._book.clock()
+            units = delta_units
+            if units is None:
+                units = in_proportion(found.terms.tariff, farthings)
+            month = None if renewal is None else month_of(now)
+            key = {"dataset_id": found.row, "account": found.terms.account, "analyst": analyst}
+            row = connection.execute(select(purses).filter_by(**key)).one_or_none()
+            if row is None:
+                connection.execute(insert(purses).values(**key, **_amounts(0, 0), month=month))
+            elif (row.month is not None) != (renewal is not None):
+                raise InvalidInput("a purse keeps the renewal it was first granted with")
+            elif max(row.farthings + farthings, row.delta_units + units) > LARGEST:
+                raise InvalidInput(f"a purse holds at most {LARGEST} farthings")
+            raised = connection.execute(
+                update(purses)
+                .filter_by(**key)
+                .values(
+                    farthings=purses.c.farthings + farthings,
+                    delta_units=purses.c.delta_units + units,
+                    open=1,
+                )
+                .returning(purses)
+            )
+            granted.append(as_of(purse_of(raised.one()), month_of(now)))
+            fact = self._book.fact(
+                "grant",
+                dataset,
+                at=now,
+                account=found.terms.account,
+                analyst=analyst,
+                farthings=farthings,
+                delta_units=units,
+                renewal=renewal,
+                month=None if month is None else month_name(month),
+            )
+            return statements.append(connection, found.row, fact, token)
+
+        self._book.write(dataset, work)
+        return granted[-1]
+
+    def revoke(self, dataset: str, analyst: str) -> Price:
+        """Take away what is left of an analyst's purse under the tariff in force; says how much.
+
+        The purse stays. Nothing can be spent of it until the analyst is granted something
+        again. One that renews keeps its rate for then; of another one what was left is gone,
+        and counts as spent in the purse, so that statements never forget what was granted.
+        """
+        taken: list[Price] = []
+
+        def work(connection: Connection, token: str) -> Entry:
+            lock_dataset(connection, dataset)
+            found = self._book.current(connection, dataset)
+            account = found.terms.account
+            own = purses_of(connection, found.row, account, analyst)
+            if not own:
+                raise NotInLedger(f"{analyst} has no purse under the tariff in force")
+            now = self._book.clock()
+            purse = as_of(own[0], month_of(now))
+            if not purse.open:
+                raise InvalidInput(f"the purse of {analyst} was revoked before")
+            taken.append(left_of(purse, purse))
+            key = {"dataset_id": found.row, "account": account, "analyst": analyst}
+            gone = {} if purse.renewal is not None else {
+                "farthings_spent": purses.c.farthings,
+                "delta_units_spent": purses.c.delta_units,
+            }  # fmt: skip # one choice
+            connection.execute(update(purses).filter_by(**key).values(open=0, **gone))
+            fact = self._book.fact(
+                "revoke",
+                dataset,
+                at=now,
+                account=account,
+                analyst=analyst,
+                farthings=taken[-1].farthings,
+                delta_units=taken[-1].delta_units,
+            )
+            return statements.append(connection, found.row, fact, token)
+
+        self._book.write(dataset, work)
+        return taken[-1]
+
+    def abandon(self, reservation: Reservation, *, reason: str) -> Entry:
+        """Settle a reservation that a crash left open, whoever made it. It stays spent."""
+        return settling.abandon(self._book, reservation, reason)
+
+    def seal(self, dataset: str, *, successor: str) -> Entry:
+        """End this book here: it goes on in the ledger with this identity, and only there.
+
+        From here on nothing can be written into it. See `move`, which does all of it.
+        """
+        require_name("the successor's identity", successor)
+
+        def work(connection: Connection, token: str) -> Entry:
+            row = lock_dataset(connection, dataset)
+            if successor == identity_of_ledger(connection):
+                raise InvalidInput("a book is sealed for another ledger, not for its own")
+            fact = self._book.fact(statements.SEAL, dataset, successor=successor)
+            entry = statements.append(connection, row, fact, token)
+            connection.execute(update(datasets).filter_by(id=row).values(writable=0))
+            return entry
+
+        return self._book.write(dataset, work)
+
+    def _open_account(
+        self,
+        dataset: str,
+        what: dict[str, Any],
+        *,
+        cap: Price | None = None,
+        lots_of: Mapping[str, int] | None = None,
+    ) -> Account:
+        name = require_name("the account's name", what["name"])
+
+        def work(connection: Connection, token: str) -> Entry:
+            row = lock_dataset(connection, dataset)
+            books = accounts_of(connection, row)
+            if name in {book.name for book in books}:
+                raise AlreadyThere(f"{dataset} has an account {name}; give this one another name")
+            number = len(books) + 1
+            fact = self._book.fact("account", dataset, account=number, **what)
+            entry = statements.append(connection, row, fact, token)
+            key = {"dataset_id": row, "account": number}
+            connection.execute(
+                insert(accounts).values(
+                    dataset_id=row,
+                    number=number,
+                    mode=what["mode"],
+                    name=name,
+                    analyst=what.get("analyst"),
+                    entry=entry.number,
+                )
+            )
+            if cap is not None:
+                caps = update(purses).filter_by(dataset_id=row, analyst=EVERYBODY)
+                connection.execute(caps.values(open=0))
+                amounts = _amounts(cap.farthings, cap.delta_units)
+                connection.execute(insert(purses).values(**key, analyst=EVERYBODY, **amounts))
+            for item, granted in (lots_of or {}).items():
+                connection.execute(insert(lots).values(**key, item=item, granted=granted, spent=0))
+            return entry
+
+        opened = self._book.write(dataset, work)
+        self._book.forget(dataset)
+        return Account(
+            number=opened.fact["account"],
+            mode=what["mode"],
+            name=name,
+            entry=opened.number,
+            open=True,
+            farthings=0 if cap is None else cap.farthings,
+            delta_units=0 if cap is None else cap.delta_units,
+            farthings_spent=0,
+            delta_units_spent=0,
+            analyst=what.get("analyst"),
+        )
+
+
+def _amounts(farthings: int, delta_units: int) -> dict[str, int]:
+    granted = {"farthings": farthings, "delta_units": delta_units}
+    return {**granted, "farthings_spent": 0, "delta_units_spent": 0, "open": 1}

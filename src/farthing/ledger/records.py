@@ -1,0 +1,274 @@
+"""What the ledger keeps, as frozen facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from farthing.composition.tariff import Price, Tariff
+from farthing.errors import InvalidInput, require_choice, require_count
+from farthing.ledger.locations import require_location
+from farthing.schema import Schema, schema_from_json
+
+#: The only neighbouring relation that the theorems here speak about.
+RELATION = "add or remove one unit"
+#: Amounts stay below this, so that no sum of two leaves 64 bits.
+LARGEST = 2**53
+
+TARIFF, BATCH, SETWISE = "tariff", "batch", "setwise"
+MONTHLY = "monthly"
+#: How the first format named the one limit that is a limit today.
+_OLD_CONTRIBUTION_LIMIT = "keys"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of one unit may count: keys, and rows of each key. None: as each question says."""
+
+    contribution_limit: int | None = None
+    per_key_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("contribution_limit", self.contribution_limit),
+            ("per_key_limit", self.per_key_limit),
+        ):
+            if value is not None:
+                require_count(name, value, at_least=1)
+
+    def to_json(self) -> dict[str, int | None]:
+        return {
+            "contribution_limit": self.contribution_limit,
+            "per_key_limit": self.per_key_limit,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """What is protected, as its owner declares it: nothing here is read off the rows.
+
+    `location` says which data it is (locations.py), `version` which state of the rows: None means
+    live rows, about which nothing earlier is ever told again.
+    """
+
+    name: str
+    unit: str
+    owner: str
+    schema: Schema | None = field(default=None, repr=False)
+    limits: Limits = Limits()  # frozen
+    location: str | None = None
+    version: str | None = None
+    relation: str = RELATION
+
+    def __post_init__(self) -> None:
+        require_name("the dataset's name", self.name)
+        require_name("the dataset's unit", self.unit)
+        require_name("the dataset's owner", self.owner)
+        require_choice("relation", self.relation, (RELATION,))
+        if self.location is not None:
+            require_location(self.location)
+        if self.version is not None:
+            require_name("the version", self.version)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "owner": self.owner,
+            "relation": self.relation,
+            "schema": None if self.schema is None else self.schema.to_json(),
+            "limits": self.limits.to_json(),
+            "location": self.location,
+            "version": self.version,
+        }
+
+
+def dataset_from_json(data: Mapping[str, Any]) -> Dataset:
+    """A dataset from what its first entry says, also if the first format wrote it."""
+    given = dict(data)
+    old = given.pop("contribution_limits", None)
+    limits = given.pop("limits", None)
+    if limits is None:
+        limits = {"contribution_limit": dict(old or {}).get(_OLD_CONTRIBUTION_LIMIT)}
+    schema = given.pop("schema", None)
+    return Dataset(
+        schema=None if schema is None else schema_from_json(schema),
+        limits=Limits(**limits),
+        **given,
+    )
+
+
+def require_only_more(before: Dataset, after: Dataset) -> None:
+    """What was declared stays; only what was not may be declared, and the version anew."""
+    old, new = before.to_json(), after.to_json()
+    for name in ("name", "unit", "owner", "relation", "schema", "location"):
+        if old[name] is not None and new[name] != old[name]:
+            raise InvalidInput(f"the {name} of {before.name} was declared and stays as it is")
+    for name, limit in old["limits"].items():
+        if limit is not None and new["limits"][name] != limit:
+            raise InvalidInput(f"the {name} of {before.name} was declared and stays {limit}")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A tariff or a registered list: something with a certified profile that can be spent.
+
+    `entry` is the number of the entry that opened it and holds its certificate. A tariff's
+    `farthings` and `delta_units` are the cap of the dataset; a list has lots instead.
+    """
+
+    number: int
+    mode: str
+    name: str
+    entry: int
+    open: bool
+    farthings: int
+    delta_units: int
+    farthings_spent: int
+    delta_units_spent: int
+    analyst: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The tariff in force and the number of its account.
+
+    An account's tariff never changes, so terms are safe to remember; whether they are still in
+    force, `Analyst.reserve(…, under=terms.account)` checks when it charges.
+    """
+
+    account: int
+    tariff: Tariff
+
+
+@dataclass(frozen=True, slots=True)
+class Lot:
+    """How much of one item of a registered list there is, and how much was used."""
+
+    item: str
+    granted: int
+    spent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Purse:
+    """What one analyst was granted of a tariff, and what is spent of it.
+
+    With renewal "monthly" it is granted anew each calendar month (UTC), and `month` says which
+    one the amounts belong to. One that was revoked is not open: nothing can be spent of it, and
+    what was left counts as spent here, though not in the cap.
+    """
+
+    account: int
+    analyst: str
+    farthings: int
+    delta_units: int
+    farthings_spent: int
+    delta_units_spent: int
+    renewal: str | None = None
+    month: str | None = None
+    open: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the book: a fact, and its place in the chain."""
+
+    number: int
+    fact: Mapping[str, Any] = field(repr=False)
+    previous: str = field(repr=False)
+    hash: str
+
+    @property
+    def kind(self) -> str:
+        return str(self.fact["kind"])
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Farthings set aside for one question. `entry` is for owners, not for analysts: it counts
+    what others have asked."""
+
+    dataset: str
+    entry: int
+    analyst: str
+    account: int
+    items: Mapping[str, int]
+    price: Price
+    question_digest: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What was run, in the words of who ran it: for the statement's table of use.
+
+    `contribution` says how much of a unit counted; `guarantees` what was bought, how often each.
+    """
+
+    what: str
+    contribution: str
+    guarantees: tuple[tuple[str, int], ...]
+
+    def __post_init__(self) -> None:
+        require_name("what was run", self.what)
+        require_name("the contribution", self.contribution)
+        pairs = tuple((text, times) for text, times in self.guarantees)
+        for text, times in pairs:
+            require_name("a guarantee", text)
+            require_count(f"times of {text}", times, at_least=1)
+        object.__setattr__(self, "guarantees", pairs)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "what": self.what,
+            "contribution": self.contribution,
+            "guarantees": [list(pair) for pair in self.guarantees],
+        }
+
+
+def use_from_json(data: Mapping[str, Any]) -> Use:
+    """A use from what an entry says."""
+    pairs = tuple((text, times) for text, times in data["guarantees"])
+    return Use(data["what"], data["contribution"], pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What an analyst got for a question: theirs to see again."""
+
+    time: str
+    question: Any
+    release: Any
+    release_digest: str
+    price: Price
+
+
+def require_name(what: str, value: object) -> str:
+    """Text of 1 to 200 printable characters."""
+    if not isinstance(value, str) or not 0 < len(value) <= 200 or not value.isprintable():
+        raise InvalidInput(f"{what} must be 1 to 200 printable characters, got {value!r:.60}")
+    return value
+
+
+def require_items(items: object) -> dict[str, int]:
+    """A non-empty {name: times} with positive whole numbers."""
+    if not isinstance(items, Mapping) or not items:
+        raise InvalidInput(f"items must be a non-empty {{name: times}}, got {items!r:.60}")
+    return {
+        require_name("an item's name", name): require_count(f"times of {name}", times, at_least=1)
+        for name, times in items.items()
+    }
+
+
+def require_question(question: object) -> object:
+    """Anything but None, which means that no question was stated."""
+    if question is None:
+        raise InvalidInput("a release is found by its question, got None")
+    return question
+
+
+def require_names(what: str, given: str | Iterable[str] | None) -> tuple[str, ...]:
+    """One name or several, in order and without repetition."""
+    several = () if given is None else (given,) if isinstance(given, str) else given
+    return tuple(dict.fromkeys(require_name(what, name) for name in several))

@@ -1,0 +1,168 @@
+"""Lists that are registered in advance: an account each, with a certified profile of its own.
+
+batch    a dashboard: queries that are all fixed before the first of them runs, and run once,
+         together. Across queries nothing is adaptive. Inside a query the later draws of a
+         top-k, and the counts of the labels it found, depend on the earlier ones; so as soon
+         as one query mixes a bounded-range draw with anything else, the whole list gets the
+         adaptive bound in the order given, which is never below the non-adaptive one.
+setwise  a multiset of items that may be used one by one, in any order, chosen as you go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from farthing.composition.certificate import USUAL_DELTAS
+from farthing.composition.compose import Composition, compose
+from farthing.composition.items import Items, items_from
+from farthing.composition.tariff import SELLABLE
+from farthing.errors import InvalidInput, Unattainable, Unsupported
+from farthing.guarantees.kinds import BoundedRange, Guarantee
+from farthing.guarantees.notation import format_guarantee, parse_guarantee
+from farthing.ledger.records import BATCH, SETWISE, require_items, require_name
+
+#: A batch is reserved whole; this is the one thing there is to reserve.
+EVERYTHING = "everything"
+
+Pairs: TypeAlias = Iterable[Guarantee | tuple[Guarantee, int]]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Queries by name, each the guarantees it uses in the order in which it uses them."""
+
+    queries: Mapping[str, Pairs]
+
+    mode = BATCH
+
+    def __post_init__(self) -> None:
+        if not self.queries:
+            raise InvalidInput("a batch needs at least one query, got none")
+        checked = {}
+        for name, items in self.queries.items():
+            require_name("a query's name", name)
+            checked[name] = _sellable(items_from(items)).pairs
+        object.__setattr__(self, "queries", MappingProxyType(checked))
+
+    @property
+    def adaptivity(self) -> str:
+        """none, unless a query's own steps may depend on one another."""
+        return "adaptive" if any(map(_depends_on_itself, self._lists())) else "none"
+
+    @property
+    def items(self) -> Items:
+        """Everything in it, in order."""
+        return items_from(pair for items in self._lists() for pair in items)
+
+    @property
+    def lots(self) -> dict[str, int]:
+        return {EVERYTHING: 1}
+
+    def _lists(self) -> list[Items]:
+        return [items_from(items) for items in self.queries.values()]
+
+    def listed(self) -> list[Any]:
+        return [
+            [name, [[format_guarantee(guarantee), count] for guarantee, count in items_from(items)]]
+            for name, items in self.queries.items()
+        ]
+
+
+@dataclass(frozen=True)
+class Setwise:
+    """Items by name, each a guarantee and how often it may be used."""
+
+    items_by_name: Mapping[str, tuple[Guarantee, int]]
+
+    mode = SETWISE
+    adaptivity = "setwise"
+
+    def __post_init__(self) -> None:
+        if not self.items_by_name:
+            raise InvalidInput("a set-wise list needs at least one item, got none")
+        for name, pair in self.items_by_name.items():
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise InvalidInput(f"item {name} must be (guarantee, times), got {pair!r:.60}")
+        require_items({name: times for name, (_, times) in self.items_by_name.items()})
+        _sellable(self.items)
+        object.__setattr__(self, "items_by_name", MappingProxyType(dict(self.items_by_name)))
+
+    @property
+    def items(self) -> Items:
+        """Everything in it."""
+        return items_from(self.items_by_name.values())
+
+    @property
+    def lots(self) -> dict[str, int]:
+        return {name: times for name, (_, times) in self.items_by_name.items()}
+
+    def listed(self) -> list[Any]:
+        return [
+            [name, [format_guarantee(guarantee), times]]
+            for name, (guarantee, times) in self.items_by_name.items()
+        ]
+
+
+Registered: TypeAlias = Batch | Setwise
+
+
+def composition_of(listed: Registered, tolerance: float = 1e-3) -> Composition:
+    """What the list proves by itself."""
+    return compose(listed.items, adaptivity=listed.adaptivity, tolerance=tolerance)
+
+
+def document(listed: Registered) -> dict[str, Any]:
+    """The list with what it proves, as plain data; what `register` signs."""
+    composed = composition_of(listed)
+    claims = []
+    for delta in USUAL_DELTAS:
+        try:
+            bracket = composed.epsilon_at(delta)
+        except Unattainable:
+            continue  # at or below what the approximate items leak
+        claims.append(
+            {
+                "delta": delta,
+                "lower": bracket.lower,
+                "upper": bracket.upper,
+                "theorem": bracket.theorem,
+            }
+        )
+    if not claims:
+        raise Unattainable("the list leaks more than every delta that is stated")
+    return {
+        "mode": listed.mode,
+        "adaptivity": listed.adaptivity,
+        "list": listed.listed(),
+        "epsilon_at": claims,
+        "versions": {"farthing": metadata.version("farthing")},
+    }
+
+
+def from_document(data: Mapping[str, Any]) -> Registered:
+    """The list that a document holds."""
+    if data["mode"] == BATCH:
+        return Batch(
+            {
+                name: [(parse_guarantee(text), count) for text, count in items]
+                for name, items in data["list"]
+            }
+        )
+    return Setwise({name: (parse_guarantee(text), times) for name, (text, times) in data["list"]})
+
+
+def _depends_on_itself(items: Items) -> bool:
+    return items.total > 1 and any(isinstance(guarantee, BoundedRange) for guarantee, _ in items)
+
+
+def _sellable(items: Items) -> Items:
+    for guarantee, _ in items:
+        if not isinstance(guarantee, SELLABLE):
+            raise Unsupported(
+                f"a list may hold dp, br, adp, lap and gauss, got {format_guarantee(guarantee)}"
+            )
+    return items

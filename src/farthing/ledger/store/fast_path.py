@@ -1,0 +1,177 @@
+"""Transactions on the driver's own connections, for the one thing that must be fast.
+
+These connections are taken out of SQLAlchemy's pool for good, because they are set up
+differently, and kept here between works.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Any, TypeVar
+
+from sqlalchemy import ClauseElement, Engine
+from sqlalchemy.exc import DBAPIError
+
+from farthing.ledger.store.group_commit import Queue, Ticket
+
+T = TypeVar("T")
+
+#: How many idle connections are kept; more threads at once open more and close them again.
+KEPT = 5
+
+
+class FastTransaction:
+    """A transaction, for statements made in advance."""
+
+    __slots__ = ("_prepared", "connection", "process", "shared")
+
+    def __init__(self, connection: Any, prepared: Callable[[ClauseElement], Any]) -> None:
+        self.connection = connection
+        self.process = os.getpid()
+        self.shared = False  # whether others have written in this transaction
+        self._prepared = prepared
+
+    def execute(self, statement: ClauseElement, parameters: Mapping[str, Any], /) -> Any:
+        """The same statements as everywhere, without the layers in between."""
+        _, text, given = self._prepared(statement)
+        return self.connection.execute(text, given(parameters))
+
+    def undo(self) -> None:
+        """Forget what this work wrote; things look as if it had not begun."""
+        if self.shared:
+            self.connection.execute("ROLLBACK TO this_work")
+        else:
+            self.connection.rollback()
+
+
+class FastPath:
+    """Lends a connection for one piece of work at a time."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._is_sqlite = engine.dialect.name == "sqlite"
+        self.driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
+        self._statements: dict[int, tuple[ClauseElement, str, Callable[[Any], Any]]] = {}
+        self._queue = Queue()
+        self._idle: list[FastTransaction] = []
+        self._of_parent: list[FastTransaction] = []
+
+    def run(self, work: Callable[[FastTransaction], T]) -> T:
+        """On SQLite one transaction, or a part of one. On PostgreSQL every statement is one."""
+        if self._is_sqlite:
+            result: T = self._queue.run(work, self._together)
+            return result
+        run = self._borrow()
+        try:
+            return work(run)
+        except self.driver_error as error:
+            lost = bool(run.connection.closed)
+            raise DBAPIError(None, None, error, connection_invalidated=lost) from None
+        finally:
+            self._give_back(run)
+
+    def _together(self, tickets: list[Ticket]) -> None:
+        """One transaction on SQLite; a work that fails takes nothing of the others with it."""
+        run = self._borrow()
+        run.shared = len(tickets) > 1
+        try:
+            run.connection.execute("BEGIN IMMEDIATE")
+            for ticket in tickets:
+                self._one_of_them(run, ticket)
+            if run.shared or tickets[0].error is None:
+                run.connection.commit()
+        except self.driver_error as error:
+            for ticket in tickets:
+                ticket.error = DBAPIError(None, None, error)
+        except BaseException:
+            for ticket in tickets:  # whether they are written nobody knows: they look and try again
+                ticket.error = DBAPIError(None, None, _interrupted())
+            raise
+        finally:
+            for ticket in tickets:
+                ticket.done = True
+            self._give_back(run)
+
+    def _one_of_them(self, run: FastTransaction, ticket: Ticket) -> None:
+        if run.shared:
+            run.connection.execute("SAVEPOINT this_work")
+        try:
+            ticket.result = ticket.work(run)
+        except self.driver_error:
+            raise  # SQLite may have given up the whole transaction
+        except Exception as error:
+            ticket.error = error
+            if run.shared:
+                run.undo()
+        if run.shared:
+            run.connection.execute("RELEASE this_work")
+
+    def shut(self) -> None:
+        """Close what is idle."""
+        while self._idle:
+            run = self._idle.pop()
+            if run.process == os.getpid():
+                run.connection.close()
+
+    def _borrow(self) -> FastTransaction:
+        """An idle connection of this process, or a new one."""
+        while True:
+            try:
+                run = self._idle.pop()
+            except IndexError:
+                break
+            if run.process == os.getpid():
+                return run
+            self._of_parent.append(run)  # neither used nor closed on this side of a fork
+        pooled = self._engine.raw_connection()
+        raw: Any = pooled.driver_connection
+        pooled.detach()
+        if not self._is_sqlite:
+            raw.autocommit = True
+        return FastTransaction(raw, self._prepare)
+
+    def _give_back(self, run: FastTransaction) -> None:
+        """Undo what is half done; keep the connection only if that worked."""
+        whole = False
+        try:
+            run.connection.rollback()
+            whole = True
+        except self.driver_error:
+            pass  # it was lost with the work, whose error is on its way
+        finally:
+            if whole and len(self._idle) < KEPT:
+                self._idle.append(run)
+            else:
+                run.connection.close()
+
+    def _prepare(self, statement: ClauseElement) -> tuple[ClauseElement, str, Callable[[Any], Any]]:
+        """A statement as the driver wants it, made once, and the values it takes in their order.
+
+        The statement is kept alive, because its id is the key.
+        """
+        found = self._statements.get(id(statement))
+        if found is None:
+            compiled: Any = statement.compile(dialect=self._engine.dialect)
+            order = compiled.positiontup if self._is_sqlite else None
+            found = statement, compiled.string, _in_order(order)
+            self._statements[id(statement)] = found
+        return found
+
+
+def _interrupted() -> sqlite3.Error:
+    """What waited for a thread that was interrupted is as good as busy."""
+    error = sqlite3.OperationalError("the thread that wrote for this one was interrupted")
+    error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+    return error
+
+
+def _in_order(names: list[str] | None) -> Callable[[Any], Any]:
+    """The values of these names as a tuple; everything by name if there is no order."""
+    if names is None:
+        return dict
+    if len(names) < 2:
+        return lambda values: tuple(values[name] for name in names)
+    return itemgetter(*names)

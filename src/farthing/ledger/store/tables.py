@@ -1,0 +1,115 @@
+"""The tables. `entries` is the book; every other table can be computed from it (replay.py).
+
+A row of `entries` is never changed. Balances live in purses and lots, so that one guarded UPDATE
+decides whether a request fits, at the same cost however long the book is.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    text,
+)
+
+#: The newest migration; a ledger is written only by a farthing that knows its schema.
+REVISION = "0002"
+
+metadata = MetaData()
+
+version = Table("farthing_version", metadata, Column("version_num", String(32), primary_key=True))
+
+#: One row: who this ledger is. A book that moves names the ledger that it moves to.
+ledgers = Table("farthing_ledger", metadata, Column("identity", String(32), primary_key=True))
+
+datasets = Table(
+    "farthing_datasets",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    # the end of the chain
+    Column("number", BigInteger, nullable=False),
+    Column("previous", String(64), nullable=False),
+    Column("hash", String(64), nullable=False),
+    # the entry that holds what the owner declares now
+    Column("declared", BigInteger, nullable=False),
+    # 0 on a copy for reading and on a book that was sealed: no entry can be added
+    Column("writable", SmallInteger, nullable=False),
+)
+
+accounts = Table(
+    "farthing_accounts",
+    metadata,
+    Column("dataset_id", ForeignKey("farthing_datasets.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("mode", String(10), nullable=False),
+    Column("name", String(200), nullable=False),
+    Column("analyst", String(200)),  # who may run a registered list
+    Column("entry", BigInteger, nullable=False),
+)
+Index("farthing_account_names", accounts.c.dataset_id, accounts.c.name, unique=True)
+
+#: The cap of a dataset is the purse of everybody: a row like the others, with this name.
+EVERYBODY = ""
+
+purses = Table(
+    "farthing_purses",
+    metadata,
+    Column("dataset_id", ForeignKey("farthing_datasets.id"), primary_key=True),
+    Column("account", Integer, primary_key=True, autoincrement=False),
+    Column("analyst", String(200), primary_key=True),
+    Column("farthings", BigInteger, nullable=False),
+    Column("delta_units", BigInteger, nullable=False),
+    Column("farthings_spent", BigInteger, nullable=False),
+    Column("delta_units_spent", BigInteger, nullable=False),
+    Column("month", Integer),  # months since year 0 for a purse that renews, else NULL
+    Column("open", SmallInteger, nullable=False),  # 0 on a retired cap and a revoked purse
+)
+
+lots = Table(
+    "farthing_lots",
+    metadata,
+    Column("dataset_id", ForeignKey("farthing_datasets.id"), primary_key=True),
+    Column("account", Integer, primary_key=True, autoincrement=False),
+    Column("item", String(200), primary_key=True),
+    Column("granted", BigInteger, nullable=False),
+    Column("spent", BigInteger, nullable=False),
+)
+
+entries = Table(
+    "farthing_entries",
+    metadata,
+    Column("dataset_id", ForeignKey("farthing_datasets.id"), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("fact", Text, nullable=False),  # canonical JSON; what follows repeats parts of it
+    Column("kind", String(10), nullable=False),
+    Column("previous", String(64), nullable=False),
+    Column("hash", String(64), nullable=False),
+    Column("settles", BigInteger),  # the reservation that this closes or abandons
+    Column("released", String(64)),  # digest of the question whose release is kept here
+)
+SETTLING, RELEASING = "settles IS NOT NULL", "released IS NOT NULL"
+Index(
+    "farthing_settled_once",
+    entries.c.dataset_id,
+    entries.c.settles,
+    unique=True,
+    sqlite_where=text(SETTLING),
+    postgresql_where=text(SETTLING),
+)
+Index(
+    "farthing_releases",
+    entries.c.dataset_id,
+    entries.c.released,
+    entries.c.number,
+    sqlite_where=text(RELEASING),
+    postgresql_where=text(RELEASING),
+)

@@ -1,0 +1,53 @@
+"""What was run on a dataset so far, in the words of who ran it, and how often."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from farthing.guarantees.notation import format_guarantee
+from farthing.ledger.reader import Reader
+from farthing.ledger.records import SETWISE, TARIFF, Account, Use, use_from_json
+
+NOT_STATED = "not stated"
+
+
+def usage(reader: Reader, dataset: str) -> list[dict[str, Any]]:
+    """One row for each use with the guarantees it was charged for, the commonest first.
+
+    What is open, was abandoned, or was closed without a word is counted with what it reserved.
+    """
+    known = {book.number: _guarantees(reader, dataset, book) for book in reader.accounts(dataset)}
+    uses: dict[int, Use] = {}
+    for entry in reader.entries(dataset, "reserve", "close"):
+        fact = entry.fact
+        if entry.kind == "reserve":
+            uses[entry.number] = _reserved(known[fact["account"]], fact["items"])
+        elif fact.get("use") is not None:
+            uses[fact["settles"]] = use_from_json(fact["use"])
+    return [
+        {
+            "what": use.what,
+            "contribution": use.contribution,
+            "guarantees": ", ".join(f"{times} x {one}" for one, times in use.guarantees),
+            "times": times,
+        }
+        for use, times in Counter(uses.values()).most_common()
+    ]
+
+
+def _reserved(guarantees: Mapping[str, str], items: Mapping[str, int]) -> Use:
+    bought = tuple((guarantees[item], times) for item, times in sorted(items.items()))
+    return Use(NOT_STATED, NOT_STATED, bought)
+
+
+def _guarantees(reader: Reader, dataset: str, book: Account) -> dict[str, str]:
+    """What each thing that can be reserved guarantees."""
+    if book.mode == TARIFF:
+        items = reader.tariff(dataset, book.number).items
+        return {name: format_guarantee(guarantee) for name, (guarantee, _) in items.items()}
+    if book.mode == SETWISE:
+        listed = reader.document(dataset, book.number)["list"]
+        return {name: guarantee for name, (guarantee, _) in listed}
+    return {lot.item: f"list {book.name}" for lot in reader.lots(dataset, book.name)}

@@ -1,0 +1,75 @@
+"""A noisy sum of whole numbers that each unit changes by a bounded amount."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from farthing.errors import InvalidInput, require_count
+from farthing.guarantees.kinds import PureDP
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, noise_accuracy
+from farthing.mechanisms.discrete_laplace import DiscreteLaplaceNoise
+from farthing.mechanisms.parameters import check
+from farthing.mechanisms.protocol import Contribution, Mechanism, Uses
+from farthing.mechanisms.randomness import system_bits
+from farthing.mechanisms.release import Release
+
+_LARGEST_BOUND = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClippedSum(Mechanism[int]):
+    """The sum plus discrete Laplace noise of scale max(|lower|, |upper|)/ε.
+
+    Adding a unit adds a whole number between `lower` and `upper`. One step changes a
+    probability by a factor of at most e^(1/scale), so that many steps by at most e^ε
+    (docs/theory/mechanisms.md, Theorem 1, with τ the larger bound).
+    """
+
+    epsilon: float
+    lower: int
+    upper: int
+
+    def __post_init__(self) -> None:
+        check(self, "epsilon")
+        lower = require_count("lower", self.lower, at_least=-_LARGEST_BOUND)
+        upper = require_count("upper", self.upper, at_least=lower)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+        if lower == upper == 0:
+            raise InvalidInput("lower and upper must not both be 0")
+        _ = self.noise  # the scale is checked when the mechanism is made
+
+    @property
+    def noise(self) -> DiscreteLaplaceNoise:
+        """What is added."""
+        return DiscreteLaplaceNoise(self.assumes.per_key_limit / Fraction(self.epsilon))
+
+    @property
+    def assumes(self) -> Contribution:
+        """One number, changed by at most the larger bound."""
+        return Contribution(1, max(abs(self.lower), abs(self.upper)))
+
+    @property
+    def guarantees(self) -> Uses:
+        """One ε-DP release."""
+        return ((PureDP(self.epsilon), 1),)
+
+    def recount(self, labels: int | None) -> Uses:
+        """The price of drawing the sum once more."""
+        return self.guarantees
+
+    def run(self, total: int) -> Release:
+        """The noisy sum, in Python's whole numbers: nothing overflows."""
+        return self.mean(total, 1)
+
+    def mean(self, total: int, times: int) -> Release:
+        """The mean of so many noisy sums, as the nearest float; a single one stays whole."""
+        drawn = times * total + sum(self.noise.draw(times, system_bits()).tolist())
+        return Release(("sum",), (drawn if times == 1 else float(Fraction(drawn, times)),))
+
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """The error of the sum."""
+        return Expectation(noise_accuracy(self.noise, confidence))

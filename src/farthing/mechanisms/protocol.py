@@ -1,0 +1,94 @@
+"""What a mechanism is: what it assumes, what it costs, what to expect of it, and a run."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from farthing.guarantees.kinds import ApproximateDP, Guarantee
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation
+from farthing.mechanisms.release import Release
+
+#: What composition charges: guarantees, each with how often it is used. Independent steps.
+Uses: TypeAlias = tuple[tuple[Guarantee, int], ...]
+
+Data_contra = TypeVar("Data_contra", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """How much one unit may change what a mechanism runs on.
+
+    At most `contribution_limit` numbers (None: any number), each by at most `per_key_limit`.
+    Counts of a histogram are only raised by a unit that is added; a sum may fall.
+    """
+
+    contribution_limit: int | None
+    per_key_limit: int
+
+    def within(self, other: Contribution) -> bool:
+        """Whether data bounded like this is also bounded like `other`."""
+        return self.per_key_limit <= other.per_key_limit and (
+            other.contribution_limit is None
+            or (
+                self.contribution_limit is not None
+                and self.contribution_limit <= other.contribution_limit
+            )
+        )
+
+
+@runtime_checkable
+class Mechanism(Protocol[Data_contra]):
+    """Every mechanism that runs on counts or numbers made from units.
+
+    `guarantees` hold between neighbours of which one has one unit more, if that unit changes the
+    data by no more than the mechanism `assumes`. Whoever runs it sees to that.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def assumes(self) -> Contribution:
+        """What must hold of the data it is run on."""
+
+    @property
+    def candidates(self) -> int | None:
+        """How many of the largest counts it looks at; None for all of them."""
+        return None
+
+    @property
+    @abstractmethod
+    def guarantees(self) -> Uses:
+        """The price before running: no release costs more."""
+
+    def guarantees_for(self, release: Release) -> Uses:
+        """The price that this release shows; by default the same for every outcome."""
+        return self.guarantees
+
+    @abstractmethod
+    def run(self, data: Data_contra, /) -> Release:
+        """One release, drawn exactly, with fresh bits of the operating system."""
+
+    @abstractmethod
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """What to expect before running, from the parameters alone.
+
+        `domain_size`, the number of labels, is needed by selections from a known domain.
+        """
+
+
+def leak_once(delta: float) -> tuple[Guarantee, int]:
+    """One step that tells everything with probability δ and nothing otherwise."""
+    return (ApproximateDP(0.0, delta), 1)
+
+
+def summed_uses(*pairs: tuple[Guarantee, int]) -> Uses:
+    """Equal guarantees in one entry; what is never used is left out."""
+    total: dict[Guarantee, int] = {}
+    for guarantee, count in pairs:
+        total[guarantee] = total.get(guarantee, 0) + count
+    return tuple((guarantee, count) for guarantee, count in total.items() if count > 0)

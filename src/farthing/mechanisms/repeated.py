@@ -1,0 +1,76 @@
+"""Draw the numbers of a release several times, each draw paid for, and give out their mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
+
+from farthing.errors import require_count
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, noise_accuracy
+from farthing.mechanisms.noise import Noise
+from farthing.mechanisms.protocol import Contribution, Data_contra, Mechanism, Uses, summed_uses
+from farthing.mechanisms.release import Release
+
+Data = TypeVar("Data")
+
+
+class Repeatable(Mechanism[Data_contra], Protocol[Data_contra]):
+    """A mechanism that can draw its numbers again for the labels it has found."""
+
+    @property
+    def noise(self) -> Noise:
+        """What is added to each number."""
+
+    def recount(self, labels: int | None) -> Uses:
+        """The price of drawing the numbers of so many labels (None: the most) once more."""
+
+    def mean(self, data: Data_contra, times: int, /) -> Release:
+        """Labels found once, with the mean of `times` draws of each number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated(Mechanism[Data], Generic[Data]):
+    """The mean of `times` independent draws of each number, for labels that are found once.
+
+    It costs `times` draws of the numbers and everything else once; taking the mean is free.
+    """
+
+    mechanism: Repeatable[Data]
+    times: int
+
+    def __post_init__(self) -> None:
+        require_count("times", self.times, at_least=1)
+
+    @property
+    def assumes(self) -> Contribution:
+        """As without repeating."""
+        return self.mechanism.assumes
+
+    @property
+    def candidates(self) -> int | None:
+        """As without repeating."""
+        return self.mechanism.candidates
+
+    @property
+    def guarantees(self) -> Uses:
+        """The first draw of everything, and the others of the numbers."""
+        return self._with_recounts(self.mechanism.guarantees, None)
+
+    def guarantees_for(self, release: Release) -> Uses:
+        """The same for what was found."""
+        return self._with_recounts(self.mechanism.guarantees_for(release), len(release.labels))
+
+    def _with_recounts(self, first: Uses, labels: int | None) -> Uses:
+        again = self.mechanism.recount(labels)
+        return summed_uses(*first, *((guarantee, n * (self.times - 1)) for guarantee, n in again))
+
+    def run(self, data: Data) -> Release:
+        """Labels found once, with means."""
+        return self.mechanism.mean(data, self.times)
+
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """That of the mechanism, with the error of the means."""
+        one = self.mechanism.expect(confidence, domain_size=domain_size)
+        return replace(one, counts=noise_accuracy(self.mechanism.noise, confidence, self.times))

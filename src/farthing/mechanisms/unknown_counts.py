@@ -1,0 +1,197 @@
+"""Counts of an unknown domain: what reaches a threshold is released, and δ pays for the rest.
+
+A label that only one of two neighbours has, or sees, must hardly ever be released. With whole
+noise the threshold is the smallest that keeps the chance of that at δ, exactly. Truncated
+noise spends δ on the ends of its support instead (`truncated_noise`), so nothing of δ is left
+for the threshold, and it is the smallest that such a label *never* reaches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from flint import arb
+
+from farthing.errors import InvalidInput, require_count
+from farthing.mechanisms.access import TopCounts, positive_counts, top_counts
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, noise_accuracy
+from farthing.mechanisms.discrete_gaussian import DiscreteGaussianNoise
+from farthing.mechanisms.discrete_laplace import DiscreteLaplaceNoise
+from farthing.mechanisms.histogram import Histogram
+from farthing.mechanisms.inverse_transform import Integers
+from farthing.mechanisms.noise import Coordinate, Noise, noise_for
+from farthing.mechanisms.parameters import check
+from farthing.mechanisms.protocol import Contribution, Mechanism, Uses, leak_once
+from farthing.mechanisms.randomness import system_bits
+from farthing.mechanisms.release import Release, ranked
+from farthing.mechanisms.tails import at_least_one, least_reaching
+from farthing.mechanisms.truncated_gaussian import TruncatedGaussianNoise, truncated_noise
+from farthing.numerics.ball import in_balls, middle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdedCounts(Mechanism[Histogram]):
+    """Noisy counts of every label present, where they reach a fixed threshold.
+
+    contribution_limit coordinates, plus δ. Theorem 5 of docs/theory/mechanisms.md; `truncated`,
+    for discrete Gaussian coordinates only, Theorem 6.
+    """
+
+    coordinate: Coordinate
+    delta: float
+    contribution_limit: int
+    per_key_limit: int
+    truncated: bool = False
+
+    def __post_init__(self) -> None:
+        check(self, "delta", "contribution_limit", "per_key_limit")
+        _ = self.noise  # the scale is checked when the mechanism is made
+
+    @property
+    def noise(self) -> Noise:
+        """What is added to each count."""
+        noise = noise_for(self.coordinate, self.per_key_limit)
+        if not self.truncated:
+            return noise
+        if isinstance(noise, DiscreteGaussianNoise):
+            return _truncated(self, noise)
+        raise InvalidInput("truncated needs a discrete Gaussian coordinate: Lemma C is about those")
+
+    @property
+    def threshold(self) -> int:
+        """The smallest noisy count that is released."""
+        left = 0.0 if self.truncated else self.delta
+        return self.per_key_limit + _fixed_margin(self.noise, self.contribution_limit, left)
+
+    @property
+    def assumes(self) -> Contribution:
+        """The two limits."""
+        return Contribution(self.contribution_limit, self.per_key_limit)
+
+    @property
+    def guarantees(self) -> Uses:
+        """One coordinate per count that a unit can change, and δ once."""
+        return (self.coordinate, self.contribution_limit), leak_once(self.delta)
+
+    def run(self, histogram: Histogram) -> Release:
+        """Labels with noisy counts, highest first."""
+        top = positive_counts(histogram)
+        noisy = top.counts + self.noise.draw(top.counts.size, system_bits())
+        return _reaching(histogram, top, noisy, self.threshold)
+
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """The error of one count, and the threshold."""
+        return Expectation(noise_accuracy(self.noise, confidence), threshold=self.threshold)
+
+    @in_balls
+    def miss_probability(self, count: int) -> float:
+        """The chance that a label with this true count is withheld."""
+        return middle(1 - self.noise.tail(self.threshold - require_count("count", count)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownCounts(Mechanism[Histogram]):
+    """Noisy counts of the top `candidates`, where they reach the noisy cutoff plus a threshold.
+
+    The cutoff, the largest count left out, gets noise of its own. contribution_limit
+    coordinates (the cutoff moves only if a label outside the common candidates did), plus δ.
+    Discrete Laplace noise for PureDP, Theorem 4 of docs/theory/mechanisms.md, whose proof trims
+    probabilities that are within e^ε of each other; so Gaussian noise is truncated, Theorem 7.
+    """
+
+    coordinate: Coordinate
+    delta: float
+    candidates: int = field()  # a field, not the protocol's property as its default
+    contribution_limit: int
+    per_key_limit: int
+
+    def __post_init__(self) -> None:
+        check(self, "delta", "candidates", "contribution_limit", "per_key_limit")
+        _ = self.noise  # the scale is checked when the mechanism is made
+
+    @property
+    def noise(self) -> DiscreteLaplaceNoise | TruncatedGaussianNoise:
+        """What is added to each count and to the cutoff."""
+        noise = noise_for(self.coordinate, self.per_key_limit)
+        if isinstance(noise, DiscreteLaplaceNoise):
+            return noise
+        return _truncated(self, noise)
+
+    @property
+    def threshold(self) -> int:
+        """How far above the noisy cutoff a noisy count must lie to be released."""
+        noise, labels = self.noise, min(self.contribution_limit, self.candidates)
+        left = self.delta if isinstance(noise, DiscreteLaplaceNoise) else 0.0
+        return self.per_key_limit + _noisy_margin(noise, labels, left)
+
+    @property
+    def assumes(self) -> Contribution:
+        """The two limits."""
+        return Contribution(self.contribution_limit, self.per_key_limit)
+
+    @property
+    def guarantees(self) -> Uses:
+        """One coordinate per count that a unit can change, and δ once."""
+        return (self.coordinate, self.contribution_limit), leak_once(self.delta)
+
+    def run(self, histogram: Histogram) -> Release:
+        """Labels with noisy counts, highest first."""
+        top = top_counts(histogram, self.candidates)
+        noise = self.noise.draw(top.counts.size + 1, system_bits())
+        cutoff = top.cutoff + int(noise[0])
+        return _reaching(histogram, top, top.counts + noise[1:], cutoff + self.threshold)
+
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """The error of one count, and the threshold above the noisy cutoff."""
+        return Expectation(noise_accuracy(self.noise, confidence), above_cutoff=self.threshold)
+
+    @in_balls
+    def miss_probability(self, lead: int) -> float:
+        """The chance, or a bound on it, that a label `lead` above the cutoff is withheld."""
+        short = require_count("lead", lead) - self.threshold + 1
+        return min(1.0, middle(self.noise.difference_tail(short)))
+
+
+@lru_cache(maxsize=256)
+@in_balls
+def _fixed_margin(noise: Noise, labels: int, delta: float) -> int:
+    """The smallest x ≥ 1 with 1 − (1 − Pr[Z ≥ x])^labels ≤ δ.
+
+    That is the chance that one of so many labels, each at most at per_key_limit, is released.
+    """
+    return least_reaching(lambda x: at_least_one(noise.tail(x), labels), arb(delta), start=1)
+
+
+@lru_cache(maxsize=256)
+@in_balls
+def _noisy_margin(
+    noise: DiscreteLaplaceNoise | TruncatedGaussianNoise, labels: int, delta: float
+) -> int:
+    """The smallest x ≥ 1 with labels·Pr[Z − Z' ≥ x] ≤ δ.
+
+    That is the chance that one of so many labels, each at most at the level of the cutoff
+    plus per_key_limit, is released.
+    """
+    return least_reaching(noise.difference_tail, arb(delta) / labels, start=1)
+
+
+def _reaching(histogram: Histogram, top: TopCounts, noisy: Integers, least: int) -> Release:
+    released = np.flatnonzero(noisy >= least)
+    return ranked(histogram, top.positions[released], noisy[released])
+
+
+def _truncated(
+    mechanism: ThresholdedCounts | UnknownCounts, whole: DiscreteGaussianNoise
+) -> TruncatedGaussianNoise:
+    return truncated_noise(
+        whole,
+        per_key_limit=mechanism.per_key_limit,
+        contribution_limit=mechanism.contribution_limit,
+        delta=mechanism.delta,
+    )

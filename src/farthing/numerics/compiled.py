@@ -1,0 +1,31 @@
+"""The compiled kernels, loaded when the first profile is computed.
+
+Importing numba takes longer than importing everything else together, and most commands compute no
+profile: so this is the one import of a required dependency inside a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+from farthing.numerics.rounding import FloatArray
+
+
+class Compiled(NamedTuple):
+    """What numerics/kernels.py defines."""
+
+    chord_supremum: Callable[[FloatArray, int, float, float, FloatArray], FloatArray]
+    support_maximum: Callable[
+        [FloatArray, FloatArray, int, float, float, int, float],
+        tuple[FloatArray, FloatArray, FloatArray],
+    ]
+
+
+@cache
+def compiled() -> Compiled:
+    """The kernels; the first call loads numba."""
+    from farthing.numerics.kernels import chord_supremum, support_maximum
+
+    return Compiled(chord_supremum, support_maximum)

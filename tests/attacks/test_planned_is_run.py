@@ -1,0 +1,50 @@
+"""A plan is what runs: under the tariff it was made with, or not at all."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import farthing as fa
+from farthing.composition.tariff import Price
+from farthing.ledger import TariffChanged
+
+ROWS = pa.table({"member": list(range(400)), "k": ["a", "b"] * 200})
+
+
+def test_a_plan_is_not_bought_again_under_another_tariff(opened, tmp_path) -> None:
+    """Planned for 4 farthings; a dearer tariff is signed; 60 must not be charged."""
+    session = opened(ROWS)
+    planned = session.count().plan()
+    assert planned.price == Price(4)
+    dear = fa.Tariff({"count": (fa.PureDP(0.4), 60)}, farthings=600)
+    with fa.Desk.open(tmp_path / "budget.db") as desk:
+        desk.sign("events", dear.certify(tolerance=0.5, deltas=(1e-3,), epsilons=(1.0,)), name="b")
+        desk.grant("events", "analyst", farthings=600)
+    with pytest.raises(TariffChanged):
+        planned.run()
+    with pytest.raises(TariffChanged):
+        session.batch({"a": session.count()}).plan().terms and planned.run()
+    assert session.remaining() == Price(600)
+    assert session.count().run().price == Price(60)
+
+
+def test_a_plan_for_a_width_runs_with_its_own_repeats(opened) -> None:
+    session = opened(ROWS)
+    planned = session.count().plan(half_width=12)
+    answer = planned.run()
+    assert answer.price == planned.price
+    assert answer.half_width is not None
+    assert answer.half_width <= 12
+    assert answer.query == planned.query
+
+
+def test_registered_lists_are_told_apart_by_the_whole_digest(opened, tmp_path) -> None:
+    session = opened(ROWS)
+    board = session.batch({"a": session.count(where={"k": "a"})})
+    with fa.Desk.open(tmp_path / "budget.db") as desk:
+        account = desk.register("events", "monday", dict(board.queries), analyst="analyst")
+        document = desk.ledger.reader().document("events", account.number)
+    ((name, _),) = document["list"]
+    key, digest = name.split(" ")
+    assert (key, len(digest)) == ("a", 64)

@@ -1,0 +1,129 @@
+"""From `open` to `run`, thousands of times on neighbouring tables: the price is not exceeded.
+
+The same attack must catch a path in which units are not limited.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import farthing as fa
+from farthing.audit import audit
+from farthing.engine import translate
+from farthing.mechanisms import randomness
+
+TRIALS = 300
+EPSILON = 1.0
+TARIFF = fa.Tariff(
+    {
+        "count": (fa.PureDP(EPSILON), 1),
+        "select": (fa.BoundedRange(EPSILON), 1),
+        "leak": (fa.ApproximateDP(0, 1e-6), 1),
+    },
+    farthings=40,
+    delta_units=10,
+    delta_unit=1e-6,
+)
+#: One unit more, who tries to be seen everywhere and often.
+OTHERS = {"member": [1, 2, 3, 4], "k": ["a", "a", "b", "a"], "x": [1, 2, 3, 4]}
+LOUD = {"member": [9] * 60, "k": ["a", "b", "c", "d", "e", "f"] * 10, "x": [10**6] * 60}
+
+
+class Path:
+    """A question that is planned once and run afresh each time, paid for and released."""
+
+    def __init__(self, ask) -> None:
+        self._ask, self._plans = ask, {}
+
+    def run(self, session):
+        if id(session) not in self._plans:
+            self._plans[id(session)] = self._ask(session).plan()
+        return self._plans[id(session)].run(again=True)
+
+
+@pytest.fixture(scope="module")
+def certificate():
+    return TARIFF.certify(tolerance=0.5, deltas=(1e-3,), epsilons=(1.0,))
+
+
+@pytest.fixture
+def neighbours(tmp_path, certificate, monkeypatch):
+    """Two sessions on neighbouring tables, with noise that repeats and a purse without a bottom."""
+    from farthing.ledger.analyst import Analyst
+
+    made = []
+    for place, more in enumerate(({}, LOUD)):
+        rows = {name: values + more.get(name, []) for name, values in OTHERS.items()}
+        session = fa.open(
+            pa.table(rows),
+            unit="member",
+            ledger=tmp_path / f"{place}.db",
+            tariff=certificate,
+            farthings=40,
+        )
+        made.append(session)
+    monkeypatch.setattr(Analyst, "reserve", _free(Analyst))
+    monkeypatch.setattr(Analyst, "close", lambda *_, **__: None)
+    with randomness._seeded(11):
+        yield made
+    for session in made:
+        session.shut()
+
+
+def _free(kind):
+    """Reservations cost time on disk; what is attacked here is what runs between them."""
+    real, kept = kind.reserve, {}
+
+    def reserve(self, items, *, question, under):
+        key = id(self), repr(sorted(items.items()))
+        if key not in kept:
+            kept[key] = real(self, items, question=question, under=under)
+        return kept[key]
+
+    return reserve
+
+
+QUESTIONS = {
+    "count": (lambda s: s.count(where={"k": "b"}), EPSILON, lambda a: a.value),
+    "rows": (lambda s: s.count(per_key_limit=2), EPSILON, lambda a: a.value),
+    "sum": (lambda s: s.sum("x", lower=0, upper=5), EPSILON, lambda a: a.value),
+    "histogram": (
+        lambda s: s.histogram("k", categories=["b", "c", "d"], contribution_limit=1),
+        EPSILON,
+        lambda a: sum(a.counts),
+    ),
+    "selection": (
+        lambda s: s.top_k("k", 1, categories=["a", "b", "c"], counts=False),
+        EPSILON,
+        lambda a: a.labels,
+    ),
+    "distinct": (
+        lambda s: s.distinct("k", contribution_limit=2),
+        EPSILON,
+        lambda a: a.value,
+    ),
+    "median": (lambda s: s.quantile("x", lower=0, upper=9), EPSILON, lambda a: a.value),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_price_is_what_is_told(neighbours, name) -> None:
+    ask, price, view = QUESTIONS[name]
+    found = audit(Path(ask), *neighbours, trials=TRIALS, confidence=0.999, view=view)
+    assert found.epsilon <= price
+
+
+def test_a_path_without_limits_is_caught(neighbours, monkeypatch) -> None:
+    """The statement counts everything a unit has; nothing else is changed."""
+    from farthing.engine.kinds.count import CountQuery
+    from farthing.engine.sql import bounding
+
+    def everything(_, rows):
+        return bounding.counted_rows(rows.table, rows.owner, 10**6)
+
+    monkeypatch.setattr(CountQuery, "bounded", everything)
+    monkeypatch.setattr(translate.Contribution, "within", lambda *_: True)
+    ask, price, view = QUESTIONS["rows"]
+    found = audit(Path(ask), *neighbours, trials=TRIALS, confidence=0.999, view=view)
+    assert found.epsilon > price

@@ -1,0 +1,120 @@
+"""docs/architecture.md is how it is: every module has its place, every walk is the one taken."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import farthing as fa
+from farthing.cli.main import app
+from farthing.engine.kinds import KINDS
+from farthing.ledger import Ledger
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+SOURCE = ROOT / "src" / "farthing"
+TARIFF = fa.Tariff({"count": (fa.PureDP(0.1), 1)}, farthings=20)
+
+
+def section(title: str) -> str:
+    return PAGE.split(f"## {title}\n", 1)[1].split("\n#", 1)[0]
+
+
+def walk(title: str) -> list[str]:
+    """The modules that a walk names, in order."""
+    lines = PAGE.split(f"### {title}\n", 1)[1].split("\n#", 1)[0].splitlines()
+    return [line.split()[0] for line in lines if line.startswith("    ")]
+
+
+def entered(run: Callable[[], object]) -> list[str]:
+    """Modules of farthing in the order in which they are first entered."""
+    order: dict[str, None] = {}
+
+    def look(frame, event, _) -> None:
+        if event == "call" and frame.f_code.co_name != "<module>":
+            name = frame.f_globals.get("__name__", "")
+            if name.startswith("farthing."):
+                order.setdefault(name.removeprefix("farthing."))
+
+    sys.setprofile(look)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return list(order)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    certificate = TARIFF.certify(tolerance=0.5, deltas=(1e-3,), epsilons=(1.0,))
+    rows = pa.table({"member": [1, 2, 3], "country": ["NO", "SE", None]})
+    with fa.open(
+        rows,
+        unit="member",
+        ledger=tmp_path / "b.db",
+        tariff=certificate,
+        farthings=10,
+        dataset="events",
+    ) as session:
+        yield session, tmp_path / "b.db"
+
+
+def test_a_question(ledger) -> None:
+    session, _ = ledger
+    taken = entered(lambda: session.count(where={"country": "NO"}).run())
+    named = walk("A question")
+    assert [name for name in taken if name in named] == named
+
+
+def test_epsilon() -> None:
+    taken = entered(lambda: CliRunner().invoke(app, ["epsilon", "97xbr:0.0931", "--delta", "1e-6"]))
+    named = walk("`farthing epsilon`")
+    assert [name for name in taken if name in named] == named
+
+
+def test_a_reservation(ledger) -> None:
+    _, path = ledger
+    with Ledger.open(path) as book:
+        analyst = book.analyst("events", "analyst")
+        taken = entered(lambda: analyst.reserve({"count": 1}, question={"count": 1}))
+    named = walk("A reservation")
+    assert [name for name in taken if name in named] == named
+
+
+def names_in(text: str) -> set[str]:
+    """What a picture lists before the explanation."""
+    found: set[str] = set()
+    for line in text.splitlines():
+        if line.startswith("    "):
+            head = re.split(r"\s{2,}", line.strip())[0]
+            found |= {part.strip("/").removesuffix(".py") for part in re.split(r"[ ,]+", head)}
+    return found
+
+
+def modules(folder: Path) -> set[str]:
+    return {
+        path.stem
+        for path in folder.iterdir()
+        if not path.name.startswith("__") and (path.is_dir() or path.suffix == ".py")
+    }
+
+
+def test_every_module_has_its_place() -> None:
+    whole = PAGE.split("## Inside the engine", 1)[0]
+    assert names_in(whole) == modules(SOURCE) - {"data", "py"}  # a table of words, a marker
+    assert names_in(section("Inside the engine")) == modules(SOURCE / "engine")
+    assert names_in(section("Inside the ledger")) == modules(SOURCE / "ledger")
+
+
+def test_no_kind_of_question_knows_another() -> None:
+    modules = {query.__module__ for query in KINDS.values()}
+    assert len(modules) == len(KINDS)  # a file each
+    for module in modules:
+        text = Path(sys.modules[module].__file__).read_text(encoding="utf-8")
+        assert not [other for other in modules - {module} if re.search(rf"{other}\b", text)]

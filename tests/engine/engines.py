@@ -1,0 +1,85 @@
+"""The same table on three engines, and what a statement gives on each."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from farthing.engine.filters import filter_from
+from farthing.engine.sources.base import Source
+from farthing.engine.sources.opening import open_source
+from farthing.engine.sql.bounding import bounded_histogram, labels_and_counts, largest
+from farthing.engine.sql.conditions import condition, within
+from farthing.engine.sql.keys import Label
+from farthing.engine.sql.texts import Texts
+from farthing.schema import Column, Schema
+
+_numbers = itertools.count()
+
+
+def proposed(source: Source, **kinds: str) -> Schema:
+    """What the source proposes, with other kinds where they are given."""
+    columns = source.proposed_schema().columns
+    return Schema(tuple(Column(c.name, kinds[c.name]) if c.name in kinds else c for c in columns))
+
+
+def on_spark(spark: Any, rows: pa.Table, folder: Path) -> Source:
+    """A table of Parquet files in Spark."""
+    path = folder / f"rows{next(_numbers)}.parquet"
+    pq.write_table(rows, path)
+    return open_source(str(path), spark=spark)
+
+
+def on_postgres(url: str, columns: str, values: Sequence[Sequence[Any]]) -> Source:
+    """A new table of PostgreSQL; `columns` as in CREATE TABLE."""
+    name = f"rows{next(_numbers)}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {name} ({columns})")
+        with connection.cursor().copy(f"COPY {name} FROM STDIN") as copy:
+            for row in values:
+                copy.write_row(list(row))
+    return open_source(url, table=name)
+
+
+def read(source: Source, schema: Schema) -> list[dict[str, Any]]:
+    """Every row through the schema."""
+    table = source.declared(schema)
+    return source.run(source.statement(table, Texts())).to_pylist()
+
+
+def histogram(
+    source: Source,
+    schema: Schema,
+    by: Sequence[str],
+    *,
+    unit: str = "member",
+    limits: tuple[int | None, int] = (None, 1),
+    where: Any = None,
+    categories: Sequence[Label] | None = None,
+    candidates: int | None = None,
+) -> dict[str, int]:
+    """The bounded histogram that the engine counts, by the text of the key."""
+    texts, table = Texts(), source.declared(schema)
+    rows = table
+    if where is not None:
+        rows = rows.filter(condition(rows, filter_from(where), schema.kinds, texts))
+    if categories is not None:
+        rows = within(rows, by, categories, schema.kinds, texts)
+    expression = bounded_histogram(
+        rows,
+        (rows[unit], schema.kinds[unit]),
+        [(rows[name], schema.kinds[name]) for name in by],
+        secret="key",
+        contribution_limit=limits[0],
+        per_key_limit=limits[1],
+    ).expression
+    if candidates is not None:
+        expression = largest(expression, candidates)
+    labels, counts = labels_and_counts(source.run(source.statement(expression, texts)))
+    return dict(zip(labels.tolist(), counts.tolist(), strict=True))

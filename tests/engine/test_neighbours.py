@@ -1,0 +1,428 @@
+"""One more unit changes at most Δ counts, each by at most τ, none down: in the SQL that runs.
+
+Tables with everything in them that an engine has: texts that differ in case, accents and
+composition under a collation that folds them, missing units and values, NaN and infinities, the
+extremes of every type. A pair of tables differs by one unit. Many pairs are in one table, told
+apart by a column that is part of the key, so that one statement holds many of them.
+
+FARTHING_PAIRS=20000 says how many pairs each engine gets.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from farthing.engine.filters import filter_from
+from farthing.engine.sources import duckdb as duckdb_sources
+from farthing.engine.sources.base import Source
+from farthing.engine.sources.opening import open_source
+from farthing.engine.sql.bounding import (
+    Bounded,
+    between,
+    bounded_histogram,
+    clipped_sums,
+    counted_rows,
+    counts_of,
+    fixed_point,
+    labels_and_counts,
+    largest,
+)
+from farthing.engine.sql.conditions import condition
+from farthing.engine.sql.texts import Texts
+from farthing.schema import BOOLEAN, DATE, INTEGER, REAL, TEXT, Column, Schema
+
+PAIRS = int(os.environ.get("FARTHING_PAIRS", "200"))
+SCHEMA = Schema(
+    (
+        Column("pair", INTEGER),
+        Column("member", TEXT),
+        Column("text", TEXT),
+        Column("whole", INTEGER),
+        Column("worth", REAL),
+        Column("day", DATE),
+        Column("flag", BOOLEAN),
+    )
+)
+#: Texts that collations take for one another.
+FOLDED = ["a", "A", "á", "A\u0301", "ß", "SS", "ss", "ı", "I", "i", "İ", "a ", "", "~|", "ﬀ", "ff"]
+WHOLES = [0, 1, 2, -1, 2**63 - 1, -(2**63), 2**63, 10**30, -(10**37), None]
+REALS = ["0", "-0", "1.5", "3", "1e308", "-1e308", "5e-324", "inf", "-inf", "nan", None]
+DAYS = ["0001-01-01", "9999-12-31", "2013-01-05", "infinity", "-infinity", "far", None]
+
+#: A row: pair, unit, text, whole number, real number, day, truth value.
+Row = tuple[int, str | None, str | None, int | None, str | None, str | None, bool | None]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of both tables."""
+
+    by: tuple[str, ...]
+    limit: int | None
+    per_key: int
+    where: Any
+    places: int
+    seed: int
+
+
+WHERES = st.sampled_from(
+    [
+        None,
+        None,
+        {"text": ["a", "SS", None]},
+        {"text": {"at_least": "A", "below": "b"}},
+        {"whole": {"above": -5}},
+        {"worth": {"below": 2.5}},
+        {"any_of": [{"flag": True}, {"day": {"at_least": {"date": "2013-01-01"}}}]},
+        {"all_of": [{"whole": [1, 2, 2**63 - 1]}, {"text": {"present": True}}]},
+    ]
+)
+QUESTIONS = st.builds(
+    Question,
+    by=st.lists(
+        st.sampled_from(["text", "whole", "day", "flag", "worth"]),
+        min_size=1,
+        max_size=3,
+        unique=True,
+    ).map(tuple),
+    limit=st.sampled_from([1, 1, 2, 3, None]),
+    per_key=st.integers(1, 3),
+    where=WHERES,
+    places=st.integers(0, 2),
+    seed=st.integers(0, 2**32),
+)
+POOLS = st.lists(
+    st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), max_size=4),
+    max_size=4,
+)
+
+
+def tables(seed: int, pool: list[str], pairs: int) -> tuple[list[Row], list[Row]]:
+    """Two tables: in each pair the second has one unit more."""
+    draw = random.Random(seed)
+    texts = [None, *draw.sample(FOLDED, 6), *pool]
+
+    def row(pair: int, who: str | None) -> Row:
+        return (
+            pair,
+            who,
+            draw.choice(texts),
+            draw.choice(WHOLES),
+            draw.choice(REALS),
+            draw.choice(DAYS),
+            draw.choice([True, False, None]),
+        )
+
+    less, extra = [], []
+    for pair in range(pairs):
+        for _ in range(draw.randrange(14)):
+            who = draw.choice(["u", "U", "ú", "v", None])
+            less.append(row(pair, None if who is None else f"{pair} {who}"))
+        whose = f"{pair} {draw.choice(['w', 'W', 'u ', 'V'])}"
+        extra += [row(pair, whose) for _ in range(draw.randint(1, 8))]
+    more = [*less, *extra]
+    draw.shuffle(more)
+    return less, more
+
+
+def bounded(rows: Any, question: Question) -> Bounded:
+    """The histogram of the pair and the keys; a real number is a key as quantiles have it."""
+    keys = []
+    for name in ("pair", *question.by):
+        if name == "worth":
+            worth = between(fixed_point(rows.worth, REAL, question.places), -300, 300)
+            keys.append((worth, INTEGER))
+        else:
+            keys.append((rows[name], SCHEMA.kinds[name]))
+    return bounded_histogram(
+        rows,
+        (rows.member, TEXT),
+        keys,
+        secret="key",
+        contribution_limit=question.limit,
+        per_key_limit=question.per_key,
+    )
+
+
+def kept(source: Source, where: Any, texts: Texts) -> Any:
+    table = source.declared(SCHEMA)
+    if where is None:
+        return table
+    return table.filter(condition(table, filter_from(where), SCHEMA.kinds, texts))
+
+
+def counts(source: Source, question: Question) -> dict[str, int]:
+    texts = Texts()
+    expression = bounded(kept(source, question.where, texts), question).expression
+    labels, found = labels_and_counts(source.run(source.statement(expression, texts)))
+    assert len(set(labels)) == len(labels)
+    return dict(zip(labels.tolist(), found.tolist(), strict=True))
+
+
+def check_counts(less: dict[str, int], more: dict[str, int], question: Question) -> None:
+    """At most Δ counts of a pair change, each by at most τ, none down."""
+    changed: dict[str, int] = defaultdict(int)
+    for label in less.keys() | more.keys():
+        change = more.get(label, 0) - less.get(label, 0)
+        assert 0 <= change <= question.per_key, label
+        changed[label.split("|")[0]] += change > 0
+    assert question.limit is None or max(changed.values(), default=0) <= question.limit
+
+
+def check_candidates(source: Source, question: Question, whole: dict[str, int]) -> None:
+    """The largest counts, ties in the order of Python's texts."""
+    ordered = sorted(whole.items(), key=lambda pair: (-pair[1], pair[0]))
+    size = 1 + question.seed % 7
+    texts = Texts()
+    expression = bounded(kept(source, question.where, texts), question).expression
+    statement = source.statement(largest(expression, size), texts)
+    labels, found = labels_and_counts(source.run(statement))
+    pairs = zip(labels.tolist(), found.tolist(), strict=True)
+    assert set(pairs) == set(ordered[:size])
+
+
+def check_numbers(less: Source, more: Source, question: Question) -> None:
+    """A count and two sums over the first pair alone."""
+    where = {"pair": 0} if question.where is None else {"all_of": [{"pair": 0}, question.where]}
+    lower, upper = -7, 5
+
+    def number(source: Source, ask: Callable[[Any], Bounded]) -> int:
+        texts = Texts()
+        expression = ask(kept(source, where, texts)).expression
+        return int(counts_of(source.run(source.statement(expression, texts)))[0])
+
+    def count(rows: Any) -> Bounded:
+        return counted_rows(rows, (rows.member, TEXT), question.per_key)
+
+    def total(rows: Any) -> Bounded:
+        return clipped_sums(rows, (rows.member, TEXT), rows.whole, lower, upper)
+
+    def worth(rows: Any) -> Bounded:
+        value = fixed_point(rows.worth, REAL, question.places)
+        return clipped_sums(rows, (rows.member, TEXT), value, lower, upper)
+
+    assert 0 <= number(more, count) - number(less, count) <= question.per_key
+    for ask in (total, worth):
+        assert lower <= number(more, ask) - number(less, ask) <= upper
+
+
+Place = Callable[[list[Row]], Source]
+
+
+def hold(place: Place, pairs: int, *, examples: int, phases: Any = tuple(Phase)) -> None:
+    """The property, for as many pairs as this engine gets."""
+
+    @settings(
+        max_examples=examples,
+        phases=[phase for phase in phases if phase is not Phase.explain],
+        suppress_health_check=list(HealthCheck),
+        deadline=None,
+    )
+    @given(QUESTIONS, POOLS)
+    def neighbours(question: Question, pool: list[str]) -> None:
+        less, more = map(place, tables(question.seed, pool, pairs))
+        try:
+            before, after = counts(less, question), counts(more, question)
+            check_counts(before, after, question)
+            check_candidates(more, question, after)
+            check_numbers(less, more, question)
+        finally:
+            less.shut()
+            more.shut()
+
+    neighbours()
+
+
+def as_arrow(rows: list[Row]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * 7
+    types = (
+        pa.int64(),
+        pa.string(),
+        pa.string(),
+        pa.string(),
+        pa.string(),
+        pa.string(),
+        pa.bool_(),
+    )
+    whole = [None if value is None else str(value) for value in columns[3]]
+    arrays = [*columns[:3], whole, *columns[4:]]
+    named = zip(SCHEMA.kinds, arrays, types, strict=True)
+    return pa.table({name: pa.array(cells, dtype) for name, cells, dtype in named})
+
+
+def in_duckdb(folder: Path) -> Place:
+    """A file whose texts fold case and accents, with the widest types there are."""
+
+    def place(rows: list[Row]) -> Source:
+        name = f"t{len(list(folder.iterdir()))}"
+        path = folder / f"{name}.duckdb"
+        with duckdb.connect(path) as connection:
+            connection.register("given", as_arrow(rows))
+            connection.execute(
+                "CREATE TABLE t (pair UTINYINT, member VARCHAR COLLATE NOCASE.NOACCENT, "
+                "text VARCHAR COLLATE NOCASE.NOACCENT, whole HUGEINT, worth DOUBLE, day DATE, "
+                "flag BOOLEAN)"
+            )
+            connection.execute(
+                "INSERT INTO t SELECT pair, member, text, whole, worth, "
+                "CASE day WHEN 'far' THEN '5881580-07-10' ELSE day END, flag FROM given"
+            )
+        return open_source(path, table="t", memory="1GB")
+
+    return place
+
+
+def in_parquet(folder: Path) -> Place:
+    """A file with types of its own: texts, decimals, floats, days as numbers."""
+
+    def place(rows: list[Row]) -> Source:
+        path = folder / f"t{len(list(folder.iterdir()))}.parquet"
+        pq.write_table(typed(rows), path)
+        return open_source(path, memory="1GB")
+
+    return place
+
+
+def typed(rows: list[Row]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * 7
+    far = {"infinity": 2**31 - 1, "-infinity": -(2**31), "far": 10**8, None: None}
+    days = [
+        far[d] if d in far else (date.fromisoformat(d) - date(1970, 1, 1)).days for d in columns[5]
+    ]
+    given = as_arrow(rows)
+    return pa.table(
+        {
+            "pair": given["pair"].cast(pa.int16()),
+            "member": given["member"],
+            "text": given["text"],
+            "whole": given["whole"].cast(pa.decimal128(38, 0)),
+            "worth": given["worth"].cast(pa.float64()),
+            "day": pa.array(days, pa.int32()).cast(pa.date32()),
+            "flag": given["flag"],
+        }
+    )
+
+
+def in_spark(spark: Any, folder: Path) -> Place:
+    """Parquet files whose texts get a collation that folds case."""
+
+    def place(rows: list[Row]) -> Source:
+        path = folder / f"t{len(list(folder.iterdir()))}.parquet"
+        pq.write_table(typed(rows), path)
+        frame = spark.read.parquet(str(path)).selectExpr(
+            "pair",
+            "collate(member, 'UNICODE_CI') AS member",
+            "collate(text, 'UTF8_LCASE') AS text",
+            *["whole", "worth", "day", "flag"],
+        )
+        return open_source(frame, spark=spark)
+
+    return place
+
+
+def in_postgres(url: str) -> Place:
+    """A table with a type of text that folds case, as the extension citext makes it."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        make_citext(connection)
+
+    def place(rows: list[Row]) -> Source:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(
+                "DROP TABLE IF EXISTS neighbours; CREATE TABLE neighbours (pair smallint, "
+                "member citext, text citext, whole numeric, worth float8, day date, flag boolean)"
+            )
+            with connection.cursor().copy("COPY neighbours FROM STDIN") as copy:
+                for row in rows:
+                    day = "5874897-12-31" if row[5] == "far" else row[5]
+                    copy.write_row([*row[:5], day, row[6]])
+            number = len(
+                connection.execute(
+                    "SELECT 1 FROM pg_tables WHERE tablename LIKE 'neighbours%'"
+                ).fetchall()
+            )
+            connection.execute(f"ALTER TABLE neighbours RENAME TO neighbours{number}")
+        return open_source(url, table=f"neighbours{number}")
+
+    return place
+
+
+def make_citext(connection: Any) -> None:
+    """Text whose equality and order are those of its small letters."""
+    connection.execute(
+        """CREATE TYPE citext;
+        CREATE FUNCTION citext_in(cstring) RETURNS citext AS 'textin'
+            LANGUAGE internal IMMUTABLE STRICT;
+        CREATE FUNCTION citext_out(citext) RETURNS cstring AS 'textout'
+            LANGUAGE internal IMMUTABLE STRICT;
+        CREATE TYPE citext (INPUT = citext_in, OUTPUT = citext_out, LIKE = text);
+        CREATE CAST (citext AS text) WITHOUT FUNCTION AS IMPLICIT;
+        CREATE CAST (text AS citext) WITHOUT FUNCTION AS ASSIGNMENT;
+        CREATE FUNCTION citext_cmp(citext, citext) RETURNS integer LANGUAGE sql IMMUTABLE STRICT AS
+            $$ SELECT bttextcmp(lower($1::text), lower($2::text)) $$;
+        CREATE FUNCTION citext_hash(citext) RETURNS integer LANGUAGE sql IMMUTABLE STRICT AS
+            $$ SELECT hashtext(lower($1::text)) $$;"""
+    )
+    for name, sign in (("lt", "<"), ("le", "<="), ("eq", "="), ("ge", ">="), ("gt", ">")):
+        hashes = ", HASHES, MERGES" if sign == "=" else ""
+        connection.execute(
+            f"CREATE FUNCTION citext_{name}(citext, citext) RETURNS boolean LANGUAGE sql "
+            f"IMMUTABLE STRICT AS $$ SELECT lower($1::text) {sign} lower($2::text) $$; "
+            f"CREATE OPERATOR {sign} (LEFTARG = citext, RIGHTARG = citext, "
+            f"FUNCTION = citext_{name}{hashes})"
+        )
+    connection.execute(
+        """CREATE OPERATOR CLASS citext_ops DEFAULT FOR TYPE citext USING btree AS OPERATOR 1 <,
+            OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+            FUNCTION 1 citext_cmp(citext, citext);
+        CREATE OPERATOR CLASS citext_hash_ops DEFAULT FOR TYPE citext USING hash AS OPERATOR 1 =,
+            FUNCTION 1 citext_hash(citext);"""
+    )
+
+
+def test_duckdb_files(tmp_path) -> None:
+    hold(in_duckdb(tmp_path), 10, examples=max(1, PAIRS // 10))
+
+
+def test_parquet_files(tmp_path) -> None:
+    hold(in_parquet(tmp_path), 10, examples=max(1, PAIRS // 10))
+
+
+def test_postgresql(postgres) -> None:
+    hold(in_postgres(postgres.url()), 20, examples=max(1, PAIRS // 20))
+
+
+def test_spark(spark, tmp_path) -> None:
+    hold(in_spark(spark, tmp_path), 60, examples=max(3, PAIRS // 60))
+
+
+def test_a_collation_that_is_kept_is_caught(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(duckdb_sources, "_OF_TABLE", "{x}")
+    with pytest.raises(AssertionError):
+        hold(in_duckdb(tmp_path), 10, examples=20, phases=[Phase.generate])
+
+
+def test_a_limit_that_is_not_kept_is_caught(tmp_path, monkeypatch) -> None:
+    """The same statement without the part that takes back what comes after the limit."""
+    whole = bounded_histogram
+
+    def unlimited(*given: Any, **options: Any) -> Bounded:
+        return whole(*given, **{**options, "contribution_limit": None})
+
+    monkeypatch.setitem(globals(), "bounded_histogram", unlimited)
+    with pytest.raises(AssertionError):
+        hold(in_duckdb(tmp_path), 10, examples=20, phases=[Phase.generate])

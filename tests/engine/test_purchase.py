@@ -1,0 +1,168 @@
+"""Which items a query buys, the charge derived twice, and accuracy bought for least."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import farthing as fa
+from farthing.composition.tariff import Price
+from farthing.engine.errors import ChargeMismatch
+from farthing.engine.kinds.count import CountQuery
+from farthing.engine.kinds.histogram import HistogramQuery
+from farthing.engine.kinds.quantile import QuantileQuery
+from farthing.engine.kinds.sum import SumQuery
+from farthing.engine.kinds.top_k import TopKQuery
+from farthing.engine.plan import cheapest
+from farthing.engine.purchase import buy, covers
+from farthing.errors import InvalidInput, Unattainable
+from farthing.guarantees.kinds import DiscreteGaussian as GaussianItem
+from farthing.mechanisms import Histogram
+from tests.engine.conftest import TARIFF
+
+
+def mechanism_of(purchase):
+    return purchase.query.mechanism_for(purchase.paid)
+
+
+TOP = TopKQuery(by=("a",), k=10)
+EXPECTED = [
+    (TOP, {"select": 10, "count": 10, "leak": 1}),
+    (replace(TOP, counts=False), {"select": 10, "leak": 1}),
+    (replace(TOP, contribution_limit=3), {"select": 10, "count": 3, "leak": 1}),
+    (replace(TOP, contribution_limit=3, repeats=5), {"select": 10, "count": 15, "leak": 1}),
+    (replace(TOP, k=2, categories=("x", "y", "z")), {"select": 2, "count": 2}),
+    (replace(TOP, mechanism="noise", contribution_limit=3), {"count": 3, "leak": 1}),
+    (
+        replace(TOP, k=1, mechanism="noise", contribution_limit=9, categories=("x", "y")),
+        {"count": 2},
+    ),
+    (replace(TOP, count="fine"), {"select": 10, "fine": 10, "leak": 1}),
+    (HistogramQuery(by=("a",), contribution_limit=4), {"count": 4, "leak": 1}),
+    (
+        HistogramQuery(by=("a",), contribution_limit=4, categories=("x", "y"), repeats=3),
+        {"count": 6},
+    ),
+    (CountQuery(repeats=2), {"count": 2}),
+    (SumQuery(column="a", lower=0, upper=9, repeats=2), {"count": 2}),
+    (QuantileQuery(column="a", probability=0.5, lower=0, upper=9), {"select": 1}),
+]
+
+
+@pytest.mark.parametrize(("query", "items"), EXPECTED)
+def test_items_and_the_charge_derived_again(query, items) -> None:
+    purchase = buy(query, TARIFF)
+    assert dict(purchase.items) == items
+    assert purchase.charge(mechanism_of(purchase).guarantees) == items
+    # a query with its items named buys the same
+    assert buy(purchase.query, TARIFF) == purchase
+
+
+@pytest.mark.parametrize(("query", "items"), EXPECTED)
+def test_what_was_used_is_never_more_than_what_was_bought(query, items) -> None:
+    purchase = buy(query, TARIFF)
+    mechanism = mechanism_of(purchase)
+    histograms = [
+        Histogram(np.array(["sx", "sy", "sz"], dtype=object), np.array([500, 4, 0])),
+        Histogram.without_rows(),
+    ]
+    if query.kind == "sum":
+        data = [0, -5, 10**30]
+    elif query.kind == "quantile":
+        data = [Histogram(np.array([1, 5]), np.array([3, 4])), Histogram.without_rows()]
+    elif getattr(query, "categories", None) is not None:
+        data = [Histogram(np.array(["sx", "sy", "sz"], dtype=object), np.array([9, 4, 0]))]
+    else:
+        data = histograms
+    for one in data:
+        release = mechanism.run(one)
+        charged = purchase.charge(mechanism.guarantees_for(release))
+        assert set(charged) == set(items)
+        assert all(charged[name] <= times for name, times in items.items())
+
+
+def test_prices() -> None:
+    assert TARIFF.price_of({"select": 10, "count": 10, "leak": 1}) == Price(51, 10)
+
+
+def test_a_mechanism_that_costs_more_than_was_bought_is_caught() -> None:
+    purchase = buy(TOP, TARIFF)
+    dearer = ((fa.BoundedRange(0.11), 1),)
+    with pytest.raises(ChargeMismatch, match="was not bought"):
+        purchase.charge(dearer)
+    assert purchase.charge(((fa.BoundedRange(0.1), 11),))["select"] == 11
+
+
+def test_items_are_matched_by_what_they_guarantee() -> None:
+    assert covers(fa.PureDP(0.2), fa.PureDP(0.1))
+    assert not covers(fa.PureDP(0.1), fa.PureDP(0.2))
+    assert not covers(fa.Laplace(0.1), fa.PureDP(0.1))
+    assert not covers(fa.Gaussian(5), GaussianItem(5))
+    assert covers(fa.ApproximateDP(0.1, 1e-6), fa.ApproximateDP(0, 1e-9))
+    assert not covers(fa.ApproximateDP(0.1, 1e-9), fa.ApproximateDP(0, 1e-6))
+    other = fa.Tariff({"only": (fa.Laplace(0.1), 1)}, farthings=5)
+    for query in (TOP, CountQuery(), QuantileQuery(column="a", probability=0.5, lower=0, upper=1)):
+        with pytest.raises(InvalidInput, match="the tariff sells none"):
+            buy(query, other)
+    with pytest.raises(InvalidInput, match="count needs"):
+        buy(CountQuery(count="select"), TARIFF)
+    with pytest.raises(InvalidInput, match="one of select"):
+        buy(CountQuery(count="coupon"), TARIFF)
+
+
+def test_gaussian_items_buy_gaussian_counts_for_their_own_limit() -> None:
+    tariff = fa.Tariff(
+        {
+            "wide": (GaussianItem(10, 1), 1),
+            "rows": (GaussianItem(10, 5), 1),
+            "select": (fa.BoundedRange(0.1), 1),
+            "leak": (fa.ApproximateDP(0, 1e-9), 1),
+        },
+        farthings=50,
+        delta_units=10,
+        delta_unit=1e-9,
+    )
+    assert dict(buy(CountQuery(), tariff).items) == {"wide": 1}
+    assert dict(buy(CountQuery(per_key_limit=5), tariff).items) == {"rows": 1}
+    for query in (
+        TOP,
+        replace(TOP, mechanism="noise", contribution_limit=2),
+        HistogramQuery(by=("a",), contribution_limit=2),
+        HistogramQuery(by=("a",), contribution_limit=2, categories=("x", "y", "z"), repeats=2),
+    ):
+        purchase = buy(query, tariff)
+        assert purchase.charge(mechanism_of(purchase).guarantees) == dict(purchase.items)
+    # a fixed threshold needs the whole histogram: nothing may be cut off in the engine
+    noisy = mechanism_of(buy(replace(TOP, mechanism="noise", contribution_limit=2), tariff))
+    assert noisy.candidates is None
+    assert mechanism_of(buy(TOP, tariff)).candidates == 1000
+
+
+def test_the_cheapest_way_to_a_width() -> None:
+    def price(query) -> int:
+        return buy(query, TARIFF).price.farthings
+
+    once = cheapest(CountQuery(), TARIFF, 30, 0.95)
+    assert (once.count, once.repeats, price(once)) == ("count", 1, 4)
+    some = cheapest(CountQuery(), TARIFF, 12, 0.95)
+    assert some.count == "count"
+    assert price(some) < 100
+    fine = cheapest(CountQuery(), TARIFF, 6, 0.95)
+    assert (fine.count, fine.repeats, price(fine)) == ("fine", 1, 100)
+    for width in (5, 8, 12, 20):
+        query = cheapest(CountQuery(), TARIFF, width, 0.95)
+        counts = mechanism_of(buy(query, TARIFF)).expect(0.95).counts
+        assert counts is not None
+        assert counts.half_width <= width
+    with pytest.raises(Unattainable, match="narrowest"):
+        cheapest(CountQuery(), TARIFF, 0.01, 0.95)
+    quantile = QuantileQuery(column="a", probability=0.5, lower=0, upper=1)
+    with pytest.raises(Unattainable, match="narrowest"):
+        cheapest(quantile, TARIFF, 3, 0.95)
+    assert cheapest(quantile, TARIFF, 300, 0.95).select == "select"
+    labels = cheapest(replace(TOP, counts=False), TARIFF, 300, 0.95)
+    assert labels.select == "select"
+    found = cheapest(HistogramQuery(by=("a",)), TARIFF, 8, 0.95)
+    assert (found.count, found.repeats) == ("fine", 1)

@@ -1,0 +1,16 @@
+"""Deterministic randomness for every test of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from farthing.mechanisms import randomness
+
+
+@pytest.fixture(autouse=True)
+def source() -> Iterator[randomness.BitSource]:
+    """All conversations of a test replay this seed."""
+    with randomness._seeded(20220917) as seeded:
+        yield seeded

@@ -1,0 +1,162 @@
+"""Threads that share a transaction on SQLite: each gets its own answer, after the commit."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import farthing as fa
+from farthing.ledger import DoesNotFit, Ledger, NotInLedger, Unavailable, verify
+from tests.ledger.conftest import fill
+from tests.ledger.test_faults import files_end_at
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "budget.db"
+
+
+@pytest.fixture
+def ledger(path: Path, certificate: fa.Certificate) -> Iterator[Ledger]:
+    with Ledger.open(path) as ledger:
+        fill(ledger, certificate)
+        ledger.analyst("events", "ann").reserve({"select": 1})  # the terms are remembered
+        yield ledger
+        verify(ledger.reader())
+
+
+HOLD = """
+import sqlite3, sys
+file = sqlite3.connect(sys.argv[1], isolation_level=None)
+file.execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+sys.stdin.read(1)
+file.execute("ROLLBACK")
+"""
+
+
+@contextmanager
+def nobody_else_writes(path: Path) -> Iterator[None]:
+    """Another program holds the file; whoever writes meanwhile waits."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        yield
+        time.sleep(0.5)  # long enough for everybody to be waiting
+        other.communicate(b"\n")
+
+
+def at_once(path: Path, works: list[Callable[[], object]]) -> list[Future[object]]:
+    """Let everybody wait before anybody gets a turn."""
+    with ThreadPoolExecutor(len(works)) as pool, nobody_else_writes(path):
+        return [pool.submit(work) for work in works]
+
+
+def spend(ledger: Ledger, times: int, who: str = "ann") -> Callable[[], object]:
+    return lambda: ledger.analyst("events", who).reserve({"select": times})
+
+
+def commits(path: Path) -> int:
+    """How many transactions the write-ahead log holds: frames that say how long the file is."""
+    log = Path(f"{path}-wal").read_bytes()
+    page = struct.unpack(">I", log[8:12])[0]
+    salt = log[16:24]
+    frames = (log[at : at + 24] for at in range(32, len(log), page + 24))
+    return sum(frame[4:8] != b"\0\0\0\0" for frame in frames if frame[8:16] == salt)
+
+
+def left(ledger: Ledger) -> int:
+    return ledger.analyst("events", "ann").remaining().farthings
+
+
+def test_one_transaction_serves_many(ledger: Ledger, path: Path) -> None:
+    before, written = left(ledger), commits(path)
+    held = [f.result() for f in at_once(path, [spend(ledger, n) for n in (1, 2, 3, 4, 5, 6)])]
+    assert len({reservation.entry for reservation in held}) == 6  # type: ignore[attr-defined]
+    assert left(ledger) == before - 21
+    assert commits(path) - written == 2  # the first one alone, then all that waited for it
+
+
+def test_a_refusal_takes_nothing_of_the_others_with_it(ledger: Ledger, path: Path) -> None:
+    before = left(ledger)
+    first, good, much, stranger, last = at_once(
+        path,
+        [
+            spend(ledger, 1),
+            spend(ledger, 1),
+            spend(ledger, 401),
+            spend(ledger, 1, "eve"),
+            spend(ledger, 2),
+        ],
+    )
+    assert isinstance(much.exception(), DoesNotFit)
+    assert isinstance(stranger.exception(), NotInLedger)
+    assert len({id(future.result()) for future in (first, good, last)}) == 3
+    assert left(ledger) == before - 4
+
+
+def test_what_is_not_committed_is_nobody_s(ledger: Ledger, path: Path) -> None:
+    """A full disk: everybody hears of it, and what is in the book is what was acknowledged."""
+    before = left(ledger)
+    ann = ledger.analyst("events", "ann")
+    works = [lambda: ann.reserve({"select": 1}, question="x" * 400_000) for _ in range(6)]
+    with files_end_at(Path(f"{path}-wal").stat().st_size + 100_000):
+        futures = at_once(path, works)  # type: ignore[arg-type]
+    assert [type(future.exception()) for future in futures] == [Unavailable] * 6
+    assert left(ledger) == before
+
+
+def test_who_waited_for_an_interrupted_thread_tries_again(ledger: Ledger, path: Path) -> None:
+    outcomes: dict[str, object] = {}
+
+    def run(name: str) -> None:
+        try:
+            outcomes[name] = spend(ledger, 1)()
+        except BaseException as error:
+            outcomes[name] = error
+
+    before = left(ledger)
+    threads = [threading.Thread(target=run, args=(f"{n}",)) for n in range(4)]
+    with nobody_else_writes(path):
+        threads[0].start()
+        time.sleep(0.2)  # it writes for the others, as soon as it can
+        for thread in threads[1:]:
+            thread.start()
+        time.sleep(0.2)
+        interrupt = ctypes.py_object(KeyboardInterrupt)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(threads[0].ident or 0), interrupt)
+    for thread in threads:
+        thread.join()
+    assert isinstance(outcomes.pop("0"), KeyboardInterrupt)
+    assert not [one for one in outcomes.values() if isinstance(one, BaseException)]
+    assert left(ledger) in (before - 3, before - 4)
+
+
+def test_a_fork_does_not_wait_for_the_parent_s_threads(ledger: Ledger, path: Path) -> None:
+    waiting = threading.Thread(target=spend(ledger, 1))
+    with nobody_else_writes(path):
+        waiting.start()
+        time.sleep(0.2)
+        child = os.fork()
+        if child == 0:
+            try:
+                spend(ledger, 1)()
+            except BaseException:
+                os._exit(1)
+            os._exit(7)
+    waiting.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert left(ledger) == 100 - 3
