@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import adaptive, composition, engine, ledger, mechanisms, peers
+from benchmarks import (
+    adaptive,
+    composition,
+    conversations,
+    engine,
+    ledger,
+    mechanisms,
+    peers,
+)
 
 
 def main() -> None:
     """Print the report and keep it."""
-    sections = (composition, adaptive, mechanisms, ledger, engine, peers)
+    sections = (composition, adaptive, mechanisms, ledger, conversations, engine, peers)
     parts = ["# Benchmarks\n", *(section.report() for section in sections)]
     text = "\n".join(parts)
     Path(__file__).with_name("report.md").write_text(text, encoding="utf-8")

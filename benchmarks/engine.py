@@ -92,8 +92,8 @@ def private(path: Path, ledger: Path) -> str:
     cells = []
     for name, question in questions.items():
         plan = question.plan()
-        source = plan.context.source
-        rows = source.run(plan.step.statement)
+        source = plan._context.source
+        rows = source.run(plan._step.statement)
         source.run = lambda _, rows=rows: rows  # type: ignore[method-assign] # its part is done
         whole = min(_timed(plan.run, again=True)[0] for _ in range(7))
         planning = min(_timed(question.plan)[0] for _ in range(7))

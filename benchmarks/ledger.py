@@ -44,8 +44,8 @@ def report() -> str:
     folder = Path(tempfile.mkdtemp(prefix="ledger"))
     folder.chmod(0o755)
     try:
-        with _postgresql(folder) as new_database:
-            places = {"SQLite": _new_file(folder), "PostgreSQL": new_database}
+        with postgresql(folder) as new_database:
+            places = {"SQLite": new_file(folder), "PostgreSQL": new_database}
             cost = [_cost(name, new, certificate) for name, new in places.items()]
             rate = [row for name, new in places.items() for row in _rates(name, new, certificate)]
             races = [_race(name, new, certificate) for name, new in places.items()]
@@ -291,13 +291,13 @@ def _bare(target: str, entry: Entry) -> Callable[[], AbstractContextManager[Call
     return on_sqlite
 
 
-def _new_file(folder: Path) -> Callable[[], str]:
+def new_file(folder: Path) -> Callable[[], str]:
     names = iter(range(10**6))
     return lambda: str(folder / f"budget{next(names)}.db")
 
 
 @contextmanager
-def _postgresql(folder: Path) -> Iterator[Callable[[], str]]:
+def postgresql(folder: Path) -> Iterator[Callable[[], str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it looks for a runtime folder that root lacks
         import pgserver

@@ -12,16 +12,44 @@ settings.register_profile(
 )
 settings.load_profile("farthing")
 
-#: Fixtures that start a server, and parameters that stand for one.
+#: Suites that are thorough rather than quick: statistics, enumerations, attacks, whole guides.
+SLOW_SUITES = {"attacks", "docs", "games", "interactive", "peers", "property"}
+SLOW_FILES = {
+    "test_audit.py",
+    "test_audit_broken.py",
+    "test_crashes.py",
+    "test_faults.py",
+    "test_flights.py",
+    "test_machine.py",
+    "test_neighbours.py",
+    "test_odometer.py",
+    "test_protocol.py",
+    "test_laplace.py",
+    "test_paper_values.py",
+    "test_races.py",
+    "test_cli.py",
+    "test_repeated.py",
+    "test_samplers.py",
+    "test_sources.py",
+    "test_statement.py",
+    "test_tails.py",
+    "test_watch.py",
+}
+
+#: Fixtures that start a server; words in the names of parameters and files that stand for one.
 SERVERS = {"icu_postgres", "postgres", "postgres_url", "spark"}
-ON_A_SERVER = {"postgresql", "postgres", "spark"}
+ON_A_SERVER = ("postgres", "spark")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What starts PostgreSQL or Spark is marked `server`."""
+    """What starts PostgreSQL or Spark is marked `server`, thorough suites `slow`."""
     for item in items:
         if isinstance(item, pytest.Function):
             given = item.callspec.params.values() if hasattr(item, "callspec") else ()
-            named = {value for value in given if isinstance(value, str)}
-            if SERVERS & set(item.fixturenames) or ON_A_SERVER & named:
+            named = " ".join(value for value in given if isinstance(value, str))
+            served = any(word in f"{named} {item.path.name}" for word in ON_A_SERVER)
+            if SERVERS & set(item.fixturenames) or served:
                 item.add_marker(pytest.mark.server)
+        suites = {part.name for part in item.path.parents}
+        if SLOW_SUITES & suites or item.path.name in SLOW_FILES:
+            item.add_marker(pytest.mark.slow)

@@ -48,7 +48,7 @@ from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.guarantees.scores import ScoreBounds, score_bounds, score_bounds_of
 
 if TYPE_CHECKING:  # what needs the extras [ledger] and [engine]; loaded when it is used
-    from farthing.engine import Declared, Desk, Session, open  # noqa: A004 # `fa.open` is meant
+    from farthing.engine import Declaration, Desk, Session, open  # noqa: A004 # `fa.open` is meant
     from farthing.ledger import Limits
     from farthing.schema import Column, Schema
 
@@ -56,7 +56,7 @@ __version__ = "0.2.0"
 
 _LATER = {
     "Column": "farthing.schema",
-    "Declared": "farthing.engine",
+    "Declaration": "farthing.engine",
     "Desk": "farthing.engine",
     "Limits": "farthing.ledger",
     "Schema": "farthing.schema",
@@ -86,7 +86,7 @@ __all__ = [
     "Column",
     "Composition",
     "ConcentratedDP",
-    "Declared",
+    "Declaration",
     "Desk",
     "DiscreteGaussian",
     "FarthingError",

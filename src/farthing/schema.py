@@ -38,6 +38,9 @@ NUMBERS = (INTEGER, REAL, DECIMAL)
 #: A decimal has at most this many digits, so that it is a 64-bit number of its last place.
 DIGITS = 18
 
+#: Names in the database of time zones that are no zone, or another one on every machine.
+_NO_PLACE = ("localtime", "Factory", "posixrules", "leapseconds", "tzdata.zi", "zone.tab")
+
 #: A value of a column.
 Value: TypeAlias = str | int | float | bool | date | None
 
@@ -67,7 +70,7 @@ class Column:
         self._check_categories()
         if self.time_zone is not None:
             self._only_for("time_zone", DATE)
-            if self.time_zone not in available_timezones():
+            if self.time_zone in _NO_PLACE or self.time_zone not in available_timezones():
                 raise InvalidInput(f"there is no time zone {self.time_zone!r:.60}")
 
     def _check_places(self) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import farthing as fa
-from farthing.guarantees.directions import attained
+from farthing.guarantees.directions import attained_loss
 
 #: outcomes of P and Q as whole numbers of twentieths
 Pair = list[tuple[Fraction, Fraction]]
@@ -90,7 +90,7 @@ def test_the_promise_is_worth_the_smaller_envelope(seed):
     pair = some_pair(source, source.randint(2, 5))
     best = best_corners(pair)
     mirrored = [(q, p) for p, q in pair]
-    ours = attained(guarantee(pair))
+    ours = attained_loss(guarantee(pair))
     for _ in range(20):
         z = Fraction(source.randint(1, 400), 60)
         exact = composed([best], z)

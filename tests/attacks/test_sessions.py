@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 
 import pyarrow as pa
@@ -13,9 +14,9 @@ from typer.testing import CliRunner
 import farthing as fa
 from farthing.cli.main import app
 from farthing.composition.tariff import Price
-from farthing.engine import Declared, open_source
+from farthing.engine import Declaration, open_source
 from farthing.errors import FarthingError, InvalidInput
-from farthing.ledger import AlreadyThere, Ledger, NotInLedger, export_lines
+from farthing.ledger import AlreadyThere, Ledger, NotInLedger, RowsChanged, export_lines
 
 ROWS = pa.table({"member": [1, 2, 3, 4], "age": [20, 30, 40, 500], "k": ["a", "b", "a", "b"]})
 OWNERS = {"register", "sign", "grant", "revoke", "add", "seal", "move", "declare_version", "owner"}
@@ -93,10 +94,10 @@ def test_another_name_is_refused_unless_the_owner_says_so(tmp_path) -> None:
     pq.write_table(ROWS, path)
     source = open_source(str(path))
     with fa.Desk.open(tmp_path / "b.db") as desk:
-        desk.add(source, Declared(unit="member"))
+        desk.add(source, Declaration(unit="member"))
         with pytest.raises(AlreadyThere, match="events"):
-            desk.add(source, Declared(unit="member"), name="another")
-        desk.add(source, Declared(unit="member"), name="another", beside="events")
+            desk.add(source, Declaration(unit="member"), name="another")
+        desk.add(source, Declaration(unit="member"), name="another", beside="events")
         assert set(desk.ledger.reader().beside("events")) == {"another", "events"}
     source.shut()
     with pytest.raises(InvalidInput, match="events"):
@@ -149,3 +150,75 @@ def test_a_question_may_ask_for_less_than_the_declared_limit_never_for_more(open
     ):
         with pytest.raises(InvalidInput, match="must be at most"):
             ask(session).plan()
+
+
+def test_the_asker_cannot_make_memory_a_trap(opened) -> None:
+    """With a megabyte a filter that one row passes fails, and one that none passes does not."""
+    for memory in ("1MB", "2MB", "64 MB", "100KB", "0.1GB", "5%", "-1GB", "much"):
+        with pytest.raises(InvalidInput, match="at least"):
+            opened(ROWS, memory=memory)
+    assert opened(ROWS, memory="300MB").count().plan().fits
+
+
+def test_a_question_does_not_show_what_it_is_asked_with(opened) -> None:
+    """No public name leads to the rows, to the statement or to the purse behind the plan."""
+    session = opened(ROWS)
+    for held in (
+        session,
+        session.count(),
+        session.count().plan(),
+        session.batch({"a": session.count()}),
+        session.batch({"a": session.count()}).plan(),
+        session.watch(),
+        session.watch().plan(),
+    ):
+        for name in dir(held):
+            if not name.startswith("_"):
+                kind = type(getattr(held, name)).__module__
+                assert not kind.startswith(
+                    (
+                        "farthing.engine.context",
+                        "farthing.engine.sources",
+                        "farthing.ledger.analyst",
+                    )
+                ), (held, name)
+
+
+def test_another_version_is_noticed_by_a_session_that_is_open(opened, tmp_path) -> None:
+    session = opened(ROWS)
+    session.count().run()
+    planned = session.count(where={"k": "a"}).plan()
+    with fa.Desk.open(tmp_path / "budget.db") as desk:
+        desk.declare_version("events", "2")
+        assert session.count().plan().known is None
+        with pytest.raises(RowsChanged):
+            planned.run()
+        desk.declare_version("events", None)
+        assert not session.count().run().cached
+        assert not session.count().run().cached
+
+
+def test_a_table_in_memory_is_not_a_file_of_the_same_name(tmp_path, certificate) -> None:
+    path = tmp_path / "events.parquet"
+    pq.write_table(ROWS, path)
+    budget = {"unit": "member", "ledger": tmp_path / "b.db", "tariff": certificate}
+    with fa.open(path, farthings=40, **budget) as session:
+        session.count().run()
+    with pytest.raises(InvalidInput, match="another place"):
+        fa.open(ROWS.slice(1), ledger=tmp_path / "b.db", dataset="events")
+    (tmp_path / "other").mkdir()
+    pq.write_table(ROWS, tmp_path / "other" / "events.parquet")
+    with pytest.raises(InvalidInput, match="other data"):
+        fa.open(tmp_path / "other" / "events.parquet", farthings=40, **budget)
+
+
+def test_widths_and_levels_are_never_shown_smaller(opened) -> None:
+    for level in (0.995, 0.999, 0.9999, 0.95, 0.5):
+        session = opened(ROWS, confidence=level)
+        plan = session.sum("age", lower=0, upper=9, places=1).plan()
+        shown = str(plan)
+        assert f"{level * 100:.10g}%" in shown
+        assert plan.expectation.counts is not None
+        text = re.search(r"± ([0-9\u202f.]+) at", shown)
+        assert text is not None
+        assert float(text[1].replace("\u202f", "")) >= plan.expectation.counts.half_width

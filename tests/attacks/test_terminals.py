@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import farthing as fa
 from farthing.cli.query import query
-from farthing.engine import Declared, Desk, open_source
+from farthing.engine import Declaration, Desk, open_source
 
 mpl.use("Agg")
 
@@ -47,7 +47,7 @@ def folder(tmp_path, monkeypatch):
     coarse = TARIFF.certify(tolerance=0.5, deltas=(1e-3,), epsilons=(1.0,))
     with Desk.open("budget.db") as desk:
         source = open_source("events.parquet")
-        desk.add(source, Declared(unit="member"))
+        desk.add(source, Declaration(unit="member"))
         source.shut()
         desk.sign("events", coarse)
         desk.grant("events", "analyst", farthings=30)

@@ -17,9 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from farthing.engine.sources.base import LONGEST_TEXT
 from farthing.engine.sources.opening import open_source
+from farthing.errors import InvalidInput
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, KEYS, KINDS, REAL, TEXT, Column, Schema
-from tests.engine.engines import histogram, on_spark, proposed, read
+from tests.engine.engines import histogram, on_postgres, on_spark, proposed, read
 
 #: Texts, and what each of them is as a whole number, a number, a truth value and a day.
 TEXTS: dict[str, tuple[object, object, object, object]] = {
@@ -408,3 +410,85 @@ def test_bounds_categories_and_time_zones_are_part_of_reading(tmp_path, spark, p
         assert values(source, "at", DATE, time_zone="UTC") == [date(2013, 1, 1)] * 3
         assert values(source, "at", DATE, time_zone="Asia/Tokyo") == [date(2013, 1, 2)] * 3
         source.shut()
+
+
+def moments(engine, request, tmp_path):
+    rows = pa.table({"member": [1], "at": pa.array([None], pa.timestamp("us", "UTC"))})
+    if engine == "duckdb":
+        return open_source(rows)
+    if engine == "spark":
+        return on_spark(request.getfixturevalue("spark"), rows, tmp_path)
+    columns = "member int, at timestamptz"
+    return on_postgres(request.getfixturevalue("postgres").url(), columns, [(1, None)])
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "spark", "postgres"])
+def test_a_zone_that_the_engine_does_not_know_is_refused(engine, request, tmp_path) -> None:
+    """It failed where a row had a time, and not where none had. No row has one here."""
+    source = moments(engine, request, tmp_path)
+    zone = Column("at", DATE, time_zone="Asia/Tokyo")
+    assert read(source, Schema((Column("member", INTEGER), zone))) == [{"member": 1, "at": None}]
+    object.__setattr__(zone, "time_zone", "Atlantis/Capital")  # newer than the engine, say
+    with pytest.raises(InvalidInput, match="does not know the time zone Atlantis/Capital"):
+        source.declared(Schema((Column("member", INTEGER), zone)))
+    source.shut()
+
+
+@pytest.mark.parametrize("name", ["localtime", "Factory", "posixrules"])
+def test_names_that_are_no_zone_cannot_be_declared(name, monkeypatch) -> None:
+    monkeypatch.setattr("farthing.schema.available_timezones", lambda: {name, "UTC"})
+    assert Column("at", DATE, time_zone="UTC").time_zone == "UTC"
+    with pytest.raises(InvalidInput, match="there is no time zone"):
+        Column("at", DATE, time_zone=name)
+
+
+@pytest.mark.parametrize("engine", ["memory", "objects", "parquet", "spark", "postgres"])
+def test_text_beyond_a_limit_is_missing(engine, request, tmp_path) -> None:
+    """PostgreSQL fails where the parts of a key are longer together than a text can be."""
+    longest = "ä" * (LONGEST_TEXT // 2)
+    texts = ["x", longest, longest + "y", "z" * (4 * LONGEST_TEXT)]
+    rows = pa.table({"member": [1, 2, 3, 4], "text": texts})
+    if engine == "memory":
+        source = open_source(rows)
+    elif engine == "objects":
+        source = open_source(rows.to_pandas().astype(object))
+    elif engine == "parquet":
+        pq.write_table(rows, tmp_path / "rows.parquet")
+        source = open_source(tmp_path / "rows.parquet")
+    elif engine == "spark":
+        source = on_spark(request.getfixturevalue("spark"), rows, tmp_path)
+    else:
+        url = request.getfixturevalue("postgres").url()
+        source = on_postgres(url, "member int, text text", list(enumerate(texts, 1)))
+    assert values(source, "text", TEXT) == ["x", longest, None, None]
+    source.shut()
+
+
+def test_a_text_of_600_megabytes_is_no_failure(postgres) -> None:
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE huge (member int, a text, b text)")
+        connection.execute("INSERT INTO huge VALUES (1, 'x', 'y')")
+        connection.execute("INSERT INTO huge SELECT 2, repeat('z', 600000000), 'y'")
+    source = open_source(postgres.url(), table="huge")
+    schema = Schema((Column("member", INTEGER), Column("a", TEXT), Column("b", TEXT)))
+    assert histogram(source, schema, ["a", "b"], limits=(1, 1)) == {"sx|sy": 1, "n|sy": 1}
+    each_kind_reads(source, ["a"])
+
+
+def test_generated_columns_of_sqlite_are_left_out(tmp_path) -> None:
+    """The file opened while its table was empty, and failed with the first row."""
+    with sqlite3.connect(tmp_path / "g.sqlite") as connection:
+        connection.execute("CREATE TABLE t (member INT, a INT, b INT GENERATED ALWAYS AS (a + 1))")
+        connection.execute("INSERT INTO t (member, a) VALUES (1, 5)")
+    connection.close()
+    source = open_source(tmp_path / "g.sqlite", table="t")
+    assert [column.name for column in source.columns] == ["member", "a"]
+    assert values(source, "a", INTEGER) == [5]
+    source.shut()
+
+
+def test_object_identifiers_of_postgresql_are_whole_numbers(postgres) -> None:
+    source = on_postgres(postgres.url(), "member int, id oid", [(1, 4294967295)])
+    assert values(source, "id", INTEGER) == [4294967295]
+    assert values(source, "id", REAL) == [4294967295.0]
+    each_kind_reads(source, ["id"])

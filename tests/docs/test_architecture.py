@@ -87,6 +87,14 @@ def test_a_reservation(ledger) -> None:
     assert [name for name in taken if name in named] == named
 
 
+def test_a_question_in_a_conversation(ledger) -> None:
+    session, _ = ledger
+    conversation, norway = session.watch().open(), session.count(where={"country": "NO"})
+    taken = entered(lambda: conversation.exceeds(norway, 1000))
+    named = walk("A question in a conversation")
+    assert [name for name in taken if name in named] == named
+
+
 def names_in(text: str) -> set[str]:
     """What a picture lists before the explanation."""
     found: set[str] = set()

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "docs/engine.md", "docs/ledger.md")
+PAGES = ("README.md", "docs/engine.md", "docs/ledger.md", "docs/conversations.md")
 TARIFF = """\
 farthings = 400
 delta_units = 100

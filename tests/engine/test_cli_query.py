@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from farthing.cli.query import query
-from farthing.engine import Declared, Desk, open_source
+from farthing.engine import Declaration, Desk, open_source
 from farthing.errors import InvalidInput
 
 
@@ -42,7 +42,7 @@ def shell(tmp_path):
     )
 
     with Desk.open(tmp_path / "budget.db") as desk, closing_source(tmp_path) as source:
-        desk.add(source, Declared(unit="member"))
+        desk.add(source, Declaration(unit="member"))
         desk.sign("events", tmp_path / "tariff.toml")
         desk.grant("events", "analyst", farthings=60)
 

@@ -180,7 +180,7 @@ def test_sources_that_cannot_be_read_leave_nothing_behind(tmp_path, monkeypatch)
     with pytest.raises(InvalidInput, match="could not be read") as caught:
         open_source(tmp_path / "bad.parquet")
     assert caught.value.__context__ is None
-    with pytest.raises(InvalidInput, match="8GB"):
+    with pytest.raises(InvalidInput, match="256MB"):
         open_source(pa.table({"member": [1]}), memory="much")
     source = open_source(pa.table({"member": [1]}))
     source.shut()

@@ -10,7 +10,7 @@ from rich.console import Console
 import farthing as fa
 from farthing.composition.tariff import Price
 from farthing.composition.tariff_files import write_tariff
-from farthing.engine import Declared, EngineFailure, open_source, query_from
+from farthing.engine import Declaration, EngineFailure, open_source, query_from
 from farthing.engine.kinds.count import CountQuery
 from farthing.engine.purchase import buy
 from farthing.errors import InvalidInput
@@ -155,9 +155,20 @@ def test_a_dataset_from_before_there_were_schemas_is_described_once(tmp_path) ->
         ledger.owner().grant("events", "analyst", farthings=8)
     source = open_source(str(path))
     with fa.Desk.open(tmp_path / "b.db", owner="team") as desk:
-        described = desk.add(source, Declared(unit="member"), name="events")
+        assert not desk.is_described("events")
+        with pytest.raises(fa.InvalidInput, match="already"):
+            fa.open(
+                path,
+                ledger=tmp_path / "b.db",
+                dataset="events",
+                unit="member",
+                tariff=coarse,
+                farthings=40,
+                analyst="eve",
+            )
+        described = desk.describe(source, Declaration(unit="member"), "events")
         with pytest.raises(AlreadyThere):
-            desk.add(source, Declared(unit="member"), name="events")
+            desk.add(source, Declaration(unit="member"), name="events")
     source.shut()
     assert described.schema is not None
     with fa.open(path, ledger=tmp_path / "b.db") as session:

@@ -16,8 +16,9 @@ from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.top_k import TopKQuery
 from farthing.engine.plan import cheapest
-from farthing.engine.purchase import buy, covers
+from farthing.engine.purchase import buy
 from farthing.errors import InvalidInput, Unattainable
+from farthing.guarantees.covering import covers
 from farthing.guarantees.kinds import DiscreteGaussian as GaussianItem
 from farthing.mechanisms import Histogram
 from tests.engine.conftest import TARIFF

@@ -23,7 +23,7 @@ from farthing.interactive import (
     hockey_stick,
     tabulate_mechanism,
 )
-from farthing.interactive.noise import Noise, noise_for
+from farthing.interactive.noise import Noise, noise_shifted_by
 from farthing.interactive.protocol import Drawing
 from farthing.interactive.sparse_vector import WatchState
 
@@ -195,7 +195,7 @@ class TestBroken:
         sound = SparseVector(
             positives=1, threshold_epsilon=0.05, answer_epsilon=3.0, sensitivity=1000
         )
-        unscaled = tampered(sound, threshold_noise=noise_for(0.05, 1))
+        unscaled = tampered(sound, threshold_noise=noise_shifted_by(0.05, 1))
         pair = {"number": -1070}, {"number": -70}
         assert measured(unscaled, patience(20), pair, 4000) > charged(sound)
         assert measured(sound, patience(20), pair, 4000) <= charged(sound)
@@ -203,7 +203,7 @@ class TestBroken:
     def test_noise_on_the_numbers_not_scaled_to_the_positive_answers(self) -> None:
         """Twenty positive answers with the noise of one, and the price of one."""
         sound = SparseVector(positives=20, threshold_epsilon=0.2, answer_epsilon=0.8)
-        unscaled = tampered(sound, query_noise=noise_for(0.8, 2))
+        unscaled = tampered(sound, query_noise=noise_shifted_by(0.8, 2))
         assert measured(unscaled, contrast(20), trials=1000) > charged(sound)
         assert measured(sound, contrast(20), trials=400) <= charged(sound)
 

@@ -10,7 +10,7 @@ import pytest
 from farthing.canonical import canonical, digest
 from farthing.errors import InvalidInput
 from farthing.interactive import Concurrent, Conversation, Exceeds, SparseVector, seal, unseal
-from farthing.interactive.sealed import Sealed
+from farthing.interactive.sealed import SealedState
 
 WATCH = SparseVector(positives=2, threshold_epsilon=1.0, answer_epsilon=1.0)
 
@@ -19,7 +19,7 @@ def test_it_comes_back_from_text() -> None:
     conversation = Conversation(Concurrent([WATCH, WATCH]))
     conversation.ask((1, Exceeds(10**6, 0)))
     sealed = seal(conversation)
-    kept = Sealed(json.loads(canonical(sealed.secret)), sealed.commitment)
+    kept = SealedState(json.loads(canonical(sealed.secret)), sealed.commitment)
     again = unseal(kept)
     assert again.to_json() == conversation.to_json()
     assert again.mechanism == conversation.mechanism
@@ -47,7 +47,7 @@ def test_what_was_changed_is_refused(path: tuple[str, ...], value: object) -> No
     assert place[path[-1]] != value
     place[path[-1]] = value
     with pytest.raises(InvalidInput, match="committed"):
-        unseal(Sealed(changed, sealed.commitment))
+        unseal(SealedState(changed, sealed.commitment))
 
 
 def test_the_commitment_cannot_be_undone_by_trying_small_numbers() -> None:

@@ -21,7 +21,7 @@ from farthing.interactive import (
     hockey_stick,
     tabulate_mechanism,
 )
-from farthing.interactive.noise import Noise, noise_for
+from farthing.interactive.noise import Noise, noise_shifted_by
 from tests.interactive.exact_sparse_vector import Compared, ExactSparseVector
 
 A, B = Fraction(1, 2), Fraction(2, 3)
@@ -149,8 +149,8 @@ def test_the_scales_are_those_of_the_proof() -> None:
         8,
     ]
     guess = GuessAndCheck(epsilon=0.5, corrections=2, tolerance=5, sensitivity=3)
-    assert guess._watch._watching.query_noise == noise_for(0.5, 2 * 3)
-    assert guess._watch._watching.value_noise == noise_for(0.25, 3)
+    assert guess._watch._watching.query_noise == noise_shifted_by(0.5, 2 * 3)
+    assert guess._watch._watching.value_noise == noise_shifted_by(0.25, 3)
 
 
 def test_what_is_charged() -> None:

@@ -160,10 +160,13 @@ def test_a_book_moves(shell: Shell, tmp_path: Path) -> None:
     third = Shell(str(tmp_path / "third.db"))
     third("owner", "upgrade")
     identity = third.json("ledger", "show")["ledger"]
-    assert other.json("owner", "seal", "events", "--successor", identity)["successor"] == identity
+    sealed = other.json("owner", "seal", "events", "--successor", identity)
+    assert sealed["successor"] == identity
     file = tmp_path / "sealed.jsonl"
     other("ledger", "export", "-o", str(file))
     third("ledger", "import", str(file))
+    assert not third.json("ledger", "show")["datasets"][0]["goes_on_here"]
+    third("ledger", "import", str(file), "--take-over", sealed["seal"])
     assert third.json("ledger", "show")["datasets"][0]["goes_on_here"]
     third("ledger", "verify", "--quick")
 

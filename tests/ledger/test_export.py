@@ -12,10 +12,10 @@ import pytest
 import farthing as fa
 from farthing.ledger import (
     AlreadyThere,
-    Batch,
     Damaged,
     Ledger,
-    Setwise,
+    RegisteredBatch,
+    RegisteredSet,
     export_lines,
     import_lines,
     markdown,
@@ -39,8 +39,12 @@ def full(ledger: Ledger, certificate: fa.Certificate, clock: Clock) -> Ledger:
         held, "d", used={"select": 1}, release={"x": 0.1}
     )
     ledger.owner().abandon(ledger.analyst("events", "ann").reserve({"select": 1}), reason="r")
-    ledger.owner().register("events", "batch", Batch({"q": [fa.PureDP(0.1)]}), analyst="ann")
-    ledger.owner().register("events", "set", Setwise({"s": (fa.PureDP(0.1), 3)}), analyst="ann")
+    ledger.owner().register(
+        "events", "batch", RegisteredBatch({"q": [fa.PureDP(0.1)]}), analyst="ann"
+    )
+    ledger.owner().register(
+        "events", "set", RegisteredSet({"s": (fa.PureDP(0.1), 3)}), analyst="ann"
+    )
     ledger.analyst("events", "ann").reserve_list("batch")
     ledger.analyst("events", "ann").reserve_list("set", items={"s": 2})
     ledger.owner().sign("events", certificate, name="second")

@@ -20,7 +20,7 @@ from farthing.composition.account_profiles import (
 from farthing.composition.operators import BoundedRangeChoice
 from farthing.composition.profiles import operator_of
 from farthing.composition.tariff import tariff_profiles
-from farthing.ledger import Batch, Dataset, Ledger, NotInLedger, Setwise, odometer
+from farthing.ledger import Dataset, Ledger, NotInLedger, RegisteredBatch, RegisteredSet, odometer
 from farthing.ledger.budget import PLANNED
 from farthing.numerics.curves import Grid, Supports
 
@@ -72,7 +72,7 @@ def test_the_reading_holds_whenever_the_analyst_stops() -> None:
 def test_accounts_compose_however_they_are_interleaved() -> None:
     """Two accounts, the next step chosen from either: never above the blocks' composition."""
     tariff = fa.Tariff({"a": (fa.BoundedRange(0.8), 1), "b": (fa.PureDP(0.3), 1)}, farthings=3)
-    listed = Setwise({"s": (fa.BoundedRange(0.5), 2), "l": (fa.Laplace(0.4), 1)})
+    listed = RegisteredSet({"s": (fa.BoundedRange(0.5), 2), "l": (fa.Laplace(0.4), 1)})
     grid = Grid(0.01, 500, 500)
     of_tariff = [operator_of(g, grid, 1e-6) for g, _ in tariff.items.values()]
     selection, laplace = BoundedRangeChoice(0.5), operator_of(fa.Laplace(0.4), grid, 1e-6)
@@ -162,7 +162,9 @@ def test_retired_tariffs_and_lists_count(ledger: Ledger, certificate: fa.Certifi
     two = odometer(ledger.reader(), "events")
     assert after_signing < two.epsilon < 2 * after_signing
     assert two.cap == 1000
-    ledger.owner().register("events", "list", Batch({"q": [(fa.Laplace(0.5), 4)]}), analyst="bob")
+    ledger.owner().register(
+        "events", "list", RegisteredBatch({"q": [(fa.Laplace(0.5), 4)]}), analyst="bob"
+    )
     unused = odometer(ledger.reader(), "events").epsilon
     ledger.analyst("events", "bob").reserve_list("list")
     assert odometer(ledger.reader(), "events").epsilon > 1.2 * unused

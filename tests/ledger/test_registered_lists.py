@@ -5,24 +5,32 @@ from __future__ import annotations
 import pytest
 
 import farthing as fa
-from farthing.ledger import AlreadyThere, Batch, DoesNotFit, Ledger, NotInLedger, Setwise, verify
+from farthing.ledger import (
+    AlreadyThere,
+    DoesNotFit,
+    Ledger,
+    NotInLedger,
+    RegisteredBatch,
+    RegisteredSet,
+    verify,
+)
 from farthing.ledger.registered_lists import document, from_document
 
 BR, LAP, DP = fa.BoundedRange(0.1), fa.Laplace(0.1), fa.PureDP(0.1)
 
 
 def test_across_queries_nothing_is_adaptive_but_inside_a_top_k_it_is() -> None:
-    assert Batch({"a": [BR], "b": [BR], "c": [(LAP, 10)]}).adaptivity == "none"
-    assert Batch({"a": [(BR, 2)]}).adaptivity == "adaptive"
-    assert Batch({"a": [BR], "b": [BR, LAP]}).adaptivity == "adaptive"
-    assert Batch({"a": [(DP, 5)], "b": [(LAP, 5)]}).adaptivity == "none"
+    assert RegisteredBatch({"a": [BR], "b": [BR], "c": [(LAP, 10)]}).adaptivity == "none"
+    assert RegisteredBatch({"a": [(BR, 2)]}).adaptivity == "adaptive"
+    assert RegisteredBatch({"a": [BR], "b": [BR, LAP]}).adaptivity == "adaptive"
+    assert RegisteredBatch({"a": [(DP, 5)], "b": [(LAP, 5)]}).adaptivity == "none"
 
 
 def test_a_dashboard_gets_the_bound_that_its_adaptivity_allows() -> None:
-    single = Batch({f"q{i}": [BR] for i in range(20)})
-    peeled = Batch({"top": [(BR, 20)]})
+    single = RegisteredBatch({f"q{i}": [BR] for i in range(20)})
+    peeled = RegisteredBatch({"top": [(BR, 20)]})
 
-    def epsilon(listed: Batch) -> float:
+    def epsilon(listed: RegisteredBatch) -> float:
         claims = {claim["delta"]: claim["upper"] for claim in document(listed)["epsilon_at"]}
         return float(claims[1e-6])
 
@@ -35,7 +43,7 @@ def test_a_dashboard_gets_the_bound_that_its_adaptivity_allows() -> None:
 
 def test_a_batch_runs_once_and_whole(ledger: Ledger) -> None:
     account = ledger.owner().register(
-        "events", "dashboard", Batch({"a": [(BR, 3), (LAP, 3)], "b": [DP]}), analyst="ann"
+        "events", "dashboard", RegisteredBatch({"a": [(BR, 3), (LAP, 3)], "b": [DP]}), analyst="ann"
     )
     assert (account.mode, account.number) == ("batch", 2)
     with pytest.raises(fa.InvalidInput, match="whole"):
@@ -53,7 +61,9 @@ def test_a_batch_runs_once_and_whole(ledger: Ledger) -> None:
 
 
 def test_a_setwise_list_is_used_item_by_item(ledger: Ledger) -> None:
-    ledger.owner().register("events", "set", Setwise({"s": (BR, 10), "c": (LAP, 5)}), analyst="ann")
+    ledger.owner().register(
+        "events", "set", RegisteredSet({"s": (BR, 10), "c": (LAP, 5)}), analyst="ann"
+    )
     ledger.analyst("events", "ann").reserve_list("set", items={"s": 4, "c": 1})
     held = ledger.analyst("events", "ann").reserve_list("set", items={"s": 4})
     with pytest.raises(DoesNotFit) as refused:
@@ -74,17 +84,20 @@ def test_a_setwise_list_is_used_item_by_item(ledger: Ledger) -> None:
 
 
 def test_a_list_belongs_to_one_analyst(ledger: Ledger) -> None:
-    ledger.owner().register("events", "set", Setwise({"s": (BR, 1)}), analyst="ann")
+    ledger.owner().register("events", "set", RegisteredSet({"s": (BR, 1)}), analyst="ann")
     with pytest.raises(NotInLedger, match="bob has no list"):
         ledger.analyst("events", "bob").reserve_list("set", items={"s": 1})
     with pytest.raises(fa.InvalidInput, match="is a tariff"):
         ledger.analyst("events", "ann").reserve_list("tariff", items={"select": 1})
     with pytest.raises(AlreadyThere):
-        ledger.owner().register("events", "set", Setwise({"s": (BR, 1)}), analyst="ann")
+        ledger.owner().register("events", "set", RegisteredSet({"s": (BR, 1)}), analyst="ann")
 
 
 def test_lists_round_trip_through_their_documents() -> None:
-    for listed in (Batch({"b": [(BR, 3), LAP], "a": [DP]}), Setwise({"s": (BR, 2), "c": (LAP, 1)})):
+    for listed in (
+        RegisteredBatch({"b": [(BR, 3), LAP], "a": [DP]}),
+        RegisteredSet({"s": (BR, 2), "c": (LAP, 1)}),
+    ):
         again = from_document(document(listed))
         assert again == listed
         assert again.items == listed.items
@@ -92,21 +105,21 @@ def test_lists_round_trip_through_their_documents() -> None:
 
 def test_bad_lists_are_refused() -> None:
     for make in (
-        lambda: Batch({}),
-        lambda: Batch({"a": []}),
-        lambda: Setwise({}),
-        lambda: Setwise({"s": (BR, 0)}),
-        lambda: Setwise({"s": BR}),  # type: ignore[dict-item]
+        lambda: RegisteredBatch({}),
+        lambda: RegisteredBatch({"a": []}),
+        lambda: RegisteredSet({}),
+        lambda: RegisteredSet({"s": (BR, 0)}),
+        lambda: RegisteredSet({"s": BR}),  # type: ignore[dict-item]
     ):
         with pytest.raises(fa.InvalidInput):
             make()
     with pytest.raises(fa.Unsupported):
-        Batch({"a": [fa.ZeroConcentratedDP(0.1)]})
+        RegisteredBatch({"a": [fa.ZeroConcentratedDP(0.1)]})
 
 
 def test_every_claim_names_its_own_theorem() -> None:
     """At δ = 10⁻³ the optimum is better than the sum, at 10⁻¹² it is not."""
-    claims = document(Batch({"q": [(DP, 2)]}))["epsilon_at"]
+    claims = document(RegisteredBatch({"q": [(DP, 2)]}))["epsilon_at"]
     theorems = {claim["delta"]: claim["theorem"] for claim in claims}
     assert theorems[1e-3].startswith("optimal composition")
     assert theorems[1e-12].startswith("basic composition")

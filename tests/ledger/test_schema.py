@@ -20,8 +20,8 @@ NEXT = '''
 """A migration of the future."""
 import sqlalchemy as sa
 from alembic import op
-revision = "0003"
-down_revision = "0002"
+revision = "0004"
+down_revision = "0003"
 def upgrade():
     op.add_column("farthing_entries", sa.Column("note", sa.Text))
 '''
@@ -32,9 +32,9 @@ def future(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatc
     """Act like a farthing that has one more migration; undo() acts like this one again."""
     folder = tmp_path / "migrations"
     shutil.copytree(upgrade.MIGRATIONS, folder)
-    (folder / "versions" / "v0003_note.py").write_text(NEXT)
+    (folder / "versions" / "v0004_note.py").write_text(NEXT)
     monkeypatch.setattr(upgrade, "MIGRATIONS", folder)
-    monkeypatch.setattr(upgrade, "REVISION", "0003")
+    monkeypatch.setattr(upgrade, "REVISION", "0004")
     return monkeypatch
 
 
@@ -50,14 +50,14 @@ def test_an_older_ledger_is_upgraded_with_its_entries(
     target: str, certificate: fa.Certificate, future: pytest.MonkeyPatch
 ) -> None:
     with future.context() as now:
-        now.setattr(upgrade, "REVISION", "0002")
+        now.setattr(upgrade, "REVISION", "0003")
         now.setattr(upgrade, "MIGRATIONS", Path(tables.__file__).with_name("migrations"))
         with Ledger.open(target) as ledger:
             fill(ledger, certificate)
             held = ledger.analyst("events", "ann").reserve({"select": 7})
     with pytest.raises(WrongSchema, match="farthing owner upgrade") as refused:
         Ledger.open(target, upgrade=False)
-    assert (refused.value.found, refused.value.known) == ("0002", "0003")
+    assert (refused.value.found, refused.value.known) == ("0003", "0004")
     with Ledger.open(target) as ledger:
         assert ledger.reader().open_reservations("events") == [held]
         verify(ledger.reader())
@@ -69,7 +69,7 @@ def test_a_newer_ledger_is_left_alone(target: str, future: pytest.MonkeyPatch) -
     for may_upgrade in (True, False):
         with pytest.raises(WrongSchema, match="newer farthing") as refused:
             Ledger.open(target, upgrade=may_upgrade)
-        assert (refused.value.found, refused.value.known) == ("0003", "0002")
+        assert (refused.value.found, refused.value.known) == ("0004", "0003")
 
 
 def test_a_process_that_was_open_during_an_upgrade_stops_writing(

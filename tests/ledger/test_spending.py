@@ -14,12 +14,12 @@ import farthing as fa
 from farthing.ledger import (
     AlreadySettled,
     AlreadyThere,
-    Batch,
     Dataset,
     DoesNotFit,
     Ledger,
     Limits,
     NotInLedger,
+    RegisteredBatch,
     Reservation,
     Unavailable,
     digest,
@@ -331,7 +331,7 @@ def test_what_was_granted_or_signed_is_not_lost_with_a_later_read(
         signed = ledger.owner().sign("events", certificate, name="second")
         monthly = ledger.owner().grant("events", "may", farthings=5, renewal="monthly")
         listed = ledger.owner().register(
-            "events", "list", Batch({"q": [fa.PureDP(0.1)]}), analyst="may"
+            "events", "list", RegisteredBatch({"q": [fa.PureDP(0.1)]}), analyst="may"
         )
     assert (granted.farthings, granted.delta_units) == (111, 11)
     assert granted == ledger.reader().purses("events")[0]

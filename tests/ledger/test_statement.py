@@ -12,11 +12,11 @@ import pytest
 import farthing as fa
 from farthing.composition.account_profiles import epsilon_of, profiles_when_spent
 from farthing.ledger import (
-    Batch,
     Dataset,
     Ledger,
     NotInLedger,
-    Setwise,
+    RegisteredBatch,
+    RegisteredSet,
     Use,
     markdown,
     odometer,
@@ -32,7 +32,7 @@ def spoken_for(ledger: Ledger, clock: Clock) -> Ledger:
     ledger.owner().grant("events", "bob", farthings=300)
     ledger.analyst("events", "ann").reserve({"select": 40})
     ledger.owner().register(
-        "events", "dash_board", Batch({"q": [(fa.PureDP(0.1), 2)]}), analyst="ann"
+        "events", "dash_board", RegisteredBatch({"q": [(fa.PureDP(0.1), 2)]}), analyst="ann"
     )
     clock.time = datetime(2026, 4, 2, tzinfo=UTC)
     return ledger
@@ -138,7 +138,9 @@ def test_every_analyst_is_stated_over_all_accounts(
     ledger.owner().grant("events", "bob", farthings=100)
     ledger.owner().sign("events", certificate, name="second")
     ledger.owner().grant("events", "ann", farthings=100)
-    ledger.owner().register("events", "board", Batch({"q": [(fa.Laplace(0.5), 4)]}), analyst="eve")
+    ledger.owner().register(
+        "events", "board", RegisteredBatch({"q": [(fa.Laplace(0.5), 4)]}), analyst="eve"
+    )
     data = statement(ledger.reader(), "events")
     rows = {row["analyst"]: row for row in data["per_analyst"]}
     assert {name: row["accounts"] for name, row in rows.items()} == {
@@ -177,8 +179,12 @@ def test_what_was_run_is_listed_in_the_words_of_who_ran_it(ledger: Ledger) -> No
     ann.close(ann.reserve({"count": 1}, question={"query": {"kind": "count"}}), "d")
     ann.abandon(ann.reserve({"threshold": 1}), reason="r")
     ann.reserve({"select": 1})
-    ledger.owner().register("events", "set", Setwise({"s": (fa.PureDP(0.1), 3)}), analyst="ann")
-    ledger.owner().register("events", "board", Batch({"q": [fa.PureDP(0.1)]}), analyst="ann")
+    ledger.owner().register(
+        "events", "set", RegisteredSet({"s": (fa.PureDP(0.1), 3)}), analyst="ann"
+    )
+    ledger.owner().register(
+        "events", "board", RegisteredBatch({"q": [fa.PureDP(0.1)]}), analyst="ann"
+    )
     ann.reserve_list("set", items={"s": 2})
     ann.close(ann.reserve_list("board"), "d", use=Use("batch of 1", "1 key", (("dp:0.1", 1),)))
     data = statement(ledger.reader(), "events")

@@ -10,7 +10,7 @@ from sqlalchemy import delete, insert, select, update
 
 import farthing as fa
 from farthing.canonical import canonical, sha256
-from farthing.ledger import Batch, Damaged, Ledger, NotInLedger, odometer, verify
+from farthing.ledger import Damaged, Ledger, NotInLedger, RegisteredBatch, odometer, verify
 from farthing.ledger.chain import linked
 from farthing.ledger.store.tables import EVERYBODY, accounts, datasets, entries, lots, purses
 
@@ -23,7 +23,9 @@ def book(ledger: Ledger) -> Ledger:
         ledger.analyst(held.dataset, held.analyst).close(
             held, "d", used=used, release={"answer": 1}
         )
-    ledger.owner().register("events", "list", Batch({"q": [fa.PureDP(0.1)]}), analyst="ann")
+    ledger.owner().register(
+        "events", "list", RegisteredBatch({"q": [fa.PureDP(0.1)]}), analyst="ann"
+    )
     ledger.analyst("events", "ann").reserve_list("list")
     return ledger
 
@@ -116,11 +118,11 @@ def test_an_added_entry_is_found(book: Ledger) -> None:
         (7, lambda fact: fact.update(settles=4), "settled before"),
         (7, lambda fact: fact.update(unused={"select": 9}, farthings=-9), "more select unused"),
         (2, lambda fact: fact["certificate"]["tariff"].update(farthings=900), "digest"),
-        (3, lambda fact: fact.update(farthings=-1), "never negative"),
+        (3, lambda fact: fact.update(farthings=-1), "its farthings"),
         (9, lambda fact: fact.update(items={"everything": 2}), "overspent"),
         (8, lambda fact: fact["document"].update(list=[["q", [["dp:0.01", 1]]]]), "digest"),
         (1, lambda fact: fact["description"].update(unit=""), "1 to 200"),
-        (6, lambda fact: fact.pop("items"), "not a fact"),
+        (6, lambda fact: fact.pop("items"), "'items' is missing"),
         (6, lambda fact: fact.update(dataset="other"), "another dataset"),
     ],
 )
@@ -141,7 +143,7 @@ def test_a_forged_grant_does_not_add_up(book: Ledger) -> None:
 
 
 def test_hashes_rewritten_but_not_the_head(book: Ledger) -> None:
-    rewrite(book, 6, lambda fact: fact.update(time="2020"), to_the_end=False)
+    rewrite(book, 6, lambda fact: fact.update(token="0" * 32), to_the_end=False)
     assert "does not end where" in bad_entry(book)[1]
 
 
@@ -188,7 +190,7 @@ def test_a_claim_that_is_too_good_is_not_proved(ledger: Ledger) -> None:
 
 def test_a_list_that_claims_too_much_is_not_proved(ledger: Ledger) -> None:
     ledger.owner().register(
-        "events", "list", Batch({"q": [(fa.BoundedRange(0.1), 5)]}), analyst="ann"
+        "events", "list", RegisteredBatch({"q": [(fa.BoundedRange(0.1), 5)]}), analyst="ann"
     )
 
     def boast(fact: Any) -> None:

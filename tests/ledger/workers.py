@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import random
+import signal
+import time
 from multiprocessing.connection import Connection
+from typing import Any
 
 import sqlalchemy.dialects.postgresql.psycopg
 import sqlalchemy.dialects.sqlite.pysqlite  # noqa: F401 # imported once, not after every kill
 
+from farthing.interactive import ConversationOver, Exceeds, SparseVector
 from farthing.ledger import DoesNotFit, Ledger
+from farthing.ledger.store import conversation_statements
 
 
 def race(target: str, analyst: str, attempts: int, items: dict[str, int], out: Connection) -> None:
@@ -63,3 +70,82 @@ def spend_until_told(target: str, out: Connection) -> None:
             except Exception as error:
                 strange.append(repr(error))
     out.send((acknowledged, strange))
+
+
+def ask_and_die(target: str, conversation: str, moment: str, out: Connection) -> None:
+    """Ask once, and be killed when the answer is drawn, when it is written, or when it is told."""
+
+    def die(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with Ledger.open(target, upgrade=False) as ledger:
+        held = ledger.analyst("events", "ann").conversation(conversation)
+        if moment == "drawn":
+            conversation_statements.write_turn = die  # type: ignore[assignment] # never comes back
+        answer = held.ask({"n": 1}, Exceeds(2000, 1000))
+        if moment == "told":
+            out.send(answer.positive)
+        die()
+
+
+def open_and_die(target: str, out: Connection) -> None:
+    """Be killed when the noise is written and the transaction is not yet committed."""
+    begin = conversation_statements.begin
+
+    def die(*arguments: Any) -> None:
+        begin(*arguments)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with Ledger.open(target, upgrade=False) as ledger:
+        conversation_statements.begin = die
+        watch = SparseVector.from_epsilon(60.0, positives=2, monotone=True)
+        ledger.analyst("events", "ann").open_conversation(watch)
+        out.send("opened")
+
+
+def ask_forever(target: str, conversation: str, turn: int, out: Connection) -> None:
+    """Ask, and say which question was answered. Meant to be killed."""
+    with Ledger.open(target, upgrade=False) as ledger:
+        held = ledger.analyst("events", "ann").conversation(conversation)
+        for n in itertools.count(1000 * turn):
+            try:
+                held.ask(n, Exceeds(2000, 1000))
+                out.send(n)
+            except ConversationOver:
+                out.send(-1)
+                time.sleep(60)
+
+
+def ask_until_over(target: str, conversation: str, out: Connection) -> None:
+    """Ask low and high in turns until it is over; report how many answers were positive."""
+    positive, strange = 0, []
+    with Ledger.open(target, upgrade=False) as ledger:
+        held = ledger.analyst("events", "ann").conversation(conversation)
+        out.send("ready")
+        out.recv()
+        try:
+            while True:
+                pair = [("low", Exceeds(0, 1000)), ("high", Exceeds(2000, 1000))]
+                positive += sum(one.positive for one in held.ask_many(pair))
+        except ConversationOver:
+            pass
+        except Exception as error:
+            strange.append(repr(error))
+    out.send((positive, strange))
+
+
+def ask_until_told(target: str, conversation: str, number: int, out: Connection) -> None:
+    """Ask until told to stop; report what was answered and what went wrong."""
+    answered, strange = [], []
+    with Ledger.open(target, upgrade=False) as ledger:
+        held = ledger.analyst("events", "ann").conversation(conversation)
+        out.send("ready")
+        for n in itertools.count():
+            if out.poll():
+                break
+            try:
+                held.ask([number, n], Exceeds(2000, 1000))
+                answered.append([number, n])
+            except Exception as error:
+                strange.append(repr(error))
+    out.send((answered, strange))

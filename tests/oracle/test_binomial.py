@@ -1,10 +1,10 @@
-"""Binomial hockey-stick sums and masses in ball arithmetic, against the plain sums."""
+"""Binomial hockey-stick sums and binomial_masses in ball arithmetic, against the plain sums."""
 
 import pytest
 from flint import arb
 
 from farthing.numerics.ball import down, in_balls, up
-from farthing.numerics.binomial import hockey_stick, masses
+from farthing.numerics.binomial import binomial_hockey_stick, binomial_masses
 from oracle.reference import mp
 
 
@@ -25,7 +25,7 @@ def _sum(count, log_odds, step, gap, last):
 @in_balls
 def test_hockey_stick(count, log_odds, gap):
     for last in {0, count // 3, count // 2, count - 1, count}:
-        stick = hockey_stick(
+        stick = binomial_hockey_stick(
             count=count, log_odds=arb(log_odds), step=arb(0.07), gap=arb(gap), last=last
         )
         value, tail = _sum(count, log_odds, 0.07, gap, last)
@@ -37,7 +37,7 @@ def test_hockey_stick(count, log_odds, gap):
 @pytest.mark.parametrize(("count", "log_odds"), [(1, 0.3), (50, -1.0), (5000, 0.02), (3000, 5.0)])
 @in_balls
 def test_masses(count, log_odds):
-    known = masses(count=count, log_odds=arb(log_odds), tiny=1e-40)
+    known = binomial_masses(count=count, log_odds=arb(log_odds), tiny=1e-40)
     q = 1 / (1 + mp.exp(-mp.mpf(log_odds)))
     weight, kept, below, above = q**count, 0, mp.mpf(0), mp.mpf(0)
     last = known.first + len(known.pmf) - 1

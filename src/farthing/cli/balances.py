@@ -60,6 +60,11 @@ def balances_of(reader: Reader, name: str) -> dict[str, Any]:
         "open_reservations": [
             {"entry": r.entry, "analyst": r.analyst} for r in reader.open_reservations(name)
         ],
+        "open_conversations": [
+            {"id": one.id, "analyst": one.analyst, "asked": one.asked}
+            for one in reader.conversations(name)
+            if one.open
+        ],
     }
 
 
@@ -97,7 +102,9 @@ def balances_table(shown: dict[str, Any]) -> Iterator[Table | str]:
             ],
         )
     where = "" if shown["goes_on_here"] else "; a copy or sealed: nothing can be written here"
-    yield f"{len(shown['open_reservations'])} open reservations{where}"
+    talks = shown["open_conversations"]
+    said = f", {len(talks)} open conversations" if talks else ""
+    yield f"{len(shown['open_reservations'])} open reservations{said}{where}"
 
 
 def history_table(name: str, asked: list[Asked]) -> Table:

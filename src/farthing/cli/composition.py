@@ -20,7 +20,7 @@ WITH_EPSILON: dict[str, type[fa.PureDP] | type[fa.BoundedRange] | type[fa.Laplac
 
 
 def epsilon(
-    items: options.Items,
+    items: options.ItemTexts,
     delta: options.Delta,
     adaptivity: options.HowChosen = options.Adaptivity.adaptive,
     tolerance: options.Tolerance = 1e-3,
@@ -51,7 +51,7 @@ def epsilon(
 
 
 def delta(
-    items: options.Items,
+    items: options.ItemTexts,
     epsilon: options.Epsilon,
     adaptivity: options.HowChosen = options.Adaptivity.adaptive,
     tolerance: options.Tolerance = 1e-3,

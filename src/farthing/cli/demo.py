@@ -22,7 +22,7 @@ import farthing as fa
 from farthing.cli.output import console, patience
 from farthing.engine import Answer, Session
 from farthing.engine.show.notebook import bar_chart
-from farthing.engine.show.sheet import number
+from farthing.engine.show.sheet import number, percent
 from farthing.engine.show.terminal import bar
 from farthing.ledger import Ledger, markdown, statement, verify
 from farthing.numerics.rounding import shown_up
@@ -128,7 +128,7 @@ def exact(path: Path, labels: tuple[Any, ...]) -> dict[Any, int]:
 def beside(answer: Answer, truth: dict[Any, int]) -> Table:
     """Truth and release with error bars, and whether each interval holds."""
     table = Table(title="Released beside the truth", title_justify="left", title_style="bold")
-    for name in ("article", "truth", "released", f"± at {answer.confidence:.0%}", "", ""):
+    for name in ("article", "truth", "released", f"± at {percent(answer.confidence)}", "", ""):
         table.add_column(name, justify="right" if name else "left")
     counts, width = answer.counts or (), answer.half_width or 0
     top = max(*counts, *truth.values()) + width
@@ -155,7 +155,7 @@ def html(answer: Answer, truth: dict[Any, int]) -> str:
         '<!doctype html><meta charset="utf-8"><title>farthing</title>'
         "<style>body{font:15px system-ui,sans-serif;max-width:46em;margin:3em auto;padding:0 1em}"
         "</style><h1>What directors in Norway read</h1><p>Bars are what was released, whiskers the "
-        f"{answer.confidence:.0%} intervals, dots the truth, which is not part of the release.</p>"
+        f"{percent(answer.confidence)} intervals, dots the truth, no part of the release.</p>"
         f"{picture}<p>{escape(f'Paid {answer.price.farthings} farthings.')}</p>"
     )
 

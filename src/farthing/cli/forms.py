@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, get_type_hints
 
 import typer
 
@@ -21,9 +21,11 @@ class Form(Protocol):
 Filled = TypeVar("Filled", bound=type[Form])
 
 
-def options_of(form: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The fields of a dataclass as parameters that Typer understands."""
-    return list(inspect.signature(form, eval_str=True).parameters.values())
+def options_of(form: type[Any]) -> list[inspect.Parameter]:
+    """The fields of a dataclass, inherited ones too, as parameters that Typer understands."""
+    hints = get_type_hints(form, include_extras=True)
+    fields = inspect.signature(form).parameters.values()
+    return [field.replace(annotation=hints[field.name]) for field in fields]
 
 
 def with_options(

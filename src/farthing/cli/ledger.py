@@ -124,15 +124,19 @@ def export_command(where: options.LedgerAt, output: Output = None) -> None:
 def import_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON Lines from an export.")],
     where: options.LedgerAt,
+    take_over: Annotated[
+        list[str] | None,
+        typer.Option(metavar="HEAD", help="Go on here with the book that ends so in the source."),
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Copy exported books into a ledger, to read and verify; all or nothing.
 
     A longer export of the same book extends its copy. A book that was sealed for this ledger goes
-    on here.
+    on here if its owner shows the head that `ledger verify` prints in the source.
     """
     with reading(file) as lines, Ledger.open(where) as book, patience("importing"):
-        counts = import_lines(book, lines)
+        counts = import_lines(book, lines, take_over=take_over or ())
     say(
         as_json,
         {"imported": counts},

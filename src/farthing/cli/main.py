@@ -63,6 +63,13 @@ app.add_typer(
         "Private answers from a table: plan what they cost, then run them.",
     )
 )
+app.add_typer(
+    lazy_group(
+        "converse",
+        "farthing.cli.converse",
+        "Conversations about a table: paid for once, asked as long as answers are negative.",
+    )
+)
 
 
 def _print_version(wanted: bool) -> None:

@@ -17,7 +17,7 @@ class Adaptivity(StrEnum):
     concurrent = "concurrent"
 
 
-Items = Annotated[
+ItemTexts = Annotated[
     list[str],
     typer.Argument(
         metavar="ITEM...",

@@ -19,7 +19,7 @@ from farthing.cli.output import console, patience, print_json
 from farthing.composition.certificate import Certificate, certificate_in
 from farthing.errors import InvalidInput
 from farthing.guarantees.notation import parse_item
-from farthing.ledger import Batch, Dataset, Ledger, Limits, Setwise, history, move
+from farthing.ledger import Dataset, Ledger, Limits, RegisteredBatch, RegisteredSet, history, move
 
 owner = typer.Typer(
     name="owner",
@@ -207,6 +207,24 @@ def abandon_command(
     )
 
 
+@owner.command("end-conversation")
+def end_conversation_command(
+    name: Name,
+    identity: Annotated[str, typer.Argument(metavar="ID", help="`ledger show --json` lists them.")],
+    where: options.LedgerAt,
+    reason: Annotated[str, typer.Option("--reason", help="Why.")] = "ended by the owner",
+    as_json: options.AsJson = False,
+) -> None:
+    """End a conversation, whoever opened it. What was paid for it stays spent."""
+    with Ledger.open(where, upgrade=False) as ledger:
+        ledger.owner().end_conversation(name, identity, reason=reason)
+    say(
+        as_json,
+        {"dataset": name, "ended": identity},
+        f"{identity} has ended; what was paid for it stays spent",
+    )
+
+
 @owner.command("seal")
 def seal_command(
     name: Name,
@@ -222,7 +240,8 @@ def seal_command(
     say(
         as_json,
         {"dataset": name, "successor": successor, "seal": entry.hash},
-        f"{name} is sealed; it goes on in the ledger {successor}",
+        f"{name} is sealed; it goes on in the ledger {successor}\n"
+        f"(there: farthing ledger import FILE --take-over {entry.hash})",
     )
 
 
@@ -279,7 +298,7 @@ def certificate_from(file: Path) -> Certificate:
         return certificate_in(file)
 
 
-def _read_list(file: Path, mode: Mode) -> Batch | Setwise:
+def _read_list(file: Path, mode: Mode) -> RegisteredBatch | RegisteredSet:
     try:
         with reading(file) as lines:
             data = tomllib.loads(lines.read())
@@ -290,5 +309,7 @@ def _read_list(file: Path, mode: Mode) -> Batch | Setwise:
     if set(data) != {key} or not isinstance(listed, dict):
         raise InvalidInput(f"{file} must have one table [{key}]")
     if mode is Mode.batch:
-        return Batch({name: [parse_item(text) for text in texts] for name, texts in listed.items()})
-    return Setwise({name: parse_item(text) for name, text in listed.items()})
+        return RegisteredBatch(
+            {name: [parse_item(text) for text in texts] for name, texts in listed.items()}
+        )
+    return RegisteredSet({name: parse_item(text) for name, text in listed.items()})

@@ -60,7 +60,7 @@ class Add:
     ] = None
     name: Annotated[str | None, typer.Option("--name", help="The dataset's name.")] = None
     schema: Annotated[
-        Path | None, typer.Option("--schema", help="Declared columns in TOML; else proposed.")
+        Path | None, typer.Option("--schema", help="Declaration columns in TOML; else proposed.")
     ] = None
     keys: Annotated[
         int | None, typer.Option("--contribution-limit", help="Labels of a unit that may count.")
@@ -81,10 +81,10 @@ class Add:
 
     def run(self) -> None:
         """Open, declare, sign, and say what was declared."""
-        from farthing.engine import Declared, Desk, open_source
+        from farthing.engine import Declaration, Desk, open_source
 
         certificate = None if self.tariff is None else certificate_from(self.tariff)
-        declared = Declared(
+        declared = Declaration(
             unit=self.unit,
             schema=None if self.schema is None else read_schema(self.schema),
             limits=Limits(contribution_limit=self.keys, per_key_limit=self.rows),
@@ -94,7 +94,11 @@ class Add:
             source = open_source(self.source, table=self.table, spark=self.spark)
         try:
             with Desk.open(self.where, owner=self.by) as desk, patience("adding"):
-                dataset = desk.add(source, declared, name=self.name, beside=self.beside)
+                name = self.name or source.name
+                if desk.is_described(name):
+                    dataset = desk.add(source, declared, name=name, beside=self.beside)
+                else:
+                    dataset = desk.describe(source, declared, name, beside=self.beside)
                 if certificate is not None:
                     desk.sign(dataset.name, certificate)
         finally:

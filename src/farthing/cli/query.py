@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import csv
 import inspect
-import logging
 import sys
 from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass, fields
-from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
 from farthing.cli import options
 from farthing.cli.forms import POSITIONAL, options_of, with_options
+from farthing.cli.opening import Opening, Source, option
 from farthing.cli.output import console, patience, print_json
 from farthing.cli.values import categories_of, filter_of
 from farthing.engine.answer import Answer
@@ -26,7 +25,6 @@ from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import ROLES, Query
 from farthing.engine.question import Question
 from farthing.engine.session import Session
-from farthing.engine.session import open as open_session
 from farthing.engine.show.sheet import spreadsheet_cell
 from farthing.errors import InvalidInput
 
@@ -36,72 +34,26 @@ query = typer.Typer(
     no_args_is_help=True,
 )
 
-_BUDGET, _DATA, _RUN = "The budget", "The table", "Plan and run"
+_RUN = "Plan and run"
 #: Options that are given as often as there are values, and what one of them is called.
 _SEVERAL = {"by": "by", "where": "where", "categories": "category"}
 
-Source = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA",
-        help="Parquet, CSV, a DuckDB or SQLite file, or postgresql://…",
-        show_default=False,
-    ),
-]
-
-
-def _option(flag: str, words: str, panel: str, **more: Any) -> Any:
-    return typer.Option(flag, help=words, rich_help_panel=panel, **more)
-
 
 @dataclass(frozen=True)
-class Common:
+class Common(Opening):
     """What every query is asked with; its fields are options of every command."""
 
-    ledger: options.LedgerAt
-    analyst: Annotated[str, _option("--analyst", "Whose purse pays.", _BUDGET)] = "analyst"
-    dataset: Annotated[
-        str | None, _option("--dataset", "The dataset's name in the ledger.", _DATA)
-    ] = None
-    table: Annotated[str | None, _option("--table", "The table in a database.", _DATA)] = None
-    spark: Annotated[
-        str | None, _option("--spark", "Run on Spark: sc://host:port or local[N].", _DATA)
-    ] = None
-    plan: Annotated[bool, _option("--plan", "Price and accuracy only; no row is read.", _RUN)] = (
+    plan: Annotated[bool, option("--plan", "Price and accuracy only; no row is read.", _RUN)] = (
         False
     )
     half_width: Annotated[
-        float | None, _option("--half-width", "Choose the cheapest way to ± this.", _RUN)
+        float | None, option("--half-width", "Choose the cheapest way to ± this.", _RUN)
     ] = None
     again: Annotated[
-        bool, _option("--again", "Pay for a fresh release of a known answer.", _RUN)
+        bool, option("--again", "Pay for a fresh release of a known answer.", _RUN)
     ] = False
     as_json: options.AsJson = False
-    as_csv: Annotated[bool, _option("--csv", "Print the answer as CSV.", _RUN)] = False
-    log: Annotated[
-        Path | None,
-        _option(
-            "--log",
-            "Append what the engine says to this file; it may quote data.",
-            _RUN,
-            envvar="FARTHING_LOG",
-        ),
-    ] = None
-
-    def open(self, source: str) -> Session:
-        """The table and the purse."""
-        if self.log is not None:
-            handler = logging.FileHandler(self.log, encoding="utf-8", delay=True)
-            logging.getLogger("farthing.engine").addHandler(handler)
-        with patience("opening"):
-            return open_session(
-                source,
-                ledger=self.ledger,
-                analyst=self.analyst,
-                dataset=self.dataset,
-                table=self.table,
-                spark=self.spark,
-            )
+    as_csv: Annotated[bool, option("--csv", "Print the answer as CSV.", _RUN)] = False
 
     def answer(self, question: Question) -> None:
         """Plan it or run it, and print what came out."""

@@ -18,7 +18,7 @@ from flint import arb
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.conversions import max_kl
 from farthing.numerics.ball import Ball, down, hull, in_balls, larger, middle, up
-from farthing.numerics.binomial import HockeyStick, hockey_stick
+from farthing.numerics.binomial import HockeyStick, binomial_hockey_stick
 from farthing.numerics.bisection import last_whole
 from farthing.numerics.root_finding import invert
 
@@ -91,7 +91,9 @@ def _candidate(epsilon_g: Ball, epsilon: float, count: int, place: int) -> Hocke
     each = arb(epsilon)
     t = (epsilon_g + (place + 1) * each) / (count + 1)
     log_odds = ((each - t).expm1() / t.expm1()).log() + t
-    return hockey_stick(count=count, log_odds=log_odds, step=each, gap=each - t, last=place)
+    return binomial_hockey_stick(
+        count=count, log_odds=log_odds, step=each, gap=each - t, last=place
+    )
 
 
 def _number_of_candidates(epsilon_g: Ball, epsilon: float, count: int) -> int:

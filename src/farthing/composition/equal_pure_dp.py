@@ -13,7 +13,7 @@ from flint import arb
 
 from farthing.guarantees.bracket import Bracket
 from farthing.numerics.ball import down, in_balls, middle, up
-from farthing.numerics.binomial import HockeyStick, hockey_stick
+from farthing.numerics.binomial import HockeyStick, binomial_hockey_stick
 from farthing.numerics.root_finding import invert
 
 THEOREM = "optimal composition of equal ε-DP mechanisms [KOV15; CR22, Thm 1]"
@@ -57,4 +57,4 @@ def _stick(epsilon_g: float, epsilon: float, count: int) -> HockeyStick:
     last = min(max(math.floor(middle((count - arb(epsilon_g) / each) / 2)) + 1, 0), count)
     while (gap := (count - 2 * last) * each - arb(epsilon_g)) < 0:
         last -= 1
-    return hockey_stick(count=count, log_odds=each, step=2 * each, gap=gap, last=last)
+    return binomial_hockey_stick(count=count, log_odds=each, step=2 * each, gap=gap, last=last)

@@ -21,7 +21,7 @@ from flint import arb
 
 from farthing.guarantees.bracket import Bracket
 from farthing.numerics.ball import Ball, down, in_balls, larger, middle, up
-from farthing.numerics.binomial import HockeyStick, masses
+from farthing.numerics.binomial import HockeyStick, binomial_masses
 from farthing.numerics.bisection import turning_point
 from farthing.numerics.root_finding import invert
 from farthing.numerics.rounding import UNIT
@@ -134,7 +134,7 @@ class Mix:
         log_scale = arb(0)
         for count, size, log_odds in odds:
             tilted = log_odds + size * arb(tilt)
-            known = masses(count=count, log_odds=tilted, tiny=1e-40)
+            known = binomial_masses(count=count, log_odds=tilted, tiny=1e-40)
             log_scale += count * ((1 + (-tilted).exp()).log() - (1 + (-log_odds).exp()).log())
             spread = np.zeros((len(known.pmf) - 1) * size + 1)
             spread[::size] = known.pmf

@@ -80,6 +80,10 @@ class Price:
     farthings: int
     delta_units: int = 0
 
+    def within(self, other: Price) -> bool:
+        """Whether somebody with `other` can pay it."""
+        return self.farthings <= other.farthings and self.delta_units <= other.delta_units
+
 
 @dataclass(frozen=True)
 class Tariff:

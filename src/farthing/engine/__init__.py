@@ -1,7 +1,8 @@
 """Private answers from real tables: questions, plans, releases, and the owner's desk."""
 
 from farthing.engine.answer import Answer
-from farthing.engine.desk import Declared, Desk
+from farthing.engine.converse import WatchAnswer, WatchConversation
+from farthing.engine.desk import Declaration, Desk
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.filters import AllOf, AnyOf, Between, Equals, OneOf, Present
 from farthing.engine.kinds import query_from
@@ -9,6 +10,7 @@ from farthing.engine.plan import BatchPlan, Plan
 from farthing.engine.question import Batch, Question
 from farthing.engine.session import Session, open  # noqa: A004 # farthing.open is meant
 from farthing.engine.sources.opening import open_source
+from farthing.engine.watch import Watch, WatchPlan
 
 __all__ = [
     "AllOf",
@@ -18,7 +20,7 @@ __all__ = [
     "BatchPlan",
     "Between",
     "ChargeMismatch",
-    "Declared",
+    "Declaration",
     "Desk",
     "EngineFailure",
     "Equals",
@@ -27,6 +29,10 @@ __all__ = [
     "Present",
     "Question",
     "Session",
+    "Watch",
+    "WatchAnswer",
+    "WatchConversation",
+    "WatchPlan",
     "open",
     "open_source",
     "query_from",

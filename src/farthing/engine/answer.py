@@ -142,10 +142,10 @@ class Answer:
         return frames.plot(self.sheet, ax)
 
     def __rich__(self) -> RenderableType:
-        return terminal.answer(self.sheet)
+        return terminal.answer_table(self.sheet)
 
     def __str__(self) -> str:
-        return terminal.as_text(terminal.answer(self.sheet))
+        return terminal.as_text(terminal.answer_table(self.sheet))
 
     def _repr_html_(self) -> str:
-        return notebook.answer(self.sheet)
+        return notebook.answer_html(self.sheet)

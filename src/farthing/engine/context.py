@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from farthing.engine.answer import Answer
+from farthing.engine.kinds.base import Query, check_query
 from farthing.engine.purchase import Purchase
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
@@ -24,13 +25,15 @@ class Context:
     about: Dataset
     confidence: float
 
+    def now(self) -> Context:
+        """The same with what is declared now: an owner may have declared another version."""
+        return replace(self, about=self.analyst.about())
+
     @property
     def schema(self) -> Schema:
         """What exists for an analyst."""
         if self.about.schema is None:
-            raise InvalidInput(
-                f"{self.about.name} has no declared columns; its owner adds the data again"
-            )
+            raise InvalidInput(f"{self.about.name} has no declared columns; its owner describes it")
         return self.about.schema
 
     @property
@@ -39,14 +42,20 @@ class Context:
         return self.about.version is not None
 
     def asked(self, purchase: Purchase) -> dict[str, Any]:
-        """What the ledger keeps: the query, what its items guarantee, the version of the rows."""
+        """What the ledger keeps: the query, what its items guarantee, which rows it is about."""
         return {
             "query": purchase.query.to_json(),
             "guarantees": {n: format_guarantee(g) for n, g in purchase.guarantees.items()},
             "unit": self.about.unit,
             "confidence": self.confidence,
             "version": self.about.version,
+            "selection": self.source.selection,
         }
+
+    def checked(self, query: Query) -> Query:
+        """The query within the owner's limits, about columns that are declared."""
+        check_query(query, self.schema, self.about.unit)
+        return query.within(self.about.limits)
 
     def earlier(self, purchases: Mapping[str, Purchase]) -> dict[str, Answer] | None:
         """The releases of the same questions about the same rows, if this analyst has them."""

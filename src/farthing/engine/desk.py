@@ -18,7 +18,7 @@ from farthing.engine.kinds.base import check_query
 from farthing.engine.purchase import buy
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
-from farthing.ledger import Account, Batch, Dataset, Ledger, Limits, Purse
+from farthing.ledger import Account, Dataset, Ledger, Limits, Purse, RegisteredBatch
 from farthing.schema import KEYS, Schema
 
 #: A tariff, its certificate, or the file it is in.
@@ -26,7 +26,7 @@ TariffLike = Tariff | Certificate | str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class Declaration:
     """What the owner says about data when it is added.
 
     Without a `schema` the one is taken that the engine's own types propose. `version` names the
@@ -55,11 +55,17 @@ class Desk:
 
     def name_of(self, source: Source, name: str | None = None) -> str | None:
         """The dataset that this data is in the ledger, under this name if one is given."""
+        reader, wanted = self.ledger.reader(), name or source.name
         if source.location is None:
-            wanted = name or source.name
-            return wanted if wanted in self.ledger.reader().datasets() else None
+            if wanted not in reader.datasets():
+                return None
+            if reader.dataset(wanted).location is not None:
+                raise InvalidInput(f"{wanted} is data in another place, not a table in memory")
+            return wanted
         known = self.ledger.datasets_at(source.location)
         if not known:
+            if wanted in reader.datasets():
+                raise InvalidInput(f"there is a dataset {wanted} already, which is other data")
             return None
         if name is None and len(known) == 1:
             return known[0]
@@ -72,23 +78,59 @@ class Desk:
     def add(
         self,
         source: Source,
-        declared: Declared,
+        declared: Declaration,
         *,
         name: str | None = None,
         beside: str | None = None,
     ) -> Dataset:
-        """A new dataset. `beside` names one on the same data, which then share one statement.
+        """A new dataset. `beside` names one on the same data, which then share one statement."""
+        dataset = self._declared(source, declared, name)
+        self._owner.add(dataset, beside=beside)
+        return dataset
 
-        A dataset of this name that was added before there were schemas is described now, once;
-        its budget goes on.
-        """
+    def begin(
+        self,
+        source: Source,
+        declared: Declaration,
+        tariff: TariffLike,
+        *,
+        name: str | None = None,
+        analyst: str,
+        farthings: int,
+        delta_units: int | None = None,
+    ) -> Dataset:
+        """A new dataset with a tariff in force and a first purse: all of it, or nothing."""
+        dataset = self._declared(source, declared, name)
+        self._owner.begin(
+            dataset,
+            certificate_of(tariff),
+            analyst=analyst,
+            farthings=farthings,
+            delta_units=delta_units,
+        )
+        return dataset
+
+    def describe(
+        self, source: Source, declared: Declaration, name: str, *, beside: str | None = None
+    ) -> Dataset:
+        """What a dataset is that was added before there were schemas; its budget goes on."""
+        dataset = self._declared(source, declared, name)
+        self._owner.describe(dataset, beside=beside)
+        return dataset
+
+    def is_described(self, name: str) -> bool:
+        """False for a dataset that was added before there were schemas."""
+        reader = self.ledger.reader()
+        return name not in reader.datasets() or reader.dataset(name).schema is not None
+
+    def _declared(self, source: Source, declared: Declaration, name: str | None) -> Dataset:
         schema = declared.schema or Schema(source.proposed_schema().columns)
         if schema[declared.unit].kind not in KEYS:
             raise InvalidInput(
                 f"the unit must be {' or '.join(KEYS)}, "
                 f"but {declared.unit} is {schema[declared.unit].kind}"
             )
-        dataset = Dataset(
+        return Dataset(
             name or source.name,
             unit=declared.unit,
             owner=self._name,
@@ -97,15 +139,6 @@ class Desk:
             location=source.location,
             version=declared.version,
         )
-        if self._is_not_described(dataset.name):
-            self._owner.describe(dataset, beside=beside)
-        else:
-            self._owner.add(dataset, beside=beside)
-        return dataset
-
-    def _is_not_described(self, name: str) -> bool:
-        reader = self.ledger.reader()
-        return name in reader.datasets() and reader.dataset(name).schema is None
 
     def sign(self, dataset: str, tariff: TariffLike, *, name: str = "tariff") -> Account:
         """Put a tariff in force, certified and proved; one that was in force is retired."""
@@ -148,7 +181,7 @@ class Desk:
             purchase = buy(query.within(about.limits), tariff)
             mechanism = purchase.query.mechanism_for(purchase.paid)
             listed[purchase.listed_as(key)] = mechanism.guarantees
-        return self._owner.register(dataset, name, Batch(listed), analyst=analyst)
+        return self._owner.register(dataset, name, RegisteredBatch(listed), analyst=analyst)
 
     def declare_version(self, dataset: str, version: str | None) -> None:
         """The rows are in another state now: earlier releases are not given out again."""

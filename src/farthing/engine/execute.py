@@ -1,5 +1,7 @@
 """Reserve, run, close. The only place that does any of them, for one question or for many.
 
+Conversations, which are paid for before anything is asked, are opened and asked in `converse`.
+
 Everything that can be refused was refused before. Farthings are reserved first; a failure after
 that leaves them spent, because that something failed may depend on the data.
 """
@@ -15,12 +17,11 @@ from farthing.composition.tariff import Price, Tariff
 from farthing.engine.answer import Answer
 from farthing.engine.context import Context, record_of
 from farthing.engine.errors import ChargeMismatch, EngineFailure
-from farthing.engine.purchase import covers
 from farthing.engine.translate import Step
 from farthing.errors import InvalidInput
+from farthing.guarantees.covering import covers
 from farthing.guarantees.notation import format_guarantee
-from farthing.ledger import Batch as RegisteredBatch
-from farthing.ledger import Reservation, Terms, Use
+from farthing.ledger import RegisteredBatch, Reservation, RowsChanged, Terms, Use
 from farthing.ledger.registered_lists import Registered
 from farthing.mechanisms import Release
 
@@ -33,6 +34,8 @@ def execute(
     """The release of every step: all of them or none. Paid from the purse, under the terms that
     the steps were planned with, or from the list registered under this name."""
     analyst = context.analyst
+    if context.now().about.version != context.about.version:
+        raise RowsChanged(context.about.name)
     question = record_of(context, {key: step.purchase for key, step in steps.items()})
     if registered is None:
         items = _together(step.purchase.items for step in steps.values())

@@ -23,8 +23,7 @@ from datetime import date, datetime
 from typing import Any, TypeAlias
 
 from farthing.errors import InvalidInput
-
-Value: TypeAlias = str | int | float | bool | date | None
+from farthing.schema import Value
 
 DEEPEST = 8
 _SMALLEST_WHOLE, _LARGEST_WHOLE = -(2**63), 2**64 - 1

@@ -18,10 +18,10 @@ from farthing.composition.tariff import Price, Tariff
 from farthing.engine.answer import Answer
 from farthing.engine.context import Context
 from farthing.engine.execute import execute
-from farthing.engine.kinds.base import COUNT, Query, check_query
+from farthing.engine.kinds.base import COUNT, Query
 from farthing.engine.purchase import Purchase, buy, items_for
 from farthing.engine.show import terminal
-from farthing.engine.show.sheet import amount, number
+from farthing.engine.show.sheet import amount, number, percent, width
 from farthing.engine.translate import Step, translate
 from farthing.errors import Unattainable, require_real
 from farthing.ledger import Terms
@@ -38,9 +38,9 @@ class Plan:
     `query` has its items named. `known` is the earlier release, if the same was asked before.
     """
 
-    context: Context = field(repr=False, compare=False)
+    _context: Context = field(repr=False, compare=False)
     terms: Terms = field(repr=False)
-    step: Step = field(repr=False, compare=False)
+    _step: Step = field(repr=False, compare=False)
     remaining: Price
     expectation: Expectation
     known: Answer | None = field(repr=False, compare=False)
@@ -48,28 +48,28 @@ class Plan:
     @property
     def query(self) -> Query:
         """The question, with its items named."""
-        return self.step.purchase.query
+        return self._step.purchase.query
 
     @property
     def items(self) -> Mapping[str, int]:
         """What is bought at most."""
-        return self.step.purchase.items
+        return self._step.purchase.items
 
     @property
     def price(self) -> Price:
         """What that costs."""
-        return self.step.purchase.price
+        return self._step.purchase.price
 
     @property
     def fits(self) -> bool:
         """Enough remains to run it."""
-        return self.known is not None or _fits(self.price, self.remaining)
+        return self.known is not None or self.price.within(self.remaining)
 
     def run(self, *, again: bool = False) -> Answer:
         """Pay and run. What was asked before is given out again at no cost, unless `again`."""
         if self.known is not None and not again:
             return self.known
-        return execute(self.context, {ONLY: self.step}, self.terms)[ONLY]
+        return execute(self._context, {ONLY: self._step}, self.terms)[ONLY]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -89,7 +89,7 @@ class Plan:
         }
 
     def __rich__(self) -> RenderableType:
-        return terminal.plan(self.query.title, self._lines())
+        return terminal.plan_table(self.query.title, self._lines())
 
     def __str__(self) -> str:
         return terminal.as_text(self.__rich__())
@@ -105,16 +105,16 @@ class Plan:
         expectation = self.expectation
         if expectation.counts is not None:
             counts = expectation.counts
-            width = f"± {number(counts.half_width)} at {counts.confidence:.0%}"
+            wide = f"± {width(counts.half_width)} at {percent(counts.confidence)}"
             error = f"on average off by {number(counts.expected_error)}"
-            yield "each number", f"{width}, {error}", ""
+            yield "each number", f"{wide}, {error}", ""
         if expectation.selection is not None:
             chosen = expectation.selection
             unit = "ranks" if self.query.in_ranks else "below the best that was left"
-            text = f"within {number(chosen.half_width)} {unit} at {chosen.confidence:.0%}"
+            text = f"within {width(chosen.half_width)} {unit} at {percent(chosen.confidence)}"
             yield "each selection", text, ""
         if expectation.found_from is not None:
-            lead = number(expectation.found_from)
+            lead = width(expectation.found_from)
             yield "found", f"labels {lead} above the largest count not looked at", ""
         if expectation.threshold is not None:
             yield "threshold", f"noisy counts below {expectation.threshold} are withheld", ""
@@ -129,9 +129,9 @@ class Plan:
 class BatchPlan:
     """Several questions that are paid for and run together: all of them or none."""
 
-    context: Context = field(repr=False, compare=False)
+    _context: Context = field(repr=False, compare=False)
     terms: Terms = field(repr=False)
-    steps: Mapping[str, Step] = field(repr=False, compare=False)
+    _steps: Mapping[str, Step] = field(repr=False, compare=False)
     price: Price
     remaining: Price
     known: Mapping[str, Answer] | None = field(repr=False, compare=False)
@@ -139,27 +139,28 @@ class BatchPlan:
     @property
     def fits(self) -> bool:
         """Enough remains to run all of them."""
-        return self.known is not None or _fits(self.price, self.remaining)
+        return self.known is not None or self.price.within(self.remaining)
 
     def run(self, *, registered: str | None = None, again: bool = False) -> dict[str, Answer]:
         """Every answer, by name: from the purse, or from the list `registered`."""
         if self.known is not None and not again:
             return dict(self.known)
-        return execute(self.context, self.steps, self.terms, registered=registered)
+        return execute(self._context, self._steps, self.terms, registered=registered)
 
 
 def plan_one(context: Context, query: Query, *, half_width: float | None = None) -> Plan:
     """The plan for one question. With `half_width`: the cheapest way to intervals that narrow."""
-    terms, wanted = context.analyst.terms(), _checked(context, query)
+    context = context.now()
+    terms, wanted = context.analyst.terms(), context.checked(query)
     if half_width is not None:
         wanted = cheapest(wanted, terms.tariff, half_width, context.confidence)
     purchase = buy(wanted, terms.tariff)
     step = translate(context, purchase)
     known = context.earlier({ONLY: purchase})
     return Plan(
-        context=context,
+        _context=context,
         terms=terms,
-        step=step,
+        _step=step,
         remaining=context.analyst.remaining(),
         expectation=purchase.query.expect(step.mechanism, context.confidence),
         known=None if known is None else known[ONLY],
@@ -168,12 +169,13 @@ def plan_one(context: Context, query: Query, *, half_width: float | None = None)
 
 def plan_many(context: Context, queries: Mapping[str, Query]) -> BatchPlan:
     """The plan for several questions."""
+    context = context.now()
     terms = context.analyst.terms()
-    bought = {key: buy(_checked(context, one), terms.tariff) for key, one in queries.items()}
+    bought = {key: buy(context.checked(one), terms.tariff) for key, one in queries.items()}
     return BatchPlan(
-        context=context,
+        _context=context,
         terms=terms,
-        steps=MappingProxyType({key: translate(context, one) for key, one in bought.items()}),
+        _steps=MappingProxyType({key: translate(context, one) for key, one in bought.items()}),
         price=_sum_of(bought),
         remaining=context.analyst.remaining(),
         known=context.earlier(bought),
@@ -198,29 +200,23 @@ def cheapest(query: Query, tariff: Tariff, half_width: float, confidence: float)
             more = {"repeats": repeats} if repeats > 1 else {}
             return replace(query, **{role: name}, **more)  # type: ignore[type-var] # a dataclass
 
-        def width(repeats: int, trial: Any = trial) -> float:
+        def wide(repeats: int, trial: Any = trial) -> float:
             return _width(buy(trial(repeats), tariff), confidence)
 
         most = query.most_repeats
-        narrowest = width(most)
+        narrowest = wide(most)
         best = min(best, narrowest)
         if narrowest <= wanted:
-            repeats = bisect_left(range(1, most), True, key=lambda n: width(n) <= wanted) + 1
+            repeats = bisect_left(range(1, most), True, key=lambda n: wide(n) <= wanted) + 1
             price = buy(trial(repeats), tariff).price
             found.append(((price.farthings, price.delta_units), trial(repeats)))
     if not found:
+        if best == float("inf"):
+            raise Unattainable(f"the tariff sells nothing that pays for this {query.kind}")
         raise Unattainable(
-            f"no item of the tariff reaches a half-width of {wanted:g}; the narrowest is {best:g}"
-            if best < float("inf")
-            else f"the tariff sells nothing that pays for this {query.kind}"
+            f"no item reaches a half-width of {wanted:g}; the narrowest is {width(best)}"
         )
     return min(found, key=lambda pair: pair[0])[1]
-
-
-def _checked(context: Context, query: Query) -> Query:
-    """The query within the owner's limits, about columns that are declared."""
-    check_query(query, context.schema, context.about.unit)
-    return query.within(context.about.limits)
 
 
 def _width(purchase: Purchase, confidence: float) -> float:
@@ -234,10 +230,6 @@ def _width(purchase: Purchase, confidence: float) -> float:
 def _sum_of(bought: Mapping[str, Purchase]) -> Price:
     prices = [purchase.price for purchase in bought.values()]
     return Price(sum(p.farthings for p in prices), sum(p.delta_units for p in prices))
-
-
-def _fits(price: Price, left: Price) -> bool:
-    return price.farthings <= left.farthings and price.delta_units <= left.delta_units
 
 
 def _accuracy(accuracy: Accuracy | None) -> dict[str, float] | None:

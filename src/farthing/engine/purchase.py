@@ -22,13 +22,8 @@ from farthing.composition.tariff import Price, Tariff
 from farthing.engine.errors import ChargeMismatch
 from farthing.engine.kinds.base import Query
 from farthing.errors import InvalidInput
-from farthing.guarantees.kinds import (
-    ApproximateDP,
-    BoundedRange,
-    DiscreteGaussian,
-    Guarantee,
-    PureDP,
-)
+from farthing.guarantees.covering import covers
+from farthing.guarantees.kinds import ApproximateDP, Guarantee
 from farthing.guarantees.notation import format_guarantee
 from farthing.mechanisms import Uses
 
@@ -76,18 +71,6 @@ def buy(query: Query, tariff: Tariff) -> Purchase:
         MappingProxyType(dict(counted)),
         tariff.price_of(counted),
     )
-
-
-def covers(sold: Guarantee, used: Guarantee) -> bool:
-    """An item with guarantee `sold` pays for a step with guarantee `used`."""
-    match sold, used:
-        case (PureDP(granted), PureDP(needed)) | (BoundedRange(granted), BoundedRange(needed)):
-            return needed <= granted
-        case ApproximateDP(granted, delta), ApproximateDP(needed, leaked):
-            return needed <= granted and leaked <= delta
-        case DiscreteGaussian(), DiscreteGaussian():
-            return sold == used
-    return False
 
 
 def items_for(tariff: Tariff, query: Query, role: str) -> Iterator[str]:

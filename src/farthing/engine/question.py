@@ -20,15 +20,19 @@ BATCH = "batch"
 class Question:
     """A query asked of some data."""
 
-    context: Context = field(repr=False)
+    _context: Context = field(repr=False)
     query: Query
+
+    def is_asked_of(self, context: Context) -> bool:
+        """Whether this is the data it is asked of."""
+        return self._context is context
 
     def plan(self, *, half_width: float | None = None) -> Plan:
         """Price, accuracy and what remains; looks at the schema, never at rows.
 
         With `half_width`: the cheapest way to intervals that narrow.
         """
-        return plan_one(self.context, self.query, half_width=half_width)
+        return plan_one(self._context, self.query, half_width=half_width)
 
     def run(self, *, again: bool = False) -> Answer:
         """The release. What was asked before is given out again at no cost, unless `again`."""
@@ -39,7 +43,7 @@ class Question:
 class Batch:
     """Questions by name, fixed in advance. Either all of them run or none."""
 
-    context: Context = field(repr=False)
+    _context: Context = field(repr=False)
     queries: Mapping[str, Query]
 
     def __post_init__(self) -> None:
@@ -49,7 +53,7 @@ class Batch:
 
     def plan(self) -> BatchPlan:
         """Price of all of them and what remains; looks at the schema, never at rows."""
-        return plan_many(self.context, self.queries)
+        return plan_many(self._context, self.queries)
 
     def run(self, *, registered: str | None = None, again: bool = False) -> dict[str, Answer]:
         """Every answer, by name: from the purse, or from the list that the owner registered.

@@ -10,15 +10,19 @@ from typing import Any, Self
 from farthing.composition.certificate import Certificate
 from farthing.composition.tariff import Price, Tariff
 from farthing.engine.context import Context
-from farthing.engine.desk import Declared, Desk, certificate_of, matching_tariff
+from farthing.engine.converse import WatchConversation
+from farthing.engine.desk import Declaration, Desk, matching_tariff
 from farthing.engine.kinds import Kinds, query_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.question import BATCH, Batch, Question
 from farthing.engine.sources.opening import open_source
-from farthing.errors import InvalidInput, require_count
-from farthing.ledger import Ledger, Limits, Purse
+from farthing.engine.watch import Watch
+from farthing.engine.watches import GuessWatch, ThresholdWatch
+from farthing.errors import InvalidInput
+from farthing.ledger import Ledger, Limits, OpenedConversation, Purse
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence
 from farthing.schema import Schema
+from farthing.wording import plain
 
 
 class Session(Kinds[Question]):
@@ -57,10 +61,66 @@ class Session(Kinds[Question]):
         """Several questions, queries or plain data, fixed in advance and run together."""
         queries = {}
         for name, one in questions.items():
-            if isinstance(one, Question) and one.context is not self._context:
+            if isinstance(one, Question) and not one.is_asked_of(self._context):
                 raise InvalidInput("every question of a batch must be asked of the same data")
             queries[name] = one.query if isinstance(one, Question) else query_from(one)
         return Batch(self._context, queries)
+
+    def watch(
+        self,
+        *,
+        positives: int = 1,
+        item: str | None = None,
+        value_item: str | None = None,
+        refresh_after: int | None = None,
+        per_unit: int = 1,
+        monotone: bool = True,
+    ) -> Watch:
+        """A conversation that tells when a number of this data reaches a threshold.
+
+        It answers until `positives` answers were positive; negative ones are not limited. `item`
+        pays for a threshold, `value_item` for the number that comes with each positive answer.
+        One unit may change a number by at most `per_unit`.
+        """
+        kind = ThresholdWatch(
+            positives=positives,
+            item=item,
+            value_item=value_item,
+            refresh_after=refresh_after,
+            per_unit=per_unit,
+            monotone=monotone,
+        )
+        return Watch(self._context, kind)
+
+    def watch_guesses(
+        self,
+        *,
+        tolerance: int,
+        corrections: int = 1,
+        item: str | None = None,
+        value_item: str | None = None,
+        per_unit: int = 1,
+    ) -> Watch:
+        """A conversation that says which guesses are off by more than `tolerance`.
+
+        It corrects up to `corrections` of them; right guesses are not limited.
+        """
+        kind = GuessWatch(
+            tolerance=tolerance,
+            corrections=corrections,
+            item=item,
+            value_item=value_item,
+            per_unit=per_unit,
+        )
+        return Watch(self._context, kind)
+
+    def conversation(self, identity: str) -> WatchConversation:
+        """A conversation that this analyst opened, where it was left."""
+        return WatchConversation(self._context, self._context.analyst.conversation(identity))
+
+    def conversations(self) -> list[OpenedConversation]:
+        """Every conversation that this analyst opened about this data."""
+        return self._context.analyst.conversations()
 
     def remaining(self) -> Price:
         """Farthings and δ units that are left."""
@@ -82,7 +142,7 @@ class Session(Kinds[Question]):
 
     def __repr__(self) -> str:
         analyst = self._context.analyst.name
-        return f"<Session of {analyst} on {self.name}: {', '.join(self.schema.kinds)}>"
+        return plain(f"<Session of {analyst} on {self.name}: {', '.join(self.schema.kinds)}>")
 
 
 def open(  # noqa: A001 # farthing.open is the name people will look for
@@ -133,14 +193,16 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
                     f"{source.name} is not in the ledger; its owner adds it with a unit, a tariff "
                     "and farthings for an analyst"
                 )
-            certificate = certificate_of(
-                tariff
-            )  # what can be refused is refused before it is added
-            require_count("farthings", farthings)
-            wanted = Declared(unit=unit, schema=schema, limits=limits, version=version)
-            known = desk.add(source, wanted, name=dataset).name
-            desk.sign(known, certificate)
-            desk.grant(known, analyst, farthings=farthings, delta_units=delta_units)
+            wanted = Declaration(unit=unit, schema=schema, limits=limits, version=version)
+            known = desk.begin(
+                source,
+                wanted,
+                tariff,
+                name=dataset,
+                analyst=analyst,
+                farthings=farthings,
+                delta_units=delta_units,
+            ).name
         holder = book.analyst(known, analyst)
         about = holder.about()
         if unit not in (None, about.unit):

@@ -7,7 +7,7 @@ from typing import Any
 
 from farthing.engine.context import Context
 from farthing.engine.errors import ChargeMismatch
-from farthing.engine.kinds.base import Rows
+from farthing.engine.kinds.base import Query, Rows
 from farthing.engine.purchase import Purchase
 from farthing.engine.sql.bounding import largest
 from farthing.engine.sql.statement import Statement
@@ -40,17 +40,21 @@ def translate(context: Context, purchase: Purchase) -> Step:
 
     A mechanism that looks at the largest counts only gets no more of them, and one beyond.
     """
-    query, texts = purchase.query, Texts()
-    mechanism = query.mechanism_for(purchase.paid)
+    mechanism = purchase.query.mechanism_for(purchase.paid)
+    limited = statement_of(context, purchase.query, mechanism.candidates)
+    return Step(purchase, mechanism, *limited)
+
+
+def statement_of(
+    context: Context, query: Query, candidates: int | None = None
+) -> tuple[Statement, Contribution]:
+    """The statement of a query, and what it makes of one unit at most."""
+    texts = Texts()
     declared = context.source.declared(context.schema)
     rows = Rows(declared, context.about.unit, context.schema.kinds, context.analyst.secret(), texts)
     bounded = query.bounded(rows.where(query.filter))
     expression = bounded.expression
-    if mechanism.candidates is not None:
-        expression = largest(expression, mechanism.candidates + 1)
-    return Step(
-        purchase,
-        mechanism,
-        context.source.statement(expression, texts),
-        Contribution(bounded.contribution_limit, bounded.per_key_limit),
-    )
+    if candidates is not None:
+        expression = largest(expression, candidates + 1)
+    limited = Contribution(bounded.contribution_limit, bounded.per_key_limit)
+    return context.source.statement(expression, texts), limited

@@ -23,7 +23,7 @@ from farthing.numerics.rounding import FloatArray
 FARTHEST = 700.0
 
 
-def attained(loss: LossDistribution) -> Atoms:
+def attained_loss(loss: LossDistribution) -> Atoms:
     """The symmetric loss with the largest profile that lies below V and V*, rounded down.
 
     For a loss without infinite part; where it weighs more than 1 under either neighbour, as the

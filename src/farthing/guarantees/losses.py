@@ -16,7 +16,7 @@ from flint import arb
 
 from farthing.errors import Unsupported
 from farthing.guarantees.atoms import SLACK, Atoms, merged
-from farthing.guarantees.directions import attained
+from farthing.guarantees.directions import attained_loss
 from farthing.guarantees.kinds import (
     DiscreteGaussian,
     Gaussian,
@@ -26,7 +26,7 @@ from farthing.guarantees.kinds import (
     PureDP,
 )
 from farthing.numerics.ball import Ball, down, middle, up
-from farthing.numerics.binomial import masses
+from farthing.numerics.binomial import binomial_masses
 from farthing.numerics.bisection import turning_point
 from farthing.numerics.rounding import UNIT
 
@@ -58,7 +58,7 @@ def _(guarantee: Laplace, x: Ball) -> tuple[Ball, Ball]:
     return 1 - ((x - epsilon) / 2).exp() / 2, (-(x + epsilon) / 2).exp() / 2
 
 
-def profile(guarantee: Guarantee, x: Ball) -> Ball:
+def profile_of_loss(guarantee: Guarantee, x: Ball) -> Ball:
     """V(x) of a mechanism with a fixed loss."""
     if isinstance(guarantee, PureDP):
         epsilon = arb(guarantee.epsilon)
@@ -87,7 +87,7 @@ def atoms_above(guarantee: Guarantee, step: float, reach: float) -> Atoms:
     low = -last
     points = range(low, last + 1)
     h = arb(step)
-    values = [profile(guarantee, j * h) for j in points]
+    values = [profile_of_loss(guarantee, j * h) for j in points]
     width, growth = h.expm1(), h.exp()
     masses = []
     for i, value in enumerate(values):
@@ -113,7 +113,7 @@ def atoms_below(guarantee: Guarantee, step: float, reach: float) -> Atoms:
     becomes an atom at ln(P/Q); losses and masses are rounded down.
     """
     if isinstance(guarantee, LossDistribution):
-        return merged(attained(guarantee), step)
+        return merged(attained_loss(guarantee), step)
     if isinstance(guarantee, DiscreteGaussian):
         return merged(discrete_gaussian(guarantee, reach)[1], step)
     last = max(1, int(reach / step) + 1)
@@ -187,11 +187,11 @@ def reach_of(guarantee: Guarantee, tiny: float) -> float:
         sigma, steps = guarantee.noise_multiplier, guarantee.sensitivity
         return (0.5 + math.sqrt(-2 * math.log(tiny)) * sigma + 1 / steps) / sigma**2
     high = 1.0
-    while up(profile(guarantee, arb(high))) > tiny:
+    while up(profile_of_loss(guarantee, arb(high))) > tiny:
         high *= 1.5
 
     def too_near(x: float) -> bool:
-        return up(profile(guarantee, arb(x))) > tiny
+        return up(profile_of_loss(guarantee, arb(x))) > tiny
 
     return turning_point(too_near, 0.0, high, width=1e-6)[1]
 
@@ -232,7 +232,7 @@ def responses(*, count: int, epsilon: float, t: float | None, step: float) -> tu
     else:
         top, spacing = count * arb(t), arb(epsilon)
         log_odds = ((arb(epsilon) - t).expm1() / arb(t).expm1()).log() + t
-    known = masses(count=count, log_odds=log_odds)
+    known = binomial_masses(count=count, log_odds=log_odds)
     places = np.arange(known.first, known.first + len(known.pmf), dtype=np.float64)
     losses = middle(top) - places * middle(spacing)
     error = 8 * UNIT * (abs(middle(top)) + count * middle(spacing))

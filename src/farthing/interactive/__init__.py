@@ -6,7 +6,7 @@ the decomposition of an (ε, δ) conversation, and the one draw that dominates i
 """
 
 from farthing.interactive.accuracy import WatchAccuracy
-from farthing.interactive.charge import require_chargeable
+from farthing.interactive.charge import cheapest_items, require_chargeable, require_paid
 from farthing.interactive.composer import Concurrent
 from farthing.interactive.decomposition import (
     Decomposition,
@@ -25,6 +25,7 @@ from farthing.interactive.divergences import (
 )
 from farthing.interactive.dominating import ExactProfile, dominating_pair, profile
 from farthing.interactive.finite import FiniteSystem, concurrent, strategies, transcript_law
+from farthing.interactive.growing import covers_growing_rows
 from farthing.interactive.guess_and_check import Guess, GuessAndCheck
 from farthing.interactive.one_draw import OneDraw, one_draw
 from farthing.interactive.protocol import (
@@ -33,7 +34,7 @@ from farthing.interactive.protocol import (
     InteractiveMechanism,
     Verdict,
 )
-from farthing.interactive.sealed import Sealed, seal, unseal
+from farthing.interactive.sealed import SealedState, seal, unseal
 from farthing.interactive.sparse_vector import Exceeds, SparseVector
 from farthing.interactive.stored import mechanism_from_json, mechanism_to_json
 from farthing.interactive.tables import geometric_noise, randomized_response, tabulate_mechanism
@@ -52,13 +53,15 @@ __all__ = [
     "GuessAndCheck",
     "InteractiveMechanism",
     "OneDraw",
-    "Sealed",
+    "SealedState",
     "SparseVector",
     "Verdict",
     "WatchAccuracy",
     "best_attack",
+    "cheapest_items",
     "concurrent",
     "converse",
+    "covers_growing_rows",
     "decompose",
     "dominating_pair",
     "geometric_noise",
@@ -72,6 +75,7 @@ __all__ = [
     "renyi_divergence",
     "renyi_moment",
     "require_chargeable",
+    "require_paid",
     "seal",
     "simulate",
     "strategies",

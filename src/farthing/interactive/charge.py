@@ -1,12 +1,23 @@
-"""What a conversation may be charged as: only what a concurrent composition theorem covers."""
+"""What a conversation may be charged as: only what a concurrent composition theorem covers.
+
+Each use of a guarantee takes one item of the tariff. Several small items do not pay for one large
+one: their composition promises less at every ε but the last.
+"""
 
 from __future__ import annotations
 
-from farthing.errors import Unsupported
+from collections import Counter
+from collections.abc import Mapping
+
+from farthing.composition.tariff import Tariff
+from farthing.errors import InvalidInput, Unsupported
+from farthing.guarantees.covering import covers
 from farthing.guarantees.kinds import (
+    ApproximateDP,
     BoundedRange,
     ConcentratedDP,
     Guarantee,
+    PureDP,
     ZeroConcentratedDP,
 )
 from farthing.guarantees.notation import format_guarantee
@@ -48,3 +59,46 @@ def _refusal(guarantee: Guarantee) -> str | None:
             )
         case _:
             return None
+
+
+def cheapest_items(tariff: Tariff, uses: Uses) -> dict[str, int]:
+    """The cheapest items that pay for a conversation, one for each use of a guarantee."""
+    bought: Counter[str] = Counter()
+    for guarantee, times in require_chargeable(uses):
+        fitting = [name for name, (sold, _) in tariff.items.items() if covers(sold, guarantee)]
+        if not fitting:
+            raise InvalidInput(
+                f"the conversation needs an item that covers {format_guarantee(guarantee)}, "
+                "and the tariff sells none"
+            )
+        bought[min(fitting, key=lambda name: _dearness(tariff, name))] += times
+    return dict(bought)
+
+
+def require_paid(tariff: Tariff, items: Mapping[str, int], uses: Uses) -> None:
+    """Exactly as many items as uses, and an item that covers it for each; or InvalidInput.
+
+    The largest uses choose first. Whatever covers one of them covers the smaller ones of its
+    kind, so no choice stands in the way of a later one.
+    """
+    left = dict(items)
+    for guarantee, times in sorted(require_chargeable(uses), key=_size, reverse=True):
+        wanted = times
+        for name in left:
+            if covers(tariff.items[name][0], guarantee):
+                taken = min(wanted, left[name])
+                left[name] -= taken
+                wanted -= taken
+        if wanted:
+            raise InvalidInput(f"the items do not pay for {times} x {format_guarantee(guarantee)}")
+    if any(left.values()):
+        raise InvalidInput("more items are bought than the conversation uses")
+
+
+def _dearness(tariff: Tariff, name: str) -> tuple[int, int, str]:
+    price = tariff.price(name)
+    return price.farthings, price.delta_units, name
+
+
+def _size(use: tuple[Guarantee, int]) -> float:
+    return use[0].epsilon if isinstance(use[0], PureDP | ApproximateDP) else 0.0

@@ -19,12 +19,12 @@ from typing import TypeAlias
 from farthing.errors import InvalidInput, NotCertified
 from farthing.interactive.divergences import Attack, Excess, best_attack, require_factor
 from farthing.interactive.finite import (
-    Answer,
+    AnswerSymbol,
+    AskingStrategy,
     FiniteSystem,
     History,
-    Question,
+    QuestionSymbol,
     Reply,
-    Strategy,
 )
 from farthing.interactive.pairs import Both, Pair, align, transcripts
 from farthing.mechanisms.randomized_response import LeakyAnswer
@@ -103,7 +103,7 @@ def simulate(decomposition: Decomposition, response: LeakyAnswer) -> FiniteSyste
     return systems[response.bit]
 
 
-def converse(system: FiniteSystem, strategy: Strategy) -> History:
+def converse(system: FiniteSystem, strategy: AskingStrategy) -> History:
     """One conversation: answers are drawn exactly, from the operating system's randomness."""
     source = system_bits()
     history: History = ()
@@ -130,7 +130,7 @@ class _Builder:
 
     def systems(self, pair: Pair, m: Both, e: Both) -> tuple[Systems, Systems]:
         """((E⁰, E¹), (N⁰, N¹)) below a node that Mᵇ reaches with m[b] and δ·Eᵇ with e[b]."""
-        replies: list[dict[Question, dict[Answer, Reply]]] = [
+        replies: list[dict[QuestionSymbol, dict[AnswerSymbol, Reply]]] = [
             {question: {} for question in pair.forks} for _ in range(4)
         ]
         here = (*e, *self._hidden(m, e))
@@ -147,7 +147,9 @@ class _Builder:
         e0, e1, n0, n1 = (FiniteSystem(found) for found in replies)
         return (e0, e1), (n0, n1)
 
-    def _leaks(self, children: Mapping[Answer, tuple[Pair, Both]], e: Both) -> dict[Answer, Both]:
+    def _leaks(
+        self, children: Mapping[AnswerSymbol, tuple[Pair, Both]], e: Both
+    ) -> dict[AnswerSymbol, Both]:
         """δ·Eᵇ of every answer: at least Lower, within Upper (eq. 25), adding up to e (eq. 26).
 
         The adjustment step raises both numbers of one answer after the other as far as possible.
@@ -176,7 +178,9 @@ class _Builder:
         return (n0, n1) if z == 1 else ((z * n0 - n1) / (z - 1), (z * n1 - n0) / (z - 1))
 
 
-def _drawn(replies: Mapping[Answer, Reply], source: BitSource) -> tuple[Answer, FiniteSystem]:
+def _drawn(
+    replies: Mapping[AnswerSymbol, Reply], source: BitSource
+) -> tuple[AnswerSymbol, FiniteSystem]:
     """One answer with its exact probability."""
     whole = math.lcm(*(reply.probability.denominator for reply in replies.values()))
     left = source.below(whole)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from flint import arb, fmpq
 
 from farthing.errors import InvalidInput, require_count
-from farthing.interactive.finite import FiniteSystem, History, Question, Strategy
+from farthing.interactive.finite import AskingStrategy, FiniteSystem, History, QuestionSymbol
 from farthing.interactive.pairs import Fork, Pair, align
 from farthing.numerics.ball import Ball, in_balls
 
@@ -28,7 +28,7 @@ class Excess:
 
     def __init__(self, *, swapped: bool = False) -> None:
         self._swapped = swapped
-        self._known: dict[tuple[Pair, Fraction], tuple[Fraction, Question]] = {}
+        self._known: dict[tuple[Pair, Fraction], tuple[Fraction, QuestionSymbol]] = {}
 
     def at(self, pair: Pair, factor: Fraction) -> Fraction:
         """The largest excess."""
@@ -40,11 +40,11 @@ class Excess:
         """The largest excess where the pair is reached with weights `first` and `second`."""
         return first * self.at(pair, factor * second / first) if first > 0 else Fraction(0)
 
-    def question(self, pair: Pair, factor: Fraction) -> Question:
+    def question(self, pair: Pair, factor: Fraction) -> QuestionSymbol:
         """A question with which it is attained."""
         return self._best(pair, factor)[1]
 
-    def _best(self, pair: Pair, factor: Fraction) -> tuple[Fraction, Question]:
+    def _best(self, pair: Pair, factor: Fraction) -> tuple[Fraction, QuestionSymbol]:
         key = (pair, factor)
         if key not in self._known:
             values = {
@@ -74,7 +74,7 @@ class Attack:
     `first` and `second` are the probabilities of the event in the two systems.
     """
 
-    strategy: Strategy
+    strategy: AskingStrategy
     event: frozenset[History]
     first: Fraction
     second: Fraction
@@ -83,7 +83,7 @@ class Attack:
 def best_attack(first: FiniteSystem, second: FiniteSystem, factor: Fraction) -> Attack:
     """The adversary and the event for which P − factor·Q is largest."""
     excess, factor = Excess(), require_factor(factor)
-    strategy: dict[History, Question] = {}
+    strategy: dict[History, QuestionSymbol] = {}
     event: set[History] = set()
 
     def visit(pair: Pair, history: History, p: Fraction, q: Fraction) -> tuple[Fraction, Fraction]:

@@ -17,13 +17,13 @@ from typing import TypeAlias, TypeVar
 
 from farthing.errors import InvalidInput
 
-Question: TypeAlias = Hashable
-Answer: TypeAlias = Hashable
-History: TypeAlias = tuple[tuple[Question, Answer], ...]
+QuestionSymbol: TypeAlias = Hashable
+AnswerSymbol: TypeAlias = Hashable
+History: TypeAlias = tuple[tuple[QuestionSymbol, AnswerSymbol], ...]
 #: A deterministic adversary: what it asks next, for every history that it can meet.
-Strategy: TypeAlias = Mapping[History, Question]
+AskingStrategy: TypeAlias = Mapping[History, QuestionSymbol]
 #: history → question → answer → probability.
-Table: TypeAlias = Mapping[History, Mapping[Question, Mapping[Answer, Fraction]]]
+Table: TypeAlias = Mapping[History, Mapping[QuestionSymbol, Mapping[AnswerSymbol, Fraction]]]
 
 S = TypeVar("S", bound=Hashable)
 
@@ -40,7 +40,7 @@ class Reply:
 class FiniteSystem:
     """question → answer → `Reply`. The probabilities of the answers to a question add up to 1."""
 
-    replies: Mapping[Question, Mapping[Answer, Reply]]
+    replies: Mapping[QuestionSymbol, Mapping[AnswerSymbol, Reply]]
 
     def __post_init__(self) -> None:
         for question, answers in self.replies.items():
@@ -78,7 +78,7 @@ class FiniteSystem:
 
     def to_table(self) -> Table:
         """Back to a table, without the histories at which the system has halted."""
-        table: dict[History, Mapping[Question, Mapping[Answer, Fraction]]] = {}
+        table: dict[History, Mapping[QuestionSymbol, Mapping[AnswerSymbol, Fraction]]] = {}
 
         def visit(system: FiniteSystem, history: History) -> None:
             if not system.replies:
@@ -115,8 +115,8 @@ HALTED = FiniteSystem({})
 
 def tabulate(
     prior: Mapping[S, Fraction],
-    step: Callable[[S, Question], Iterable[tuple[Answer, S, Fraction]]],
-    questions: Callable[[S, History], Iterable[Question]],
+    step: Callable[[S, QuestionSymbol], Iterable[tuple[AnswerSymbol, S, Fraction]]],
+    questions: Callable[[S, History], Iterable[QuestionSymbol]],
 ) -> FiniteSystem:
     """The system of a mechanism with a hidden state.
 
@@ -133,9 +133,9 @@ def tabulate(
         return FiniteSystem({x: replies(weights, history, x) for x in allowed.pop()})
 
     def replies(
-        weights: Mapping[S, Fraction], history: History, question: Question
-    ) -> dict[Answer, Reply]:
-        joint: dict[Answer, dict[S, Fraction]] = {}
+        weights: Mapping[S, Fraction], history: History, question: QuestionSymbol
+    ) -> dict[AnswerSymbol, Reply]:
+        joint: dict[AnswerSymbol, dict[S, Fraction]] = {}
         for state, weight in weights.items():
             for answer, following, chance in step(state, question):
                 states = joint.setdefault(answer, {})
@@ -184,7 +184,7 @@ def concurrent(systems: Sequence[FiniteSystem]) -> FiniteSystem:
     return node(tuple(systems))
 
 
-def strategies(system: FiniteSystem) -> Iterator[Strategy]:
+def strategies(system: FiniteSystem) -> Iterator[AskingStrategy]:
     """Every deterministic adversary that asks until the system halts.
 
     There are very many of them; this is what dynamic programming is checked against. Randomised
@@ -192,7 +192,7 @@ def strategies(system: FiniteSystem) -> Iterator[Strategy]:
     looking.
     """
 
-    def plans(node: FiniteSystem, history: History) -> Iterator[dict[History, Question]]:
+    def plans(node: FiniteSystem, history: History) -> Iterator[dict[History, QuestionSymbol]]:
         if not node.replies:
             yield {}
         for question, answers in node.replies.items():
@@ -201,7 +201,7 @@ def strategies(system: FiniteSystem) -> Iterator[Strategy]:
                 for answer, reply in answers.items()
             ]
             for chosen in product(*later):
-                plan: dict[History, Question] = {history: question}
+                plan: dict[History, QuestionSymbol] = {history: question}
                 for part in chosen:
                     plan |= part
                 yield plan
@@ -209,7 +209,7 @@ def strategies(system: FiniteSystem) -> Iterator[Strategy]:
     return plans(system, ())
 
 
-def transcript_law(system: FiniteSystem, strategy: Strategy) -> dict[History, Fraction]:
+def transcript_law(system: FiniteSystem, strategy: AskingStrategy) -> dict[History, Fraction]:
     """IT(A : M): the probability of every complete transcript. Impossible ones are left out."""
     law: dict[History, Fraction] = {}
 

@@ -60,6 +60,28 @@ class GuessAndCheck:
         object.__setattr__(self, "sensitivity", watch.sensitivity)
         object.__setattr__(self, "_watch", watch)
 
+    @classmethod
+    @in_balls
+    def from_epsilons(
+        cls,
+        checking: float,
+        correcting: float,
+        *,
+        corrections: int,
+        tolerance: int,
+        sensitivity: int = 1,
+    ) -> GuessAndCheck:
+        """The largest one whose checking costs `checking` and each correction `correcting`."""
+        checks = require_real("checking", checking, above=0)
+        numbers = require_real("correcting", correcting, above=0)
+        count = require_count("corrections", corrections, at_least=1)
+        return cls(
+            epsilon=min(down(arb(checks) / 3), down(arb(numbers) * count)),
+            corrections=count,
+            tolerance=tolerance,
+            sensitivity=sensitivity,
+        )
+
     @property
     def guarantees(self) -> Uses:
         """3ε for checking, ε/corrections for each correction."""

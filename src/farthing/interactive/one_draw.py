@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from farthing.errors import InvalidInput, NotCertified
 from farthing.interactive.dominating import ExactProfile, Profiles, masses
-from farthing.interactive.finite import Answer, FiniteSystem, History, Question, Reply
+from farthing.interactive.finite import AnswerSymbol, FiniteSystem, History, QuestionSymbol, Reply
 from farthing.interactive.pairs import Both, Fork, Pair, align, transcripts
 
 #: Parts of the source's outcomes, in order: which outcome, and which share of it.
@@ -68,15 +68,15 @@ class _Builder:
 
     def systems(self, pair: Pair, m: Both, given: Sequence[Both]) -> list[FiniteSystem]:
         """One system per outcome, below a node that is reached with weights m."""
-        replies: list[dict[Question, dict[Answer, Reply]]] = [{} for _ in given]
+        replies: list[dict[QuestionSymbol, dict[AnswerSymbol, Reply]]] = [{} for _ in given]
         for question, forks in pair.forks.items():
             for found, answers in zip(replies, self._asked(forks, m, given), strict=True):
                 found[question] = answers
         return [FiniteSystem(found) for found in replies]
 
     def _asked(
-        self, forks: Mapping[Answer, Fork], m: Both, given: Sequence[Both]
-    ) -> list[dict[Answer, Reply]]:
+        self, forks: Mapping[AnswerSymbol, Fork], m: Both, given: Sequence[Both]
+    ) -> list[dict[AnswerSymbol, Reply]]:
         """The answers of every outcome's system to one question."""
         reached = {a: (m[0] * f.first, m[1] * f.second) for a, f in forks.items()}
         wanted = {
@@ -85,7 +85,7 @@ class _Builder:
         }
         shares = kernel(given, [target for targets in wanted.values() for target in targets])
         ends = list(accumulate(len(targets) for targets in wanted.values()))
-        result: list[dict[Answer, Reply]] = [{} for _ in given]
+        result: list[dict[AnswerSymbol, Reply]] = [{} for _ in given]
         for (answer, fork), end in zip(forks.items(), ends, strict=True):
             start = end - len(wanted[answer])
             chances = [sum(row[start:end], _ZERO) for row in shares]

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from farthing.errors import InvalidInput
-from farthing.interactive.finite import Answer, FiniteSystem, History, Question
+from farthing.interactive.finite import AnswerSymbol, FiniteSystem, History, QuestionSymbol
 
 #: A number for each of the two systems.
 Both: TypeAlias = tuple[Fraction, Fraction]
@@ -31,7 +31,7 @@ class Fork:
 class Pair:
     """question → answer → `Fork`. Compared by identity: equal remainders share one node."""
 
-    forks: Mapping[Question, Mapping[Answer, Fork]]
+    forks: Mapping[QuestionSymbol, Mapping[AnswerSymbol, Fork]]
 
 
 def align(first: FiniteSystem, second: FiniteSystem) -> Pair:
@@ -54,7 +54,9 @@ def align(first: FiniteSystem, second: FiniteSystem) -> Pair:
             known[key] = Pair({question: forks(left, right, question) for question in left.replies})
         return known[key]
 
-    def forks(left: FiniteSystem, right: FiniteSystem, question: Question) -> dict[Answer, Fork]:
+    def forks(
+        left: FiniteSystem, right: FiniteSystem, question: QuestionSymbol
+    ) -> dict[AnswerSymbol, Fork]:
         ours, theirs = left.replies[question], right.replies[question]
         found = {}
         for answer in (*ours, *(answer for answer in theirs if answer not in ours)):

@@ -12,13 +12,13 @@ The state is secret. An analyst who sees the noise sees the data.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from farthing.errors import FarthingError, InvalidInput
 from farthing.interactive.charge import require_chargeable
-from farthing.interactive.noise import Noise, drawn
+from farthing.interactive.noise import Draws, Noise, drawn
 from farthing.mechanisms.protocol import Uses
 
 T = TypeVar("T")
@@ -109,6 +109,23 @@ class Conversation(Generic[State, Asked, Told]):
         self._asked += 1
         return answer
 
+    def ask_many(self, questions: Iterable[Asked]) -> list[Told]:
+        """Answers one after the other, up to the one with which it halts.
+
+        If anything goes wrong the conversation is as it was before, and nothing was answered.
+        """
+        if self.over:
+            raise ConversationOver("nothing more can be asked: the conversation is over")
+        state, told, draw = self._state, [], Draws()
+        for question in questions:
+            if self._mechanism.halted(state):
+                break
+            answer, state = run(self._mechanism.reply(state, question), draw)
+            told.append(answer)
+        self._state = state
+        self._asked += len(told)
+        return told
+
     def close(self) -> None:
         """Nothing can be asked any more. Nothing is paid back."""
         self._closed = True
@@ -142,12 +159,12 @@ class Conversation(Generic[State, Asked, Told]):
         return f"Conversation({self._mechanism!r}, asked={self._asked}, {over})"
 
 
-def run(drawing: Drawing[T]) -> T:
+def run(drawing: Drawing[T], draw: Callable[[Noise], int] = drawn) -> T:
     """Give a computation the exact random numbers it asks for."""
     try:
         noise = next(drawing)
         while True:
-            noise = drawing.send(drawn(noise))
+            noise = drawing.send(draw(noise))
     except StopIteration as done:
         result: T = done.value
         return result

@@ -22,24 +22,24 @@ _SALT_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedState:
     """`secret` goes where no export, statement or analyst reads; `commitment` may be shown."""
 
     secret: Json = field(repr=False)
     commitment: str
 
 
-def seal(conversation: OpenConversation) -> Sealed:
+def seal(conversation: OpenConversation) -> SealedState:
     """The conversation as it is now. Sealing it again gives another commitment."""
     secret = {
         "mechanism": mechanism_to_json(conversation.mechanism),
         "conversation": conversation.to_json(),
         "salt": secrets.token_hex(_SALT_BYTES),
     }
-    return Sealed(secret, digest(secret))
+    return SealedState(secret, digest(secret))
 
 
-def unseal(sealed: Sealed) -> OpenConversation:
+def unseal(sealed: SealedState) -> OpenConversation:
     """The conversation where it was left; InvalidInput if it is not the one committed to."""
     require_keys(sealed.secret, "mechanism", "conversation", "salt")
     if not hmac.compare_digest(digest(sealed.secret), sealed.commitment):

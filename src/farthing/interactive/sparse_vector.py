@@ -20,7 +20,7 @@ from flint import arb
 from farthing.errors import InvalidInput, require_count, require_real
 from farthing.guarantees.kinds import PureDP
 from farthing.interactive.accuracy import WatchAccuracy, Watching, watch_accuracy
-from farthing.interactive.noise import noise_for
+from farthing.interactive.noise import noise_shifted_by
 from farthing.interactive.protocol import Drawing, Json, Verdict, require_keys, require_whole
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE
 from farthing.mechanisms.protocol import Uses
@@ -82,9 +82,9 @@ class SparseVector:
         if self.value_epsilon is not None:
             value = require_real("value_epsilon", self.value_epsilon, above=0)
         watching = Watching(
-            noise_for(threshold, shift),
-            noise_for(answers, (1 if self.monotone else 2) * served * shift),
-            None if value is None else noise_for(value, shift),
+            noise_shifted_by(threshold, shift),
+            noise_shifted_by(answers, (1 if self.monotone else 2) * served * shift),
+            None if value is None else noise_shifted_by(value, shift),
             -(-positives // served),
             positives,
         )
@@ -103,20 +103,34 @@ class SparseVector:
     @classmethod
     @in_balls
     def from_epsilon(
-        cls, epsilon: float, *, positives: int, sensitivity: int = 1, monotone: bool = False
+        cls,
+        epsilon: float,
+        *,
+        positives: int,
+        sensitivity: int = 1,
+        monotone: bool = False,
+        refresh_after: int | None = None,
+        value_epsilon: float | None = None,
     ) -> SparseVector:
-        """One threshold, with ε shared in the proportion 1 : k^(2/3), k = positives or twice that.
+        """ε for each threshold, shared in the proportion 1 : k^(2/3).
 
-        It is the share at which the variance of query noise minus threshold noise is smallest.
+        k is the number of positive answers that a threshold serves, or twice that if numbers are
+        not monotone. It is the share at which the variance of query noise minus threshold noise
+        is smallest.
         """
         whole = require_real("epsilon", epsilon, above=0)
         count = require_count("positives", positives, at_least=1)
-        weight = arb(count if monotone else 2 * count) ** (arb(2) / 3)
+        served = count
+        if refresh_after is not None:
+            served = min(count, require_count("refresh_after", refresh_after, at_least=1))
+        weight = arb(served if monotone else 2 * served) ** (arb(2) / 3)
         threshold = down(arb(whole) / (1 + weight))
         return cls(
             positives=count,
             threshold_epsilon=threshold,
             answer_epsilon=down(arb(whole) - arb(threshold)),
+            refresh_after=refresh_after,
+            value_epsilon=value_epsilon,
             sensitivity=sensitivity,
             monotone=monotone,
         )

@@ -12,7 +12,13 @@ from fractions import Fraction
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from farthing.errors import InvalidInput, require_count
-from farthing.interactive.finite import Answer, FiniteSystem, History, Question, tabulate
+from farthing.interactive.finite import (
+    AnswerSymbol,
+    FiniteSystem,
+    History,
+    QuestionSymbol,
+    tabulate,
+)
 from farthing.interactive.noise import Noise
 from farthing.interactive.protocol import ConversationOver, Drawing, InteractiveMechanism
 
@@ -38,7 +44,7 @@ def randomized_response(bits: Sequence[int], factor: Fraction, rounds: int) -> F
     truthful = Fraction(factor) / (1 + Fraction(factor))
     known = dict(enumerate(bits))
 
-    def step(_: None, question: Question) -> Iterator[tuple[Answer, None, Fraction]]:
+    def step(_: None, question: QuestionSymbol) -> Iterator[tuple[AnswerSymbol, None, Fraction]]:
         bit = known[cast(int, question)]
         yield bit, None, truthful
         yield 1 - bit, None, 1 - truthful
@@ -61,13 +67,13 @@ def tabulate_mechanism(
     """
     require_count("rounds", rounds)
 
-    def step(state: S, name: Question) -> Iterator[tuple[Answer, S, Fraction]]:
+    def step(state: S, name: QuestionSymbol) -> Iterator[tuple[AnswerSymbol, S, Fraction]]:
         for (answer, after), chance in outcomes(
             lambda: mechanism.reply(state, questions[name]), law
         ):
             yield answer, after, chance
 
-    def allowed(state: S, history: History) -> Iterable[Question]:
+    def allowed(state: S, history: History) -> Iterable[QuestionSymbol]:
         if len(history) == rounds or mechanism.halted(state):
             return ()
         return [name for name, asked in questions.items() if _answered(mechanism, state, asked)]

@@ -9,6 +9,8 @@ except ImportError:
 
 from farthing.canonical import digest
 from farthing.ledger.analyst import Analyst
+from farthing.ledger.coalition import Coalition, coalition
+from farthing.ledger.conversations import DurableConversation
 from farthing.ledger.errors import (
     AlreadySettled,
     AlreadyThere,
@@ -17,6 +19,7 @@ from farthing.ledger.errors import (
     LedgerError,
     NotInLedger,
     ReadOnly,
+    RowsChanged,
     Sealed,
     TariffChanged,
     Unavailable,
@@ -32,17 +35,19 @@ from farthing.ledger.owner import Owner
 from farthing.ledger.reader import Reader
 from farthing.ledger.records import (
     Account,
+    Answered,
     Dataset,
     Entry,
+    KeptRelease,
     Limits,
     Lot,
+    OpenedConversation,
     Purse,
-    Release,
     Reservation,
     Terms,
     Use,
 )
-from farthing.ledger.registered_lists import Batch, Setwise
+from farthing.ledger.registered_lists import RegisteredBatch, RegisteredSet
 from farthing.ledger.statement import statement
 from farthing.ledger.statement_page import markdown
 from farthing.ledger.verify import Verified, verify
@@ -52,32 +57,38 @@ __all__ = [
     "AlreadySettled",
     "AlreadyThere",
     "Analyst",
+    "Answered",
     "Asked",
-    "Batch",
+    "Coalition",
     "Damaged",
     "Dataset",
     "DoesNotFit",
+    "DurableConversation",
     "Entry",
+    "KeptRelease",
     "Ledger",
     "LedgerError",
     "Limits",
     "Lot",
     "NotInLedger",
+    "OpenedConversation",
     "Owner",
     "Purse",
     "ReadOnly",
     "Reader",
     "Reading",
-    "Release",
+    "RegisteredBatch",
+    "RegisteredSet",
     "Reservation",
+    "RowsChanged",
     "Sealed",
-    "Setwise",
     "TariffChanged",
     "Terms",
     "Unavailable",
     "Use",
     "Verified",
     "WrongSchema",
+    "coalition",
     "digest",
     "export_lines",
     "history",

@@ -9,32 +9,50 @@ from sqlalchemy import Connection, select
 
 from farthing.canonical import digest, sha256
 from farthing.composition.tariff import Price
-from farthing.ledger import reserving, settling
-from farthing.ledger.errors import NotInLedger
+from farthing.errors import InvalidInput
+from farthing.interactive import cheapest_items
+from farthing.interactive.composer import Part
+from farthing.ledger import settling
+from farthing.ledger.charging import Request, charge, no_purse
+from farthing.ledger.conversations import (
+    DurableConversation,
+    Talk,
+    open_conversation,
+    opened_conversations,
+)
+from farthing.ledger.errors import DoesNotFit, NotInLedger
 from farthing.ledger.lookups import (
+    account_row,
     accounts_of,
     declared_of,
     document_of,
     entry_at,
     entry_of,
     purses_of,
+    reservation_of,
     row_of_dataset,
 )
 from farthing.ledger.open_book import OpenBook
 from farthing.ledger.records import (
+    BATCH,
+    LARGEST,
+    TARIFF,
     Dataset,
     Entry,
+    KeptRelease,
+    OpenedConversation,
     Purse,
-    Release,
     Reservation,
     Terms,
     Use,
+    require_items,
     require_name,
     require_question,
 )
-from farthing.ledger.registered_lists import Registered, from_document
+from farthing.ledger.registered_lists import EVERYTHING, Registered, from_document
 from farthing.ledger.remaining import as_of, left_of
-from farthing.ledger.store.tables import entries
+from farthing.ledger.store import statements
+from farthing.ledger.store.tables import entries, lots
 
 
 class Analyst:
@@ -86,7 +104,7 @@ class Analyst:
             account = found.terms.account
             own = purses_of(connection, found.row, account, self.name)
             if not own:
-                raise reserving.no_purse(self.name, self.dataset)
+                raise no_purse(self.name, self.dataset)
             purse = as_of(own[0], self._book.this_month())
             return purse, left_of(purse, accounts_of(connection, found.row)[account - 1])
 
@@ -101,23 +119,85 @@ class Analyst:
         account that the request was planned with (`terms`); TariffChanged if another tariff is
         in force by now.
         """
-        return reserving.reserve(self._book, self._request(items, question), under)
+        wanted = Request(
+            self.dataset, self.name, require_items(items), self._asked(question), under
+        )
+        return reservation_of(charge(self._book, wanted))
+
+    def _asked(self, question: Any) -> dict[str, Any]:
+        return {
+            "analyst": self.name,
+            "question": question,
+            "question_digest": None if question is None else digest(question),
+        }
 
     def reserve_list(
         self, name: str, *, question: Any = None, items: Mapping[str, int] | None = None
     ) -> Reservation:
         """Take from a registered list: a batch whole, without `items`; else these items."""
-        return reserving.reserve_list(self._book, self._request(items, question), name)
 
-    def _request(self, items: Mapping[str, int] | None, question: Any) -> reserving.Request:
-        return reserving.Request(self.dataset, self.name, items, question)
+        def look(connection: Connection) -> tuple[int, Any]:
+            row = row_of_dataset(connection, self.dataset)
+            return row, self._own_list(connection, row, name)
+
+        row, account = self._book.store.ask(look)
+        if account.mode == BATCH and items is not None:
+            raise InvalidInput("a batch is reserved whole; leave the items out")
+        wanted = {EVERYTHING: 1} if account.mode == BATCH else require_items(items)
+        fact = self._book.fact(
+            "reserve",
+            self.dataset,
+            account=account.number,
+            items=wanted,
+            farthings=0,
+            delta_units=0,
+            month=None,
+            **self._asked(question),
+        )
+
+        def work(connection: Connection, token: str) -> Entry | None:
+            entry = statements.append(connection, row, fact, token)
+            fits = max(wanted.values()) <= LARGEST
+            taken = fits and statements.take_lots(connection, row, account.number, wanted)
+            return entry if taken else None
+
+        entry = self._book.write_if_it_fits(self.dataset, work)
+        if entry is None:
+            raise self._list_refusal(row, account, wanted)
+        return reservation_of(entry)
+
+    def _own_list(self, connection: Connection, row: int, name: str) -> Any:
+        found = account_row(connection, row, name)
+        if found.mode == TARIFF:
+            raise InvalidInput(f"{name} is a tariff, not a registered list")
+        if found.analyst != self.name:
+            raise NotInLedger(f"{self.name} has no list {name} for {self.dataset}")
+        return found
+
+    def _list_refusal(
+        self, row: int, account: Any, wanted: Mapping[str, int]
+    ) -> DoesNotFit | InvalidInput:
+        def look(connection: Connection) -> dict[str, int]:
+            rows = connection.execute(
+                select(lots).filter_by(dataset_id=row, account=account.number).order_by("item")
+            )
+            return {lot.item: lot.granted - lot.spent for lot in rows}
+
+        left = self._book.store.ask(look)
+        unknown = set(wanted) - set(left)
+        if unknown:
+            return InvalidInput(
+                f"the list {account.name} has {', '.join(left)}, not {min(unknown)}"
+            )
+        fits = {item: min(times, left[item]) for item, times in wanted.items() if left[item] > 0}
+        return DoesNotFit(wanted, left, fits)
 
     def registered(self, name: str) -> Registered:
         """A list that is registered for this analyst."""
 
         def look(connection: Connection) -> Registered:
             row = row_of_dataset(connection, self.dataset)
-            own = reserving.own_list(connection, row, self.name, name)
+            own = self._own_list(connection, row, name)
             return from_document(document_of(connection, row, own.number))
 
         return self._book.store.ask(look)
@@ -150,22 +230,58 @@ class Analyst:
         """Nothing was released, or nobody knows. What was reserved stays spent."""
         settling.abandon(self._book, self._own(reservation), reason)
 
+    def open_conversation(
+        self,
+        mechanism: Part,
+        *,
+        items: Mapping[str, int] | None = None,
+        question: Any = None,
+        under: int | None = None,
+        use: Use | None = None,
+    ) -> DurableConversation:
+        """Charge a conversation in full, draw its noise and keep both, in one transaction.
+
+        `items` pay for the mechanism's guarantees, one for each use; without them the cheapest
+        are taken. `question` is what is kept about it, `use` what the statement says. Nothing is
+        paid back, whether anything is asked or not.
+        """
+        if items is None:
+            terms = self.terms()
+            items = cheapest_items(terms.tariff, mechanism.guarantees)
+            under = terms.account if under is None else under
+        request = Request(
+            self.dataset, self.name, require_items(items), self._asked(question), under
+        )
+        opened = open_conversation(self._book, request, mechanism, use)
+        return DurableConversation(Talk(self._book, self.dataset, opened.id), opened)
+
+    def conversation(self, identity: str) -> DurableConversation:
+        """A conversation that this analyst opened, wherever that was."""
+        talk = Talk(self._book, self.dataset, identity)
+        return DurableConversation(talk, talk.look(self.name))
+
+    def conversations(self) -> list[OpenedConversation]:
+        """Every conversation that this analyst opened, the oldest first."""
+        return self._book.store.ask(
+            lambda connection: opened_conversations(connection, self.dataset, analyst=self.name)
+        )
+
     def _own(self, reservation: Reservation) -> Reservation:
         if (reservation.dataset, reservation.analyst) != (self.dataset, self.name):
             raise NotInLedger(f"the reservation is not one of {self.name} for {self.dataset}")
         return reservation
 
-    def release_of(self, question: Any) -> Release | None:
+    def release_of(self, question: Any) -> KeptRelease | None:
         """The last release this analyst got for this question, to be seen again at no cost."""
         asked = digest(require_question(question))
         return next(iter(self._releases(asked)), None)
 
-    def releases(self) -> list[Release]:
+    def releases(self) -> list[KeptRelease]:
         """Everything this analyst got that was kept, the latest first."""
         return self._releases(None)
 
-    def _releases(self, question_digest: str | None) -> list[Release]:
-        def look(connection: Connection) -> list[Release]:
+    def _releases(self, question_digest: str | None) -> list[KeptRelease]:
+        def look(connection: Connection) -> list[KeptRelease]:
             row = row_of_dataset(connection, self.dataset)
             query = select(entries).where(
                 entries.c.dataset_id == row, entries.c.released.is_not(None)
@@ -183,8 +299,8 @@ class Analyst:
         return self._book.store.ask(look)
 
 
-def _release(closed: Entry, reserved: Entry) -> Release:
-    return Release(
+def _release(closed: Entry, reserved: Entry) -> KeptRelease:
+    return KeptRelease(
         time=closed.fact["time"],
         question=reserved.fact["question"],
         release=closed.fact["release"],

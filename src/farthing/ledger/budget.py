@@ -96,9 +96,10 @@ class TariffAccount:
         ]
 
     def profile(self, farthings: int, delta: float) -> AccountProfile:
-        """What it reveals when this much is spent, one of the amounts that are ever stated."""
+        """What it reveals when this much is spent; what is usually stated is computed at once."""
         own = {min(purse.farthings, self.account.farthings) for purse in self.purses}
-        stated = frozenset({*self.steps, *own, self.reach, self.reach_in_a_month})
+        usual = {*self.steps, *own, self.reach, self.reach_in_a_month}
+        stated = frozenset({*usual, farthings})
         return profiles_when_spent(self.tariff, stated, delta)[farthings]
 
     def whole(self, delta: float) -> AccountProfile:

@@ -17,3 +17,8 @@ GENESIS = "0" * 64
 def linked(previous: str, content: str) -> str:
     """The hash of an entry from the hash of the one before and the digest of its own fact."""
     return sha256(previous + content)
+
+
+def start_of(conversation: str) -> str:
+    """The hash before the first turn of a conversation, whose turns are linked in the same way."""
+    return sha256(f"farthing conversation {conversation}")

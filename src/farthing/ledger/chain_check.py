@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from farthing.canonical import canonical, sha256
+from farthing.errors import InvalidInput
 from farthing.ledger.chain import GENESIS, linked
 from farthing.ledger.errors import Damaged
+from farthing.ledger.lookups import Declared
 from farthing.ledger.replay import Broken, Replay
 
 
@@ -35,10 +37,20 @@ class ChainCheck:
             if not isinstance(fact, dict) or canonical(fact) != written:
                 raise Broken("it is not in canonical form")
             self.replay.take(number, fact, previous)
-        except (ValueError, Broken) as error:
+        except (ValueError, RecursionError, Broken) as error:
             raise self.bad(number, str(error)) from None
         self.number, self.previous, self.hash = number, previous, hash_
         return fact
 
     def bad(self, number: int, why: str) -> Damaged:
         return Damaged(f"entry {number} of {self.dataset} is bad: {why}", self.dataset, number)
+
+
+def require_company(known: Mapping[str, Declared], walk: ChainCheck) -> None:
+    """What shares data is there together and about one unit: statements are about all of it."""
+    assert walk.replay.dataset is not None
+    for other in walk.replay.beside:
+        if other not in known:
+            raise InvalidInput(f"{walk.dataset} stands beside {other}, which must come with it")
+        if known[other].dataset.unit != walk.replay.dataset.unit:
+            raise InvalidInput(f"{walk.dataset} and {other} share data, but not their unit")

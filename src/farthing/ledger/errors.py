@@ -5,7 +5,8 @@
     ├── TariffChanged    planned under a tariff that is no longer in force (.planned, .in_force)
     ├── NotInLedger      no such dataset, purse, list or entry
     ├── AlreadyThere     it exists, and facts are not overwritten
-    ├── AlreadySettled   the reservation was closed or abandoned before
+    ├── AlreadySettled   the reservation or the conversation has ended before
+    ├── RowsChanged      a conversation whose guarantee is about rows that do not change (.dataset)
     ├── ReadOnly         the book is a copy for reading (.dataset)
     │   └── Sealed       the book has moved and goes on elsewhere (.dataset, .successor)
     ├── WrongSchema      the database was written by a newer or an older farthing
@@ -96,6 +97,24 @@ class Sealed(ReadOnly):
 
     def __reduce__(self) -> tuple[type[Sealed], tuple[object, ...]]:
         return Sealed, (self.dataset, self.successor)
+
+
+class RowsChanged(LedgerError):
+    """The owner has declared another version of the rows. Nothing was told.
+
+    A question was planned for the earlier one, and nothing was charged; or a conversation has a
+    guarantee about rows that do not change, and has ended.
+    """
+
+    def __init__(self, dataset: str) -> None:
+        self.dataset = dataset
+        super().__init__(
+            f"the rows of {dataset} have another version now, or change without notice; plan "
+            "again, or open another conversation"
+        )
+
+    def __reduce__(self) -> tuple[type[RowsChanged], tuple[object, ...]]:
+        return RowsChanged, (self.dataset,)
 
 
 class WrongSchema(LedgerError):

@@ -1,4 +1,4 @@
-"""Who asked what, when, and for how much: the reservations of a book, each with its end."""
+"""Who asked what, when, and for how much: reservations and conversations, each with its end."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from typing import Any
 
 from farthing.composition.tariff import Price
 from farthing.ledger.reader import Reader
+from farthing.ledger.records import END, OPEN
 
-OPEN = "open"
+#: What was paid for, and how it ends.
+_PAID, _ENDS = ("reserve", OPEN), ("close", "abandon", END)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question: `price` is what it cost in the end, `outcome` open, close or abandon."""
+    """One question, or one conversation: `price` is what it cost in the end.
+
+    `outcome` is open, close or abandon, and end for a conversation that has ended.
+    """
 
     entry: int
     time: str
@@ -40,14 +45,15 @@ class Asked:
 def history(reader: Reader, dataset: str, analyst: str | None = None) -> Iterator[Asked]:
     """Every question that was paid for, or those of one analyst, in order."""
     names = {account.number: account.name for account in reader.accounts(dataset)}
-    book = list(reader.entries(dataset, "reserve", "close", "abandon"))
-    ends = {entry.fact["settles"]: entry for entry in book if entry.kind != "reserve"}
+    book = list(reader.entries(dataset, *_PAID, *_ENDS))
+    ends = {entry.fact["settles"]: entry for entry in book if entry.kind in _ENDS}
     for entry in book:
         fact = entry.fact
-        if entry.kind != "reserve" or analyst not in (None, fact["analyst"]):
+        if entry.kind not in _PAID or analyst not in (None, fact["analyst"]):
             continue
         end = ends.get(entry.number)
-        returned = (0, 0) if end is None else (end.fact["farthings"], end.fact["delta_units"])
+        said = {} if end is None else end.fact
+        returned = (said.get("farthings", 0), said.get("delta_units", 0))
         yield Asked(
             entry=entry.number,
             time=fact["time"],

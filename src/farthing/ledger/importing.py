@@ -1,22 +1,31 @@
 """Exported books written into a ledger: copies for reading, or books that were sealed for it.
 
-The chain and the balances are checked on the way in, and it is all or nothing. A book whose last
-entry is a seal that names this ledger is taken over: an entry says so, and it goes on here. Any
-other is a copy: everything in it can be read and verified, and nothing written. A longer export
-of the same chain extends a copy.
+The chain and the balances are checked on the way in, and it is all or nothing. What comes in is a
+copy: everything in it can be read and verified, and nothing written. A longer export of the same
+chain extends a copy.
+
+A book whose last entry is a seal that names this ledger can be taken over: an entry says so, and
+it goes on here. Anybody who has an export can add such a seal to it, so whoever takes a book over
+shows the seal as it was seen in the source, by its hash. `move` does.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
 from farthing.canonical import canonical
 from farthing.errors import InvalidInput
-from farthing.ledger.chain_check import ChainCheck
+from farthing.ledger.carrying import (
+    Carried,
+    CarriedConversation,
+    end_without_noise,
+    unpack,
+)
+from farthing.ledger.chain_check import ChainCheck, require_company
 from farthing.ledger.errors import AlreadyThere, Damaged
 from farthing.ledger.export import FORMAT
 from farthing.ledger.ledger import Ledger
@@ -32,10 +41,25 @@ _CHUNK = 1000
 _FIELDS = {"dataset": str, "number": int, "fact": dict, "previous": str, "hash": str}
 
 
-def import_lines(ledger: Ledger, lines: Iterable[str]) -> dict[str, int]:
-    """Write exported books into a ledger; gives the number of entries of each."""
-    given = _parsed(lines)
-    counts = ledger.book.store.write(lambda connection: _import(connection, ledger.book, given))
+def import_lines(
+    ledger: Ledger,
+    lines: Iterable[str],
+    carried: Carried | None = None,
+    *,
+    take_over: Collection[str] = (),
+) -> dict[str, int]:
+    """Write exported books into a ledger; gives the number of entries of each.
+
+    `take_over` are the heads of the books that go on here, as the source shows them now: the
+    hashes of the seals that name this ledger. Everything else is a copy for reading.
+
+    `carried` are the conversations of books that are taken over, with their noise, which is never
+    in an export. Those that are open and do not come along end here.
+    """
+    given, along, heads = _parsed(lines), carried or {}, frozenset(take_over)
+    counts = ledger.book.store.write(
+        lambda connection: _import(connection, ledger.book, given, along, heads)
+    )
     assert counts is not None
     return counts
 
@@ -45,7 +69,7 @@ def _parsed(lines: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
     for place, line in enumerate(lines, start=1):
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InvalidInput(f"line {place} must be JSON") from None
         if place == 1:
             if record != {"format": FORMAT}:
@@ -59,15 +83,26 @@ def _parsed(lines: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _import(
-    connection: Connection, book: OpenBook, given: dict[str, list[dict[str, Any]]]
+    connection: Connection,
+    book: OpenBook,
+    given: dict[str, list[dict[str, Any]]],
+    carried: Carried,
+    heads: frozenset[str],
 ) -> dict[str, int]:
     one_adds_at_a_time(connection)
     here = identity_of_ledger(connection)
     checked = {name: _write_book(connection, name, records) for name, records in given.items()}
     for walk in checked.values():
-        _require_company(connection, walk)
-        if walk.replay.sealed_for == here:
-            _take_over(connection, book, walk, here)
+        require_company(all_declared(connection), walk)
+    wanted = {walk.hash: walk for walk in checked.values() if walk.replay.sealed_for == here}
+    if heads - wanted.keys():
+        raise InvalidInput(
+            f"no book that came ends with a seal {min(heads - wanted.keys()):.80} for this ledger; "
+            "seal it, and show the head that the source has then"
+        )
+    for head, walk in wanted.items():
+        if head in heads:
+            _take_over(connection, book, walk, carried.get(walk.dataset, []))
     return {name: walk.number for name, walk in checked.items()}
 
 
@@ -141,21 +176,21 @@ def _write_balances(connection: Connection, row: int, walk: ChainCheck) -> None:
             connection.execute(insert(table), [{"dataset_id": row, **one} for one in rows])
 
 
-def _require_company(connection: Connection, walk: ChainCheck) -> None:
-    """Datasets that share data come together: a statement about one needs the others."""
-    assert walk.replay.dataset is not None
-    known = all_declared(connection)
-    missing = sorted(set(walk.replay.beside) - set(known))
-    if missing:
-        raise InvalidInput(f"{walk.dataset} stands beside {missing[0]}, which must come with it")
-
-
-def _take_over(connection: Connection, book: OpenBook, walk: ChainCheck, here: str) -> None:
+def _take_over(
+    connection: Connection, book: OpenBook, walk: ChainCheck, carried: list[CarriedConversation]
+) -> None:
     """The seal names this ledger: from here on the book is written here."""
     assert walk.replay.dataset is not None
     require_place(all_declared(connection), walk.replay.dataset, walk.replay.beside)
     row = connection.scalars(select(datasets.c.id).filter_by(name=walk.dataset)).one()
     connection.execute(update(datasets).filter_by(id=row).values(writable=1))
+    here = identity_of_ledger(connection)
     fact = book.fact("resume", walk.dataset, seal=walk.hash, ledger=here)
     entry = statements.append(connection, row, fact, statements.new_token())
+    opened = walk.replay.conversations
+    unpack(connection, row, carried, opened)
+    for identity in opened.keys() - {one.row["id"] for one in carried}:
+        if opened[identity].open:
+            lost = end_without_noise(book, walk.dataset, identity, opened[identity])
+            entry = statements.append(connection, row, lost, statements.new_token())
     walk.number = entry.number

@@ -6,7 +6,7 @@ spent of it (docs/theory/odometer.md, "Several accounts").
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
 
 from farthing.composition.account_profiles import (
@@ -21,7 +21,7 @@ from farthing.ledger.reader import Reader
 UNPLANNED = "whatever led to opening these accounts (sum of their epsilons, an ex-post statement)"
 
 #: An account, and how many farthings of it count; None for a list, which counts whole.
-Part: TypeAlias = tuple[TariffAccount | ListAccount, int | None]
+AccountPart: TypeAlias = tuple[TariffAccount | ListAccount, int | None]
 
 
 class Lifetimes:
@@ -62,7 +62,19 @@ class Lifetimes:
         """All analysts who pool what they see, as far as their purses reach."""
         return {**self._row(self._held_by_all()), "if": PLANNED}
 
-    def of(self, parts: Sequence[Part]) -> float | None:
+    def together(self, analysts: Collection[str]) -> float | None:
+        """ε of these analysts as one; of all of them where the cap can refuse them."""
+        if not all(one.purses_are_separate for one in self.tariffs):
+            return self.of(self._held_by_all())
+        granted: list[AccountPart] = [
+            (one, sum(sum(one.own(name)) for name in analysts)) for one in self.tariffs
+        ]
+        listed: list[AccountPart] = [
+            (one, None) for one in self.accounts if one.account.analyst in analysts
+        ]
+        return self.of([part for part in granted if part[1]] + listed)
+
+    def of(self, parts: Sequence[AccountPart]) -> float | None:
         """ε of these accounts together; the same are composed once. None if not proved."""
         key = tuple((one.dataset, one.account.number, spent) for one, spent in parts)
         if key not in self._known:
@@ -76,16 +88,16 @@ class Lifetimes:
             return one.profile(spent, self.delta)
         return one.whole(self.delta)
 
-    def _held_by(self, analyst: str) -> list[Part]:
-        purses: list[Part] = [(one, own) for one in self.tariffs for own in one.own(analyst)]
+    def _held_by(self, analyst: str) -> list[AccountPart]:
+        purses: list[AccountPart] = [(one, own) for one in self.tariffs for own in one.own(analyst)]
         return purses + [(one, None) for one in self.accounts if one.account.analyst == analyst]
 
-    def _held_by_all(self) -> list[Part]:
+    def _held_by_all(self) -> list[AccountPart]:
         return [
             (one, one.reach if isinstance(one, TariffAccount) else None) for one in self.accounts
         ]
 
-    def _row(self, parts: Sequence[Part]) -> dict[str, Any]:
+    def _row(self, parts: Sequence[AccountPart]) -> dict[str, Any]:
         return {
             "epsilon": self.of(parts),
             "delta": self.delta,

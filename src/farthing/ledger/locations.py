@@ -5,6 +5,7 @@
     file:/data/base.duckdb#table     a table in a file
     postgresql:SYSTEM/database/schema.table
     spark:catalog.database.table
+    spark:s3a://bucket/folder        everything in a folder elsewhere
 
 Whoever reads the data resolves the path (links, relative parts) or asks the server who it is.
 """
@@ -43,6 +44,5 @@ def overlap(one: str, other: str) -> bool:
 
 def _holds(outer: str, inner: str) -> bool:
     """A folder holds what is below it, a file the tables in it."""
-    return outer.startswith(_FILE) and inner.startswith(
-        (outer.removesuffix("/") + "/", outer + "#")
-    )
+    is_path = outer.startswith(_FILE) or "://" in outer
+    return is_path and inner.startswith((outer.removesuffix("/") + "/", outer + "#"))

@@ -1,8 +1,13 @@
-"""Calendar months in UTC, as whole numbers and as text such as 2026-03."""
+"""Times in UTC, as entries have them; calendar months, as numbers and as text such as 2026-03."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+
+
+def written_time(time: datetime) -> str:
+    """A time in UTC, as entries have it."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def month_of(time: datetime) -> int:

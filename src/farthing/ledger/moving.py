@@ -1,6 +1,6 @@
 """A book moves from one ledger to another: sealed here, taken over there.
 
-    seal in the source  →  export  →  import into the target, which resumes it
+    seal in the source  →  export, and the noise beside it  →  import into the target
 
 The seal is one transaction of the source, the import with the resumption one of the target.
 Between them nobody sells, and `move` called again goes on from there; so at no moment do two
@@ -9,7 +9,10 @@ ledgers sell from one budget, wherever it is interrupted.
 
 from __future__ import annotations
 
+from functools import partial
+
 from farthing.errors import InvalidInput
+from farthing.ledger.carrying import forget_noise, pack
 from farthing.ledger.errors import AlreadyThere, ReadOnly
 from farthing.ledger.export import export_lines
 from farthing.ledger.importing import import_lines
@@ -24,8 +27,8 @@ from farthing.ledger.store.statements import SEAL
 def move(source: Ledger, target: Ledger, dataset: str | None = None) -> dict[str, int]:
     """Move a dataset, with those beside it, or all that go on here; gives the entries of each.
 
-    Open reservations move along and can be settled in the target. What was moved there before
-    is left as it is.
+    Open reservations move along and can be settled in the target; so do conversations, with
+    their noise, which is removed from the source. What was moved there before is left as it is.
     """
     old, successor = source.reader(), target.reader().identity()
     if old.identity() == successor:
@@ -52,11 +55,23 @@ def _move_together(
     heads = {name: old.head(name) for name in names}
     there = set(new.datasets())
     if all(name in there and _goes_on(target, name, heads[name]) for name in names):
+        _forget_noise(source, names)
         return {name: new.head(name).number for name in names}
     for name in names:
         if not _can_move(old, name, successor):
             raise ReadOnly(name, "is not sealed for this ledger: it is a copy, or went elsewhere")
-    return import_lines(target, export_lines(old, names[0]))
+    with old.snapshot() as connection:
+        carried = {name: pack(connection, name) for name in names}
+    seals = {head.hash for head in heads.values()}
+    moved = import_lines(target, export_lines(old, names[0]), carried, take_over=seals)
+    _forget_noise(source, names)
+    return moved
+
+
+def _forget_noise(source: Ledger, names: tuple[str, ...]) -> None:
+    """Where a book left, nothing of its conversations can be answered or undone any more."""
+    for name in names:
+        source.book.store.write(partial(forget_noise, dataset=name))
 
 
 def _can_move(reader: Reader, name: str, successor: str) -> bool:

@@ -20,7 +20,7 @@ from farthing.ledger.lookups import (
     reservation_of,
     row_of_dataset,
 )
-from farthing.ledger.months import month_of
+from farthing.ledger.months import month_of, written_time
 from farthing.ledger.records import TARIFF, Entry, Reservation, Terms
 from farthing.ledger.store import statements
 from farthing.ledger.store.connection import Store
@@ -59,8 +59,11 @@ class OpenBook:
         self, kind: str, dataset: str, *, at: datetime | None = None, **more: Any
     ) -> dict[str, Any]:
         """What an entry says, with its time."""
-        time = (at or self.clock()).astimezone(UTC).isoformat(timespec="microseconds")
-        return {"kind": kind, "dataset": dataset, "time": time, **more}
+        return {"kind": kind, "dataset": dataset, "time": written_time(at or self.clock()), **more}
+
+    def now(self) -> str:
+        """The time by the clock of this process, as it is written."""
+        return written_time(self.clock())
 
     def write(self, dataset: str, work: Callable[[Connection, str], Entry]) -> Entry:
         """One write under a token of its own, by which it is found if nobody acknowledges it."""

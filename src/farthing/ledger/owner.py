@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
@@ -13,6 +13,7 @@ from farthing.composition.certificate import Certificate
 from farthing.composition.tariff import Price
 from farthing.errors import InvalidInput, require_choice, require_count
 from farthing.ledger import registered_lists, settling
+from farthing.ledger.conversations import Talk
 from farthing.ledger.errors import AlreadyThere, NotInLedger
 from farthing.ledger.lookups import (
     Declared,
@@ -25,10 +26,11 @@ from farthing.ledger.lookups import (
 )
 from farthing.ledger.months import month_name, month_of
 from farthing.ledger.new_datasets import new_dataset, one_adds_at_a_time, require_place
-from farthing.ledger.open_book import OpenBook, lock_dataset
+from farthing.ledger.open_book import InForce, OpenBook, lock_dataset
 from farthing.ledger.proofs import prove_certificate
 from farthing.ledger.records import (
     LARGEST,
+    LEVELS,
     MONTHLY,
     TARIFF,
     Account,
@@ -36,16 +38,21 @@ from farthing.ledger.records import (
     Entry,
     Purse,
     Reservation,
+    Terms,
     require_name,
     require_names,
     require_only_more,
 )
 from farthing.ledger.remaining import as_of, in_proportion, left_of
 from farthing.ledger.store import statements
-from farthing.ledger.store.tables import EVERYBODY, accounts, datasets, lots, purses
-
-#: How many levels of spending the odometer distinguishes (docs/theory/odometer.md).
-LEVELS = 16
+from farthing.ledger.store.tables import (
+    EVERYBODY,
+    accounts,
+    conversations,
+    datasets,
+    lots,
+    purses,
+)
 
 
 class Owner:
@@ -65,21 +72,56 @@ class Owner:
         statement and reading.
         """
         others = require_names("beside", beside)
+        return self._book.write(
+            dataset.name,
+            lambda connection, token: self._add(connection, token, dataset, others)[1],
+        )
+
+    def begin(
+        self,
+        dataset: Dataset,
+        certificate: Certificate,
+        *,
+        analyst: str,
+        farthings: int,
+        delta_units: int | None = None,
+        beside: str | Iterable[str] | None = None,
+    ) -> Purse:
+        """Add a dataset, put a tariff in force and grant a first purse: all of it, or nothing.
+
+        As `add`, `sign` and `grant` one after the other, in one transaction.
+        """
+        others = require_names("beside", beside)
+        opening = _tariff_account(certificate, "tariff")
+        grant = _Grant.of(analyst, farthings, delta_units, None)
+        granted: list[Purse] = []
 
         def work(connection: Connection, token: str) -> Entry:
-            one_adds_at_a_time(connection)
-            require_place(all_declared(connection), dataset, others)
-            fact = self._book.fact(
-                "dataset",
-                dataset.name,
-                description=dataset.to_json(),
-                beside=list(others),
-                ledger=identity_of_ledger(connection),
-            )
-            row = new_dataset(connection, dataset.name)
-            return statements.append(connection, row, fact, token)
+            row, entry = self._add(connection, token, dataset, others)
+            opened = self._account(connection, token, dataset.name, row, opening)
+            # not looked up: what is remembered must not outlive a transaction that is undone
+            found = InForce(Terms(opened.fact["account"], certificate.tariff), row, opened.number)
+            granted.append(self._grant(connection, token, dataset.name, found, grant)[0])
+            return entry
 
-        return self._book.write(dataset.name, work)
+        self._book.write(dataset.name, work)
+        self._book.forget(dataset.name)
+        return granted[-1]
+
+    def _add(
+        self, connection: Connection, token: str, dataset: Dataset, others: tuple[str, ...]
+    ) -> tuple[int, Entry]:
+        one_adds_at_a_time(connection)
+        require_place(all_declared(connection), dataset, others)
+        fact = self._book.fact(
+            "dataset",
+            dataset.name,
+            description=dataset.to_json(),
+            beside=list(others),
+            ledger=identity_of_ledger(connection),
+        )
+        row = new_dataset(connection, dataset.name)
+        return row, statements.append(connection, row, fact, token)
 
     def describe(self, dataset: Dataset, *, beside: str | Iterable[str] | None = None) -> Entry:
         """Declare what was not declared when a dataset was added: schema, location, limits.
@@ -128,16 +170,7 @@ class Owner:
         A tariff that was in force is retired: nothing can be reserved under it any more, what
         was spent stays spent, and the two accounts compose. Its purses do not carry over.
         """
-        document = certificate.to_json()
-        tariff = certificate.tariff
-        if max(tariff.farthings, tariff.delta_units) > LARGEST:
-            raise InvalidInput(f"a tariff in a ledger has at most {LARGEST} farthings")
-        prove_certificate(document)
-        return self._open_account(
-            dataset,
-            {"mode": TARIFF, "name": name, "certificate": document, "levels": LEVELS},
-            cap=Price(tariff.farthings, tariff.delta_units),
-        )
+        return self._open_account(dataset, _tariff_account(certificate, name))
 
     def register(
         self, dataset: str, name: str, listed: registered_lists.Registered, *, analyst: str
@@ -146,11 +179,8 @@ class Owner:
         require_name("the analyst", analyst)
         document = registered_lists.document(listed)
         signed = {**document, "digest": digest(document)}
-        return self._open_account(
-            dataset,
-            {"mode": listed.mode, "name": name, "document": signed, "analyst": analyst},
-            lots_of=listed.lots,
-        )
+        what = {"mode": listed.mode, "name": name, "document": signed, "analyst": analyst}
+        return self._open_account(dataset, _Opening(what, lots=listed.lots))
 
     def grant(
         self,
@@ -167,58 +197,59 @@ class Owner:
         renewal "monthly" the purse holds that much anew in each calendar month (UTC). The
         lifetime guarantee of the dataset stays its cap.
         """
-        require_name("the analyst", analyst)
-        farthings = require_count("farthings", farthings)
-        if delta_units is not None:
-            require_count("delta_units", delta_units)
-        if max(farthings, delta_units or 0) > LARGEST:
-            raise InvalidInput(f"a grant is at most {LARGEST} farthings, got {farthings}")
-        if renewal is not None:
-            require_choice("renewal", renewal, (MONTHLY,))
+        wanted = _Grant.of(analyst, farthings, delta_units, renewal)
         granted: list[Purse] = []
 
         def work(connection: Connection, token: str) -> Entry:
             lock_dataset(connection, dataset)
             found = self._book.current(connection, dataset)
-            now = self._book.clock()
-            units = delta_units
-            if units is None:
-                units = in_proportion(found.terms.tariff, farthings)
-            month = None if renewal is None else month_of(now)
-            key = {"dataset_id": found.row, "account": found.terms.account, "analyst": analyst}
-            row = connection.execute(select(purses).filter_by(**key)).one_or_none()
-            if row is None:
-                connection.execute(insert(purses).values(**key, **_amounts(0, 0), month=month))
-            elif (row.month is not None) != (renewal is not None):
-                raise InvalidInput("a purse keeps the renewal it was first granted with")
-            elif max(row.farthings + farthings, row.delta_units + units) > LARGEST:
-                raise InvalidInput(f"a purse holds at most {LARGEST} farthings")
-            raised = connection.execute(
-                update(purses)
-                .filter_by(**key)
-                .values(
-                    farthings=purses.c.farthings + farthings,
-                    delta_units=purses.c.delta_units + units,
-                    open=1,
-                )
-                .returning(purses)
-            )
-            granted.append(as_of(purse_of(raised.one()), month_of(now)))
-            fact = self._book.fact(
-                "grant",
-                dataset,
-                at=now,
-                account=found.terms.account,
-                analyst=analyst,
-                farthings=farthings,
-                delta_units=units,
-                renewal=renewal,
-                month=None if month is None else month_name(month),
-            )
-            return statements.append(connection, found.row, fact, token)
+            purse, entry = self._grant(connection, token, dataset, found, wanted)
+            granted.append(purse)
+            return entry
 
         self._book.write(dataset, work)
         return granted[-1]
+
+    def _grant(
+        self, connection: Connection, token: str, dataset: str, found: InForce, wanted: _Grant
+    ) -> tuple[Purse, Entry]:
+        now = self._book.clock()
+        units = wanted.delta_units
+        if units is None:
+            units = in_proportion(found.terms.tariff, wanted.farthings)
+        month = None if wanted.renewal is None else month_of(now)
+        account, analyst = found.terms.account, wanted.analyst
+        key = {"dataset_id": found.row, "account": account, "analyst": analyst}
+        row = connection.execute(select(purses).filter_by(**key)).one_or_none()
+        if row is None:
+            connection.execute(insert(purses).values(**key, **_amounts(0, 0), month=month))
+        elif (row.month is not None) != (wanted.renewal is not None):
+            raise InvalidInput("a purse keeps the renewal it was first granted with")
+        elif max(row.farthings + wanted.farthings, row.delta_units + units) > LARGEST:
+            raise InvalidInput(f"a purse holds at most {LARGEST} farthings")
+        raised = connection.execute(
+            update(purses)
+            .filter_by(**key)
+            .values(
+                farthings=purses.c.farthings + wanted.farthings,
+                delta_units=purses.c.delta_units + units,
+                open=1,
+            )
+            .returning(purses)
+        )
+        purse = as_of(purse_of(raised.one()), month_of(now))
+        fact = self._book.fact(
+            "grant",
+            dataset,
+            at=now,
+            account=account,
+            analyst=analyst,
+            farthings=wanted.farthings,
+            delta_units=units,
+            renewal=wanted.renewal,
+            month=None if month is None else month_name(month),
+        )
+        return purse, statements.append(connection, found.row, fact, token)
 
     def revoke(self, dataset: str, analyst: str) -> Price:
         """Take away what is left of an analyst's purse under the tariff in force; says how much.
@@ -265,6 +296,10 @@ class Owner:
         """Settle a reservation that a crash left open, whoever made it. It stays spent."""
         return settling.abandon(self._book, reservation, reason)
 
+    def end_conversation(self, dataset: str, identity: str, *, reason: str) -> None:
+        """Nothing can be asked in it any more, whoever opened it. It stays spent."""
+        Talk(self._book, dataset, identity).end(reason)
+
     def seal(self, dataset: str, *, successor: str) -> Entry:
         """End this book here: it goes on in the ledger with this identity, and only there.
 
@@ -279,62 +314,107 @@ class Owner:
             fact = self._book.fact(statements.SEAL, dataset, successor=successor)
             entry = statements.append(connection, row, fact, token)
             connection.execute(update(datasets).filter_by(id=row).values(writable=0))
+            # waits for whoever is talking, and lets nobody begin
+            connection.execute(update(conversations).filter_by(dataset_id=row).values(open=0))
             return entry
 
         return self._book.write(dataset, work)
 
-    def _open_account(
-        self,
-        dataset: str,
-        what: dict[str, Any],
-        *,
-        cap: Price | None = None,
-        lots_of: Mapping[str, int] | None = None,
-    ) -> Account:
-        name = require_name("the account's name", what["name"])
-
+    def _open_account(self, dataset: str, opening: _Opening) -> Account:
         def work(connection: Connection, token: str) -> Entry:
             row = lock_dataset(connection, dataset)
-            books = accounts_of(connection, row)
-            if name in {book.name for book in books}:
-                raise AlreadyThere(f"{dataset} has an account {name}; give this one another name")
-            number = len(books) + 1
-            fact = self._book.fact("account", dataset, account=number, **what)
-            entry = statements.append(connection, row, fact, token)
-            key = {"dataset_id": row, "account": number}
-            connection.execute(
-                insert(accounts).values(
-                    dataset_id=row,
-                    number=number,
-                    mode=what["mode"],
-                    name=name,
-                    analyst=what.get("analyst"),
-                    entry=entry.number,
-                )
-            )
-            if cap is not None:
-                caps = update(purses).filter_by(dataset_id=row, analyst=EVERYBODY)
-                connection.execute(caps.values(open=0))
-                amounts = _amounts(cap.farthings, cap.delta_units)
-                connection.execute(insert(purses).values(**key, analyst=EVERYBODY, **amounts))
-            for item, granted in (lots_of or {}).items():
-                connection.execute(insert(lots).values(**key, item=item, granted=granted, spent=0))
-            return entry
+            return self._account(connection, token, dataset, row, opening)
 
         opened = self._book.write(dataset, work)
         self._book.forget(dataset)
+        cap = opening.cap or Price(0)
         return Account(
             number=opened.fact["account"],
-            mode=what["mode"],
-            name=name,
+            mode=opening.what["mode"],
+            name=opening.what["name"],
             entry=opened.number,
             open=True,
-            farthings=0 if cap is None else cap.farthings,
-            delta_units=0 if cap is None else cap.delta_units,
+            farthings=cap.farthings,
+            delta_units=cap.delta_units,
             farthings_spent=0,
             delta_units_spent=0,
-            analyst=what.get("analyst"),
+            analyst=opening.what.get("analyst"),
         )
+
+    def _account(
+        self, connection: Connection, token: str, dataset: str, row: int, opening: _Opening
+    ) -> Entry:
+        books, what = accounts_of(connection, row), opening.what
+        if what["name"] in {book.name for book in books}:
+            raise AlreadyThere(
+                f"{dataset} has an account {what['name']}; give this one another name"
+            )
+        number = len(books) + 1
+        fact = self._book.fact("account", dataset, account=number, **what)
+        entry = statements.append(connection, row, fact, token)
+        key = {"dataset_id": row, "account": number}
+        connection.execute(
+            insert(accounts).values(
+                dataset_id=row,
+                number=number,
+                mode=what["mode"],
+                name=what["name"],
+                analyst=what.get("analyst"),
+                entry=entry.number,
+            )
+        )
+        if opening.cap is not None:
+            caps = update(purses).filter_by(dataset_id=row, analyst=EVERYBODY)
+            connection.execute(caps.values(open=0))
+            amounts = _amounts(opening.cap.farthings, opening.cap.delta_units)
+            connection.execute(insert(purses).values(**key, analyst=EVERYBODY, **amounts))
+        for item, granted in opening.lots.items():
+            connection.execute(insert(lots).values(**key, item=item, granted=granted, spent=0))
+        return entry
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """An account to be opened: what its entry says, and its cap or its lots."""
+
+    what: Mapping[str, Any]
+    cap: Price | None = None
+    lots: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_name("the account's name", self.what["name"])
+
+
+def _tariff_account(certificate: Certificate, name: str) -> _Opening:
+    """The account of a certificate that is proved here and now."""
+    document, tariff = certificate.to_json(), certificate.tariff
+    if max(tariff.farthings, tariff.delta_units) > LARGEST:
+        raise InvalidInput(f"a tariff in a ledger has at most {LARGEST} farthings")
+    prove_certificate(document)
+    what = {"mode": TARIFF, "name": name, "certificate": document, "levels": LEVELS}
+    return _Opening(what, cap=Price(tariff.farthings, tariff.delta_units))
+
+
+@dataclass(frozen=True, slots=True)
+class _Grant:
+    """Farthings for an analyst; None for δ units: in proportion."""
+
+    analyst: str
+    farthings: int
+    delta_units: int | None
+    renewal: str | None
+
+    @staticmethod
+    def of(analyst: str, farthings: int, delta_units: int | None, renewal: str | None) -> _Grant:
+        """Checked before anything is locked."""
+        require_name("the analyst", analyst)
+        farthings = require_count("farthings", farthings)
+        units = None if delta_units is None else require_count("delta_units", delta_units)
+        if max(farthings, units or 0) > LARGEST:
+            raise InvalidInput(f"a grant is at most {LARGEST} farthings, got {farthings}")
+        if renewal is not None:
+            require_choice("renewal", renewal, (MONTHLY,))
+        return _Grant(analyst, farthings, units, renewal)
 
 
 def _amounts(farthings: int, delta_units: int) -> dict[str, int]:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from farthing.composition.tariff import Tariff
+from farthing.ledger.conversations import Talk, opened_conversations
 from farthing.ledger.lookups import (
     account_row,
     accounts_of,
@@ -25,7 +26,16 @@ from farthing.ledger.lookups import (
     row_of_dataset,
 )
 from farthing.ledger.open_book import OpenBook
-from farthing.ledger.records import Account, Dataset, Entry, Lot, Purse, Reservation
+from farthing.ledger.records import (
+    Account,
+    Answered,
+    Dataset,
+    Entry,
+    Lot,
+    OpenedConversation,
+    Purse,
+    Reservation,
+)
 from farthing.ledger.remaining import as_of
 from farthing.ledger.store.tables import datasets, entries, lots
 
@@ -133,6 +143,17 @@ class Reader:
                 .order_by(entries.c.number)
             )
             return [reservation_of(entry_of(row)) for row in rows]
+
+    def conversations(self, dataset: str) -> list[OpenedConversation]:
+        """Every conversation that is kept here, the oldest first; never their noise."""
+        with self.snapshot() as connection:
+            return opened_conversations(connection, dataset)
+
+    def transcript(self, dataset: str, identity: str) -> list[Answered]:
+        """What was asked and answered in a conversation."""
+        talk = Talk(self._book, dataset, identity)
+        talk.look()
+        return talk.transcript()
 
     def snapshot(self) -> AbstractContextManager[Connection]:
         """All tables at one moment, for what looks at several of them."""

@@ -8,6 +8,8 @@ from typing import Any
 
 from farthing.composition.tariff import Price, Tariff
 from farthing.errors import InvalidInput, require_choice, require_count
+from farthing.interactive import Verdict, mechanism_from_json
+from farthing.interactive.composer import Part
 from farthing.ledger.locations import require_location
 from farthing.schema import Schema, schema_from_json
 
@@ -18,6 +20,10 @@ LARGEST = 2**53
 
 TARIFF, BATCH, SETWISE = "tariff", "batch", "setwise"
 MONTHLY = "monthly"
+#: How many levels of spending the odometer distinguishes (docs/theory/odometer.md).
+LEVELS = 16
+#: The entries of a conversation: it was opened, so much was said, it has ended.
+OPEN, SAID, END = "open", "said", "end"
 #: How the first format named the one limit that is a limit today.
 _OLD_CONTRIBUTION_LIMIT = "keys"
 
@@ -234,7 +240,7 @@ def use_from_json(data: Mapping[str, Any]) -> Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class KeptRelease:
     """What an analyst got for a question: theirs to see again."""
 
     time: str
@@ -242,6 +248,54 @@ class Release:
     release: Any
     release_digest: str
     price: Price
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedConversation:
+    """A conversation as everybody may see it: never its noise, never an entry number."""
+
+    id: str
+    dataset: str
+    analyst: str
+    time: str
+    mechanism: Part
+    question: Any = field(repr=False)
+    price: Price
+    asked: int
+    open: bool
+
+
+def opened_conversation(
+    fact: Mapping[str, Any], *, asked: int, is_open: bool
+) -> OpenedConversation:
+    """A conversation from the entry that opened it."""
+    return OpenedConversation(
+        id=fact["conversation"],
+        dataset=fact["dataset"],
+        analyst=fact["analyst"],
+        time=fact["time"],
+        mechanism=mechanism_from_json(fact["mechanism"]),
+        question=fact["question"],
+        price=Price(fact["farthings"], fact["delta_units"]),
+        asked=asked,
+        open=is_open,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A question in public words, and its answer."""
+
+    asked: Any
+    told: Verdict
+
+    def to_json(self) -> dict[str, Any]:
+        return {"asked": self.asked, "positive": self.told.positive, "value": self.told.value}
+
+
+def answered_from_json(data: Mapping[str, Any]) -> Answered:
+    """A question and its answer from what a turn says."""
+    return Answered(data["asked"], Verdict(data["positive"], data["value"]))
 
 
 def require_name(what: str, value: object) -> str:

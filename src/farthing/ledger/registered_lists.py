@@ -16,23 +16,27 @@ from importlib import metadata
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from farthing.canonical import canonical
 from farthing.composition.certificate import USUAL_DELTAS
 from farthing.composition.compose import Composition, compose
 from farthing.composition.items import Items, items_from
 from farthing.composition.tariff import SELLABLE
-from farthing.errors import InvalidInput, Unattainable, Unsupported
+from farthing.errors import InvalidInput, Unattainable, Unsupported, require_real
+from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import BoundedRange, Guarantee
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.ledger.records import BATCH, SETWISE, require_items, require_name
 
 #: A batch is reserved whole; this is the one thing there is to reserve.
 EVERYTHING = "everything"
+#: How wide a bracket may be, relative.
+TOLERANCE = 1e-3
 
 Pairs: TypeAlias = Iterable[Guarantee | tuple[Guarantee, int]]
 
 
 @dataclass(frozen=True)
-class Batch:
+class RegisteredBatch:
     """Queries by name, each the guarantees it uses in the order in which it uses them."""
 
     queries: Mapping[str, Pairs]
@@ -73,7 +77,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Setwise:
+class RegisteredSet:
     """Items by name, each a guarantee and how often it may be used."""
 
     items_by_name: Mapping[str, tuple[Guarantee, int]]
@@ -107,52 +111,96 @@ class Setwise:
         ]
 
 
-Registered: TypeAlias = Batch | Setwise
+Registered: TypeAlias = RegisteredBatch | RegisteredSet
 
 
-def composition_of(listed: Registered, tolerance: float = 1e-3) -> Composition:
+def composition_of(listed: Registered, tolerance: float = TOLERANCE) -> Composition:
     """What the list proves by itself."""
     return compose(listed.items, adaptivity=listed.adaptivity, tolerance=tolerance)
 
 
-def document(listed: Registered) -> dict[str, Any]:
-    """The list with what it proves, as plain data; what `register` signs."""
-    composed = composition_of(listed)
-    claims = []
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A document taken apart: the list, and what it is said to prove at each δ."""
+
+    listed: Registered
+    claims: tuple[tuple[float, Bracket], ...]
+
+
+def claims_of(composed: Composition) -> dict[float, Bracket]:
+    """What a document states: ε at every usual δ that it can be stated for."""
+    claims = {}
     for delta in USUAL_DELTAS:
         try:
-            bracket = composed.epsilon_at(delta)
+            claims[delta] = composed.epsilon_at(delta)
         except Unattainable:
             continue  # at or below what the approximate items leak
-        claims.append(
+    if not claims:
+        raise Unattainable("the list leaks more than every delta that is stated")
+    return claims
+
+
+def document(listed: Registered) -> dict[str, Any]:
+    """The list with what it proves, as plain data; what `register` signs."""
+    claims = tuple(claims_of(composition_of(listed)).items())
+    return _written(Stated(listed, claims), {"farthing": metadata.version("farthing")})
+
+
+def _written(stated: Stated, versions: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "mode": stated.listed.mode,
+        "adaptivity": stated.listed.adaptivity,
+        "list": stated.listed.listed(),
+        "epsilon_at": [
             {
                 "delta": delta,
                 "lower": bracket.lower,
                 "upper": bracket.upper,
                 "theorem": bracket.theorem,
             }
-        )
-    if not claims:
-        raise Unattainable("the list leaks more than every delta that is stated")
-    return {
-        "mode": listed.mode,
-        "adaptivity": listed.adaptivity,
-        "list": listed.listed(),
-        "epsilon_at": claims,
-        "versions": {"farthing": metadata.version("farthing")},
+            for delta, bracket in stated.claims
+        ],
+        "versions": dict(versions),
     }
+
+
+def stated_in(data: Mapping[str, Any]) -> Stated:
+    """What a document says if it says nothing else, in exactly these words; not proved again."""
+    try:
+        claims = tuple(
+            (
+                require_real("delta", claim["delta"], above=0, below=1),
+                Bracket(
+                    require_real("lower", claim["lower"]),
+                    require_real("upper", claim["upper"]),
+                    require_name("a theorem", claim["theorem"]),
+                ),
+            )
+            for claim in data["epsilon_at"]
+        )
+        versions = {"farthing": require_name("the version", data["versions"]["farthing"])}
+        stated = Stated(from_document(data), claims)
+        body = {key: value for key, value in data.items() if key != "digest"}
+        same = canonical(_written(stated, versions)) == canonical(body)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"this is not a registered list: {error!r:.200}") from None
+    if not same:
+        raise InvalidInput("the document of a list holds something that none says")
+    return stated
 
 
 def from_document(data: Mapping[str, Any]) -> Registered:
     """The list that a document holds."""
     if data["mode"] == BATCH:
-        return Batch(
+        return RegisteredBatch(
             {
                 name: [(parse_guarantee(text), count) for text, count in items]
                 for name, items in data["list"]
             }
         )
-    return Setwise({name: (parse_guarantee(text), times) for name, (text, times) in data["list"]})
+    return RegisteredSet(
+        {name: (parse_guarantee(text), times) for name, (text, times) in data["list"]}
+    )
 
 
 def _depends_on_itself(items: Items) -> bool:

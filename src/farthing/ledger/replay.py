@@ -7,18 +7,36 @@ A second, plain implementation of the whole ledger: `verify` compares it with th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, TypeAlias
 
-from farthing.canonical import digest
-from farthing.composition.certificate import tariff_from_json
+from farthing.canonical import canonical, digest
+from farthing.composition.certificate import certificate_from_json
 from farthing.composition.tariff import Price, Tariff
 from farthing.errors import FarthingError
+from farthing.interactive import mechanism_from_json, require_paid
+from farthing.interactive.composer import Part
 from farthing.ledger import registered_lists
-from farthing.ledger.lookups import declared_from
-from farthing.ledger.months import month_number
-from farthing.ledger.records import TARIFF, Dataset, require_only_more, use_from_json
+from farthing.ledger.chain import start_of
+from farthing.ledger.fact_shapes import require_shape
+from farthing.ledger.lookups import Declared, declared_from
+from farthing.ledger.months import month_number, month_of
+from farthing.ledger.records import (
+    BATCH,
+    END,
+    LARGEST,
+    OPEN,
+    SAID,
+    TARIFF,
+    Dataset,
+    require_only_more,
+)
 from farthing.ledger.store.statements import SEAL
 from farthing.ledger.store.tables import EVERYBODY
+
+#: What a table can count.
+_LARGEST_LOT = 2**63 - 1
 
 Row: TypeAlias = dict[str, Any]
 Fact: TypeAlias = Mapping[str, Any]
@@ -26,6 +44,22 @@ Fact: TypeAlias = Mapping[str, Any]
 
 class Broken(Exception):
     """An entry that cannot follow from those before it; says why."""
+
+
+@dataclass
+class Opened:
+    """A conversation as the entries tell of it.
+
+    `marks` are the ends of its chain of turns that the book holds: how much was asked, the hash.
+    """
+
+    entry: int
+    analyst: str
+    declared: int
+    mechanism: Part
+    commitment: str
+    open: bool = True
+    marks: list[tuple[int, str]] = field(default_factory=list)
 
 
 class Replay:
@@ -45,6 +79,7 @@ class Replay:
         self.purses: dict[tuple[int, str], Row] = {}
         self.lots: dict[tuple[int, str], Row] = {}
         self.documents: dict[int, Row] = {}
+        self.conversations: dict[str, Opened] = {}
         self.last_hash = ""
         self._tariffs: dict[int, Tariff] = {}
         self._held: dict[int, Fact] = {}
@@ -54,18 +89,22 @@ class Replay:
         self.last_hash = previous
         rules: dict[str, Callable[[int, Fact], None]] = {
             "dataset": self._dataset,
-            "version": self._declare,
-            "describe": self._declare,
+            "version": self._version,
+            "describe": self._describe,
             "account": self._account,
             "grant": self._grant,
             "revoke": self._revoke,
             "reserve": self._reserve,
             "close": self._settle,
             "abandon": self._settle,
+            OPEN: self._open,
+            SAID: self._said,
+            END: self._end,
             SEAL: self._seal,
             "resume": self._resume,
         }
         try:
+            require_shape(fact)
             sealed = self.sealed_for is not None
             _require(sealed == (fact["kind"] == "resume"), "it was sealed before, or never")
             rules[fact["kind"]](number, fact)
@@ -80,21 +119,31 @@ class Replay:
 
     def _dataset(self, number: int, fact: Fact) -> None:
         _require(number == 1, "a dataset is described once, in entry 1")
-        declared = declared_from(fact)
-        self.dataset, self.beside = declared.dataset, declared.beside
+        self._declare(number, _declared(fact))
         self.home = fact.get("ledger")
 
-    def _declare(self, number: int, fact: Fact) -> None:
-        declared = declared_from(fact)
+    def _describe(self, number: int, fact: Fact) -> None:
+        after = _declared(fact)
         assert self.dataset is not None
-        require_only_more(self.dataset, declared.dataset)
-        _require(set(self.beside) <= set(declared.beside), "what shares data goes on sharing it")
+        require_only_more(self.dataset, after.dataset)
+        goes_on = after.beside[: len(self.beside)] == self.beside
+        _require(goes_on, "what shares data goes on sharing it")
+        self._declare(number, after)
+
+    def _version(self, number: int, fact: Fact) -> None:
+        after = _declared(fact)
+        assert self.dataset is not None
+        same = Declared(replace(self.dataset, version=after.dataset.version), self.beside)
+        _require(after == same, "it declares more than a version")
+        self._declare(number, after)
+
+    def _declare(self, number: int, declared: Declared) -> None:
         self.dataset, self.beside = declared.dataset, declared.beside
         self.declared = number
 
     def _seal(self, _: int, fact: Fact) -> None:
         self.sealed_for = fact["successor"]
-        _require(isinstance(self.sealed_for, str), "it does not say where the book went")
+        _require(self.sealed_for != self.home, "a book is sealed for another ledger")
 
     def _resume(self, _: int, fact: Fact) -> None:
         _require(fact["ledger"] == self.sealed_for, "another ledger was named by the seal")
@@ -108,17 +157,21 @@ class Replay:
         _require(fact["name"] not in names, f"there is an account {fact['name']} already")
         if mode == TARIFF:
             document = fact["certificate"]
-            self._tariffs[account] = tariff_from_json(document["tariff"])
-            cap = Price(self._tariffs[account].farthings, self._tariffs[account].delta_units)
+            tariff = self._tariffs[account] = certificate_from_json(document).tariff
+            cap = Price(tariff.farthings, tariff.delta_units)
+            _require(max(cap.farthings, cap.delta_units) <= LARGEST, "it has too many farthings")
             for (_, analyst), row in self.purses.items():
                 row["open"] = 0 if analyst == EVERYBODY else row["open"]
             self.purses[account, EVERYBODY] = _purse(account, EVERYBODY, cap)
         else:
             document = fact["document"]
-            for item, granted in registered_lists.from_document(document).lots.items():
+            _check_digest(document)
+            stated = registered_lists.stated_in(document)
+            _require(stated.listed.mode == mode, "its list is of another mode")
+            for item, granted in stated.listed.lots.items():
+                _require(granted <= _LARGEST_LOT, f"there is too much of {item}")
                 key = {"account": account, "item": item}
                 self.lots[account, item] = {**key, "granted": granted, "spent": 0}
-        self._check_digest(document)
         self.documents[account] = document
         self.accounts[account] = {
             "number": account,
@@ -130,52 +183,95 @@ class Replay:
 
     def _grant(self, _: int, fact: Fact) -> None:
         account, analyst, renews = fact["account"], fact["analyst"], fact["renewal"] is not None
-        _require(self.accounts[account]["mode"] == TARIFF, "only a tariff has purses")
-        month = month_number(fact["month"]) if renews else None
+        self._require_in_force(account)
+        month = month_of(_time(fact)) if renews else None
+        named = None if fact["month"] is None else month_number(fact["month"])
+        _require(named == month, "its month is not the one that it was written in")
         new = {**_purse(account, analyst, Price(0)), "month": month}
         purse = self.purses.setdefault((account, analyst), new)
-        _require(analyst != EVERYBODY, "the cap is not granted")
         _require((purse["month"] is not None) == renews, "a purse keeps its renewal")
-        _require(min(fact["farthings"], fact["delta_units"]) >= 0, "a grant is never negative")
         purse["farthings"] += fact["farthings"]
         purse["delta_units"] += fact["delta_units"]
+        most = max(purse["farthings"], purse["delta_units"])
+        _require(most <= LARGEST, f"a purse holds at most {LARGEST} farthings")
         purse["open"] = 1
 
     def _revoke(self, _: int, fact: Fact) -> None:
-        _require(fact["analyst"] != EVERYBODY, "the cap is not revoked")
+        self._require_in_force(fact["account"])
         purse = self.purses[fact["account"], fact["analyst"]]
         _require(purse["open"] == 1, "the purse was revoked before")
         purse["open"] = 0
+        renewed = purse["month"] is not None and purse["month"] < month_of(_time(fact))
+        for name in ("farthings", "delta_units"):
+            left = purse[name] - (0 if renewed else purse[f"{name}_spent"])
+            _require(fact[name] == left, "another amount was left")
         if purse["month"] is None:
-            left = [purse[name] - purse[f"{name}_spent"] for name in ("farthings", "delta_units")]
-            _require([fact["farthings"], fact["delta_units"]] == left, "another amount was left")
             purse.update(farthings_spent=purse["farthings"], delta_units_spent=purse["delta_units"])
+
+    def _require_in_force(self, account: int) -> None:
+        _require(self.accounts[account]["mode"] == TARIFF, "only a tariff has purses")
+        _require(self.purses[account, EVERYBODY]["open"] == 1, "the tariff was retired before")
 
     def _reserve(self, number: int, fact: Fact) -> None:
         account = fact["account"]
-        price = Price(fact["farthings"], fact["delta_units"])
+        _check_question(fact)
         if self.accounts[account]["mode"] == TARIFF:
-            _require(price == self._tariffs[account].price_of(fact["items"]), "the price is wrong")
-            purse, cap = self.purses[account, fact["analyst"]], self.purses[account, EVERYBODY]
-            _require(cap["open"] == 1 and purse is not cap, "the tariff was retired before")
-            _require(purse["open"] == 1, "the purse was revoked before")
-            month = month_number(fact["month"])
-            if purse["month"] is not None:
-                _require(month >= purse["month"], "the purse has seen a later month")
-                if month > purse["month"]:
-                    purse.update(month=month, farthings_spent=0, delta_units_spent=0)
-            _charge(purse, price, f"the purse of {fact['analyst']}")
-            _charge(cap, price, "the cap of the dataset")
+            self._spend(fact)
         else:
+            price = Price(fact["farthings"], fact["delta_units"])
             _require(price == Price(0), "a registered list costs no farthings")
+            _require(fact["month"] is None, "a registered list has no months")
             _require(
                 self.accounts[account]["analyst"] == fact["analyst"], "not this analyst's list"
             )
             for item, times in fact["items"].items():
                 lot = self.lots[account, item]
                 lot["spent"] += times
-                _require(times > 0 and lot["spent"] <= lot["granted"], f"{item} is overspent")
+                _require(lot["spent"] <= lot["granted"], f"{item} is overspent")
         self._held[number] = fact
+
+    def _spend(self, fact: Fact) -> None:
+        account, price = fact["account"], Price(fact["farthings"], fact["delta_units"])
+        _require(price == self._tariffs[account].price_of(fact["items"]), "the price is wrong")
+        purse, cap = self.purses[account, fact["analyst"]], self.purses[account, EVERYBODY]
+        _require(cap["open"] == 1, "the tariff was retired before")
+        _require(purse["open"] == 1, "the purse was revoked before")
+        month = month_number(fact["month"])
+        if purse["month"] is not None:
+            _require(month >= purse["month"], "the purse has seen a later month")
+            if month > purse["month"]:
+                purse.update(month=month, farthings_spent=0, delta_units_spent=0)
+        _require(month >= month_of(_time(fact)), "it was written in a later month")
+        _charge(purse, price, f"the purse of {fact['analyst']}")
+        _charge(cap, price, "the cap of the dataset")
+
+    def _open(self, number: int, fact: Fact) -> None:
+        """A conversation is charged in full when it is opened, with what its mechanism costs."""
+        _check_question(fact)
+        self._spend(fact)
+        mechanism = mechanism_from_json(fact["mechanism"])
+        require_paid(self._tariffs[fact["account"]], fact["items"], mechanism.guarantees)
+        _require(fact["conversation"] not in self.conversations, "it was opened before")
+        self.conversations[fact["conversation"]] = Opened(
+            number, fact["analyst"], self.declared, mechanism, fact["commitment"]
+        )
+
+    def _said(self, _: int, fact: Fact) -> None:
+        opened = self.conversations[fact["conversation"]]
+        _require(opened.open, "the conversation had ended before")
+        _require(opened.analyst == fact["analyst"], "it is the conversation of somebody else")
+        start = (0, start_of(fact["conversation"]))
+        before, head = opened.marks[-1] if opened.marks else start
+        _require(fact["asked"] >= before, "less was asked than before")
+        same = (fact["asked"] == before) == (fact["head"] == head)
+        _require(same, "its turns do not end where as much was asked")
+        opened.marks.append((fact["asked"], fact["head"]))
+
+    def _end(self, number: int, fact: Fact) -> None:
+        self._said(number, fact)
+        opened = self.conversations[fact["conversation"]]
+        _require(fact["settles"] == opened.entry, "it ends another conversation")
+        opened.open = False
 
     def _settle(self, _: int, fact: Fact) -> None:
         held = self._held.pop(fact["settles"], None)
@@ -184,11 +280,10 @@ class Replay:
         for part in ("account", "analyst", "question_digest"):
             _require(fact[part] == held[part], f"its {part} is not that of the reservation")
         account, unused = held["account"], fact["unused"]
-        if fact.get("use") is not None:
-            use_from_json(fact["use"])
-        _require(fact["kind"] == "close" or not unused, "what is abandoned stays spent")
+        whole = self.accounts[account]["mode"] == BATCH
+        _require(not (whole and unused), "a batch runs once and whole; nothing of it is unused")
         for item, times in unused.items():
-            _require(0 < times <= held["items"][item], f"more {item} unused than reserved")
+            _require(times <= held["items"][item], f"more {item} unused than reserved")
         back = Price(-fact["farthings"], -fact["delta_units"])
         if self.accounts[account]["mode"] != TARIFF:
             _require(back == Price(0), "a registered list costs no farthings")
@@ -202,9 +297,32 @@ class Replay:
         if purse["month"] in (None, month_number(held["month"])):
             _refund(purse, back)
 
-    def _check_digest(self, document: Fact) -> None:
-        body = {key: value for key, value in document.items() if key != "digest"}
-        _require(document["digest"] == digest(body), "the certificate's digest does not match")
+
+def _check_digest(document: Fact) -> None:
+    body = {key: value for key, value in document.items() if key != "digest"}
+    _require(document["digest"] == digest(body), "the digest of its list does not match")
+
+
+def _check_question(fact: Fact) -> None:
+    asked = fact["question"]
+    wanted = None if asked is None else digest(asked)
+    _require(fact["question_digest"] == wanted, "its question has another digest")
+
+
+def _declared(fact: Fact) -> Declared:
+    """What an entry declares, in exactly the words in which a ledger writes it."""
+    declared, given = declared_from(fact), fact["description"]
+    written = declared.dataset.to_json()
+    if "contribution_limits" in given:  # the first format
+        limit = written["limits"]["contribution_limit"]
+        written = {name: written[name] for name in ("name", "unit", "owner", "relation")}
+        written["contribution_limits"] = {} if limit is None else {"keys": limit}
+    _require(canonical(written) == canonical(given), "it describes something else besides")
+    return declared
+
+
+def _time(fact: Fact) -> datetime:
+    return datetime.fromisoformat(fact["time"])
 
 
 def _purse(account: int, analyst: str, granted: Price) -> Row:

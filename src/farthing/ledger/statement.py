@@ -13,18 +13,21 @@ from farthing.composition.certificate import ASSUMPTIONS
 from farthing.errors import FarthingError, require_real
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger.budget import PLANNED, ListAccount, TariffAccount
+from farthing.ledger.growth import growth
 from farthing.ledger.lifetime import Lifetimes
 from farthing.ledger.odometer import THEOREM as ODOMETER
 from farthing.ledger.odometer import odometer
 from farthing.ledger.reader import Reader
 from farthing.ledger.records import Purse
-from farthing.ledger.usage import usage
+from farthing.ledger.usage import conversations_held, usage
 
-FORMAT = "farthing statement 2"
+FORMAT = "farthing statement 3"
 TRUST = (
     "A trusted curator holds the raw data and runs the mechanisms; analysts see releases only.",
     "An analyst learns what is left of their own purse; entry numbers, times and the other "
     "analysts' entries are for the owner.",
+    "The noise of open conversations is in the database, in a table that no export, statement or "
+    "analyst reads; the chain holds commitments to it.",
     "Whoever can write to the database can forge it; the hash chain shows it to anybody who kept "
     "an earlier head.",
 )
@@ -35,9 +38,17 @@ NUMERICS = (
     "Noise is drawn exactly, without floating point.",
 )
 
-
+#: Why several analysts are one.
+COALITION = (
+    "a coalition is one analyst who spends the sum (docs/theory/tariffs.md), and its "
+    "conversations, however interleaved, are what was paid for when they were opened "
+    "(docs/theory/concurrency.md, section 4)"
+)
 #: What a month's own number means.
-IN_A_MONTH = "given everything released before the month"
+IN_A_MONTH = (
+    "given everything released before the month; a conversation counts whole in the month in "
+    "which it is opened"
+)
 
 
 def statement(reader: Reader, dataset: str, *, delta: float = 1e-6) -> dict[str, Any]:
@@ -63,6 +74,8 @@ def statement(reader: Reader, dataset: str, *, delta: float = 1e-6) -> dict[str,
         "colluding": lifetimes.colluding(),
         "so_far": _so_far(reader, dataset, delta),
         "used_so_far": usage(reader, dataset),
+        "conversations": conversations_held(reader, dataset),
+        "growing_rows": growth(reader, dataset),
         "accounts": [_account(lifetimes, one) for one in lifetimes.accounts],
         "trust_model": list(TRUST),
         "assumptions": list(ASSUMPTIONS),
@@ -128,7 +141,7 @@ def _account(lifetimes: Lifetimes, one: TariffAccount | ListAccount) -> dict[str
         "colluding": {
             **_epsilon(lifetimes, one, one.reach),
             "farthings": one.reach,
-            "theorem": "a coalition is one analyst who spends the sum (docs/theory/tariffs.md)",
+            "theorem": COALITION,
         },
         "everybody_in_one_month": {
             **_epsilon(lifetimes, one, one.reach_in_a_month),

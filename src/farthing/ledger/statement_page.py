@@ -39,6 +39,11 @@ def markdown(data: dict[str, Any]) -> str:
         *_reached(data["so_far"]),
         "",
         *_used(data["used_so_far"]),
+        "",
+        *_conversations(data["conversations"]),
+        f"## Rows: {data['growing_rows']['case']}",
+        "",
+        data["growing_rows"]["says"],
     ]
     for account in data["accounts"]:
         lines += ["", *_account_lines(account)]
@@ -80,6 +85,29 @@ def _used(rows: list[dict[str, Any]]) -> list[str]:
             for r in rows
         ],
     )
+
+
+def _conversations(rows: list[dict[str, Any]]) -> list[str]:
+    if not rows:
+        return []
+    header = ["conversation", "analyst", "charged when opened", "farthings", "asked", "state"]
+    return [
+        "## Conversations, each charged in full when it was opened",
+        "",
+        *_rows(
+            header,
+            [
+                [
+                    *(_plain(r[name]) for name in ("mechanism", "analyst", "guarantees")),
+                    str(r["farthings"]),
+                    "" if r["asked"] is None else str(r["asked"]),
+                    _plain(r["outcome"]),
+                ]
+                for r in rows
+            ],
+        ),
+        "",
+    ]
 
 
 def _account_lines(account: dict[str, Any]) -> list[str]:

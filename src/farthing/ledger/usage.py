@@ -8,7 +8,7 @@ from typing import Any
 
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger.reader import Reader
-from farthing.ledger.records import SETWISE, TARIFF, Account, Use, use_from_json
+from farthing.ledger.records import END, OPEN, SETWISE, TARIFF, Account, Use, use_from_json
 
 NOT_STATED = "not stated"
 
@@ -20,21 +20,50 @@ def usage(reader: Reader, dataset: str) -> list[dict[str, Any]]:
     """
     known = {book.number: _guarantees(reader, dataset, book) for book in reader.accounts(dataset)}
     uses: dict[int, Use] = {}
-    for entry in reader.entries(dataset, "reserve", "close"):
+    for entry in reader.entries(dataset, "reserve", "close", OPEN):
         fact = entry.fact
-        if entry.kind == "reserve":
+        if entry.kind != "close":
             uses[entry.number] = _reserved(known[fact["account"]], fact["items"])
-        elif fact.get("use") is not None:
-            uses[fact["settles"]] = use_from_json(fact["use"])
+        if fact.get("use") is not None:
+            uses[fact.get("settles", entry.number)] = use_from_json(fact["use"])
     return [
         {
             "what": use.what,
             "contribution": use.contribution,
-            "guarantees": ", ".join(f"{times} x {one}" for one, times in use.guarantees),
+            "guarantees": _in_words(use),
             "times": times,
         }
         for use, times in Counter(uses.values()).most_common()
     ]
+
+
+def conversations_held(reader: Reader, dataset: str) -> list[dict[str, Any]]:
+    """Every conversation that was opened, in order, with what it was charged for.
+
+    `asked` is None while it is open: the book says it when it has ended.
+    """
+    known = {book.number: _guarantees(reader, dataset, book) for book in reader.accounts(dataset)}
+    held: dict[str, dict[str, Any]] = {}
+    for entry in reader.entries(dataset, OPEN, END):
+        fact = entry.fact
+        if entry.kind == END:
+            held[fact["conversation"]] |= {"asked": fact["asked"], "outcome": fact["reason"]}
+            continue
+        use = _reserved(known[fact["account"]], fact["items"])
+        held[fact["conversation"]] = {
+            "analyst": fact["analyst"],
+            "opened": fact["time"],
+            "mechanism": next(iter(fact["mechanism"])).replace("_", " "),
+            "guarantees": _in_words(use),
+            "farthings": fact["farthings"],
+            "asked": None,
+            "outcome": OPEN,
+        }
+    return list(held.values())
+
+
+def _in_words(use: Use) -> str:
+    return ", ".join(f"{times} x {one}" for one, times in use.guarantees)
 
 
 def _reserved(guarantees: Mapping[str, str], items: Mapping[str, int]) -> Use:

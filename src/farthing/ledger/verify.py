@@ -1,4 +1,4 @@
-"""Is the ledger what was written? Hashes, balances and certificates, each computed again."""
+"""Is the ledger what was written? Hashes, balances, turns and certificates, each once more."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, select
 
-from farthing.errors import FarthingError
-from farthing.ledger.chain_check import ChainCheck
+from farthing.errors import FarthingError, InvalidInput
+from farthing.ledger.chain_check import ChainCheck, require_company
 from farthing.ledger.errors import Damaged, NotInLedger
-from farthing.ledger.lookups import entry_rows, identity_of_ledger
+from farthing.ledger.lookups import all_declared, entry_rows, identity_of_ledger
 from farthing.ledger.proofs import prove_certificate, prove_list
 from farthing.ledger.reader import Reader
 from farthing.ledger.records import TARIFF
 from farthing.ledger.store.statements import released
 from farthing.ledger.store.tables import accounts, datasets, lots, purses
+from farthing.ledger.turn_check import check_turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ def verify(
 ) -> list[Verified]:
     """Check every dataset, or this one; Damaged names the first bad entry.
 
-    Walks the chain, plays every entry again and compares the balances with the tables. A
+    Walks the chain, plays every entry again and compares the balances with the tables; walks the
+    turns of conversations, and looks whether the noise is the one that was committed to. A
     certificate's digest is always checked; with `prove` each is proved again from scratch,
     which takes seconds. A chain that was cut off at its end and had its head moved back can
     only be told from outside: `contains` is a head that was seen earlier and must still be
@@ -53,6 +55,7 @@ def verify(
         walks = [_walk(connection, row, contains, seen) for row in rows]
         for row, walk in zip(rows, walks, strict=True):
             _check_home(row, walk, here)
+        _check_company(connection, walks)
     if contains is not None and not seen:
         raise Damaged(f"no entry has the hash {contains[:80]}; the chain was cut or replaced")
     if prove:
@@ -88,6 +91,7 @@ def _walk(connection: Connection, row: Any, contains: str | None, seen: list[str
         (lots, walk.replay.lots.values()),
     ):
         _compare(connection, row, table, expected)
+    check_turns(connection, row, walk.replay.conversations)
     return walk
 
 
@@ -125,6 +129,15 @@ def _check_home(row: Any, walk: ChainCheck, here: str) -> None:
         raise Damaged(
             f"the book of {row.name} goes on elsewhere, and yet it is open here", row.name
         )
+
+
+def _check_company(connection: Connection, walks: list[ChainCheck]) -> None:
+    known = all_declared(connection)
+    for walk in walks:
+        try:
+            require_company(known, walk)
+        except InvalidInput as error:
+            raise walk.bad(walk.replay.declared, str(error)) from None
 
 
 def _prove(walk: ChainCheck) -> None:

@@ -29,7 +29,9 @@ class HockeyStick:
     tail: Ball
 
 
-def hockey_stick(*, count: int, log_odds: Ball, step: Ball, gap: Ball, last: int) -> HockeyStick:
+def binomial_hockey_stick(
+    *, count: int, log_odds: Ball, step: Ball, gap: Ball, last: int
+) -> HockeyStick:
     """Σ_{i ≤ last} C(count, i) q^{count−i} (1−q)^i (1 − e^{−(gap + (last−i)·step)}).
 
     `log_odds` is ln(q/(1−q)); `gap` ≥ 0 is how far the loss at i = last exceeds the ε asked
@@ -119,10 +121,10 @@ class Masses:
     above_last: float
 
 
-def masses(*, count: int, log_odds: Ball, tiny: float = 1e-280) -> Masses:
+def binomial_masses(*, count: int, log_odds: Ball, tiny: float = 1e-280) -> Masses:
     """The binomial masses C(count, i) q^{count−i} (1−q)^i that are not below about `tiny`.
 
-    Products of ratios away from the mode, as in `hockey_stick`; `below_first` and
+    Products of ratios away from the mode, as in `binomial_hockey_stick`; `below_first` and
     `above_last` bound the two tails that are left out by geometric series.
     """
     odds = middle(log_odds.exp())

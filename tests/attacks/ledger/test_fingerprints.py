@@ -11,7 +11,16 @@ import json
 import pytest
 
 import farthing as fa
-from farthing.ledger import Batch, Dataset, Ledger, Limits, Setwise, Use, export_lines, move
+from farthing.ledger import (
+    Dataset,
+    Ledger,
+    Limits,
+    RegisteredBatch,
+    RegisteredSet,
+    Use,
+    export_lines,
+    move,
+)
 from farthing.schema import Column, Schema
 
 #: By the ledger itself: kind, place, time, a random token, what is computed from prices.
@@ -82,8 +91,8 @@ def test_no_entry_and_no_export_holds_more_than_was_declared_asked_or_released(
     owner.sign("clicks", certificate)
     owner.grant("clicks", "ann", farthings=50)
     owner.grant("clicks", "bob", farthings=5, renewal="monthly")
-    owner.register("clicks", "board", Batch({"q": [fa.PureDP(0.1)]}), analyst="ann")
-    owner.register("clicks", "set", Setwise({"s": (fa.PureDP(0.1), 2)}), analyst="ann")
+    owner.register("clicks", "board", RegisteredBatch({"q": [fa.PureDP(0.1)]}), analyst="ann")
+    owner.register("clicks", "set", RegisteredSet({"s": (fa.PureDP(0.1), 2)}), analyst="ann")
     ann = ledger.analyst("clicks", "ann")
     use = Use("count", "1 key", (("lap:0.1", 1),))
     ann.close(ann.reserve({"count": 1}, question={"count": 1}), "d", use=use, release=7)

@@ -21,11 +21,11 @@ from sqlalchemy import update
 import farthing as fa
 from farthing.ledger import (
     AlreadyThere,
-    Batch,
     Damaged,
     Dataset,
     Ledger,
     ReadOnly,
+    RegisteredBatch,
     Sealed,
     export_lines,
     import_lines,
@@ -36,6 +36,7 @@ from farthing.ledger import (
     statement,
     verify,
 )
+from farthing.ledger.carrying import Carried
 from farthing.ledger.store.tables import datasets
 from tests.ledger.conftest import fill
 
@@ -60,7 +61,7 @@ def writes(ledger: Ledger, certificate: fa.Certificate) -> list[Callable[[], obj
     """Everything that would add an entry."""
     owner, ann = ledger.owner(), ledger.analyst("events", "ann")
     (held,) = ledger.reader().open_reservations("events")
-    listed = Batch({"q": [fa.PureDP(0.1)]})
+    listed = RegisteredBatch({"q": [fa.PureDP(0.1)]})
     return [
         lambda: ann.reserve({"select": 1}),
         lambda: ann.reserve_list("board"),
@@ -77,7 +78,7 @@ def writes(ledger: Ledger, certificate: fa.Certificate) -> list[Callable[[], obj
 
 
 def prepare(ledger: Ledger) -> None:
-    board = Batch({"q": [fa.PureDP(0.1)]})
+    board = RegisteredBatch({"q": [fa.PureDP(0.1)]})
     ledger.owner().register("events", "board", board, analyst="ann")
     ledger.analyst("events", "ann").reserve({"select": 30})
 
@@ -239,13 +240,15 @@ def test_interrupted_anywhere_at_most_one_sells_and_it_can_be_ended(
 ) -> None:
     real = moving.import_lines
 
-    def killed(target: Ledger, lines: Iterator[str]) -> dict[str, int]:
+    def killed(
+        target: Ledger, lines: Iterator[str], carried: Carried, *, take_over: set[str]
+    ) -> dict[str, int]:
         if point == "in the import":
             with monkeypatch.context() as inside:
                 inside.setattr("farthing.ledger.importing._take_over", _kill)
-                real(target, lines)
+                real(target, lines, carried, take_over=take_over)
         if point == "after the import":
-            real(target, lines)
+            real(target, lines, carried, take_over=take_over)
         raise Killed
 
     def _kill(*_: object) -> None:

@@ -17,12 +17,12 @@ from farthing.composition.account_profiles import epsilon_of, profiles_when_spen
 from farthing.ledger import (
     AlreadyThere,
     Analyst,
-    Batch,
     Dataset,
     Ledger,
     NotInLedger,
     Owner,
     Reader,
+    RegisteredBatch,
     markdown,
     odometer,
     statement,
@@ -41,13 +41,14 @@ def dataset(name: str, location: str | None) -> Dataset:
 
 def test_three_roles_share_no_power() -> None:
     powers = {
-        "add", "describe", "declare_version", "sign", "grant", "revoke", "register", "seal",
-        "abandon",
+        "add", "begin", "describe", "declare_version", "sign", "grant", "revoke", "register",
+        "seal", "abandon", "end_conversation",
     }  # fmt: skip # a set
     assert public(Owner) == powers
     assert public(Analyst) == {
         "about", "terms", "secret", "purse", "remaining", "reserve", "reserve_list", "registered",
-        "close", "abandon", "release_of", "releases",
+        "close", "abandon", "release_of", "releases", "open_conversation", "conversation",
+        "conversations",
     }  # fmt: skip # a set
     assert not public(Reader) & (powers | {"reserve", "reserve_list", "close"})
     assert public(Ledger) == {"open", "shut", "owner", "analyst", "reader", "datasets_at"}
@@ -61,7 +62,9 @@ def test_an_analyst_without_a_purse_gets_none_by_asking(ledger: Ledger) -> None:
     for attempt in (eve.purse, eve.remaining, lambda: eve.reserve({"select": 1})):
         with pytest.raises(NotInLedger, match="eve has no purse"):
             attempt()
-    ledger.owner().register("events", "list", Batch({"q": [fa.PureDP(0.1)]}), analyst="ann")
+    ledger.owner().register(
+        "events", "list", RegisteredBatch({"q": [fa.PureDP(0.1)]}), analyst="ann"
+    )
     for attempt in (lambda: eve.reserve_list("list"), lambda: eve.registered("list")):
         with pytest.raises(NotInLedger, match="eve has no list"):
             attempt()

@@ -162,6 +162,16 @@ class Query(ABC):
     def data(self, rows: pa.Table) -> Any:
         """What the mechanism runs on, from the rows of the statement."""
 
+    @property
+    def monotone(self) -> bool:
+        """Whether the one number that it is about never falls when a unit is added."""
+        return False
+
+    @property
+    def decimal_places(self) -> int:
+        """The decimal places of that number; the statement gives it in units of the last one."""
+        return 0
+
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """What to expect, in the units of the question."""
         return mechanism.expect(confidence)

@@ -82,6 +82,10 @@ class DistinctQuery(Query):
     def data(self, rows: pa.Table) -> Histogram:
         return Histogram(["distinct"], counts_of(rows))
 
+    @property
+    def monotone(self) -> bool:
+        return True
+
     def result(self, release: Release, expectation: Expectation) -> Result:
         assert expectation.counts is not None
         return Result(release.labels, release.counts, expectation.counts.half_width)

@@ -28,7 +28,7 @@ Categories: TypeAlias = Annotated[
     Iterable[Label] | None, "A label of a known domain; repeat for several."
 ]
 ColumnName: TypeAlias = Annotated[str, "The column with the numbers."]
-Bound: TypeAlias = int | float
+NumberBound: TypeAlias = int | float
 ContributionLimit: TypeAlias = Annotated[int | None, "Labels of a unit that count."]
 PerKeyLimit: TypeAlias = Annotated[int, "Rows of a unit that count for one label."]
 Places: TypeAlias = Annotated[int, "Decimal places that are kept."]
@@ -45,7 +45,7 @@ LARGEST_REPEATS = 64
 LARGEST_LIMIT = 10**9
 
 
-def scaled(bound: Bound, places: int) -> int:
+def scaled(bound: NumberBound, places: int) -> int:
     """A bound in units of the last decimal place; it must be a whole number of them."""
     exact = Fraction(str(bound)) * 10**places
     if exact.denominator != 1:
@@ -58,7 +58,7 @@ def unscaled(number: int | float, places: int) -> int | float:
     return number if places == 0 else number / 10**places
 
 
-def scaled_bounds(lower: Bound, upper: Bound, places: int) -> tuple[int, int]:
+def scaled_bounds(lower: NumberBound, upper: NumberBound, places: int) -> tuple[int, int]:
     """Both bounds in units of the last place, in order and not too large."""
     low, high = scaled(lower, places), scaled(upper, places)
     if low > high:
@@ -147,7 +147,7 @@ def _labels(name: str, given: Any) -> tuple[Label, ...]:
     return tuple(tuple(label) if isinstance(label, list) else label for label in given)
 
 
-def _bound(name: str, value: Any) -> Bound:
+def _bound(name: str, value: Any) -> NumberBound:
     """0 and 0.0 are one question."""
     bound = require_real(name, value)
     if isinstance(value, int):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from farthing.engine.kinds.base import Query, Rows
-from farthing.engine.kinds.fields import Bound, scaled_bounds
+from farthing.engine.kinds.fields import NumberBound, scaled_bounds
 from farthing.engine.sql.bounding import fixed_point
 from farthing.engine.sql.conditions import require_kind
 from farthing.schema import NUMBERS, Schema
@@ -17,8 +17,8 @@ class NumberQuery(Query):
     __slots__ = ()
 
     column: str
-    lower: Bound
-    upper: Bound
+    lower: NumberBound
+    upper: NumberBound
     places: int
 
     @property

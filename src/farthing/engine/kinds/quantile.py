@@ -10,9 +10,9 @@ import numpy as np
 from farthing.engine.kinds.base import SELECT, Paid, Result, Rows
 from farthing.engine.kinds.counting import epsilon_of_selection
 from farthing.engine.kinds.fields import (
-    Bound,
     ColumnName,
     ContributionLimit,
+    NumberBound,
     PerKeyLimit,
     Places,
     SelectItem,
@@ -44,8 +44,8 @@ class QuantileQuery(NumberQuery):
     column: ColumnName
     probability: Annotated[float, "Which quantile."] = 0.5
     _: KW_ONLY
-    lower: Annotated[Bound, "The smallest value."]
-    upper: Annotated[Bound, "The largest value."]
+    lower: Annotated[NumberBound, "The smallest value."]
+    upper: Annotated[NumberBound, "The largest value."]
     places: Places = 0
     where: Where = None
     contribution_limit: ContributionLimit = 1

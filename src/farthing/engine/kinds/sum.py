@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from farthing.engine.kinds.base import COUNT, Paid, Result, Rows
 from farthing.engine.kinds.fields import (
     LARGEST_REPEATS,
-    Bound,
     ColumnName,
     CountItem,
+    NumberBound,
     Places,
     Repeats,
     Where,
@@ -37,8 +37,8 @@ class SumQuery(NumberQuery):
 
     column: ColumnName
     _: KW_ONLY
-    lower: Annotated[Bound, "The smallest sum of one unit."]
-    upper: Annotated[Bound, "The largest sum of one unit."]
+    lower: Annotated[NumberBound, "The smallest sum of one unit."]
+    upper: Annotated[NumberBound, "The largest sum of one unit."]
     places: Places = 0
     where: Where = None
     count: CountItem = None
@@ -70,6 +70,14 @@ class SumQuery(NumberQuery):
 
     def data(self, rows: pa.Table) -> int:
         return int(rows.column(NUMBER)[0].as_py())
+
+    @property
+    def monotone(self) -> bool:
+        return self.bounds[0] >= 0
+
+    @property
+    def decimal_places(self) -> int:
+        return self.places
 
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """In the units of the column."""

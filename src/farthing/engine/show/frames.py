@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.show.sheet import Sheet, label_text
+from farthing.engine.show.sheet import Sheet, label_text, percent
 from farthing.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -56,5 +56,5 @@ def plot(sheet: Sheet, ax: Any) -> Any:
     # a label is text, not mathematics: $ and \ in it mean themselves
     axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.invert_yaxis()
-    axes.set_xlabel(f"{sheet.number}, {sheet.confidence:.0%} intervals")
+    axes.set_xlabel(f"{sheet.number}, {percent(sheet.confidence)} intervals")
     return axes

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from farthing.engine.show.sheet import Sheet, label_text, number
+from farthing.engine.show.sheet import Sheet, label_text, number, percent
+from farthing.engine.show.sheet import width as width_text
 from farthing.wording import plain
 
 MOST_BARS = 40
@@ -13,15 +14,15 @@ _LEFT, _WIDTH, _RIGHT, _ROW, _BAR = 190, 420, 110, 24, 14
 _LETTERS = 26
 
 
-def answer(sheet: Sheet) -> str:
+def answer_html(sheet: Sheet) -> str:
     """One self-contained fragment that follows the colours of the page around it."""
     parts = [f"<strong>{escape(plain(sheet.title))}</strong>"]
-    width = number(sheet.half_width or 0)
+    width = width_text(sheet.half_width or 0)
     if sheet.in_ranks:
         value = escape(label_text(sheet.labels[0]))
-        parts.append(f"{value}, at {sheet.confidence:.0%} within {width} ranks")
+        parts.append(f"{value}, at {percent(sheet.confidence)} within {width} ranks")
     elif sheet.single and sheet.numbers is not None:
-        parts.append(f"{number(sheet.numbers[0])} ± {width} at {sheet.confidence:.0%}")
+        parts.append(f"{number(sheet.numbers[0])} ± {width} at {percent(sheet.confidence)}")
     elif not sheet.labels:
         parts.append("Nothing stood out enough to be released.")
     elif sheet.numbers is not None:
@@ -29,7 +30,7 @@ def answer(sheet: Sheet) -> str:
         parts.append(bar_chart(names, sheet.numbers, sheet.half_width or 0.0))
         if len(names) > MOST_BARS:
             parts.append(f"and {len(names) - MOST_BARS} more")
-        whiskers = f"whiskers {sheet.confidence:.0%} intervals (± {width})"
+        whiskers = f"whiskers {percent(sheet.confidence)} intervals (± {width})"
         parts.append(f"Bars are released numbers, {whiskers}.")
     else:
         rows = "".join(f"<li>{escape(label_text(label))}</li>" for label in sheet.labels)

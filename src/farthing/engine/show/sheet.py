@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from farthing.composition.tariff import Price
@@ -64,13 +66,27 @@ def spreadsheet_cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = plain(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    first = unicodedata.normalize("NFKC", text).lstrip()
+    return f"'{text}" if text.startswith(_FORMULA) or first.startswith(_FORMULA) else text
 
 
 def amount(price: Price) -> str:
     """An amount of money."""
     units = f" and {many(price.delta_units, 'δ unit')}" if price.delta_units else ""
     return f"{many(price.farthings, 'farthing')}{units}"
+
+
+def percent(level: float) -> str:
+    """A probability in per cent, with all of its digits."""
+    shown = f"{Decimal(repr(level)) * 100:f}"
+    return f"{shown.rstrip('0').rstrip('.') if '.' in shown else shown}%"
+
+
+def width(value: float) -> str:
+    """A half-width: never shown smaller than it is."""
+    whole = float(value).is_integer() or abs(value) >= 1000
+    step = Decimal(1) if whole else Decimal("0.01")
+    return number(float(Decimal(value).quantize(step, rounding=ROUND_CEILING)))
 
 
 def number(value: float) -> str:

@@ -9,13 +9,14 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farthing.engine.show.sheet import Sheet, label_text, number
+from farthing.engine.show.sheet import Sheet, label_text, number, percent
+from farthing.engine.show.sheet import width as width_text
 from farthing.wording import plain
 
 _BAR = 24
 
 
-def answer(sheet: Sheet) -> RenderableType:
+def answer_table(sheet: Sheet) -> RenderableType:
     """A row per label with a bar whose shaded end is the interval; one number on its own."""
     notes = [Text(plain(note), style="dim") for note in (*sheet.notes, sheet.paid)]
     if sheet.single:
@@ -26,19 +27,19 @@ def answer(sheet: Sheet) -> RenderableType:
     width = sheet.half_width or 0
     if sheet.numbers is not None:
         table.add_column(sheet.number, justify="right")
-        table.add_column(f"± at {sheet.confidence:.0%}", justify="right")
+        table.add_column(f"± at {percent(sheet.confidence)}", justify="right")
         table.add_column("")
     top = max((float(n) for n in sheet.numbers or ()), default=0.0) + width
     for i, cells in enumerate(sheet.cells):
         row = [Text(label_text(cell)) for cell in cells]
         if sheet.numbers is not None:
             n = sheet.numbers[i]
-            row += [Text(number(n)), Text(number(width)), bar(n, width, top)]
+            row += [Text(number(n)), Text(width_text(width)), bar(n, width, top)]
         table.add_row(*row)
     return Group(table, *notes)
 
 
-def plan(title: str, lines: Iterable[tuple[str, str, str]]) -> RenderableType:
+def plan_table(title: str, lines: Iterable[tuple[str, str, str]]) -> RenderableType:
     """Price, accuracy and what remains: (what, text, style) a line."""
     table = _titled(title)
     table.add_column("plan")
@@ -73,13 +74,13 @@ def bar(count: float, half_width: float, top: float, truth: float | None = None)
 
 
 def _one(sheet: Sheet) -> Text:
-    width = number(sheet.half_width or 0)
+    width = width_text(sheet.half_width or 0)
     if sheet.in_ranks:
         value = label_text(sheet.labels[0])
-        return Text(f"{value}   at {sheet.confidence:.0%} within {width} ranks")
+        return Text(f"{value}   at {percent(sheet.confidence)} within {width} ranks")
     assert sheet.numbers is not None
     shown = Text(f"{number(sheet.numbers[0])} ± {width}", "bold cyan")
-    return shown + Text(f"   at {sheet.confidence:.0%}", "default not bold")
+    return shown + Text(f"   at {percent(sheet.confidence)}", "default not bold")
 
 
 def _titled(title: str) -> Table:

@@ -16,7 +16,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, ClassVar
 
 from farthing.engine.errors import EngineFailure
-from farthing.engine.sql.statement import Dialect, Reading, Statement, filled, written
+from farthing.engine.sql.statement import ColumnReading, Dialect, Statement, filled, written
 from farthing.engine.sql.texts import Parameter, Texts
 from farthing.errors import InvalidInput
 from farthing.schema import BOOLEAN, DATE, DECIMAL, DIGITS, INTEGER, REAL, TEXT, Column, Schema
@@ -33,6 +33,10 @@ log.addHandler(logging.NullHandler())
 
 #: Families of types. An engine's own types are sorted into these, and read by family.
 WIDE, BYTES, TIMESTAMP, INSTANT, OTHER = "wide", "bytes", "timestamp", "instant", "other"
+#: Texts that start with the mark of the type that each of them has by itself.
+OBJECT = "object"
+#: Text of more bytes than this is missing, so that no engine fails on what it makes of it.
+LONGEST_TEXT = 1 << 20
 
 #: A table of total functions: (kind of the schema, family of the engine's type) → template with
 #: {x} for the column, {places}, {zone} and {edge} (what a decimal is less than) for what the
@@ -64,6 +68,14 @@ class Physical:
 
 
 @dataclass(frozen=True, slots=True)
+class SourcePart:
+    """Rows that have their columns in common; `relation` is where SQL finds them."""
+
+    relation: str
+    columns: tuple[Physical, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """What an engine's declared types suggest: columns, and (name, type) of what fits no kind."""
 
@@ -77,17 +89,33 @@ class Source(ABC):
     dialect: ClassVar[str]
     _dialect: ClassVar[Dialect]
     _readers: ClassVar[Readers]
+    #: A moment, as SQL.
+    _moment: ClassVar[str] = "TIMESTAMPTZ '2000-01-01 00:00:00+00'"
 
     def __init__(
-        self, *, name: str, location: str | None, columns: Sequence[Physical], relation: str
+        self,
+        *,
+        name: str,
+        location: str | None,
+        parts: Sequence[SourcePart],
+        selection: str | None = None,
     ) -> None:
         self.name = name
         #: Where the rows live, so that two names for the same rows are seen to be one; None for
         #: tables in memory.
         self.location = location
-        self.columns = tuple(columns)
-        self._relation = relation
-        self._readings: dict[str, Reading] = {}
+        #: What of the location is read, as it was asked for: a pattern, a partition, a view.
+        #: None for all of it.
+        self.selection = selection
+        self._parts = tuple(parts)
+        #: What is declared about a column is what the first part says that has it.
+        named: dict[str, Physical] = {}
+        for part in self._parts:
+            for column in part.columns:
+                named.setdefault(column.name, column)
+        self.columns = tuple(named.values())
+        self._zones = {"UTC"}
+        self._readings: dict[str, ColumnReading] = {}
         self._schemas: list[Schema] = []
 
     def proposed_schema(self) -> Proposal:
@@ -111,6 +139,8 @@ class Source(ABC):
         if column.family in (TIMESTAMP, INSTANT):
             zone = "UTC" if column.family == INSTANT else None
             return Column(column.name, DATE, time_zone=zone)
+        if column.family == OBJECT:
+            return Column(column.name, TEXT)
         if column.family in (INTEGER, REAL, TEXT, BOOLEAN, DATE):
             return Column(column.name, column.family)
         return None
@@ -120,6 +150,7 @@ class Source(ABC):
         import ibis
 
         self._require_distinct(schema)
+        self._require_zones(schema)
         if schema not in self._schemas:
             self._schemas.append(schema)
         name = f"declared{self._schemas.index(schema)}"
@@ -156,17 +187,41 @@ class Source(ABC):
     def _require_distinct(self, schema: Schema) -> None:  # noqa: B027 # most engines tell a from A
         """Names that the engine cannot tell apart are refused."""
 
-    def _reading(self, name: str, schema: Schema) -> Reading:
+    def _require_zones(self, schema: Schema) -> None:
+        """The engine knows every declared zone, or InvalidInput: not only once a row has a time."""
+        for column in schema.columns:
+            zone = column.time_zone or "UTC"
+            if zone in self._zones:
+                continue
+            day = filled(self._readers[DATE, INSTANT], x=self._moment, zone=zone)
+            try:
+                self._fetch(Statement(f"SELECT {day} AS probed"))
+            except Exception:
+                log.exception("the time zone %s failed on %s", zone, self.dialect)
+            else:
+                self._zones.add(zone)
+                continue
+            raise InvalidInput(f"{self.dialect} does not know the time zone {zone}")
+
+    def _reading(self, name: str, schema: Schema) -> ColumnReading:
         """Total functions inside, declared bounds and categories around them."""
-        physical = {column.name: column for column in self.columns}
         parameters: list[Parameter] = []
-        inner, outer = [], []
+        outer = []
         for i, column in enumerate(schema.columns):
-            inner.append(f"{self._read(column, physical.get(column.name))} AS c{i}")
             kept = self._inside(column, f"c{i}", parameters)
             outer.append(f"{kept} AS {self._dialect.identifier(column.name)}")
-        rows = f"(SELECT {', '.join(inner)} FROM {self._relation}) AS physical"
-        return Reading(name, f"SELECT {', '.join(outer)} FROM {rows}", tuple(parameters))
+        rows = " UNION ALL ".join(self._read_part(part, schema) for part in self._parts)
+        sql = f"SELECT {', '.join(outer)} FROM ({rows}) AS physical"
+        return ColumnReading(name, sql, tuple(parameters))
+
+    def _read_part(self, part: SourcePart, schema: Schema) -> str:
+        """Declared columns of one part as c0, c1, …"""
+        physical = {column.name: column for column in part.columns}
+        read = (
+            f"{self._read(column, physical.get(column.name))} AS c{i}"
+            for i, column in enumerate(schema.columns)
+        )
+        return f"SELECT {', '.join(read)} FROM {part.relation}"
 
     def _read(self, column: Column, physical: Physical | None) -> str:
         """The column through the total function for its kind and its type."""

@@ -11,8 +11,9 @@ from farthing.errors import InvalidInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: How a column is copied: as it is, as the bytes of a text, or as text because nothing says more.
-TYPED, ENCODED, UNTYPED = "typed", "encoded", "untyped"
+#: How a column is copied: as it is, as the bytes of a text, as text because nothing says more, or
+#: as texts that start with the mark of their own type.
+TYPED, ENCODED, UNTYPED, OBJECTS = "typed", "encoded", "untyped", "objects"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,34 @@ access is off, except for the files of the source, and the configuration is lock
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.sources.base import Physical, Proposal, Source, log
-from farthing.engine.sources.copied import TYPED, UNTYPED, Copied
+from farthing.engine.sources.base import (
+    LONGEST_TEXT,
+    OBJECT,
+    Physical,
+    Proposal,
+    Source,
+    SourcePart,
+    log,
+)
+from farthing.engine.sources.copied import OBJECTS, TYPED, UNTYPED, Copied
 from farthing.engine.sources.csv_files import CSV, csv_rows
-from farthing.engine.sources.duckdb_reading import DIALECT, READERS, physical_column
-from farthing.engine.sources.files import files_of, location_of, title_of
+from farthing.engine.sources.duckdb_reading import (
+    DIALECT,
+    READERS,
+    physical_column,
+    text_literal,
+    text_literals,
+)
+from farthing.engine.sources.files import files_of, location_of, selection_of, title_of
 from farthing.engine.sources.frames import frame_rows
+from farthing.engine.sources.parquet_files import parquet_parts
 from farthing.engine.sources.sqlite_files import SQLITE, sqlite_rows, sqlite_table
 from farthing.engine.sql.statement import Statement, filled
 from farthing.errors import InvalidInput, Unsupported
@@ -31,11 +47,11 @@ PARQUET = (".parquet", ".pq")
 DUCKDB = (".duckdb", ".ddb")
 #: Share of the machine's memory that DuckDB may use before it spills to disk.
 MEMORY = "60%"
+#: With much less, whether a statement fails could depend on a single row.
+LEAST_MEMORY = 256e6
 
-#: How text becomes plain text. In a Parquet file bytes that are no text are read as question
-#: marks; the detour keeps DuckDB from comparing with the file's statistics, which are about the
-#: bytes: whether a row passes a filter may not depend on the rows around it.
-_PLAIN, _OF_PARQUET, _OF_TABLE = "{x}", "decode(encode({x}))", "({x} COLLATE c)"
+#: How text becomes plain text.
+_PLAIN, _OF_TABLE = "{x}", "({x} COLLATE c)"
 
 
 class _Database:
@@ -67,10 +83,11 @@ class DuckDBSource(Source):
         *,
         name: str,
         location: str | None,
-        columns: Sequence[Physical],
+        parts: Sequence[SourcePart],
+        selection: str | None = None,
         untyped: frozenset[str] = frozenset(),
     ) -> None:
-        super().__init__(name=name, location=location, columns=columns, relation=TABLE)
+        super().__init__(name=name, location=location, parts=parts, selection=selection)
         self._connection = connection
         self._untyped = untyped
 
@@ -90,13 +107,11 @@ class DuckDBSource(Source):
 
     def _fitting(self, name: str) -> Column:
         """The narrowest kind that loses no value; text where numbers start with zeros."""
-        sql = next(column.sql for column in self.columns if column.name == name)
-        kinds = (INTEGER, REAL, BOOLEAN, DATE)
-        lost = [
-            f"count(*) FILTER ({sql} IS NOT NULL AND {filled(READERS[kind, TEXT], x=sql)} IS NULL)"
-            for kind in kinds
-        ]
-        zeros = f"count(*) FILTER (regexp_full_match({sql}, '[ ]*[+-]?0[0-9].*'))"
+        column = next(column for column in self.columns if column.name == name)
+        sql, kinds = column.sql, (INTEGER, REAL, BOOLEAN, DATE)
+        reads = [filled(READERS[kind, column.family], x=sql, zone="UTC") for kind in kinds]
+        lost = [f"count(*) FILTER ({sql} IS NOT NULL AND {read} IS NULL)" for read in reads]
+        zeros = f"count(*) FILTER (regexp_full_match({sql}, 's?[ ]*[+-]?0[0-9].*'))"
         asked = f"SELECT count({sql}), {zeros}, {', '.join(lost)} FROM {TABLE}"
         present, padded, *misfits = self._connection.execute(asked).fetchone()
         if not present or padded:
@@ -146,10 +161,12 @@ def open_file(path: str, *, table: str | None, memory: str | None) -> DuckDBSour
 
 def open_frame(frame: Any, *, memory: str | None) -> DuckDBSource:
     """A source from a pandas, Polars or Arrow table in memory."""
-    rows = frame_rows(frame)
     connection = _connect(memory)
     try:
-        return _copy(connection, rows, name="table", location=None)
+        return _copy(connection, frame_rows(frame), name="table", location=None)
+    except InvalidInput:
+        connection.close()
+        raise
     except Exception:
         connection.close()
         log.exception("a table in memory could not be opened")
@@ -159,34 +176,38 @@ def open_frame(frame: Any, *, memory: str | None) -> DuckDBSource:
 def _opened(
     connection: _Database, path: str, files: list[str], ending: str, table: str | None
 ) -> DuckDBSource:
-    location, name = location_of(path), title_of(path, table)
+    location, name, selection = location_of(path), title_of(path, table), selection_of(path)
     if ending in CSV:
-        return _copy(connection, csv_rows(files), name=name, location=location)
+        return _copy(connection, csv_rows(files), name=name, location=location, selection=selection)
     if ending in SQLITE:
         spelled = sqlite_table(files[0], str(table))
         rows = sqlite_rows(files[0], spelled)
         return _copy(connection, rows, name=name, location=f"{location}#{spelled}")
     if ending in PARQUET:
-        text = _OF_PARQUET
-        # NaN is not in the statistics of a file either
-        options = "union_by_name = true, utf8_validation = 'replace', can_have_nan = true"
-        what = f"read_parquet({_texts(files)}, {options})"
+        parts = parquet_parts(connection, files, TABLE)
     else:
-        text = _OF_TABLE
-        connection.execute(f"ATTACH {_text(files[0])} AS file (READ_ONLY)")
+        connection.execute(f"ATTACH {text_literal(files[0])} AS file (READ_ONLY)")
         schema, spelled = _table_of(connection, str(table))
-        what = f"file.{DIALECT.identifier(schema)}.{DIALECT.identifier(spelled)}"
+        relation = f"file.{DIALECT.identifier(schema)}.{DIALECT.identifier(spelled)}"
         location += f"#{spelled}" if schema == "main" else f"#{schema}.{spelled}"
-    connection.execute(f"CREATE VIEW {TABLE} AS SELECT * FROM {what}")
+        described = connection.execute(f"DESCRIBE {relation}").fetchall()
+        columns = (
+            physical_column(row[0], DIALECT.identifier(row[0]), row[1], _OF_TABLE)
+            for row in described
+        )
+        parts = [SourcePart(relation, tuple(columns))]
     _lock(connection, files)
-    described = connection.execute(f"DESCRIBE {TABLE}").fetchall()
-    columns = [
-        physical_column(row[0], DIALECT.identifier(row[0]), row[1], text) for row in described
-    ]
-    return DuckDBSource(connection, name=name, location=location, columns=columns)
+    return DuckDBSource(connection, name=name, location=location, parts=parts, selection=selection)
 
 
-def _copy(connection: _Database, rows: Copied, *, name: str, location: str | None) -> DuckDBSource:
+def _copy(
+    connection: _Database,
+    rows: Copied,
+    *,
+    name: str,
+    location: str | None,
+    selection: str | None = None,
+) -> DuckDBSource:
     """A table of our own, with columns c0, c1, …; text that is not UTF-8 is missing in it."""
     import pyarrow as pa
 
@@ -200,14 +221,26 @@ def _copy(connection: _Database, rows: Copied, *, name: str, location: str | Non
     connection.unregister("given")
     _lock(connection, [])
     described = connection.execute(f"DESCRIBE {TABLE}").fetchall()
-    columns = [
-        physical_column(name, row[0], row[1], _PLAIN)
-        for name, row in zip(rows.names, described, strict=True)
-    ]
-    untyped = (name for name, way in zip(rows.names, rows.ways, strict=True) if way == UNTYPED)
-    return DuckDBSource(
-        connection, name=name, location=location, columns=columns, untyped=frozenset(untyped)
+    columns = tuple(
+        Physical(column, "object", OBJECT, _short(row[0]))
+        if way == OBJECTS
+        else physical_column(column, row[0], row[1], _PLAIN)
+        for column, way, row in zip(rows.names, rows.ways, described, strict=True)
     )
+    ways = zip(rows.names, rows.ways, strict=True)
+    return DuckDBSource(
+        connection,
+        name=name,
+        location=location,
+        parts=[SourcePart(TABLE, columns)],
+        selection=selection,
+        untyped=frozenset(column for column, way in ways if way in (UNTYPED, OBJECTS)),
+    )
+
+
+def _short(objects: str) -> str:
+    """What is too long behind its mark is missing."""
+    return f"CASE WHEN strlen({objects}) <= {LONGEST_TEXT + 1} THEN {objects} END"
 
 
 def _table_of(connection: _Database, table: str) -> tuple[str, str]:
@@ -224,7 +257,21 @@ def _table_of(connection: _Database, table: str) -> tuple[str, str]:
     return str(found[0][0]), str(found[0][1])
 
 
+def _enough(memory: str) -> bool:
+    """A share of the machine's memory, or an amount that is no trap for single rows."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%|[KMGT]i?B)\s*", memory, flags=re.IGNORECASE)
+    if found is None:
+        return False
+    unit = found[2].upper().replace("I", "")
+    if unit == "%":
+        return float(found[1]) >= 10
+    bytes_in: float = 1000.0 ** ("KMGT".index(unit[0]) + 1)
+    return float(found[1]) * bytes_in >= LEAST_MEMORY
+
+
 def _connect(memory: str | None) -> _Database:
+    if memory is not None and not _enough(memory):
+        raise InvalidInput(f'memory must be an amount of at least "256MB", got {memory!r:.40}')
     try:
         import duckdb
     except ImportError:
@@ -247,17 +294,9 @@ def _connect(memory: str | None) -> _Database:
 
 
 def _lock(connection: _Database, files: list[str]) -> None:
-    connection.execute(f"SET allowed_paths = {_texts(files)}")
+    connection.execute(f"SET allowed_paths = {text_literals(files)}")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _texts(values: list[str]) -> str:
-    return "[" + ", ".join(map(_text, values)) + "]"
 
 
 _ENDINGS = (*PARQUET, *CSV, *DUCKDB, *SQLITE)

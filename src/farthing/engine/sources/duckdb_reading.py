@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -12,7 +13,9 @@ from farthing.engine.sources.base import (
     DAYS,
     FALSE,
     INSTANT,
+    LONGEST_TEXT,
     NUMBER,
+    OBJECT,
     OTHER,
     TIMESTAMP,
     TRUE,
@@ -21,8 +24,18 @@ from farthing.engine.sources.base import (
     Physical,
     Readers,
 )
+from farthing.engine.sources.objects import (
+    DAYS_MARK,
+    ENCODED_WORDS,
+    EXACT,
+    FLOAT,
+    LOCAL,
+    TRUTH,
+    WORDS,
+    ZONED,
+)
 from farthing.engine.sql.statement import Dialect, filled
-from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT
+from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, KINDS, REAL, TEXT
 
 
 @cache
@@ -47,7 +60,19 @@ DIALECT = Dialect(
 _WHOLE_REAL = "{x} = trunc({x}) AND {x} >= -9223372036854775808.0 AND {x} < 9223372036854775808.0"
 _SIGN = "CASE {x} WHEN 0 THEN false WHEN 1 THEN true END"
 
-READERS: Readers = {
+#: Whole numbers are written without a fraction, so that a column that became real because one
+#: value is missing is the same text.
+_REAL_TEXT = (
+    "CASE WHEN {x} = trunc({x}) AND abs({x}) < 9007199254740992 "
+    "THEN CAST(TRY_CAST({x} AS BIGINT) AS VARCHAR) ELSE CAST(CAST({x} AS DOUBLE) AS VARCHAR) END"
+)
+#: Without zeros at the end, which are of the type and not of the value.
+_WIDE_TEXT = (
+    "CASE WHEN contains(CAST({x} AS VARCHAR), '.') "
+    "THEN rtrim(rtrim(CAST({x} AS VARCHAR), '0'), '.') ELSE CAST({x} AS VARCHAR) END"
+)
+
+_TYPED: Readers = {
     (INTEGER, INTEGER): "CAST({x} AS BIGINT)",
     (INTEGER, WIDE): "CASE WHEN {x} = trunc({x}) THEN TRY_CAST({x} AS BIGINT) END",
     (INTEGER, REAL): f"CASE WHEN {_WHOLE_REAL} THEN TRY_CAST({{x}} AS BIGINT) END",
@@ -70,11 +95,11 @@ READERS: Readers = {
     "THEN TRY_CAST({x} AS DECIMAL(18, {places})) END",
     (DECIMAL, OTHER): "CAST({x} AS DECIMAL(18, {places}))",
     (TEXT, INTEGER): "CAST({x} AS VARCHAR)",
-    (TEXT, WIDE): "CAST({x} AS VARCHAR)",
-    (TEXT, REAL): "CAST({x} AS VARCHAR)",
+    (TEXT, WIDE): _WIDE_TEXT,
+    (TEXT, REAL): _REAL_TEXT,
     (TEXT, BOOLEAN): "CASE WHEN {x} THEN 'true' WHEN NOT {x} THEN 'false' END",
     (TEXT, TEXT): "{x}",
-    (TEXT, BYTES): "TRY(decode({x}))",
+    (TEXT, BYTES): f"CASE WHEN octet_length({{x}}) <= {LONGEST_TEXT} THEN TRY(decode({{x}})) END",
     (TEXT, DATE): f"CASE WHEN {{x}} BETWEEN {DAYS} THEN CAST({{x}} AS VARCHAR) END",
     (TEXT, OTHER): "CAST({x} AS VARCHAR)",
     (BOOLEAN, BOOLEAN): "{x}",
@@ -93,6 +118,31 @@ READERS: Readers = {
     "THEN TRY_CAST(left(trim({x}), 10) AS DATE) END",
     (DATE, OTHER): "CAST({x} AS DATE)",
 }
+
+#: What each mark says about the text behind it, and how that becomes a value of this family.
+_MARKED = (
+    (WORDS, TEXT, "substr({x}, 2)"),
+    (EXACT, TEXT, "substr({x}, 2)"),
+    (ENCODED_WORDS, BYTES, "encode(substr({x}, 2))"),
+    (TRUTH, BOOLEAN, "({x} = 'btrue')"),
+    (FLOAT, REAL, "TRY_CAST(substr({x}, 2) AS DOUBLE)"),
+    (DAYS_MARK, DATE, "TRY_CAST(substr({x}, 2) AS DATE)"),
+    (LOCAL, TIMESTAMP, "TRY_CAST(substr({x}, 2) AS TIMESTAMP)"),
+    (ZONED, INSTANT, "TRY_CAST(substr({x}, 2) AS TIMESTAMPTZ)"),
+)
+
+
+def _of_objects(kind: str) -> str:
+    """Every value as a column of its own type is read."""
+    cases = (
+        f"WHEN '{mark}' THEN {_TYPED[kind, family].replace('{x}', value)}"
+        for mark, family, value in _MARKED
+        if (kind, family) in _TYPED
+    )
+    return f"CASE left({{x}}, 1) {' '.join(cases)} END"
+
+
+READERS: Readers = {**_TYPED, **{(kind, OBJECT): _of_objects(kind) for kind in KINDS}}
 
 _FAMILIES = {
     "BOOLEAN": BOOLEAN,
@@ -124,5 +174,16 @@ def physical_column(name: str, sql: str, declared: str, text: str) -> Physical:
     family = _FAMILIES.get(declared, OTHER)
     if family == TEXT:
         plain = sql if declared == "VARCHAR" else f"CAST({sql} AS VARCHAR)"
-        return Physical(name, declared, TEXT, filled(text, x=plain))
+        short = f"CASE WHEN strlen({plain}) <= {LONGEST_TEXT} THEN {filled(text, x=plain)} END"
+        return Physical(name, declared, TEXT, short)
     return Physical(name, declared, family, sql)
+
+
+def text_literal(value: str) -> str:
+    """A text of the owner's, such as the path of a file, as SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def text_literals(values: Sequence[str]) -> str:
+    """A list of them."""
+    return "[" + ", ".join(map(text_literal, values)) + "]"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from farthing.errors import InvalidInput
 
-_WILD = set("*?[")
+#: What is in a pattern and in no name of a file.
+WILD = frozenset("*?[{}")
 
 
 def files_of(path: str) -> list[str]:
@@ -23,20 +25,41 @@ def files_of(path: str) -> list[str]:
         found = sorted(glob.glob(path, recursive=True))
     if not found:
         raise InvalidInput(f"there is no file {path!r:.200}")
-    odd = next((file for file in found if set(file) & _WILD), None)
+    odd = next((file for file in found if set(file) & WILD), None)
     if odd is not None:
-        raise InvalidInput(f"{odd} has one of *, ? and [ in its name, which are for patterns")
-    return [os.path.realpath(file) for file in found]
+        raise InvalidInput(f"{odd} has one of * ? [ {{ }} in its name, which are for patterns")
+    files = list(dict.fromkeys(os.path.realpath(file) for file in found))
+    require_inside((f"file:{file}" for file in files), location_of(path))
+    return files
+
+
+def require_inside(files: Iterable[str], location: str) -> None:
+    """Every file is where the location says, or InvalidInput: links do not lead out of it."""
+    below = location.removesuffix("/") + "/"
+    for file in files:
+        if file != location and not file.startswith(below):
+            raise InvalidInput(
+                f"{title_of(location)} has links to files elsewhere; name the files where they are"
+            )
 
 
 def location_of(path: str) -> str:
     """The file or folder itself, links followed; for a pattern the folder it looks into."""
     path = local_path(path)
-    if not os.path.exists(path):
+    if _is_pattern(path):
         parts = Path(path).parts
-        wild = next((i for i, part in enumerate(parts) if set(part) & _WILD), len(parts))
+        wild = next((i for i, part in enumerate(parts) if set(part) & WILD), len(parts))
         path = str(Path(*parts[:wild])) if wild else "."
     return f"file:{os.path.realpath(path)}"
+
+
+def selection_of(path: str) -> str | None:
+    """A pattern, as it was given; None for a file or a folder, which are read as a whole."""
+    return path if _is_pattern(local_path(path)) else None
+
+
+def _is_pattern(path: str) -> bool:
+    return not os.path.exists(path) and bool(set(path) & WILD)
 
 
 def local_path(path: str) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.sources.copied import ENCODED, TYPED, Copied, copied
+from farthing.engine.sources.copied import ENCODED, OBJECTS, TYPED, Copied, copied
+from farthing.engine.sources.objects import written_object
 from farthing.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -20,9 +19,8 @@ _EDGE = 300_000_000_000_000_000
 def frame_rows(frame: Any) -> Copied:
     """The rows of a table in memory."""
     names, columns = _columns(frame)
-    plain = [_plain(column) for column in columns]
-    ways = [way for way, _ in plain]
-    arrays = [column for _, column in plain]
+    ways = [way for way, _ in columns]
+    arrays = [column for _, column in columns]
     types = [column.type for column in arrays]
     return copied(names, ways, types, _parts(arrays))
 
@@ -34,7 +32,7 @@ def _parts(columns: Sequence[pa.ChunkedArray]) -> Any:
     return (batch.columns for batch in table.to_batches())
 
 
-def _columns(frame: Any) -> tuple[list[str], list[pa.ChunkedArray]]:
+def _columns(frame: Any) -> tuple[list[str], list[tuple[str, pa.ChunkedArray]]]:
     import pyarrow as pa
 
     module = type(frame).__module__.split(".")[0]
@@ -44,7 +42,7 @@ def _columns(frame: Any) -> tuple[list[str], list[pa.ChunkedArray]]:
         whole = frame.collect() if isinstance(frame, polars.LazyFrame) else frame
         frame = whole.to_arrow()
     if isinstance(frame, pa.Table):
-        return list(frame.column_names), list(frame.columns)
+        return list(frame.column_names), [_plain(column) for column in frame.columns]
     if module == "pandas":
         return [str(name) for name in frame.columns], [
             _from_pandas(frame.iloc[:, i]) for i in range(frame.shape[1])
@@ -55,25 +53,22 @@ def _columns(frame: Any) -> tuple[list[str], list[pa.ChunkedArray]]:
     )
 
 
-def _from_pandas(series: Any) -> pa.ChunkedArray:
-    """A column of objects that have no common type is a column of their texts."""
+def _from_pandas(series: Any) -> tuple[str, pa.ChunkedArray]:
+    """Objects, and categories that may be objects, are written down one by one."""
+    import pandas as pd
     import pyarrow as pa
 
-    try:
-        found = pa.Array.from_pandas(series)
-    except (pa.ArrowException, ValueError, OverflowError, TypeError):
-        found = None
-    if found is None:  # outside of the handler, so that no error quotes a value
-        found = pa.array([_text(value) for value in series], pa.string())
-    return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
-
-
-def _text(value: object) -> str | None:
-    if isinstance(value, float):
-        return repr(value) if value == value else None
-    if isinstance(value, str | bool | int | Decimal | date):
-        return str(value).encode("utf-8", "replace").decode()
-    return None
+    if series.dtype != object and not isinstance(series.dtype, pd.CategoricalDtype):
+        try:
+            found = pa.Array.from_pandas(series)
+        except (pa.ArrowException, ValueError, OverflowError, TypeError):
+            found = None  # a type that Arrow does not have
+        if found is not None:
+            return _plain(
+                found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+            )
+    objects = pa.array(map(written_object, series.astype(object)), pa.large_binary())
+    return OBJECTS, pa.chunked_array([objects])
 
 
 def _plain(column: pa.ChunkedArray) -> tuple[str, pa.ChunkedArray]:

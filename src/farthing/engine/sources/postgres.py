@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.sources.base import Source, log
+from farthing.engine.sources.base import Source, SourcePart, log
 from farthing.engine.sources.postgres_reading import DIALECT, READERS, physical_column
 from farthing.engine.sql.bounding import COUNT, LABEL
 from farthing.engine.sql.statement import Statement
@@ -41,9 +41,14 @@ class PostgresSource(Source):
         self._connection = connection
         self._turn = threading.Lock()  # transactions of one connection come one after another
         relation = f"{DIALECT.identifier(schema)}.{DIALECT.identifier(table)}"
-        columns = [physical_column(*row) for row in _columns(connection, schema, table)]
-        location = f"{_server(connection)}/{schema}.{table}"
-        super().__init__(name=table, location=location, columns=columns, relation=relation)
+        columns = (physical_column(*row) for row in _columns(connection, schema, table))
+        own, root = f"{schema}.{table}", _root(connection, schema, table)
+        super().__init__(
+            name=table,
+            location=f"{_server(connection)}/{root}",
+            parts=[SourcePart(relation, tuple(columns))],
+            selection=own if own != root else None,
+        )
 
     def _fetch(self, statement: Statement) -> pa.Table:
         import pyarrow as pa
@@ -141,6 +146,22 @@ def _columns(connection: Any, schema: str, table: str) -> list[tuple[str, str, i
         (schema, table),
     ).fetchall()
     return list(found)
+
+
+def _root(connection: Any, schema: str, table: str) -> str:
+    """The table that holds these rows too: a partition, and what inherits, is a part of it."""
+    found = connection.execute(
+        "WITH RECURSIVE above AS (SELECT c.oid FROM pg_class c "
+        "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2 "
+        "UNION SELECT i.inhparent FROM above a JOIN pg_inherits i ON i.inhrelid = a.oid) "
+        "SELECT n.nspname || '.' || c.relname FROM above a JOIN pg_class c ON c.oid = a.oid "
+        "JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = a.oid)",
+        (schema, table),
+    ).fetchall()
+    if len(found) != 1:
+        raise InvalidInput(f"{table!r:.80} is a part of several tables; open one of those")
+    return str(found[0][0])
 
 
 def _server(connection: Any) -> str:

@@ -10,6 +10,7 @@ from farthing.engine.sources.base import (
     DAYS,
     FALSE,
     INSTANT,
+    LONGEST_TEXT,
     NUMBER,
     OTHER,
     TIMESTAMP,
@@ -60,6 +61,12 @@ _DECIMAL = (
     "CASE WHEN abs({x}) < {edge} THEN CASE WHEN abs(round(CAST({x} AS numeric), {places})) < {edge}"
     " THEN CAST({x} AS numeric(18, {places})) END END"
 )
+#: Whole numbers are written without a fraction, as on the other engines.
+_REAL_TEXT = (
+    "CASE WHEN {x} = trunc(CAST({x} AS float8)) AND abs({x}) < 9007199254740992 "
+    "THEN CAST(CAST({x} AS bigint) AS text) ELSE CAST(CAST({x} AS float8) AS text) END "
+    'COLLATE "C"'
+)
 _SIGN = "CASE WHEN {x} = 0 THEN false WHEN {x} = 1 THEN true END"
 _PARSED = "CAST(btrim({x}) AS numeric)"
 _YEAR = "CAST(substr(btrim({x}), 1, 4) AS integer)"
@@ -97,8 +104,8 @@ READERS: Readers = {
     (DECIMAL, TEXT): _numeric(NUMBER, _DECIMAL),
     (DECIMAL, OTHER): "CAST({x} AS numeric(18, {places}))",
     (TEXT, INTEGER): 'CAST({x} AS text) COLLATE "C"',
-    (TEXT, WIDE): 'CAST({x} AS text) COLLATE "C"',
-    (TEXT, REAL): 'CAST({x} AS text) COLLATE "C"',
+    (TEXT, WIDE): 'CAST(trim_scale({x}) AS text) COLLATE "C"',
+    (TEXT, REAL): _REAL_TEXT,
     (TEXT, BOOLEAN): "CASE WHEN {x} THEN 'true' WHEN NOT {x} THEN 'false' END COLLATE \"C\"",
     (TEXT, TEXT): "{x}",
     (TEXT, DATE): f"CASE WHEN {{x}} BETWEEN {DAYS} THEN to_char({{x}}, 'YYYY-MM-DD') END "
@@ -126,11 +133,13 @@ READERS: Readers = {
 def physical_column(name: str, declared: str, modifier: int, enum: bool) -> Physical:
     """A column by its declared type, without and with its modifier."""
     sql = DIALECT.identifier(name)
-    if enum:
-        return Physical(name, declared, TEXT, f'(CAST({sql} AS text) COLLATE "C")')
-    family = _family(declared)
+    if declared == "oid":  # it can be cast to few types
+        return Physical(name, declared, INTEGER, f"CAST({sql} AS bigint)")
+    family = TEXT if enum else _family(declared)
     if family == TEXT:
-        return Physical(name, declared, TEXT, f'(CAST({sql} AS text) COLLATE "C")')
+        text = f"CAST({sql} AS text)"
+        short = f"CASE WHEN octet_length({text}) <= {LONGEST_TEXT} THEN {text} END"
+        return Physical(name, declared, TEXT, f'({short} COLLATE "C")')
     if family == WIDE and modifier >= 4:
         # eleven bits with a sign: numeric(5, -3) has places too
         return Physical(name, declared, WIDE, sql, (((modifier - 4) & 2047) ^ 1024) - 1024)

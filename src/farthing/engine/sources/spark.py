@@ -12,11 +12,15 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from farthing.engine.sources.base import OTHER, Physical, Source, log
-from farthing.engine.sources.files import local_path, location_of, title_of
+from farthing.engine.sources.base import OTHER, Physical, Source, SourcePart, log
+from farthing.engine.sources.files import local_path, require_inside, title_of
 from farthing.engine.sources.java import java_home
+from farthing.engine.sources.spark_locations import (
+    location_of_table,
+    spark_location,
+    spark_selection,
+)
 from farthing.engine.sources.spark_reading import (
     DIALECT,
     READERS,
@@ -42,6 +46,7 @@ SETTINGS: Mapping[str, str] = {
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 #: Loggers of PySpark that print what an error quotes.
 _TALKATIVE = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -97,19 +102,29 @@ class SparkSource(Source):
     dialect = "pyspark"
     _dialect = DIALECT
     _readers = READERS
+    _moment = "TIMESTAMP '2000-01-01 00:00:00'"
 
-    def __init__(self, session: Any, frame: Any, *, name: str, location: str | None) -> None:
+    def __init__(
+        self,
+        session: Any,
+        frame: Any,
+        *,
+        name: str,
+        location: str | None,
+        selection: str | None = None,
+    ) -> None:
         self._session = session
         self._view = f"{_VIEW}_{id(self):x}"
         frame.createOrReplaceTempView(self._view)
         failing = _stored_in_milliseconds(frame)
-        columns = [
+        columns = (
             Physical(field.name, "timestamp in milliseconds", OTHER, "NULL")
             if field.name in failing
             else physical_column(field.name, field.dataType.simpleString())
             for field in frame.schema.fields
-        ]
-        super().__init__(name=name, location=location, columns=columns, relation=self._view)
+        )
+        parts = [SourcePart(self._view, tuple(columns))]
+        super().__init__(name=name, location=location, parts=parts, selection=selection)
 
     def _fetch(self, statement: Statement) -> pa.Table:
         given = {
@@ -135,6 +150,8 @@ def open_spark(data: Any, spark: Any) -> SparkSource:
             if text is None:
                 return SparkSource(session, data, name="table", location=None)
             return _opened(session, text)
+    except InvalidInput:
+        raise
     except Exception:
         log.exception("the source %s could not be opened", text or "table")
     shown = "the data frame" if text is None else title_of(text)
@@ -143,13 +160,14 @@ def open_spark(data: Any, spark: Any) -> SparkSource:
 
 def _opened(session: Any, text: str) -> SparkSource:
     if "/" in text or "\\" in text or text.lower().endswith(".parquet"):
-        location = _location_of_files(text)
-        return SparkSource(
-            session, session.read.parquet(text), name=title_of(text), location=location
-        )
-    location_of_table = _location_of_table(session, text)
-    name = text.split(".")[-1].strip("`")
-    return SparkSource(session, session.table(text), name=name, location=location_of_table)
+        folder, pattern = spark_location(text), spark_selection(text)
+        frame = session.read.parquet(text)
+        require_inside(map(spark_location, frame.inputFiles()), folder)
+        title = title_of(text)
+        return SparkSource(session, frame, name=title, location=folder, selection=pattern)
+    frame, name = session.table(text), text.split(".")[-1].strip("`")
+    location, selection = location_of_table(session, frame, text)
+    return SparkSource(session, frame, name=name, location=location, selection=selection)
 
 
 def session_of(spark: Any) -> Any:
@@ -238,19 +256,3 @@ def _stored_in_milliseconds(frame: Any) -> frozenset[str]:
             if pa.types.is_timestamp(field.type) and field.type.unit in ("s", "ms")
         }
     return frozenset(found)
-
-
-def _location_of_files(path: str) -> str:
-    """As DuckDB has it for files of this machine; an address elsewhere is its own location."""
-    parts = urlsplit(path)
-    if parts.scheme in ("", "file"):
-        return location_of(path)
-    return f"spark:{path.rstrip('/')}"
-
-
-def _location_of_table(session: Any, name: str) -> str | None:
-    """Catalogue, database and table; None for a view that only this session has."""
-    found = session.catalog.getTable(name)
-    if found.isTemporary:
-        return None
-    return "spark:" + ".".join([found.catalog, *(found.namespace or []), found.name])

@@ -15,6 +15,7 @@ from farthing.engine.sources.base import (
     DAYS,
     FALSE,
     INSTANT,
+    LONGEST_TEXT,
     NUMBER,
     OTHER,
     TIMESTAMP,
@@ -63,6 +64,16 @@ _WHOLE_REAL = (
     "AND {x} < 9.223372036854775808E18D THEN try_cast({x} AS BIGINT) END"
 )
 _DECIMAL = "try_cast({x} AS DECIMAL(18, {places}))"
+#: Whole numbers are written without a fraction, and exact ones without zeros at the end, as on the
+#: other engines.
+_REAL_TEXT = (
+    "CASE WHEN {x} = rint({x}) AND abs({x}) < 9007199254740992D "
+    "THEN CAST(try_cast({x} AS BIGINT) AS STRING) ELSE CAST(CAST({x} AS DOUBLE) AS STRING) END"
+)
+_WIDE_TEXT = (
+    "CASE WHEN {x} = 0 THEN '0' WHEN CAST({x} AS STRING) RLIKE r'\\A[^E]*[.][^E]*\\z' "
+    "THEN rtrim('.', rtrim('0', CAST({x} AS STRING))) ELSE CAST({x} AS STRING) END"
+)
 _SIGN = "CASE WHEN {x} = 0 THEN false WHEN {x} = 1 THEN true END"
 
 
@@ -95,11 +106,12 @@ READERS: Readers = {
     (DECIMAL, TEXT): _matching(NUMBER, "try_cast(trim({x}) AS DECIMAL(18, {places}))"),
     (DECIMAL, OTHER): "CAST({x} AS DECIMAL(18, {places}))",
     (TEXT, INTEGER): "CAST({x} AS STRING)",
-    (TEXT, WIDE): "CAST({x} AS STRING)",
-    (TEXT, REAL): "CAST({x} AS STRING)",
+    (TEXT, WIDE): _WIDE_TEXT,
+    (TEXT, REAL): _REAL_TEXT,
     (TEXT, BOOLEAN): "CASE WHEN {x} THEN 'true' WHEN NOT {x} THEN 'false' END",
     (TEXT, TEXT): "{x}",
-    (TEXT, BYTES): "try_validate_utf8(CAST({x} AS STRING))",
+    (TEXT, BYTES): f"CASE WHEN octet_length({{x}}) <= {LONGEST_TEXT} "
+    "THEN try_validate_utf8(CAST({x} AS STRING)) END",
     (TEXT, DATE): f"CASE WHEN {{x}} BETWEEN {DAYS} THEN CAST({{x}} AS STRING) END",
     (TEXT, OTHER): "CAST({x} AS STRING)",
     (BOOLEAN, BOOLEAN): "{x}",
@@ -140,5 +152,6 @@ def physical_column(name: str, declared: str) -> Physical:
         return Physical(name, declared, WIDE, sql, int(exact[1]))
     if _TEXT.fullmatch(declared):
         plain = f"try_validate_utf8(collate(CAST({sql} AS STRING), 'UTF8_BINARY'))"
-        return Physical(name, declared, TEXT, plain)
+        short = f"CASE WHEN octet_length({sql}) <= {LONGEST_TEXT} THEN {plain} END"
+        return Physical(name, declared, TEXT, short)
     return Physical(name, declared, _FAMILIES.get(declared, OTHER), sql)

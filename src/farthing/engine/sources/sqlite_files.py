@@ -47,20 +47,23 @@ def sqlite_rows(path: str, table: str) -> Copied:
         pa.binary() if way != TYPED else pa.int64() if "INT" in column[2].upper() else pa.float64()
         for way, column in zip(ways, declared, strict=True)
     ]
-    return copied(names, ways, types, _parts(path, table, types))
+    return copied(names, ways, types, _parts(path, table, names, types))
 
 
-def _parts(path: str, table: str, types: Sequence[pa.DataType]) -> Iterator[list[pa.Array]]:
+def _parts(
+    path: str, table: str, names: Sequence[str], types: Sequence[pa.DataType]
+) -> Iterator[list[pa.Array]]:
+    """The declared columns by name: * would give generated ones too."""
     import pyarrow as pa
 
     with _connected(path) as connection:
         connection.text_factory = bytes
-        cursor = connection.execute(f"SELECT * FROM {_name(table)}")
+        columns = ", ".join(map(_name, names))
+        cursor = connection.execute(f"SELECT {columns} FROM {_name(table)}")
         while rows := cursor.fetchmany(_ROWS):
-            columns = zip(*rows, strict=True)
             yield [
                 pa.array([_fitting(value, dtype) for value in column], dtype)
-                for column, dtype in zip(columns, types, strict=True)
+                for column, dtype in zip(zip(*rows, strict=True), types, strict=True)
             ]
 
 

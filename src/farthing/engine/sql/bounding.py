@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: An expression, and the kind of what it holds.
-Column: TypeAlias = tuple[Any, str]
+TypedColumn: TypeAlias = tuple[Any, str]
 LABEL, COUNT = "label", "n"
 #: Hexadecimal digits of a digest that decide the order; DuckDB sorts texts of up to 12 fastest.
 DIGITS = 12
@@ -55,8 +55,8 @@ class Bounded:
 
 def bounded_histogram(
     rows: ir.Table,
-    unit: Column,
-    keys: Sequence[Column],
+    unit: TypedColumn,
+    keys: Sequence[TypedColumn],
     *,
     secret: str,
     contribution_limit: int | None,
@@ -88,7 +88,7 @@ def largest(histogram: ir.Table, count: int) -> ir.Table:
     return histogram.order_by(ibis.desc(COUNT), ibis.asc(histogram[LABEL])).limit(count)
 
 
-def counted_rows(rows: ir.Table, unit: Column, per_key_limit: int) -> Bounded:
+def counted_rows(rows: ir.Table, unit: TypedColumn, per_key_limit: int) -> Bounded:
     """One row, one column `n`: the sum over units of min(rows, per_key_limit)."""
     import ibis
 
@@ -99,7 +99,7 @@ def counted_rows(rows: ir.Table, unit: Column, per_key_limit: int) -> Bounded:
     return Bounded(total, per_key_limit=per_key_limit)
 
 
-def clipped_sums(rows: ir.Table, unit: Column, value: Any, lower: int, upper: int) -> Bounded:
+def clipped_sums(rows: ir.Table, unit: TypedColumn, value: Any, lower: int, upper: int) -> Bounded:
     """One row, one column `n`: the sum over units of their own sum, moved into the bounds.
 
     Everything is a whole number of at most 38 digits: 64-bit values of fewer than 10^18 rows.
@@ -139,7 +139,7 @@ def between(number: Any, lower: float, upper: float) -> Any:
     return ibis.least(ibis.greatest(number, lower), upper)
 
 
-def _owned(rows: Any, unit: Column, columns: Mapping[str, Column]) -> Any:
+def _owned(rows: Any, unit: TypedColumn, columns: Mapping[str, TypedColumn]) -> Any:
     """Rows with a unit, under names of our own: whatever the table calls its columns is gone."""
     named = {name: column for name, (column, _) in columns.items()}
     owned = rows.select(who=unit[0], **named)

@@ -51,7 +51,7 @@ class Dialect:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ColumnReading:
     """The part of a statement that reads rows through a schema, and the values it needs.
 
     In `sql` the parameters are numbered from 1.
@@ -62,7 +62,9 @@ class Reading:
     parameters: tuple[Parameter, ...]
 
 
-def written(expression: ir.Table, texts: Texts, reading: Reading, dialect: Dialect) -> Statement:
+def written(
+    expression: ir.Table, texts: Texts, reading: ColumnReading, dialect: Dialect
+) -> Statement:
     """The statement for an expression over the table that `reading` describes."""
     compiler = dialect.compiler()
     tree = compiler.to_sqlglot(expression).copy()  # Ibis uses one node in several places

@@ -1,7 +1,11 @@
-"""The tables. `entries` is the book; every other table can be computed from it (replay.py).
+"""The tables. `entries` is the book; balances can be computed from it (replay.py).
 
-A row of `entries` is never changed. Balances live in purses and lots, so that one guarded UPDATE
-decides whether a request fits, at the same cost however long the book is.
+What is said in conversations is kept beside it, because it is written far more often: `turns` is
+a chain of hashes of its own for each conversation, of which the book holds the end; `secrets` holds
+the noise, to which the last turn is a commitment. No export and no statement reads `secrets`.
+
+A row of `entries` or `turns` is never changed. Balances live in purses and lots, so that one
+guarded UPDATE decides whether a request fits, at the same cost however long the book is.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from sqlalchemy import (
 )
 
 #: The newest migration; a ledger is written only by a farthing that knows its schema.
-REVISION = "0002"
+REVISION = "0003"
 
 metadata = MetaData()
 
@@ -112,4 +116,38 @@ Index(
     entries.c.number,
     sqlite_where=text(RELEASING),
     postgresql_where=text(RELEASING),
+)
+
+#: Interactive mechanisms that were opened: how much was asked, and where the chain of turns ends.
+conversations = Table(
+    "farthing_conversations",
+    metadata,
+    Column("id", String(32), primary_key=True),  # random: an analyst sees it, unlike entry numbers
+    Column("dataset_id", ForeignKey("farthing_datasets.id"), nullable=False, index=True),
+    Column("entry", BigInteger, nullable=False),
+    Column("analyst", String(200), nullable=False),
+    Column("declared", BigInteger, nullable=False),  # the entry with the rows it was opened on
+    Column("turns", BigInteger, nullable=False),
+    Column("asked", BigInteger, nullable=False),
+    Column("head", String(64), nullable=False),
+    Column("commitment", String(64), nullable=False),
+    Column("open", SmallInteger, nullable=False),  # 0 when it has ended and when its book moved on
+)
+
+#: What later answers depend on: noise. Whoever reads this reads the data.
+secrets = Table(
+    "farthing_secrets",
+    metadata,
+    Column("conversation", ForeignKey("farthing_conversations.id"), primary_key=True),
+    Column("state", Text, nullable=False),
+)
+
+#: Questions and answers that were written together, before any of them was told.
+turns = Table(
+    "farthing_turns",
+    metadata,
+    Column("conversation", ForeignKey("farthing_conversations.id"), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("said", Text, nullable=False),  # canonical JSON
+    Column("hash", String(64), nullable=False),
 )

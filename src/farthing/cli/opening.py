@@ -1,0 +1,70 @@
+"""The table and the purse: what every command needs that asks about data."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from farthing.cli import options
+from farthing.cli.output import patience
+from farthing.engine.session import Session
+from farthing.engine.session import open as open_session
+
+BUDGET, DATA = "The budget", "The table"
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="Parquet, CSV, a DuckDB or SQLite file, or postgresql://…",
+        show_default=False,
+    ),
+]
+
+
+def option(flag: str, words: str, panel: str, **more: Any) -> Any:
+    """An option in a panel of the help."""
+    return typer.Option(flag, help=words, rich_help_panel=panel, **more)
+
+
+@dataclass(frozen=True)
+class Opening:
+    """Where the data and the budget are, and who asks; its fields are options."""
+
+    ledger: options.LedgerAt
+    analyst: Annotated[str, option("--analyst", "Whose purse pays.", BUDGET)] = "analyst"
+    dataset: Annotated[
+        str | None, option("--dataset", "The dataset's name in the ledger.", DATA)
+    ] = None
+    table: Annotated[str | None, option("--table", "The table in a database.", DATA)] = None
+    spark: Annotated[
+        str | None, option("--spark", "Run on Spark: sc://host:port or local[N].", DATA)
+    ] = None
+    log: Annotated[
+        Path | None,
+        option(
+            "--log",
+            "Append what the engine says to this file; it may quote data.",
+            DATA,
+            envvar="FARTHING_LOG",
+        ),
+    ] = None
+
+    def open(self, source: str) -> Session:
+        """The table and the purse."""
+        if self.log is not None:
+            handler = logging.FileHandler(self.log, encoding="utf-8", delay=True)
+            logging.getLogger("farthing.engine").addHandler(handler)
+        with patience("opening"):
+            return open_session(
+                source,
+                ledger=self.ledger,
+                analyst=self.analyst,
+                dataset=self.dataset,
+                table=self.table,
+                spark=self.spark,
+            )

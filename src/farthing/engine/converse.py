@@ -1,0 +1,224 @@
+"""Open a conversation, ask, close. The only place that does any of them.
+
+Opening pays for everything that will be asked. To ask, the statement of a query runs with its
+limits per unit; the exact number goes to the mechanism in the ledger's transaction and nowhere
+else, and the answer comes back when it is on disk. If the engine fails the conversation ends,
+because that something failed may depend on the data.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
+from typing import Any, Protocol
+
+from farthing.canonical import canonical
+from farthing.composition.tariff import Tariff
+from farthing.engine.context import Context
+from farthing.engine.errors import ChargeMismatch, EngineFailure
+from farthing.engine.kinds.base import ROLES, Query
+from farthing.engine.kinds.fields import unscaled
+from farthing.engine.sql.bounding import COUNT as NUMBER
+from farthing.engine.sql.statement import Statement
+from farthing.engine.translate import statement_of
+from farthing.engine.watches import Watcher, WatchKind, guarantees_of
+from farthing.errors import InvalidInput, require_real
+from farthing.guarantees.notation import format_guarantee
+from farthing.interactive import Exceeds, Guess, GuessAndCheck, SparseVector, cheapest_items
+from farthing.ledger import (
+    AlreadySettled,
+    Answered,
+    DurableConversation,
+    OpenedConversation,
+    Terms,
+    Use,
+)
+from farthing.mechanisms import Contribution
+
+log = logging.getLogger("farthing.engine")
+
+#: What a number is held against.
+THRESHOLD, GUESS = "threshold", "guess"
+
+
+class AskedOfData(Protocol):
+    """A question about some data, of which only the query matters here."""
+
+    def is_asked_of(self, context: Context) -> bool:
+        """Whether this is the data it is asked of."""
+
+    @property
+    def query(self) -> Query:
+        """What is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchAnswer:
+    """What a conversation says.
+
+    `positive`: the number reaches its threshold, or the guess is wrong. `value`: the number with
+    noise, in the units of the question, where numbers were bought and the answer is positive.
+    """
+
+    positive: bool
+    value: int | float | None = None
+
+
+class WatchConversation:
+    """A conversation about numbers of a table, until it is closed or has halted."""
+
+    def __init__(self, context: Context, held: DurableConversation) -> None:
+        mechanism = held.mechanism
+        if not isinstance(mechanism, SparseVector | GuessAndCheck):
+            raise InvalidInput("this conversation was not opened about numbers of a table")
+        self._context = context
+        self._held = held
+        self._mechanism: Watcher = mechanism
+        self._statements: dict[str, Statement] = {}  # by the text of the query
+
+    @property
+    def id(self) -> str:
+        """By it the same analyst finds the conversation again: `session.conversation(id)`."""
+        return self._held.id
+
+    def exceeds(self, query: Query | AskedOfData, threshold: float) -> WatchAnswer:
+        """Is the number at least `threshold`? `query` is a query, or a question about this data."""
+        if not isinstance(self._mechanism, SparseVector):
+            raise InvalidInput("this conversation checks guesses; open a watch for thresholds")
+        return self._ask(query, THRESHOLD, threshold)
+
+    def check(self, query: Query | AskedOfData, guess: float) -> WatchAnswer:
+        """Is the guess right within the tolerance? If not, the answer brings a number."""
+        if not isinstance(self._mechanism, GuessAndCheck):
+            raise InvalidInput("this conversation compares with thresholds; open one for guesses")
+        return self._ask(query, GUESS, guess)
+
+    def close(self) -> None:
+        """Nothing can be asked any more. Nothing is paid back."""
+        self._held.close()
+
+    def standing(self) -> OpenedConversation:
+        """How much was asked, and whether it goes on."""
+        return self._held.standing()
+
+    def transcript(self) -> list[Answered]:
+        """Everything that was asked and answered, also what a crash kept from being told."""
+        return self._held.transcript()
+
+    def __repr__(self) -> str:
+        return f"<WatchConversation {self.id} on {self._context.about.name}: {self._mechanism!r}>"
+
+    def _ask(self, given: Query | AskedOfData, what: str, against: float) -> WatchAnswer:
+        if not isinstance(given, Query):
+            if not given.is_asked_of(self._context):
+                raise InvalidInput("the question must be asked of the data of the conversation")
+            given = given.query
+        query = self._context.now().checked(given)
+        _require_plain(query)
+        statement = self._statement(query)
+        units = _units(what, against, query.decimal_places)
+        self._held.require_open()  # what is not paid for is not looked at
+        number = self._number(statement)
+        asked = Exceeds(number, units) if what == THRESHOLD else Guess(number, units)
+        told = self._held.ask({"query": query.to_json(), what: against}, asked)
+        value = None if told.value is None else unscaled(told.value, query.decimal_places)
+        return WatchAnswer(told.positive, value)
+
+    def _statement(self, query: Query) -> Statement:
+        """Compiled once; refused if a unit may change the number by more than was paid for."""
+        key = canonical(query.to_json())
+        if key not in self._statements:
+            statement, limited = statement_of(self._context, query)
+            sensitivity = self._mechanism.sensitivity
+            if not limited.within(Contribution(1, sensitivity)):
+                raise InvalidInput(
+                    f"one unit may change this {query.kind} by {limited.per_key_limit}, but the "
+                    f"conversation was opened for numbers that change by {sensitivity} (per_unit)"
+                )
+            if isinstance(self._mechanism, SparseVector) and self._mechanism.monotone:
+                _require_monotone(query)
+            self._statements[key] = statement
+        return self._statements[key]
+
+    def _number(self, statement: Statement) -> int:
+        """The exact number. Nothing that depends on the data leaves, not even a failure twice."""
+        found: int | None = None
+        try:
+            rows = self._context.source.run(statement)
+            found = int(rows.column(NUMBER)[0].as_py())
+        except EngineFailure:
+            pass
+        except Exception:
+            log.exception("the number could not be read")  # what it says may depend on the rows
+        if found is None:
+            self._give_up()
+            raise EngineFailure
+        return found
+
+    def _give_up(self) -> None:
+        with suppress(AlreadySettled):  # it was over before
+            self._held.give_up(EngineFailure.__name__)
+
+
+def open_watch(context: Context, kind: WatchKind, terms: Terms) -> WatchConversation:
+    """Pay for the conversation under the terms that it was planned with, and open it."""
+    tariff, mechanism = terms.tariff, kind.mechanism_for(terms.tariff)
+    items = kind.items_for(tariff)
+    _check_charge(tariff, items, mechanism)
+    held = context.analyst.open_conversation(
+        mechanism,
+        items=items,
+        question={
+            "watch": kind.to_json(),
+            "guarantees": guarantees_of(tariff, items),
+            "unit": context.about.unit,
+        },
+        under=terms.account,
+        use=Use(
+            what=kind.kind,
+            contribution=f"at most {kind.per_unit} of each number",
+            guarantees=tuple((format_guarantee(g), n) for g, n in mechanism.guarantees),
+        ),
+    )
+    return WatchConversation(context, held)
+
+
+def _check_charge(tariff: Tariff, items: Mapping[str, int], mechanism: Watcher) -> None:
+    """As many items are bought as the mechanism itself says, by another way to the numbers."""
+    counted = sum(cheapest_items(tariff, mechanism.guarantees).values())
+    if counted != sum(items.values()):
+        raise ChargeMismatch(f"the mechanism takes {counted} items, but {dict(items)} are bought")
+
+
+def _require_plain(query: Query) -> None:
+    """A query in a conversation is about one number, and buys nothing of its own."""
+    if not query.single or query.in_ranks:
+        raise InvalidInput(f"a conversation is about one number, and a {query.kind} is not")
+    bought = [name for name in ROLES if name in query.field_names() and _field(query, name)]
+    if "repeats" in query.field_names() and _field(query, "repeats") != 1:
+        bought.append("repeats")
+    if bought:
+        raise InvalidInput(
+            f"everything in a conversation was paid for when it was opened; leave {bought[0]} out"
+        )
+
+
+def _field(query: Query, name: str) -> Any:
+    return query.to_json()[name]
+
+
+def _require_monotone(query: Query) -> None:
+    if not query.monotone:
+        raise InvalidInput(
+            f"this {query.kind} may fall when a unit is added; open the watch with monotone=False"
+        )
+
+
+def _units(what: str, given: float, places: int) -> int:
+    """A threshold or a guess in units of the last decimal place; thresholds are reached from it."""
+    require_real(what, given)
+    rounding = ROUND_CEILING if what == THRESHOLD else ROUND_HALF_EVEN
+    return int(Decimal(str(given)).scaleb(places).to_integral_value(rounding))

@@ -1,0 +1,392 @@
+"""Conversations that outlive their process: charged when opened, written before they are told.
+
+Opening is one transaction with the charge: the entry, which holds a commitment to the noise, and
+the noise itself in a table that nothing shows. Each turn (one question, or many that are answered
+together) is one transaction too: lock, read the noise, answer, write the new noise and what was
+said, commit, and only then tell. So
+
+    a crash before the commit     nothing was told; the conversation is where it was
+    a crash after the commit      the answers are in the transcript, and are read, not drawn
+
+Turns have a chain of hashes of their own. The book holds its end whenever a conversation ends, and
+each time that a few thousand questions were asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from sqlalchemy import Connection, select
+
+from farthing.canonical import canonical, sha256
+from farthing.errors import FarthingError, InvalidInput
+from farthing.interactive import (
+    Conversation,
+    ConversationOver,
+    SealedState,
+    Verdict,
+    covers_growing_rows,
+    mechanism_to_json,
+    require_paid,
+    seal,
+    unseal,
+)
+from farthing.interactive.composer import OpenConversation, Part
+from farthing.ledger.chain import linked, start_of
+from farthing.ledger.charging import Request, charge
+from farthing.ledger.errors import (
+    AlreadySettled,
+    Damaged,
+    LedgerError,
+    NotInLedger,
+    RowsChanged,
+    TariffChanged,
+)
+from farthing.ledger.lookups import declared_from, entry_at, row_of_dataset
+from farthing.ledger.open_book import InForce, OpenBook
+from farthing.ledger.records import (
+    END,
+    OPEN,
+    SAID,
+    Answered,
+    Entry,
+    OpenedConversation,
+    Use,
+    answered_from_json,
+    opened_conversation,
+    require_name,
+)
+from farthing.ledger.store import conversation_statements as stored
+from farthing.ledger.store import statements
+from farthing.ledger.store.conversation_statements import Standing
+from farthing.ledger.store.statements import Runs
+from farthing.ledger.store.tables import conversations, turns
+
+#: The book notes the end of the chain of turns each time that so many questions were asked.
+NOTED_EVERY = 10_000
+#: How many questions one transaction answers at most: others wait for it.
+MOST_IN_A_TURN = 1000
+#: Why a conversation ended.
+CLOSED, HALTED = "closed", "halted: it has given all the answers that it was charged for"
+ROWS_CHANGED = "the rows change, and its guarantee is about rows that do not"
+WITHOUT_NOISE = "its book was taken over from an export, which holds no noise"
+
+#: What is asked in public words, and the same with the true number, for the mechanism.
+Asking: TypeAlias = tuple[Any, Any]
+
+
+def open_conversation(
+    book: OpenBook, request: Request, mechanism: Part, use: Use | None
+) -> OpenedConversation:
+    """Draw, charge in full, and write both, in one transaction; or raise and change nothing."""
+    terms = book.in_force(request.dataset).terms
+    if request.under not in (None, terms.account):
+        raise TariffChanged(request.under, terms.account)
+    unknown = request.items.keys() - terms.tariff.items.keys()
+    if unknown:
+        raise InvalidInput(f"the tariff in force has no item {min(unknown)}")
+    require_paid(terms.tariff, request.items, mechanism.guarantees)
+    identity = statements.new_token()
+    sealed = seal(Conversation(mechanism))
+    more = {
+        **request.more,
+        "conversation": identity,
+        "mechanism": mechanism_to_json(mechanism),
+        "commitment": sealed.commitment,
+        "use": None if use is None else use.to_json(),
+    }
+    # under no other tariff: there the same names may promise less
+    wanted = replace(request, more=more, under=terms.account, kind=OPEN)
+
+    def alongside(run: Runs, found: InForce, entry: Entry) -> None:
+        stored.begin(
+            run,
+            {
+                "its_id": identity,
+                "dataset": found.row,
+                "its_entry": entry.number,
+                "who": request.analyst,
+                "its_head": start_of(identity),
+                "its_commitment": sealed.commitment,
+                "its_state": canonical(sealed.secret),
+            },
+        )
+
+    return opened_conversation(charge(book, wanted, alongside).fact, asked=0, is_open=True)
+
+
+class Talk:
+    """One conversation of the book, talked to, looked at or ended; none of its noise is here."""
+
+    def __init__(self, book: OpenBook, dataset: str, conversation: str) -> None:
+        self._book = book
+        self._dataset = dataset
+        self._id = conversation
+        self._versions: dict[int, str | None] = {}
+
+    def ask(self, asking: Iterable[Asking]) -> list[Verdict]:
+        """Answers, written before they are told; as many as there were before it halted."""
+        pairs = [(public, question) for public, question in asking]
+        if not pairs:
+            raise InvalidInput("at least one question must be asked, got none")
+        token = statements.new_token()
+
+        def work(run: Runs) -> list[Answered] | FarthingError:
+            return self._turn(run, pairs, token)
+
+        def done(connection: Connection) -> list[Answered] | FarthingError | None:
+            stored.standing(connection, self._id)  # waits for a server that is still at it
+            return self._said_with(connection, token)
+
+        told = self._book.store.write_together(work, done=done)
+        if isinstance(told, FarthingError):
+            raise told
+        return [one.told for one in told]
+
+    def _turn(self, run: Runs, pairs: list[Asking], token: str) -> list[Answered] | FarthingError:
+        """Everything between the lock and the commit."""
+        standing = self._standing(run)
+        if standing.open == 0:
+            statements.require_writable(run, standing.dataset)
+            return ConversationOver("nothing more can be asked: the conversation is over")
+        conversation = self._unsealed(run, standing)
+        if not self._goes_on(run, conversation, standing):
+            self._append(run, standing, END, reason=ROWS_CHANGED)
+            stored.end(run, self._id)
+            return RowsChanged(self._dataset)
+        answers = conversation.ask_many(question for _, question in pairs)
+        sealed = seal(conversation)
+        answered = [
+            Answered(public, answer) for (public, _), answer in zip(pairs, answers, strict=False)
+        ]
+        words = canonical(
+            {
+                "conversation": self._id,
+                "turn": standing.turns + 1,
+                "asked": standing.asked,
+                "time": self._book.now(),
+                "version": self._version(run, standing),
+                "answered": [one.to_json() for one in answered],
+                "commitment": sealed.commitment,
+                "token": token,
+            }
+        )
+        after = {
+            "its_id": self._id,
+            "its_turns": standing.turns + 1,
+            "its_asked": standing.asked + len(answers),
+            "its_head": linked(standing.head, sha256(words)),
+            "its_commitment": sealed.commitment,
+            "its_state": canonical(sealed.secret),
+            "its_words": words,
+        }
+        if not stored.write_turn(run, after):
+            statements.require_writable(run, standing.dataset)
+            raise NotInLedger("there is no such conversation any more")
+        self._note(run, standing, after, over=conversation.over)
+        return answered
+
+    def _note(self, run: Runs, standing: Standing, after: dict[str, Any], *, over: bool) -> None:
+        """The end of the chain of turns, in the book."""
+        said = {"asked": after["its_asked"], "head": after["its_head"]}
+        if over:
+            self._append(run, standing, END, reason=HALTED, **said)
+            stored.end(run, self._id)
+        elif standing.asked // NOTED_EVERY < after["its_asked"] // NOTED_EVERY:
+            self._append(run, standing, SAID, **said)
+
+    def end(self, reason: str, *, by: str | None = None) -> None:
+        """Nothing can be asked any more. Nothing is paid back.
+
+        `by` is the analyst who ends it; None for the owner.
+        """
+        require_name("reason", reason)
+
+        def work(run: Runs) -> bool | LedgerError:
+            standing = self._standing(run)
+            if by is not None and standing.analyst != by:
+                return _unknown()
+            if standing.open == 0:
+                statements.require_writable(run, standing.dataset)
+                return AlreadySettled("the conversation has ended before")
+            self._append(run, standing, END, reason=reason)
+            stored.end(run, self._id)
+            return True
+
+        def done(connection: Connection) -> bool | None:
+            standing = stored.standing(connection, self._id)
+            return True if standing is not None and standing.open == 0 else None
+
+        outcome = self._book.store.write_together(work, done=done)
+        if isinstance(outcome, LedgerError):
+            raise outcome
+
+    def look(self, analyst: str | None = None) -> OpenedConversation:
+        """What is public about it; NotInLedger if it is not this analyst's."""
+        found = self._book.store.ask(lambda c: opened_conversations(c, self._dataset, id=self._id))
+        if not found or analyst not in (None, found[0].analyst):
+            raise _unknown()
+        return found[0]
+
+    def transcript(self) -> list[Answered]:
+        """Everything that was asked and answered, in order."""
+
+        def read(connection: Connection) -> list[Answered]:
+            said = connection.scalars(
+                select(turns.c.said).filter_by(conversation=self._id).order_by(turns.c.number)
+            )
+            return [
+                answered_from_json(one) for words in said for one in json.loads(words)["answered"]
+            ]
+
+        return self._book.store.ask(read)
+
+    def _standing(self, run: Runs) -> Standing:
+        found = stored.standing(run, self._id)
+        if found is None or found.dataset_name != self._dataset:
+            raise _unknown()
+        return found
+
+    def _unsealed(self, run: Runs, standing: Standing) -> OpenConversation:
+        secret = stored.noise(run, self._id)
+        if secret is None:
+            raise Damaged("the noise of an open conversation is missing", self._dataset)
+        try:
+            return unseal(SealedState(json.loads(secret), standing.commitment))
+        except (ValueError, FarthingError):
+            raise Damaged(
+                "the noise of a conversation is not what was committed to", self._dataset
+            ) from None
+
+    def _goes_on(self, run: Runs, conversation: OpenConversation, standing: Standing) -> bool:
+        """Whether the guarantee covers rows that change, or they are known not to have changed."""
+        if covers_growing_rows(conversation.mechanism):
+            return True
+        before = declared_from(json.loads(self._fact(run, standing, standing.declared)))
+        now = self._version(run, standing)
+        return now is not None and before.dataset.version == now  # None: they change unsaid
+
+    def _version(self, run: Runs, standing: Standing) -> str | None:
+        """The version of the rows that is declared now."""
+        if standing.now not in self._versions:
+            fact = json.loads(self._fact(run, standing, standing.now))
+            self._versions = {standing.now: declared_from(fact).dataset.version}
+        return self._versions[standing.now]
+
+    def _fact(self, run: Runs, standing: Standing, number: int) -> str:
+        return stored.declared_fact(run, standing.dataset, number)
+
+    def _append(self, run: Runs, standing: Standing, kind: str, **more: Any) -> None:
+        said: dict[str, Any] = {
+            "conversation": self._id,
+            "analyst": standing.analyst,
+            "asked": standing.asked,
+            "head": standing.head,
+            **more,
+        }
+        if kind == END:
+            said["settles"] = standing.entry
+        fact = self._book.fact(kind, self._dataset, **said)
+        statements.append(run, standing.dataset, fact, statements.new_token())
+
+    def _said_with(self, connection: Connection, token: str) -> list[Answered] | None:
+        """The answers of a turn that was written though nobody acknowledged it."""
+        words = connection.scalar(
+            select(turns.c.said)
+            .filter_by(conversation=self._id)
+            .where(turns.c.said.contains(token))
+        )
+        if words is None:
+            return None
+        return [answered_from_json(one) for one in json.loads(words)["answered"]]
+
+
+class DurableConversation:
+    """An open conversation as the analyst who opened it holds it.
+
+    A question is asked as a pair: in public words, which are kept in the transcript, and as the
+    mechanism's question, which carries the true number and is never written.
+    """
+
+    def __init__(self, talk: Talk, opened: OpenedConversation) -> None:
+        self._talk = talk
+        self._opened = opened
+
+    @property
+    def id(self) -> str:
+        """By it the conversation is found again, by the same analyst."""
+        return self._opened.id
+
+    @property
+    def mechanism(self) -> Part:
+        """What was opened."""
+        return self._opened.mechanism
+
+    def require_open(self) -> None:
+        """ConversationOver if it has ended: before anything is looked at that it is about."""
+        if not self.standing().open:
+            raise ConversationOver("nothing more can be asked: the conversation is over")
+
+    def ask(self, public: Any, question: Any) -> Verdict:
+        """One answer; it is on disk before it is told."""
+        return self._talk.ask([(public, question)])[0]
+
+    def ask_many(self, asking: Iterable[Asking]) -> list[Verdict]:
+        """Several questions that are fixed now, answered in order, a thousand in a transaction.
+
+        There are fewer answers than questions if it halts on the way.
+        """
+        pairs, told = list(asking), list[Verdict]()
+        for start in range(0, max(len(pairs), 1), MOST_IN_A_TURN):
+            try:
+                told += self._talk.ask(pairs[start : start + MOST_IN_A_TURN])
+            except ConversationOver:
+                if told:
+                    break  # it halted in the piece before, or somebody else was there
+                raise
+        return told
+
+    def close(self) -> None:
+        """Nothing can be asked any more. Nothing is paid back."""
+        self._talk.end(CLOSED, by=self._opened.analyst)
+
+    def give_up(self, reason: str) -> None:
+        """It ends because something went wrong, which may depend on the data. It stays spent."""
+        self._talk.end(reason, by=self._opened.analyst)
+
+    def standing(self) -> OpenedConversation:
+        """How much was asked, and whether it goes on, as of now."""
+        return self._talk.look(self._opened.analyst)
+
+    def transcript(self) -> list[Answered]:
+        """Everything that was asked and answered: what a crash kept from being told is here."""
+        return self._talk.transcript()
+
+    def __repr__(self) -> str:
+        return f"DurableConversation({self.id}, {self.mechanism!r})"
+
+
+def opened_conversations(
+    connection: Connection, dataset: str, **wanted: str
+) -> list[OpenedConversation]:
+    """The conversations of a dataset that are kept here, the oldest first; none of their noise.
+
+    `wanted` says of which analyst, or which one.
+    """
+    row = row_of_dataset(connection, dataset)
+    rows = connection.execute(
+        select(conversations).filter_by(dataset_id=row, **wanted).order_by(conversations.c.entry)
+    )
+    return [
+        opened_conversation(
+            entry_at(connection, row, one.entry).fact, asked=one.asked, is_open=one.open == 1
+        )
+        for one in rows.all()
+    ]
+
+
+def _unknown() -> NotInLedger:
+    return NotInLedger("there is no such conversation of this analyst")

@@ -1,0 +1,67 @@
+"""One word, one thing: no two public classes, types or functions of the same name."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src" / "farthing"
+#: Names that stand twice, and why that is right.
+TWICE = {
+    "main": "what `python -m` runs",
+    "run": "the entry of the command line; the loop of a conversation",
+    "say": "a line in a terminal, in the demonstration and in commands",
+    "physical_column": "the same of each engine, one file each",
+    "simulate": "a game, or a pair of systems: each of its own public module",
+    "statement": "the statement of a dataset, and the command that prints it",
+    "verify": "a certificate's file, or a ledger",
+    "verify_command": "the commands that do so",
+}
+
+
+def public_names() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in SOURCE.rglob("*.py"):
+        if "migrations" in path.parts:
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            name = None
+            if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                name = node.name
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                name = node.target.id if ast.unparse(node.annotation) == "TypeAlias" else None
+            if name is not None and not name.startswith("_"):
+                found[name].append(path.relative_to(SOURCE).as_posix())
+    return found
+
+
+def test_one_word_one_thing() -> None:
+    twice = {name: places for name, places in public_names().items() if len(places) > 1}
+    assert set(twice) == set(TWICE), twice
+
+
+def test_no_function_has_more_than_seven_parameters() -> None:
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                count = len([one for one in given if one.arg not in ("self", "cls")])
+                assert count <= 7 or node.name == "open", f"{path}: {node.name} has {count}"
+
+
+def test_imports_inside_functions_are_for_what_is_optional() -> None:
+    """Our own modules are imported at the top; two places say beside it why not."""
+    late = {
+        (path.relative_to(SOURCE).as_posix(), inner.module)
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.ImportFrom) and (inner.module or "").startswith("farthing")
+    }
+    assert late == {
+        ("numerics/compiled.py", "farthing.numerics.kernels"),
+        ("cli/owner_data.py", "farthing.engine"),
+        ("cli/statement.py", "farthing"),
+    }

@@ -1,0 +1,268 @@
+"""Conversations about a table: planned, opened, asked, and audited over the whole way."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import farthing as fa
+from farthing import engine
+from farthing.audit import audit
+from farthing.composition.tariff import Price
+from farthing.engine.errors import ChargeMismatch, EngineFailure
+from farthing.engine.kinds.count import CountQuery
+from farthing.engine.watches import GuessWatch, ThresholdWatch
+from farthing.errors import InvalidInput, Unsupported
+from farthing.interactive import ConversationOver, SparseVector, require_paid
+from farthing.ledger import DoesNotFit, Ledger, NotInLedger, statement, verify
+from farthing.mechanisms import Contribution
+from tests.engine.conftest import TARIFF, Opened
+
+COUNT = 400
+ROWS = pa.table(
+    {
+        "member": list(range(COUNT)) * 2,
+        "country": ["NO" if i % 4 else "SE" for i in range(COUNT)] * 2,
+        "spend": [i % 10 for i in range(COUNT)] * 2,
+    }
+)
+SURE = fa.Tariff({"sure": (fa.PureDP(50.0), 10), "select": (fa.BoundedRange(0.1), 1)}, farthings=60)
+
+
+@pytest.fixture(scope="module")
+def sure_certificate() -> fa.Certificate:
+    """So much ε that the answers are certain."""
+    return SURE.certify(tolerance=0.9, deltas=(1e-3,), epsilons=(1.0,))
+
+
+@pytest.fixture
+def sure(opened: Opened, sure_certificate: fa.Certificate) -> engine.Session:
+    return opened(ROWS, tariff=sure_certificate)
+
+
+class TestPlan:
+    def test_price_and_accuracy_are_known_before(self, opened: Opened) -> None:
+        plan = opened(ROWS).watch(positives=3, item="fine").plan(questions=1000)
+        assert dict(plan.items) == {"fine": 1}
+        assert (plan.price, plan.fits) == (Price(100), True)
+        mechanism = SparseVector.from_epsilon(0.5, positives=3, monotone=True)
+        assert plan.accuracy == mechanism.accuracy(1000, 0.95)
+        assert "right beyond" in str(plan)
+        assert plan.to_json()["accuracy"]["threshold_error"] == plan.accuracy.threshold_error
+
+    def test_the_cheapest_item_is_taken_and_numbers_are_bought_apart(self, opened: Opened) -> None:
+        session = opened(ROWS)
+        assert dict(session.watch(positives=2).plan().items) == {"count": 1}
+        more = session.watch(positives=4, refresh_after=2, item="count", value_item="fine").plan()
+        assert dict(more.items) == {"count": 2, "fine": 4}
+        assert more.accuracy.value_error is not None
+        same = session.watch(positives=4, item="count", value_item="count").plan()
+        assert dict(same.items) == {"count": 5}
+
+    def test_what_runs_costs_what_is_bought(self) -> None:
+        for kind in (
+            ThresholdWatch(positives=3, item="count"),
+            ThresholdWatch(positives=5, item="fine", refresh_after=2, value_item="count"),
+            ThresholdWatch(positives=5, item="fine", monotone=False, per_unit=7),
+            GuessWatch(tolerance=10, corrections=3, item="fine", value_item="count"),
+            GuessWatch(tolerance=10, corrections=2, item="count"),
+        ):
+            uses = kind.mechanism_for(TARIFF).guarantees
+            require_paid(TARIFF, kind.items_for(TARIFF), uses)
+
+    def test_items_that_cannot_pay(self, opened: Opened) -> None:
+        session = opened(ROWS)
+        with pytest.raises(Unsupported, match="bounded range is about one answer"):
+            session.watch(item="select").plan()
+        with pytest.raises(InvalidInput, match="pure-DP item"):
+            session.watch(item="leak").plan()
+        with pytest.raises(InvalidInput, match="item must be one of"):
+            session.watch(item="nothing").plan()
+        with pytest.raises(InvalidInput, match="positives"):
+            session.watch(positives=0).plan()
+
+    def test_a_watch_that_does_not_fit_is_not_opened(self, sure: engine.Session) -> None:
+        plan = sure.watch(positives=3, refresh_after=1, value_item="sure").plan()
+        plan.open()
+        assert not sure.watch().plan().fits
+        with pytest.raises(DoesNotFit):
+            sure.watch().open()
+
+    def test_a_charge_that_is_not_the_mechanism_s_is_refused(
+        self, sure: engine.Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(ThresholdWatch, "items_for", lambda *_: {"sure": 2})
+        with pytest.raises(ChargeMismatch):
+            sure.watch().open()
+        assert sure.remaining() == Price(60)
+
+
+class TestAsking:
+    def test_tell_me_when_a_count_reaches_a_threshold(
+        self, sure: engine.Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        watch = sure.watch(positives=2).open()
+        assert sure.remaining() == Price(50)
+        norway = sure.count(where={"country": "NO"})
+        assert not watch.exceeds(norway, 320).positive
+        assert watch.exceeds(norway, 280).positive
+        assert watch.exceeds(CountQuery(where={"country": "SE"}), 90).positive
+        monkeypatch.setattr(type(sure._context.source), "run", lambda *_: pytest.fail("rows"))
+        with pytest.raises(ConversationOver):
+            watch.exceeds(norway, 1)
+        assert sure.remaining() == Price(50)  # asking costs nothing more
+
+    def test_sums_with_decimals_and_numbers(self, sure: engine.Session) -> None:
+        watch = sure.watch(value_item="sure", per_unit=1000, positives=2).open()
+        total = sure.sum("spend", lower=0, upper=10, places=2)
+        found = watch.exceeds(total, 2400.5)  # 3000 but 20 of each unit's two fives and more
+        assert found.positive
+        truth = sum(min(2 * (i % 10), 10) for i in range(COUNT))
+        assert found.value == pytest.approx(truth, abs=10)
+        assert isinstance(found.value, float)
+
+    def test_guesses(self, sure: engine.Session) -> None:
+        checks = sure.watch_guesses(tolerance=20, corrections=1, per_unit=2).open()
+        rows = sure.count(per_key_limit=2, where={"country": "NO"})
+        assert not checks.check(rows, 605).positive
+        wrong = checks.check(rows, 100)
+        assert wrong.positive
+        assert wrong.value == pytest.approx(600, abs=15)
+        with pytest.raises(ConversationOver):
+            checks.check(rows, 100)
+
+    def test_a_conversation_is_found_again(self, sure: engine.Session) -> None:
+        watch = sure.watch(positives=2).open()
+        watch.exceeds(sure.count(), 1)
+        again = sure.conversation(watch.id)
+        assert again.standing().asked == 1
+        assert [x.asked["threshold"] for x in again.transcript()] == [1]
+        assert again.exceeds(sure.count(), 1).positive
+        assert [one.open for one in sure.conversations()] == [False]
+        with pytest.raises(NotInLedger):
+            sure.conversation("0" * 32)
+
+    def test_queries_that_are_refused_before_a_row_is_read(
+        self, sure: engine.Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        watch, checks = sure.watch().open(), sure.watch_guesses(tolerance=5).open()
+        monkeypatch.setattr(type(sure._context.source), "run", lambda *_: pytest.fail("rows"))
+        for query, reason in (
+            (sure.count(per_key_limit=2), "change this count by 2"),
+            (sure.sum("spend", lower=-1, upper=1), "monotone=False"),
+            (sure.sum("spend", lower=0, upper=5), "by 5"),
+            (sure.histogram("country", categories=["NO"]), "about one number"),
+            (sure.quantile("spend", lower=0, upper=9), "about one number"),
+            (sure.count(count="sure"), "leave count out"),
+            (sure.count(repeats=2), "leave repeats out"),
+            (sure.count(where={"member": 1}), "unit of privacy"),
+        ):
+            with pytest.raises(InvalidInput, match=reason):
+                watch.exceeds(query, 1)
+        with pytest.raises(InvalidInput, match="checks guesses"):
+            checks.exceeds(sure.count(), 1)
+        with pytest.raises(InvalidInput, match="compares with thresholds"):
+            watch.check(sure.count(), 1)
+        for bad in (math.nan, math.inf, "many"):
+            with pytest.raises(InvalidInput, match="threshold"):
+                watch.exceeds(sure.count(), bad)  # type: ignore[arg-type]
+        assert watch.transcript() == []
+
+    def test_the_question_of_another_session(self, opened: Opened, tmp_path: Any) -> None:
+        session, other = opened(ROWS), opened(ROWS, ledger=tmp_path / "other.db")
+        watch = session.watch().open()
+        with pytest.raises(InvalidInput, match="data of the conversation"):
+            watch.exceeds(other.count(), 1)
+
+    def test_a_failure_ends_it(self, sure: engine.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+        watch = sure.watch(positives=5).open()
+
+        def fails(*_: object) -> None:
+            raise EngineFailure
+
+        with monkeypatch.context() as broken:
+            broken.setattr(type(sure._context.source), "run", fails)
+            with pytest.raises(EngineFailure):
+                watch.exceeds(sure.count(), 1)
+            with pytest.raises(ConversationOver):  # a second failure would tell for nothing
+                watch.exceeds(sure.count(), 1)
+
+    def test_rows_that_change(self, sure: engine.Session, tmp_path: Any) -> None:
+        watch = sure.watch(positives=2).open()
+        watch.exceeds(sure.count(), 1)
+        with Ledger.open(tmp_path / "budget.db") as ledger:
+            ledger.owner().declare_version("events", "2")
+            assert watch.exceeds(sure.count(), 1).positive
+            verify(ledger.reader())
+            said = statement(ledger.reader(), "events", delta=1e-3)
+        assert said["growing_rows"]["versions"] == 2
+        assert said["used_so_far"][0]["what"] == "watch over thresholds"
+
+
+class Played:
+    """An adversary over the whole way: open, ask around the truth from what was heard, look."""
+
+    def __init__(self, per_key_limit: int) -> None:
+        self.query = {"where": {"country": "NO"}, "per_key_limit": per_key_limit}
+        self.threshold = 3 + (per_key_limit + 1) // 2
+
+    def run(self, session: engine.Session) -> tuple[bool, ...]:
+        watch, threshold, said = session.watch(positives=2).open(), self.threshold, []
+        with contextlib.suppress(ConversationOver):
+            for _ in range(4):
+                said.append(watch.exceeds(session.count(**self.query), threshold).positive)
+                threshold += 2 if said[-1] else -1
+        return tuple(said)
+
+
+@pytest.mark.slow
+class TestAudit:
+    """Measured on neighbours, of which one has one more unit, with forty rows."""
+
+    EPSILON, TRIALS = 1.0, 150
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def neighbours(cls) -> Iterator[tuple[engine.Session, engine.Session]]:
+        """On a file system in memory where there is one: thousands of flushes."""
+        tariff = fa.Tariff({"one": (fa.PureDP(cls.EPSILON), 1)}, farthings=3 * cls.TRIALS)
+        certificate = tariff.certify(tolerance=0.9, deltas=(1e-3,), epsilons=(1.0,))
+        memory = Path("/dev/shm")
+        with (
+            tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder,
+            contextlib.ExitStack() as stack,
+        ):
+            sessions = [
+                stack.enter_context(
+                    engine.open(
+                        pa.table({"member": members, "country": ["NO"] * len(members)}),
+                        unit="member",
+                        ledger=Path(folder) / f"{len(members)}.db",
+                        dataset="events",
+                        tariff=certificate,
+                        farthings=3 * cls.TRIALS,
+                    )
+                )
+                for members in ([1, 2, 3], [1, 2, 3, *[4] * 40])
+            ]
+            yield sessions[0], sessions[1]
+
+    def measured(self, neighbours: Any, per_key_limit: int) -> float:
+        played = Played(per_key_limit)
+        return audit(played, *neighbours, trials=self.TRIALS, confidence=0.999).epsilon
+
+    def test_it_is_below_the_price(self, neighbours: Any) -> None:
+        assert self.measured(neighbours, per_key_limit=1) <= self.EPSILON
+
+    def test_and_would_show_a_number_that_changes_by_more_than_was_paid_for(
+        self, neighbours: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Contribution, "within", lambda *_: True)
+        assert self.measured(neighbours, per_key_limit=40) > self.EPSILON
