@@ -44,7 +44,7 @@ for sql in (
     "SELECT '{CANARY}",
 ):
     try:
-        source.run(Statement(sql.format(view=source._relation)))
+        source.run(Statement(sql.format(view=source._parts[0].relation)))
     except EngineFailure as failure:
         assert failure.__context__ is None
     else:
@@ -73,7 +73,9 @@ def test_a_session_that_was_handed_in_keeps_pyspark_quiet(spark, capfd, caplog) 
     frame = spark.createDataFrame([(1, CANARY)], "member INT, k STRING")
     source = open_source(frame, spark=spark)
     with caplog.at_level(logging.DEBUG, "farthing"), pytest.raises(EngineFailure) as failure:
-        source.run(Statement(f"SELECT no_such_function('{CANARY}') FROM {source._relation}"))
+        source.run(
+            Statement(f"SELECT no_such_function('{CANARY}') FROM {source._parts[0].relation}")
+        )
     assert failure.value.__context__ is None
     printed = capfd.readouterr()
     assert CANARY not in printed.out + printed.err
