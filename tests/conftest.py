@@ -17,7 +17,9 @@ SLOW_SUITES = {"attacks", "docs", "games", "interactive", "peers", "property"}
 SLOW_FILES = {
     "test_audit.py",
     "test_audit_broken.py",
+    "test_composition_laws.py",
     "test_crashes.py",
+    "test_export.py",
     "test_faults.py",
     "test_flights.py",
     "test_machine.py",
@@ -33,6 +35,8 @@ SLOW_FILES = {
     "test_sources.py",
     "test_statement.py",
     "test_tails.py",
+    "test_upgraded.py",
+    "test_verify.py",
     "test_watch.py",
 }
 
