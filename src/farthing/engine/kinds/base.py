@@ -254,7 +254,8 @@ def check_query(query: Query, schema: Schema, unit: str) -> None:
 
 
 def _required(cls: type[Query]) -> list[str]:
-    return [f.name for f in fields(cls) if f.default is MISSING]  # type: ignore[arg-type]
+    own = fields(cls)  # type: ignore[arg-type] # every query is a dataclass
+    return [f.name for f in own if f.default is MISSING]
 
 
 def _plain(name: str, value: Any) -> Any:
