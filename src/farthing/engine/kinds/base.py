@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SELECT, COUNT, LEAK = "select", "count", "leak"
 ROLES = {
     SELECT: "a bounded-range item (br:ε)",
-    COUNT: "a pure-DP item (dp:ε)",
+    COUNT: "a Gaussian or pure-DP item (gauss:σ, dp:ε)",
     LEAK: "an item with a delta (adp:0,δ)",
 }
 #: What a thing is bought for, and the guarantee it is paid with.

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from farthing.engine.kinds.base import COUNT, Paid, Result, Rows
+from farthing.engine.kinds.counting import coordinate_of, suits_counts
 from farthing.engine.kinds.fields import (
     LARGEST_REPEATS,
     ColumnName,
@@ -20,7 +21,7 @@ from farthing.engine.kinds.numbers import NumberQuery
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import Bounded, clipped_sums
 from farthing.errors import InvalidInput
-from farthing.guarantees.kinds import PureDP
+from farthing.guarantees.kinds import Guarantee
 from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Repeated
 
 if TYPE_CHECKING:
@@ -54,15 +55,16 @@ class SumQuery(NumberQuery):
     def roles(self) -> dict[str, int]:
         return {COUNT: self.repeats}
 
+    def suits(self, role: str, guarantee: Guarantee) -> bool:
+        return role == COUNT and suits_counts(guarantee, max(map(abs, self.bounds)))
+
     @property
     def most_repeats(self) -> int:
         return LARGEST_REPEATS
 
     def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
-        guarantee = paid[COUNT]
-        assert isinstance(guarantee, PureDP)
         lower, upper = self.bounds
-        once = ClippedSum(epsilon=guarantee.epsilon, lower=lower, upper=upper)
+        once = ClippedSum(coordinate=coordinate_of(paid), lower=lower, upper=upper)
         return Repeated(once, self.repeats)
 
     def bounded(self, rows: Rows) -> Bounded:
