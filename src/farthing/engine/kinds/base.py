@@ -9,14 +9,16 @@ knows another one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from farthing.engine.filters import Filter, columns_of, filter_from, filter_to_json
+from farthing.engine.keys import Key, key_to_json
 from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json
 from farthing.engine.sql.bounding import Bounded
 from farthing.engine.sql.conditions import check_filter, condition
+from farthing.engine.sql.grouping import key_column
 from farthing.engine.sql.keys import Label
 from farthing.engine.sql.texts import Texts
 from farthing.errors import InvalidInput
@@ -36,6 +38,8 @@ ROLES = {
     COUNT: "a pure-DP item (dp:ε)",
     LEAK: "an item with a delta (adp:0,δ)",
 }
+#: What the column that says whose row it is is called once keys are columns.
+WHO = "who"
 #: What a thing is bought for, and the guarantee it is paid with.
 Paid = Mapping[str, Guarantee]
 
@@ -61,6 +65,15 @@ class Rows:
     def owner(self) -> tuple[Any, str]:
         """The column that says whose row it is, and its kind."""
         return self.table[self.unit], self.kinds[self.unit]
+
+    def keyed(self, keys: Sequence[Key], **more: Any) -> Rows:
+        """Whose row it is, the keys as `key0`, `key1`, …, and more columns; nothing else."""
+        owner, kind = self.owner
+        made = [key_column(self.table, key, self.kinds, self.texts) for key in keys]
+        columns = {f"key{i}": column for i, (column, _) in enumerate(made)}
+        kinds = {WHO: kind, **{f"key{i}": kind for i, (_, kind) in enumerate(made)}}
+        table = self.table.select(**{WHO: owner}, **columns, **more)
+        return replace(self, table=table, unit=WHO, kinds=kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +274,8 @@ def _required(cls: type[Query]) -> list[str]:
 def _plain(name: str, value: Any) -> Any:
     if name == "where":
         return filter_to_json(filter_from(value))
+    if name == "by" and value is not None:
+        return [key_to_json(key) for key in value]
     if name == "categories" and value is not None:
         return [label_to_json(label) for label in value]
     return list(value) if isinstance(value, tuple) else value

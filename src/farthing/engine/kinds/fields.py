@@ -17,13 +17,17 @@ from farthing.engine.filters import (
     value_from_json,
     value_to_json,
 )
+from farthing.engine.keys import Key, key_from
 from farthing.engine.sql.keys import Label
 from farthing.errors import InvalidInput, require_count, require_real
 
 Where: TypeAlias = Annotated[
     Filter | Mapping[str, Any] | None, "Only rows that pass: COLUMN=VALUE, or a filter in JSON."
 ]
-By: TypeAlias = Annotated[str | Iterable[str], "A column of the key; repeat for several."]
+By: TypeAlias = Annotated[
+    Key | Iterable[Key],
+    "A column of the key, or month(COLUMN), bins(COLUMN, …); repeat for several.",
+]
 Categories: TypeAlias = Annotated[
     Iterable[Label] | None, "A label of a known domain; repeat for several."
 ]
@@ -129,16 +133,14 @@ def _item(name: str, value: Any) -> str:
     return value
 
 
-def _key(_: str, by: Any) -> tuple[str, ...]:
-    names = (by,) if isinstance(by, str) else by
-    if isinstance(names, Mapping) or not isinstance(names, Iterable):
-        raise InvalidInput(f"by must name at least one column, got {by!r:.60}")
-    columns = tuple(require_column(name) for name in names)
-    if not columns:
+def _key(_: str, by: Any) -> tuple[Key, ...]:
+    names = by if isinstance(by, list | tuple | set | frozenset) else (by,)
+    keys = tuple(key_from(name) for name in names)
+    if not keys:
         raise InvalidInput("by must name at least one column, got none")
-    if len(set(columns)) != len(columns):
+    if len(set(keys)) != len(keys):
         raise InvalidInput("by must name different columns")
-    return columns
+    return keys
 
 
 def _labels(name: str, given: Any) -> tuple[Label, ...]:

@@ -88,4 +88,4 @@ class HistogramQuery(LabelQuery):
 
     @property
     def title(self) -> str:
-        return f"histogram by {', '.join(self.key)}"
+        return f"histogram by {', '.join(map(str, self.key))}"

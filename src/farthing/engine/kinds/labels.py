@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from farthing.engine.keys import Bins, Key, column_of, kind_of
 from farthing.engine.kinds.base import Query, Rows
 from farthing.engine.kinds.fields import require_categories
 from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
-from farthing.engine.sql.conditions import require_fits, require_kind, within
+from farthing.engine.sql.conditions import require_fits, within
 from farthing.engine.sql.keys import Label, labels_of, text_of
+from farthing.errors import InvalidInput
 from farthing.mechanisms import Histogram
-from farthing.schema import KEYS, Schema
+from farthing.schema import Schema
 from farthing.wording import many
 
 if TYPE_CHECKING:
@@ -31,9 +34,9 @@ class LabelQuery(Query):
     per_key_limit: int
 
     @property
-    def key(self) -> tuple[str, ...]:
-        """The columns of the key."""
-        return cast(tuple[str, ...], self.by)
+    def key(self) -> tuple[Key, ...]:
+        """The columns of the key, or functions of them."""
+        return cast(tuple[Key, ...], self.by)
 
     @property
     def domain(self) -> tuple[Label, ...] | None:
@@ -50,22 +53,19 @@ class LabelQuery(Query):
         require_categories(self.domain, len(self.key))
 
     def columns(self) -> frozenset[str]:
-        return frozenset(self.key)
+        return frozenset(column_of(key) for key in self.key)
 
     def check_columns(self, schema: Schema) -> None:
-        for name in self.key:
-            require_kind(name, schema.kinds[name], KEYS, "a key")
-        for label in self.domain or ():
-            parts = label if isinstance(label, tuple) else (label,)
-            for name, part in zip(self.key, parts, strict=True):
-                require_fits(name, schema.kinds[name], part)
+        check_labels(self.key, self.domain, schema)
 
     def bounded(self, rows: Rows) -> Bounded:
         """Rows outside a known domain go first, so that no unit spends its limit on them."""
+        rows = rows.keyed(self.key)
+        names = rows.table.columns[1:]
         if self.domain is not None:
-            table = within(rows.table, self.key, self.domain, rows.kinds, rows.texts)
+            table = within(rows.table, names, self.domain, rows.kinds, rows.texts)
             rows = replace(rows, table=table)
-        keys = [(rows.table[name], rows.kinds[name]) for name in self.key]
+        keys = [(rows.table[name], rows.kinds[name]) for name in names]
         bounded = bounded_histogram(
             rows.table,
             rows.owner,
@@ -92,7 +92,7 @@ class LabelQuery(Query):
 
     @property
     def headings(self) -> tuple[str, ...]:
-        return self.key
+        return tuple(map(str, self.key))
 
     @property
     def counted(self) -> str | None:
@@ -103,6 +103,17 @@ class LabelQuery(Query):
     @property
     def contribution(self) -> str:
         return counted_in_words(self.contribution_limit, self.per_key_limit)
+
+
+def check_labels(keys: Sequence[Key], domain: Sequence[Label] | None, schema: Schema) -> None:
+    """Rows can be grouped by these keys, and they can have these labels, or InvalidInput."""
+    kinds = [kind_of(key, schema) for key in keys]
+    for label in domain or ():
+        parts = label if isinstance(label, tuple) else (label,)
+        for key, kind, part in zip(keys, kinds, parts, strict=True):
+            require_fits(str(key), kind, part)
+            if isinstance(key, Bins) and part not in (*key.labels, None):
+                raise InvalidInput(f"{key} has the labels {', '.join(key.labels)}")
 
 
 def counted_in_words(labels: int | None, rows: int) -> str:

@@ -210,4 +210,4 @@ class TopKQuery(LabelQuery):
 
     @property
     def title(self) -> str:
-        return f"top {self.k} by {', '.join(self.key)}"
+        return f"top {self.k} by {', '.join(map(str, self.key))}"
