@@ -104,7 +104,38 @@ def test_as_a_plot() -> None:
     plt.close("all")
 
 
-def test_round_trip() -> None:
-    data = json.loads(json.dumps(TOP.to_json()))
-    again = Answer.from_json(data, TOP.query, remaining=TOP.remaining)
-    assert again == replace(TOP, cached=True)
+LOPSIDED = answer(
+    HistogramQuery(by="a"),
+    ("x", "y"),
+    (40, 9),
+    half_width=None,
+    intervals=((31.5, 60.25), (1, 12)),
+)
+
+
+def test_intervals_need_not_be_symmetric() -> None:
+    text = str(LOPSIDED)
+    assert "interval at 95%" in text
+    assert "31.50 to 60.25" in text
+    assert "±" not in text
+    assert LOPSIDED.to_arrow().to_pylist()[1] == {"a": "y", "count": 9, "lower": 1, "upper": 12}
+    assert "±" not in LOPSIDED._repr_html_()
+    bars, _ = LOPSIDED.plot().collections[0].get_segments()
+    assert [x for x, _ in bars] == [31.5, 60.25]
+    count = SumQuery(column="x", lower=0, upper=1)
+    one = answer(count, ("sum",), (7,), half_width=None, intervals=((2.123, 11.987),))
+    assert "at 95% in 2.12 to 11.99" in str(one)
+    assert "at 95% in 2.12 to 11.99" in one._repr_html_()
+
+
+def test_releases_that_were_kept_without_intervals_are_read() -> None:
+    data = TOP.to_json()
+    del data["intervals"]
+    assert Answer.from_json(data, TOP.query, remaining=TOP.remaining).intervals == TOP.intervals
+
+
+@pytest.mark.parametrize("kept", [TOP, LOPSIDED])
+def test_round_trip(kept: Answer) -> None:
+    data = json.loads(json.dumps(kept.to_json()))
+    again = Answer.from_json(data, kept.query, remaining=kept.remaining)
+    assert again == replace(kept, cached=True)

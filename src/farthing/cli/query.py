@@ -83,7 +83,6 @@ def print_csv(answer: Answer) -> None:
 def _everything(answer: Answer) -> dict[str, Any]:
     return {
         **answer.to_json(),
-        "intervals": answer.intervals,
         "cached": answer.cached,
         "remaining": asdict(answer.remaining),
     }

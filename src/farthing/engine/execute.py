@@ -119,6 +119,7 @@ def _answer(
         price=price,
         used=used,
         remaining=Price(0),  # known once the entry is closed
+        intervals=result.intervals,
     )
 
 

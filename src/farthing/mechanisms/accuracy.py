@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from farthing.errors import require_real
 from farthing.mechanisms.noise import Noise
 
 DEFAULT_CONFIDENCE = 0.95
+
+#: Where a number lies: both ends belong to it.
+Interval: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)

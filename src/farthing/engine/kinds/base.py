@@ -25,6 +25,7 @@ from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Guarantee, PureDP
 from farthing.ledger.records import Limits
 from farthing.mechanisms import Expectation, Mechanism, Release
+from farthing.mechanisms.accuracy import Interval
 from farthing.schema import Schema
 
 if TYPE_CHECKING:
@@ -78,11 +79,15 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A release in the words of the question: labels, numbers, and the error of each number."""
+    """A release in the words of the question: labels, numbers, and the error of each number.
+
+    `intervals`, one for each number, where they are not all number ± half_width.
+    """
 
     labels: tuple[Label, ...]
     counts: tuple[int | float, ...] | None
     half_width: float | None
+    intervals: tuple[Interval, ...] | None = None
 
 
 class Query(ABC):
