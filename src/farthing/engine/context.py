@@ -55,7 +55,7 @@ class Context:
     def checked(self, query: Query) -> Query:
         """The query within the owner's limits, about columns that are declared."""
         check_query(query, self.schema, self.about.unit)
-        return query.within(self.about.limits)
+        return query.within(self.about.limits).completed(self.schema)
 
     def earlier(self, purchases: Mapping[str, Purchase]) -> dict[str, Answer] | None:
         """The releases of the same questions about the same rows, if this analyst has them."""

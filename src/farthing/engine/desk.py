@@ -178,7 +178,7 @@ class Desk:
         for key, given in questions.items():
             query = query_from(given)
             check_query(query, about.schema, about.unit)
-            purchase = buy(query.within(about.limits), tariff)
+            purchase = buy(query.within(about.limits).completed(about.schema), tariff)
             mechanism = purchase.query.mechanism_for(purchase.paid)
             listed[purchase.listed_as(key)] = mechanism.guarantees
         return self._owner.register(dataset, name, RegisteredBatch(listed), analyst=analyst)

@@ -16,9 +16,8 @@ from farthing.mechanisms.release import Release
 class NoisyTotals(Mechanism[tuple[int, ...]]):
     """Each total plus the noise that its guarantee asks for.
 
-    A unit changes the i-th total by a whole number of at most `limits[i]`, up or down: one coordinate
-    each, whose noise is as many times wider (Theorem 1 of docs/theory/mechanisms.md, with τ the
-    limit).
+    A unit changes the i-th total by a whole number of at most `limits[i]`, up or down: one
+    coordinate each, with noise as many times wider (Theorem 1 of docs/theory/mechanisms.md).
     """
 
     coordinate: Coordinate

@@ -48,7 +48,7 @@ class PerLabel(Mechanism[Groups[Data]], Generic[Data]):
         if self.finding is not None:
             found = self.finding.assumes.contribution_limit
             if found is None or found < self.contribution_limit:
-                raise InvalidInput("labels must be found with the same limit that they are measured")
+                raise InvalidInput("the labels of a unit must be limited as in what finds them")
 
     @property
     def assumes(self) -> Contribution:

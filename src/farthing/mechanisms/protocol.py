@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from operator import le
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from farthing.guarantees.kinds import ApproximateDP, Guarantee
@@ -35,9 +36,9 @@ class Contribution:
         """Whether data bounded like this is also bounded like `other`."""
         if len(self.others) != len(other.others):
             return False
-        each = zip((self.per_key_limit, *self.others), (other.per_key_limit, *other.others))
+        own, limits = (self.per_key_limit, *self.others), (other.per_key_limit, *other.others)
         return (
-            all(own <= limit for own, limit in each)
+            all(map(le, own, limits))
             and _at_most(self.contribution_limit, other.contribution_limit)
             and _at_most(self._most, other.total)
         )

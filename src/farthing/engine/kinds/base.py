@@ -146,6 +146,10 @@ class Query(ABC):
             given[name] = most if wanted is None else wanted
         return replace(self, **given)  # type: ignore[type-var] # every query is a dataclass
 
+    def completed(self, schema: Schema) -> Self:  # noqa: ARG002 # most need nothing of it
+        """The same, with what the schema says where it says nothing."""
+        return self
+
     @abstractmethod
     def roles(self) -> dict[str, int]:
         """How often each role is bought at most."""

@@ -34,8 +34,15 @@ Categories: TypeAlias = Annotated[
 ColumnName: TypeAlias = Annotated[str, "The column with the numbers."]
 NumberBound: TypeAlias = int | float
 ContributionLimit: TypeAlias = Annotated[int | None, "Labels of a unit that count."]
+MaybeBy: TypeAlias = Annotated[
+    Key | Iterable[Key] | None, "One answer for each label of this key; repeat for several."
+]
+Bound: TypeAlias = Annotated[NumberBound | None, "Values beyond are moved here; else the schema's."]
+RowsOfUnit: TypeAlias = Annotated[
+    int | None, "Rows of a unit that count for one label; more of them weigh less."
+]
 PerKeyLimit: TypeAlias = Annotated[int, "Rows of a unit that count for one label."]
-Places: TypeAlias = Annotated[int, "Decimal places that are kept."]
+Places: TypeAlias = Annotated[int | None, "Decimal places that are kept; else the schema's."]
 Repeats: TypeAlias = Annotated[int, "Draw the numbers this often and average."]
 SelectItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for selections."]
 CountItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for counts."]
@@ -173,16 +180,16 @@ def _truth(name: str, value: Any) -> bool:
 #: How a field of this name is checked and put into its one form, whatever kind has it.
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "where": lambda _, value: filter_from(value),
-    "by": _key,
+    "by": _optional(_key),
     "categories": _optional(_labels),
     "column": lambda _, value: require_column(value),
-    "lower": _bound,
-    "upper": _bound,
-    "places": _places,
+    "lower": _optional(_bound),
+    "upper": _optional(_bound),
+    "places": _optional(_places),
     "k": _count(100_000),
     "candidates": _optional(_count()),
     "contribution_limit": _optional(_count()),
-    "per_key_limit": _count(),
+    "per_key_limit": _optional(_count()),
     "repeats": _count(LARGEST_REPEATS),
     "probability": lambda name, value: require_real(name, value, above=0, below=1),
     "counts": _truth,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from itertools import product
+from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 
-from farthing.engine.keys import Bins, Key, column_of, kind_of
+from farthing.engine.keys import Bins, Key, column_of, domain_of, kind_of
 from farthing.engine.kinds.base import Query, Rows
 from farthing.engine.kinds.fields import require_categories
 from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
@@ -16,11 +18,15 @@ from farthing.engine.sql.conditions import require_fits, within
 from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Histogram
-from farthing.schema import Schema
+from farthing.schema import Schema, Value
 from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+#: Labels that follow from bins and declared categories are listed up to this many.
+MOST_LISTED = 10_000
 
 
 class LabelQuery(Query):
@@ -57,6 +63,13 @@ class LabelQuery(Query):
 
     def check_columns(self, schema: Schema) -> None:
         check_labels(self.key, self.domain, schema)
+
+    def completed(self, schema: Schema) -> Self:
+        """With the labels that the schema lists."""
+        if self.domain is not None:
+            return self
+        known = known_labels(self.key, schema)
+        return replace(self, categories=known)  # type: ignore[type-var] # a dataclass
 
     def bounded(self, rows: Rows) -> Bounded:
         """Rows outside a known domain go first, so that no unit spends its limit on them."""
@@ -114,6 +127,22 @@ def check_labels(keys: Sequence[Key], domain: Sequence[Label] | None, schema: Sc
             require_fits(str(key), kind, part)
             if isinstance(key, Bins) and part not in (*key.labels, None):
                 raise InvalidInput(f"{key} has the labels {', '.join(key.labels)}")
+
+
+def known_labels(keys: Sequence[Key], schema: Schema) -> tuple[Label, ...] | None:
+    """Every label, where the keys or the schema list them and they are not too many.
+
+    What is missing has a label of its own, except outside of bins.
+    """
+    parts: list[tuple[Value, ...]] = []
+    for key in keys:
+        listed = domain_of(key, schema)
+        if listed is None:
+            return None
+        parts.append(listed if isinstance(key, Bins) else (*listed, None))
+    if math.prod(map(len, parts)) > MOST_LISTED:
+        return None
+    return tuple(product(*parts)) if len(parts) > 1 else parts[0]
 
 
 def counted_in_words(labels: int | None, rows: int) -> str:

@@ -11,17 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
-import numpy as np
-
 from farthing.engine.keys import Key, column_of
-from farthing.engine.kinds.base import COUNT, LEAK, SELECT, Paid, Result, Rows
-from farthing.engine.kinds.counting import coordinate_of, delta_of_leak, suits_counts
-from farthing.engine.kinds.fields import (
-    require_categories,
-    unscaled,
-    value_bounds,
-    value_places,
-)
+from farthing.engine.kinds.base import COUNT, LEAK, Paid, Rows
+from farthing.engine.kinds.counting import coordinate_of, delta_of_leak, suits_any_limit
+from farthing.engine.kinds.fields import require_categories
 from farthing.engine.kinds.labels import check_labels, known_labels
 from farthing.engine.kinds.numbers import NumberQuery
 from farthing.engine.sql.bounding import Bounded, between
@@ -30,17 +23,12 @@ from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.engine.sql.measuring import VALUE, Grouped
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import Guarantee
-from farthing.mechanisms import Expectation, Mechanism, Release, ThresholdedCounts
-from farthing.mechanisms.histogram import Histogram
+from farthing.mechanisms import Mechanism, Release, ThresholdedCounts
 from farthing.mechanisms.per_label import Groups, PerLabel
 from farthing.schema import Schema
-from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-#: Numbers that noise is added to change by less than this, so that they are exact everywhere.
-LARGEST_CHANGE = 1 << 52
 
 
 class MeasureQuery(NumberQuery):
@@ -79,8 +67,8 @@ class MeasureQuery(NumberQuery):
             raise InvalidInput(
                 "contribution_limit must say how many labels of a unit count, got None"
             )
-        sizes = (self.contribution_limit, *(() if self.domain is None else (len(self.domain),)))
-        return min(sizes)
+        most = self.contribution_limit
+        return most if self.domain is None else min(most, len(self.domain))
 
     @property
     def finds_labels(self) -> bool:
@@ -92,8 +80,7 @@ class MeasureQuery(NumberQuery):
             raise InvalidInput("categories and contribution_limit need by, the key of the labels")
         if self.key:
             require_categories(self.domain, len(self.key))
-        if self.places is not None and self.lower is not None and self.upper is not None:
-            NumberQuery.check_fields(self)
+        NumberQuery.check_fields(self)
 
     def columns(self) -> frozenset[str]:
         return frozenset((self.column, *map(column_of, self.key)))
@@ -103,14 +90,12 @@ class MeasureQuery(NumberQuery):
         check_labels(self.key, self.domain, schema)
 
     def completed(self, schema: Schema) -> Self:
-        """With what the schema says: labels, bounds, decimal places."""
-        lower, upper = value_bounds(self, schema[self.column])
-        given: dict[str, Any] = {"lower": lower, "upper": upper}
-        if self.places is None:
-            given["places"] = value_places(schema[self.column], lower, upper)
-        if self.finds_labels:
-            given["categories"] = known_labels(self.key, schema)
-        return replace(self, **given)  # type: ignore[type-var] # every query is a dataclass
+        """With what the schema says: bounds, decimal places, labels."""
+        whole = NumberQuery.completed(self, schema)
+        if not self.finds_labels:
+            return whole
+        known = known_labels(self.key, schema)
+        return replace(whole, categories=known)  # type: ignore[type-var] # a dataclass
 
     def roles(self) -> dict[str, int]:
         labels = self.labels_of_a_unit
@@ -121,7 +106,7 @@ class MeasureQuery(NumberQuery):
 
     def suits(self, role: str, guarantee: Guarantee) -> bool:
         if role == COUNT:
-            return suits_counts(guarantee, 1) and suits_counts(guarantee, 2)
+            return suits_any_limit(guarantee)
         return NumberQuery.suits(self, role, guarantee)
 
     @abstractmethod
@@ -133,12 +118,8 @@ class MeasureQuery(NumberQuery):
         """The expression whose rows are the data of each label, each unit limited."""
 
     @abstractmethod
-    def collected(self, rows: pa.Table) -> tuple[Mapping[str, Any], Any]:
-        """The data of each label (of "" without a key), and that of a label without rows."""
-
-    @abstractmethod
-    def read(self, release: Release, expectation: Expectation) -> tuple[Any, tuple[float, float]]:
-        """The number that one release stands for, and the interval around it."""
+    def collected(self, rows: pa.Table) -> Groups[Any]:
+        """The data of each label, of "" without a key."""
 
     def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
         measure = self.measure(paid)
@@ -156,10 +137,13 @@ class MeasureQuery(NumberQuery):
         )
         return PerLabel(measure=measure, contribution_limit=labels, finding=finding)
 
+    def value_in(self, rows: Rows) -> Any:
+        """What a row is worth: moved to the nearest bound."""
+        return between(self.worth(rows), *self.bounds)
+
     def bounded(self, rows: Rows) -> Bounded:
         """Rows outside a known domain go first, so that no unit spends its limit on them."""
-        value = between(self.worth(rows), *self.bounds)
-        keyed = rows.keyed(self.key, **{VALUE: value})
+        keyed = rows.keyed(self.key, **{VALUE: self.value_in(rows)})
         table = keyed.table.filter(keyed.table[VALUE].notnull() & keyed.table[keyed.unit].notnull())
         names = [name for name in table.columns if name not in (keyed.unit, VALUE)]
         if self.domain is not None:
@@ -168,25 +152,16 @@ class MeasureQuery(NumberQuery):
         return self.measured(Grouped(table, keyed.kinds, keyed.secret, limit))
 
     def data(self, rows: pa.Table) -> Any:
-        of, without = self.collected(rows)
-        if not self.key:
-            return of.get("", without)
-        if not self.finds_labels:
-            return Groups(of, without)
-        counts = rows.column(UNITS).to_pylist()
-        ...
+        groups = self.collected(rows)
+        return groups if self.key else groups.of.get("", groups.without)
 
-    def result(self, release: Release, expectation: Expectation) -> Result:
-        if not self.key:
-            number, interval = self.read(release, expectation)
-            return Result((self.kind,), (number,), None, (interval,))
-        read = [self.read(part, expectation) for part in release.parts]
-        return Result(
-            labels_of(release.labels, len(self.key)),
-            tuple(number for number, _ in read),
-            None,
-            tuple(interval for _, interval in read),
-        )
+    def labels_in(self, release: Release) -> tuple[Label, ...]:
+        """The labels that were measured; the kind itself without a key."""
+        return labels_of(release.labels, len(self.key)) if self.key else (self.kind,)
+
+    def parts_of(self, release: Release) -> tuple[Release, ...]:
+        """What was measured of each label."""
+        return release.parts if self.key else (release,)
 
     @property
     def title(self) -> str:

@@ -27,7 +27,7 @@ WHO, VALUE, ROWS = "who", "value", "rows"
 #: What a row weighs whose unit is within its limit. Units with this many times more rows than they
 #: may have weigh nothing.
 WEIGHT = 1 << 20
-_WHOLE = "decimal(38, 0)"
+WHOLE = "decimal(38, 0)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,11 @@ def totals(grouped: Grouped, pairs: ir.Table, amounts: Sequence[tuple[Any, int]]
 
     named = {}
     for i, (amount, most) in enumerate(amounts):
-        edge = ibis.literal(most).cast(_WHOLE)
-        inside = ibis.least(ibis.greatest(amount.cast(_WHOLE), (-edge).cast(_WHOLE)), edge)
-        named[total_name(i)] = inside.cast(_WHOLE)
+        edge = ibis.literal(most).cast(WHOLE)
+        inside = ibis.least(ibis.greatest(amount.cast(WHOLE), (-edge).cast(WHOLE)), edge)
+        named[total_name(i)] = inside.cast(WHOLE)
     limited = pairs.select(*grouped.keys, **named)
-    sums = {name: ibis.coalesce(limited[name].sum(), 0).cast(_WHOLE) for name in named}
+    sums = {name: ibis.coalesce(limited[name].sum(), 0).cast(WHOLE) for name in named}
     if not grouped.keys:
         return limited.aggregate(**sums)
     summed = limited.group_by(list(grouped.keys)).aggregate(**sums)
@@ -103,14 +103,15 @@ def scaled_to(total: Any, rows: Any, limit: int) -> Any:
     Whole numbers below 2^53 are divided exactly, so every engine gets the same.
     """
     share = (total.cast("float64") * float(limit) / rows.cast("float64")).floor()
-    return (rows <= limit).ifelse(total.cast(_WHOLE), share.cast(_WHOLE))
+    return (rows <= limit).ifelse(total.cast(WHOLE), share.cast(WHOLE))
 
 
-def weighted_values(grouped: Grouped, per_key_limit: int) -> ir.Table:
+def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.Table:
     """Columns `label` (with a key), `value` and `n`: what the rows with each value weigh.
 
     A row weighs WEIGHT; those of a unit with more than `per_key_limit` rows for a key weigh less,
-    together at most per_key_limit·WEIGHT.
+    together at most per_key_limit·WEIGHT. With `units` there is a row for each label whose value is
+    missing, and whose number is that of the units.
     """
     import ibis
 
@@ -118,17 +119,24 @@ def weighted_values(grouped: Grouped, per_key_limit: int) -> ir.Table:
     rows = grouped.table.group_by([WHO, *keys, VALUE]).aggregate(rows=lambda t: t.count())
     if keys and grouped.contribution_limit is not None:
         kept = grouped.pairs(kept=lambda t: t.count()).drop("kept")
-        kept = kept.rename({f"kept_{name}": name for name in kept.columns})
-        same = [rows[name].identical_to(kept[f"kept_{name}"]) for name in (WHO, *keys)]
-        rows = rows.semi_join(kept, same)
+        renamed = kept.rename({f"kept_{name}": name for name in kept.columns})
+        same = [rows[name].identical_to(renamed[f"kept_{name}"]) for name in (WHO, *keys)]
+        rows = rows.semi_join(renamed, same)
     owner = [rows[name] for name in (WHO, *keys)]
     rows = rows.mutate(all_rows=rows[ROWS].sum().over(group_by=owner))
     most = ibis.least(rows.all_rows, per_key_limit)
     each = (most.cast("float64") * float(WEIGHT) / rows.all_rows.cast("float64")).floor()
-    heavy = rows.select(*keys, VALUE, weight=rows[ROWS].cast(_WHOLE) * each.cast(_WHOLE))
+    heavy = rows.select(*keys, VALUE, weight=rows[ROWS].cast(WHOLE) * each.cast(WHOLE))
     summed = heavy.group_by([*keys, VALUE]).aggregate(
-        **{COUNT: heavy.weight.cast(_WHOLE).sum().cast(_WHOLE)}
+        **{COUNT: heavy.weight.cast(WHOLE).sum().cast(WHOLE)}
     )
-    return summed.select(
-        **grouped.label(summed), **{VALUE: summed[VALUE], COUNT: summed[COUNT]}
-    ).filter(lambda t: t[COUNT] > 0)
+    found = summed.select(**grouped.label(summed), **{VALUE: summed[VALUE], COUNT: summed[COUNT]})
+    found = found.filter(found[COUNT] > 0)
+    if not units:
+        return found
+    owners = rows.select(WHO, *keys).distinct().group_by(keys).aggregate(units=lambda t: t.count())
+    counted = owners.select(
+        **grouped.label(owners),
+        **{VALUE: ibis.null("int64"), COUNT: owners.units.cast(WHOLE)},
+    )
+    return found.union(counted)
