@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 SELECT, COUNT, LEAK = "select", "count", "leak"
 ROLES = {
     SELECT: "a bounded-range item (br:ε)",
-    COUNT: "a pure-DP item (dp:ε)",
+    COUNT: "a Gaussian or pure-DP item (gauss:σ, dp:ε)",
     LEAK: "an item with a delta (adp:0,δ)",
 }
 #: What the column that says whose row it is is called once keys are columns.
