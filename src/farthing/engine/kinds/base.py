@@ -98,9 +98,10 @@ class Query(ABC):
     in_ranks: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        for name in self.field_names():
-            if name in CHECKS:
-                object.__setattr__(self, name, CHECKS[name](name, getattr(self, name)))
+        for one in fields(self):  # type: ignore[arg-type] # every query is a dataclass
+            value = getattr(self, one.name)
+            if one.name in CHECKS and (value is not None or one.default is not None):
+                object.__setattr__(self, one.name, CHECKS[one.name](one.name, value))
         self.check_fields()
 
     @property
@@ -128,10 +129,22 @@ class Query(ABC):
             if most is None or name not in self.field_names():
                 continue
             wanted = getattr(self, name)
-            if wanted is not None and wanted > most:
+            if isinstance(wanted, int) and wanted > most:
                 raise InvalidInput(f"{name} must be at most {most} for this data, got {wanted}")
             given[name] = most if wanted is None else wanted
-        return replace(self, **given)  # type: ignore[type-var] # every query is a dataclass
+        limited = replace(self, **given)  # type: ignore[type-var] # every query is a dataclass
+        for name in limited.needed_limits:
+            if getattr(limited, name) is None:
+                raise InvalidInput(
+                    f"{name} must be given: {limited.needed_limits[name]}. Nothing is dropped by "
+                    f"default: ask with {name}, or let the owner declare it as a limit of the data"
+                )
+        return limited
+
+    @property
+    def needed_limits(self) -> Mapping[str, str]:
+        """Limits that the question or the owner must state, and what each of them limits."""
+        return {}
 
     @abstractmethod
     def roles(self) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from farthing.engine.kinds.base import Query, Rows
-from farthing.engine.kinds.fields import require_categories
+from farthing.engine.kinds.fields import Limit, require_categories, stated
 from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
 from farthing.engine.sql.conditions import require_fits, require_kind, within
 from farthing.engine.sql.keys import Label, labels_of, text_of
@@ -27,7 +27,7 @@ class LabelQuery(Query):
 
     by: object
     categories: object
-    contribution_limit: int | None
+    contribution_limit: Limit
     per_key_limit: int
 
     @property
@@ -43,8 +43,20 @@ class LabelQuery(Query):
     @property
     def limit(self) -> int | None:
         """How many labels of a unit count: no more than there are."""
-        sizes = (self.contribution_limit, None if self.domain is None else len(self.domain))
+        sizes = (stated(self.contribution_limit), None if self.domain is None else len(self.domain))
         return min((size for size in sizes if size is not None), default=None)
+
+    @property
+    def needed_limits(self) -> dict[str, str]:
+        """Of a known domain with one label nothing can be dropped."""
+        if not self.drops or (self.domain is not None and len(self.domain) == 1):
+            return {}
+        return {"contribution_limit": f"how many labels of {', '.join(self.key)} count of a unit"}
+
+    @property
+    def drops(self) -> bool:
+        """Whether its price depends on how many labels of a unit count."""
+        return True
 
     def check_fields(self) -> None:
         require_categories(self.domain, len(self.key))
@@ -71,7 +83,7 @@ class LabelQuery(Query):
             rows.owner,
             keys,
             secret=rows.secret,
-            contribution_limit=self.contribution_limit,
+            contribution_limit=stated(self.contribution_limit),
             per_key_limit=self.per_key_limit,
         )
         return replace(bounded, contribution_limit=self.limit)
@@ -96,13 +108,13 @@ class LabelQuery(Query):
 
     @property
     def counted(self) -> str | None:
-        if self.contribution_limit is None and self.per_key_limit == 1:
+        if self.limit is None and self.per_key_limit == 1:
             return None
-        return counted_in_words(self.contribution_limit, self.per_key_limit)
+        return counted_in_words(self.limit, self.per_key_limit)
 
     @property
     def contribution(self) -> str:
-        return counted_in_words(self.contribution_limit, self.per_key_limit)
+        return counted_in_words(self.limit, self.per_key_limit)
 
 
 def counted_in_words(labels: int | None, rows: int) -> str:

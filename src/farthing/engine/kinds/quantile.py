@@ -11,13 +11,11 @@ from farthing.engine.kinds.base import SELECT, Paid, Result, Rows
 from farthing.engine.kinds.counting import epsilon_of_selection
 from farthing.engine.kinds.fields import (
     ColumnName,
-    ContributionLimit,
     NumberBound,
-    PerKeyLimit,
     Places,
     SelectItem,
     Where,
-    require_limited,
+    require_number,
     unscaled,
 )
 from farthing.engine.kinds.numbers import NumberQuery
@@ -48,8 +46,8 @@ class QuantileQuery(NumberQuery):
     upper: Annotated[NumberBound, "The largest value."]
     places: Places = 0
     where: Where = None
-    contribution_limit: ContributionLimit = 1
-    per_key_limit: PerKeyLimit = 1
+    contribution_limit: Annotated[int | None, "Different values of a unit that count."] = None
+    per_key_limit: Annotated[int | None, "How often each of them counts."] = None
     select: SelectItem = None
     kind: ClassVar[str] = "quantile"
     single: ClassVar[bool] = True
@@ -57,7 +55,21 @@ class QuantileQuery(NumberQuery):
 
     def check_fields(self) -> None:
         NumberQuery.check_fields(self)
-        require_limited(self.contribution_limit)
+        require_number(self.contribution_limit, self.kind)
+
+    @property
+    def needed_limits(self) -> dict[str, str]:
+        return {
+            "contribution_limit": f"how many different values of {self.column} count of a unit",
+            "per_key_limit": "how often each of them counts",
+        }
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """How many different values of a unit count, and how often each of them."""
+        assert self.contribution_limit is not None
+        assert self.per_key_limit is not None
+        return self.contribution_limit, self.per_key_limit
 
     def check_columns(self, schema: Schema) -> None:
         NumberQuery.check_columns(self, schema)
@@ -73,18 +85,19 @@ class QuantileQuery(NumberQuery):
 
     def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
         lower, upper = self.bounds
-        assert self.contribution_limit is not None
+        values, times = self.limits
         return Quantile(
             probability=self.probability,
             epsilon=epsilon_of_selection(paid),
             lower=lower,
             upper=upper,
-            contribution_limit=self.contribution_limit,
-            per_key_limit=self.per_key_limit,
+            contribution_limit=values,
+            per_key_limit=times,
         )
 
     def bounded(self, rows: Rows) -> Bounded:
         """A histogram of the values themselves; what is missing has none."""
+        values, times = self.limits
         owned = rows.table.select(who=rows.table[rows.unit], value=self.worth(rows))
         owned = owned.filter(owned.value.notnull())
         return bounded_histogram(
@@ -92,8 +105,8 @@ class QuantileQuery(NumberQuery):
             (owned.who, rows.kinds[rows.unit]),
             [(between(owned.value, *self.bounds), INTEGER)],
             secret=rows.secret,
-            contribution_limit=self.contribution_limit,
-            per_key_limit=self.per_key_limit,
+            contribution_limit=values,
+            per_key_limit=times,
         )
 
     def data(self, rows: pa.Table) -> Histogram:
@@ -116,6 +129,6 @@ class QuantileQuery(NumberQuery):
 
     @property
     def contribution(self) -> str:
-        values = self.contribution_limit
+        values, times = self.limits
         which = "one value" if values == 1 else f"at most {values} different values"
-        return which if self.per_key_limit == 1 else f"{which}, each {self.per_key_limit} times"
+        return which if times == 1 else f"{which}, each {times} times"
