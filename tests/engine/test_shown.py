@@ -45,7 +45,13 @@ TOP = answer(
 
 def test_as_text() -> None:
     text = str(TOP)
-    for part in ("top 2 by article, day", "1\u202f200", "(missing)", "2013-01-05", "± at 95%"):
+    for part in (
+        "top 2 article and day with the most unit",
+        "1\u202f200",
+        "(missing)",
+        "2013-01-05",
+        "± at 95%",
+    ):
         assert part in text
     assert "paid 11 farthings and 10 δ units; 1 farthing remaining" in text
     assert all(len(line) <= 100 for line in text.splitlines())

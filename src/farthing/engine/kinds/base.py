@@ -14,6 +14,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from farthing.engine.filters import Filter, columns_of, filter_from, filter_to_json
+from farthing.engine.kinds.captions import caption
 from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json
 from farthing.engine.sql.bounding import Bounded
 from farthing.engine.sql.conditions import check_filter, condition
@@ -202,6 +203,18 @@ class Query(ABC):
     @abstractmethod
     def title(self) -> str:
         """The question in a few words."""
+
+    def subject(self, unit: str) -> str:  # noqa: ARG002 # of a column it is nobody's
+        """What the numbers are about, where `unit` is the column that says whose row it is."""
+        return self.title
+
+    def limited(self, unit: str) -> str | None:
+        """How much of a unit counts, as the end of a caption; None if nothing can be left out."""
+        return None if self.counted is None else f"of each {unit} {self.counted}"
+
+    def caption(self, unit: str) -> str:
+        """What is counted, the filter and the limit, in words."""
+        return caption(self.subject(unit), self.filter, self.limited(unit))
 
     @property
     def described(self) -> str:

@@ -85,6 +85,9 @@ class HistogramQuery(LabelQuery):
         width = expectation.counts.half_width
         return Result(self.labels_in(release.labels), release.counts, width)
 
+    def subject(self, unit: str) -> str:
+        return f"{self.counted_things or unit} per {' and '.join(self.key)}"
+
     @property
     def title(self) -> str:
         return f"histogram by {', '.join(self.key)}"

@@ -107,10 +107,18 @@ class LabelQuery(Query):
         return self.key
 
     @property
-    def counted(self) -> str | None:
-        if self.limit is None and self.per_key_limit == 1:
-            return None
-        return counted_in_words(self.limit, self.per_key_limit)
+    def counted_things(self) -> str | None:
+        """What is counted besides units."""
+        return None if self.per_key_limit == 1 else "rows"
+
+    def limited(self, unit: str) -> str | None:
+        """No limit is told that no unit can reach."""
+        key, rows = " and ".join(self.key), self.per_key_limit
+        most = "" if rows == 1 else f" with at most {many(rows, 'row')} for each"
+        limit = self.limit
+        if limit is None or (self.domain is not None and limit >= len(self.domain)):
+            return most.removeprefix(" ") or None
+        return f"each {unit} in at most {limit} {key}{most}"
 
     @property
     def contribution(self) -> str:

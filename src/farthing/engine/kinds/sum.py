@@ -94,5 +94,9 @@ class SumQuery(NumberQuery):
         return Result(release.labels, sums, expectation.counts.half_width)
 
     @property
+    def counted(self) -> str | None:
+        return self.contribution
+
+    @property
     def contribution(self) -> str:
         return f"a sum from {self.lower} to {self.upper}"

@@ -212,6 +212,9 @@ class TopKQuery(LabelQuery):
     def described(self) -> str:
         return f"{self.kind} ({self.mechanism})"
 
+    def subject(self, unit: str) -> str:
+        return f"{self.title} with the most {self.counted_things or unit}"
+
     @property
     def title(self) -> str:
-        return f"top {self.k} by {', '.join(self.key)}"
+        return f"top {self.k} {' and '.join(self.key)}"
