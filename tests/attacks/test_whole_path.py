@@ -103,7 +103,11 @@ QUESTIONS = {
         EPSILON,
         lambda a: a.value,
     ),
-    "median": (lambda s: s.quantile("x", lower=0, upper=9), EPSILON, lambda a: a.value),
+    "median": (
+        lambda s: s.quantile("x", lower=0, upper=9, contribution_limit=1, per_key_limit=1),
+        EPSILON,
+        lambda a: a.value,
+    ),
 }
 
 

@@ -45,7 +45,13 @@ TOP = answer(
 
 def test_as_text() -> None:
     text = str(TOP)
-    for part in ("top 2 by article, day", "1\u202f200", "(missing)", "2013-01-05", "± at 95%"):
+    for part in (
+        "top 2 article and day with the most unit",
+        "1\u202f200",
+        "(missing)",
+        "2013-01-05",
+        "± at 95%",
+    ):
         assert part in text
     assert "paid 11 farthings and 10 δ units; 1 farthing remaining" in text
     assert all(len(line) <= 100 for line in text.splitlines())
@@ -54,7 +60,13 @@ def test_as_text() -> None:
     assert "ended early" in str(stopped)
     single = answer(SumQuery(column="x", lower=0, upper=1), ("sum",), (12.5,))
     assert "12.50 ± 30" in str(single)
-    quantile = answer(QuantileQuery(column="x", probability=0.5, lower=0, upper=9), (4,), None)
+    quantile = answer(
+        QuantileQuery(
+            column="x", probability=0.5, lower=0, upper=9, contribution_limit=1, per_key_limit=1
+        ),
+        (4,),
+        None,
+    )
     assert "0.5 quantile" in str(quantile)
     assert quantile.value == 4
     with pytest.raises(ValueError, match="2 labels"):
@@ -74,7 +86,11 @@ def test_as_html() -> None:
     drawn = ET.fromstring(picture)
     names = [element.tag.split("}")[1] for element in drawn.iter()]
     assert (names.count("rect"), names.count("path")) == (2, 2)
-    many = answer(HistogramQuery(by="a"), tuple(range(MOST_BARS + 7)), tuple(range(MOST_BARS + 7)))
+    many = answer(
+        HistogramQuery(by="a", contribution_limit=1),
+        tuple(range(MOST_BARS + 7)),
+        tuple(range(MOST_BARS + 7)),
+    )
     assert "and 7 more" in many._repr_html_()
     plain = answer(TopKQuery(by="a", k=2, counts=False), ("<b>", "c"), None, half_width=None)
     assert "<li>&lt;b&gt;</li>" in plain._repr_html_()
@@ -88,7 +104,7 @@ def test_as_tables_of_others() -> None:
     assert TOP.to_polars().shape == (2, 5)
     clash = answer(TopKQuery(by="count", k=1), ("x",), (3,)).to_arrow()
     assert clash.column_names == ["count", "_count", "lower", "upper"]
-    nothing = answer(HistogramQuery(by="a"), (), ())
+    nothing = answer(HistogramQuery(by="a", contribution_limit=1), (), ())
     assert nothing.to_arrow().num_rows == 0
     assert nothing.intervals == ()
 
@@ -105,7 +121,7 @@ def test_as_a_plot() -> None:
 
 
 LOPSIDED = answer(
-    HistogramQuery(by="a"),
+    HistogramQuery(by="a", contribution_limit=1),
     ("x", "y"),
     (40, 9),
     half_width=None,

@@ -159,7 +159,10 @@ class TestAsking:
             (sure.sum("spend", lower=-1, upper=1), "monotone=False"),
             (sure.sum("spend", lower=0, upper=5), "by 5"),
             (sure.histogram("country", categories=["NO"]), "about one number"),
-            (sure.quantile("spend", lower=0, upper=9), "about one number"),
+            (
+                sure.quantile("spend", lower=0, upper=9, contribution_limit=1, per_key_limit=1),
+                "about one number",
+            ),
             (sure.count(count="sure"), "leave count out"),
             (sure.count(repeats=2), "leave repeats out"),
             (sure.count(where={"member": 1}), "unit of privacy"),

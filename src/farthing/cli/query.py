@@ -23,6 +23,7 @@ from farthing.cli.values import categories_of, filter_of
 from farthing.engine.answer import Answer
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import ROLES, Query
+from farthing.engine.kinds.fields import Limit
 from farthing.engine.question import Question
 from farthing.engine.session import Session
 from farthing.engine.show.sheet import spreadsheet_cell
@@ -110,6 +111,8 @@ def _annotation(name: str, hint: Any, *, needed: bool) -> Any:
         return Annotated[several, typer.Option(f"--{_SEVERAL[name]}", help=words)]
     if plain_type == int | float:
         plain_type = float
+    if plain_type == Limit:
+        plain_type = str | None
     flag = f"--{name.replace('_', '-')}"
     if name in ROLES:
         flag = f"--{name}-item"
@@ -127,6 +130,9 @@ def _asked(session: Session, kind: type[Query], given: dict[str, Any]) -> Questi
     if "categories" in given:
         labels = categories_of(session.schema, given["by"], given["categories"] or [])
         given["categories"] = labels
+    limit = given.get("contribution_limit")
+    if isinstance(limit, str) and limit.isdecimal():
+        given["contribution_limit"] = int(limit)
     return session.question(kind.from_json(given))
 
 

@@ -45,6 +45,7 @@ class Answer:
     remaining: Price
     cached: bool = False
     intervals: tuple[Interval, ...] | None = None
+    unit: str = "unit"
 
     def __post_init__(self) -> None:
         wide, counts = self.half_width, self.counts
@@ -67,6 +68,7 @@ class Answer:
         """Plain data; `from_json` reads it back."""
         return {
             "query": self.query.to_json(),
+            "unit": self.unit,
             "labels": list(map(label_to_json, self.labels)),
             "counts": None if self.counts is None else list(self.counts),
             "half_width": self.half_width,
@@ -92,6 +94,7 @@ class Answer:
             used=dict(data["used"]),
             remaining=remaining,
             cached=True,
+            unit=data.get("unit", "unit"),
             intervals=None if kept is None else tuple((low, high) for low, high in kept),
         )
 
@@ -105,10 +108,8 @@ class Answer:
         notes = []
         if self.stopped:
             notes.append("The list ended early: no further label stood out.")
-        if self.query.counted is not None:
-            notes.append(f"Each unit counts for {self.query.counted}.")
         return Sheet(
-            title=self.query.title,
+            title=self.caption,
             headings=self.query.headings,
             number=self.query.number,
             labels=self.labels,
@@ -121,6 +122,11 @@ class Answer:
             notes=tuple(notes),
             paid=self.paid,
         )
+
+    @property
+    def caption(self) -> str:
+        """What was counted, of which rows, and how much of each unit."""
+        return self.query.caption(self.unit)
 
     @property
     def paid(self) -> str:

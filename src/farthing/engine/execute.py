@@ -120,6 +120,7 @@ def _answer(
         used=used,
         remaining=Price(0),  # known once the entry is closed
         intervals=result.intervals,
+        unit=context.about.unit,
     )
 
 

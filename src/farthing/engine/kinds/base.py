@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from farthing.engine.filters import Filter, columns_of, filter_from, filter_to_json
 from farthing.engine.keys import Key, key_to_json
+from farthing.engine.kinds.captions import caption
 from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json
 from farthing.engine.sql.bounding import Bounded
 from farthing.engine.sql.conditions import check_filter, condition
@@ -111,9 +112,10 @@ class Query(ABC):
     in_ranks: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        for name in self.field_names():
-            if name in CHECKS:
-                object.__setattr__(self, name, CHECKS[name](name, getattr(self, name)))
+        for one in fields(self):  # type: ignore[arg-type] # every query is a dataclass
+            value = getattr(self, one.name)
+            if one.name in CHECKS and (value is not None or one.default is not None):
+                object.__setattr__(self, one.name, CHECKS[one.name](one.name, value))
         self.check_fields()
 
     @property
@@ -141,10 +143,15 @@ class Query(ABC):
             if most is None or name not in self.field_names():
                 continue
             wanted = getattr(self, name)
-            if wanted is not None and wanted > most:
+            if isinstance(wanted, int) and wanted > most:
                 raise InvalidInput(f"{name} must be at most {most} for this data, got {wanted}")
             given[name] = most if wanted is None else wanted
         return replace(self, **given)  # type: ignore[type-var] # every query is a dataclass
+
+    @property
+    def needed_limits(self) -> Mapping[str, str]:
+        """Limits that the question or the owner must state, and what each of them limits."""
+        return {}
 
     def completed(self, schema: Schema) -> Self:  # noqa: ARG002 # most need nothing of it
         """The same, with what the schema says where it says nothing."""
@@ -207,6 +214,18 @@ class Query(ABC):
     def title(self) -> str:
         """The question in a few words."""
 
+    def subject(self, unit: str) -> str:  # noqa: ARG002 # of a column it is nobody's
+        """What the numbers are about, where `unit` is the column that says whose row it is."""
+        return self.title
+
+    def limited(self, unit: str) -> str | None:
+        """How much of a unit counts, as the end of a caption; None if nothing can be left out."""
+        return None if self.counted is None else f"of each {unit} {self.counted}"
+
+    def caption(self, unit: str) -> str:
+        """What is counted, the filter and the limit, in words."""
+        return caption(self.subject(unit), self.filter, self.limited(unit))
+
     @property
     def described(self) -> str:
         """The kind, and how it is answered where there are several ways."""
@@ -261,6 +280,22 @@ class Query(ABC):
         except TypeError:
             needed = [name for name in _required(cls) if name not in values]
             raise InvalidInput(f"a {cls.kind} query is not complete: {', '.join(needed)}") from None
+
+
+def completed_query(query: Query, schema: Schema, unit: str, limits: Limits) -> Query:
+    """The query with everything said that the schema and the owner's limits say, and checked.
+
+    What nobody says about how much of a unit counts is asked for: nothing is dropped by default.
+    """
+    check_query(query, schema, unit)
+    whole = query.within(limits).completed(schema)
+    for name, words in whole.needed_limits.items():
+        if getattr(whole, name) is None:
+            raise InvalidInput(
+                f"{name} must be given: {words}. Nothing is dropped by default: ask with {name}, "
+                "or let the owner declare it as a limit of the data"
+            )
+    return whole
 
 
 def check_query(query: Query, schema: Schema, unit: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from farthing.engine.filters import (
     Filter,
@@ -33,7 +33,9 @@ Categories: TypeAlias = Annotated[
 ]
 ColumnName: TypeAlias = Annotated[str, "The column with the numbers."]
 NumberBound: TypeAlias = int | float
-ContributionLimit: TypeAlias = Annotated[int | None, "Labels of a unit that count."]
+Limit: TypeAlias = int | Literal["auto"] | None
+ContributionLimit: TypeAlias = Annotated[Limit, "Labels of a unit that count: a number, or auto."]
+LabelsOfUnit: TypeAlias = Annotated[int | None, "Labels of a unit that count."]
 MaybeBy: TypeAlias = Annotated[
     Key | Iterable[Key] | None, "One answer for each label of this key; repeat for several."
 ]
@@ -48,6 +50,8 @@ SelectItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for s
 CountItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for counts."]
 LeakItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for the δ."]
 
+#: A limit that is looked for before the question is asked, as a small question of its own.
+AUTO: Literal["auto"] = "auto"
 #: Decimal places of fixed-point values stay below this, so that they fit 64 bits.
 LARGEST_PLACES = 9
 LARGEST_BOUND = 1 << 40
@@ -95,10 +99,17 @@ def require_categories(given: tuple[Label, ...] | None, width: int) -> None:
         raise InvalidInput("categories must be different from one another")
 
 
-def require_limited(contribution_limit: int | None) -> None:
-    """The noise follows from how much of a unit counts, so it must be limited."""
-    if contribution_limit is None:
-        raise InvalidInput("contribution_limit must be a whole number of at least 1, got None")
+def stated(limit: Limit) -> int | None:
+    """A limit of a question that can run: an automatic one has been found."""
+    if limit == AUTO:
+        raise InvalidInput(f'contribution_limit must be a number here, got "{AUTO}"')
+    return limit
+
+
+def require_number(limit: Limit, kind: str) -> None:
+    """For kinds in which no limit can be looked for."""
+    if limit == AUTO:
+        raise InvalidInput(f'contribution_limit of a {kind} must be a number, got "{AUTO}"')
 
 
 def label_to_json(label: Label) -> Any:
@@ -130,8 +141,8 @@ def _count(most: int = LARGEST_LIMIT) -> Callable[[str, Any], int]:
     return check
 
 
-def _optional(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
-    return lambda name, value: None if value is None else check(name, value)
+def _limit(name: str, value: Any) -> Limit:
+    return AUTO if value == AUTO else _count()(name, value)
 
 
 def _item(name: str, value: Any) -> str:
@@ -177,24 +188,25 @@ def _truth(name: str, value: Any) -> bool:
     return value
 
 
-#: How a field of this name is checked and put into its one form, whatever kind has it.
+#: How a field of this name is checked and put into its one form, whatever kind has it. A field
+#: whose default is None may be None.
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "where": lambda _, value: filter_from(value),
-    "by": _optional(_key),
-    "categories": _optional(_labels),
+    "by": _key,
+    "categories": _labels,
     "column": lambda _, value: require_column(value),
-    "lower": _optional(_bound),
-    "upper": _optional(_bound),
-    "places": _optional(_places),
+    "lower": _bound,
+    "upper": _bound,
+    "places": _places,
     "k": _count(100_000),
-    "candidates": _optional(_count()),
-    "contribution_limit": _optional(_count()),
-    "per_key_limit": _optional(_count()),
+    "candidates": _count(),
+    "contribution_limit": _limit,
+    "per_key_limit": _count(),
     "repeats": _count(LARGEST_REPEATS),
     "probability": lambda name, value: require_real(name, value, above=0, below=1),
     "counts": _truth,
     "use_order": _truth,
-    "select": _optional(_item),
-    "count": _optional(_item),
-    "leak": _optional(_item),
+    "select": _item,
+    "count": _item,
+    "leak": _item,
 }

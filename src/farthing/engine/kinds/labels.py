@@ -12,7 +12,7 @@ import numpy as np
 
 from farthing.engine.keys import Bins, Key, column_of, domain_of, kind_of
 from farthing.engine.kinds.base import Query, Rows
-from farthing.engine.kinds.fields import require_categories
+from farthing.engine.kinds.fields import Limit, require_categories, stated
 from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
 from farthing.engine.sql.conditions import require_fits, within
 from farthing.engine.sql.keys import Label, labels_of, text_of
@@ -36,7 +36,7 @@ class LabelQuery(Query):
 
     by: object
     categories: object
-    contribution_limit: int | None
+    contribution_limit: Limit
     per_key_limit: int
 
     @property
@@ -52,8 +52,22 @@ class LabelQuery(Query):
     @property
     def limit(self) -> int | None:
         """How many labels of a unit count: no more than there are."""
-        sizes = (self.contribution_limit, None if self.domain is None else len(self.domain))
+        sizes = (stated(self.contribution_limit), None if self.domain is None else len(self.domain))
         return min((size for size in sizes if size is not None), default=None)
+
+    @property
+    def needed_limits(self) -> dict[str, str]:
+        """Of a known domain with one label nothing can be dropped."""
+        if not self.drops or (self.domain is not None and len(self.domain) == 1):
+            return {}
+        return {
+            "contribution_limit": f"how many labels of {', '.join(map(str, self.key))} count of a unit"
+        }
+
+    @property
+    def drops(self) -> bool:
+        """Whether its price depends on how many labels of a unit count."""
+        return True
 
     def check_fields(self) -> None:
         require_categories(self.domain, len(self.key))
@@ -84,7 +98,7 @@ class LabelQuery(Query):
             rows.owner,
             keys,
             secret=rows.secret,
-            contribution_limit=self.contribution_limit,
+            contribution_limit=stated(self.contribution_limit),
             per_key_limit=self.per_key_limit,
         )
         return replace(bounded, contribution_limit=self.limit)
@@ -108,14 +122,22 @@ class LabelQuery(Query):
         return tuple(map(str, self.key))
 
     @property
-    def counted(self) -> str | None:
-        if self.contribution_limit is None and self.per_key_limit == 1:
-            return None
-        return counted_in_words(self.contribution_limit, self.per_key_limit)
+    def counted_things(self) -> str | None:
+        """What is counted besides units."""
+        return None if self.per_key_limit == 1 else "rows"
+
+    def limited(self, unit: str) -> str | None:
+        """No limit is told that no unit can reach."""
+        key, rows = " and ".join(map(str, self.key)), self.per_key_limit
+        most = "" if rows == 1 else f" with at most {many(rows, 'row')} for each"
+        limit = self.limit
+        if limit is None or (self.domain is not None and limit >= len(self.domain)):
+            return most.removeprefix(" ") or None
+        return f"each {unit} in at most {limit} {key}{most}"
 
     @property
     def contribution(self) -> str:
-        return counted_in_words(self.contribution_limit, self.per_key_limit)
+        return counted_in_words(self.limit, self.per_key_limit)
 
 
 def check_labels(keys: Sequence[Key], domain: Sequence[Label] | None, schema: Schema) -> None:

@@ -10,8 +10,8 @@ from farthing.engine.kinds.fields import (
     Bound,
     Categories,
     ColumnName,
-    ContributionLimit,
     CountItem,
+    LabelsOfUnit,
     LeakItem,
     MaybeBy,
     Places,
@@ -38,7 +38,7 @@ class MeanQuery(TotalsQuery):
     upper: Bound = None
     places: Places = None
     where: Where = None
-    contribution_limit: ContributionLimit = None
+    contribution_limit: LabelsOfUnit = None
     per_key_limit: RowsOfUnit = None
     count: CountItem = None
     leak: LeakItem = None

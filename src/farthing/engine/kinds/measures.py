@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 from farthing.engine.keys import Key, column_of
 from farthing.engine.kinds.base import COUNT, LEAK, Paid, Rows
 from farthing.engine.kinds.counting import coordinate_of, delta_of_leak, suits_any_limit
-from farthing.engine.kinds.fields import require_categories
+from farthing.engine.kinds.fields import require_categories, require_number
 from farthing.engine.kinds.labels import check_labels, known_labels
 from farthing.engine.kinds.numbers import NumberQuery
 from farthing.engine.sql.bounding import Bounded, between
@@ -23,6 +23,7 @@ from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.engine.sql.measuring import VALUE, Grouped
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import Guarantee
+from farthing.ledger.records import Limits
 from farthing.mechanisms import Mechanism, Release, ThresholdedCounts
 from farthing.mechanisms.per_label import Groups, PerLabel
 from farthing.schema import Schema
@@ -39,7 +40,10 @@ class MeasureQuery(NumberQuery):
     by: object
     categories: object
     contribution_limit: int | None
+    per_key_limit: int | None
 
+    #: Whether it is about rows, of which so many count of a unit.
+    weighs_rows: ClassVar[bool] = True
     #: What pays for one measurement, and how often.
     pays: ClassVar[Mapping[str, int]]
 
@@ -63,12 +67,30 @@ class MeasureQuery(NumberQuery):
         """How many labels of a unit count."""
         if not self.key:
             return 1
-        if self.contribution_limit is None:
-            raise InvalidInput(
-                "contribution_limit must say how many labels of a unit count, got None"
-            )
-        most = self.contribution_limit
-        return most if self.domain is None else min(most, len(self.domain))
+        sizes = (self.contribution_limit, None if self.domain is None else len(self.domain))
+        return min(size for size in sizes if size is not None)
+
+    @property
+    def needed_limits(self) -> Mapping[str, str]:
+        """Of a known domain with one label no label can be dropped."""
+        needed = {}
+        if self.key and (self.domain is None or len(self.domain) > 1):
+            keys = ", ".join(map(str, self.key))
+            needed["contribution_limit"] = f"how many labels of {keys} count of a unit"
+        if self.weighs_rows:
+            needed["per_key_limit"] = "how many rows of a unit count; more of them weigh less"
+        return needed
+
+    @property
+    def rows_of_a_unit(self) -> int:
+        """How many rows of a unit count for a label."""
+        assert self.per_key_limit is not None, "a question is completed before it is asked"
+        return self.per_key_limit
+
+    def within(self, limits: Limits) -> Self:
+        """Without a key there are no labels to limit."""
+        own = limits if self.key else replace(limits, contribution_limit=None)
+        return super().within(own)
 
     @property
     def finds_labels(self) -> bool:
@@ -80,6 +102,7 @@ class MeasureQuery(NumberQuery):
             raise InvalidInput("categories and contribution_limit need by, the key of the labels")
         if self.key:
             require_categories(self.domain, len(self.key))
+        require_number(self.contribution_limit, self.kind)
         NumberQuery.check_fields(self)
 
     def columns(self) -> frozenset[str]:

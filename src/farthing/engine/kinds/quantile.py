@@ -14,8 +14,8 @@ from farthing.engine.kinds.fields import (
     Bound,
     Categories,
     ColumnName,
-    ContributionLimit,
     CountItem,
+    LabelsOfUnit,
     LeakItem,
     MaybeBy,
     Places,
@@ -28,7 +28,6 @@ from farthing.engine.kinds.measures import MeasureQuery
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import LABEL, Bounded
 from farthing.engine.sql.measuring import VALUE, WEIGHT, Grouped, weighted_values
-from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Quantile, Release
 from farthing.mechanisms.per_label import Groups
 from farthing.wording import many
@@ -54,7 +53,7 @@ class QuantileQuery(MeasureQuery):
     upper: Bound = None
     places: Places = None
     where: Where = None
-    contribution_limit: ContributionLimit = None
+    contribution_limit: LabelsOfUnit = None
     per_key_limit: RowsOfUnit = None
     select: SelectItem = None
     count: CountItem = None
@@ -63,13 +62,6 @@ class QuantileQuery(MeasureQuery):
     number: ClassVar[str] = "value"
     in_ranks: ClassVar[bool] = True
     pays: ClassVar[Mapping[str, int]] = {SELECT: 1}
-
-    @property
-    def rows_of_a_unit(self) -> int:
-        """How many rows of a unit count for a label."""
-        if self.per_key_limit is None:
-            raise InvalidInput("per_key_limit must say how many rows of a unit count, got None")
-        return self.per_key_limit
 
     def measure(self, paid: Paid) -> Mechanism[Any]:
         lower, upper = self.bounds

@@ -12,8 +12,8 @@ from farthing.engine.kinds.fields import (
     LARGEST_REPEATS,
     Categories,
     ColumnName,
-    ContributionLimit,
     CountItem,
+    LabelsOfUnit,
     LeakItem,
     MaybeBy,
     NumberBound,
@@ -54,13 +54,14 @@ class SumQuery(MeasureQuery):
     upper: Annotated[NumberBound | None, "The largest sum of one unit."] = None
     places: Places = None
     where: Where = None
-    contribution_limit: ContributionLimit = None
+    contribution_limit: LabelsOfUnit = None
     per_key_limit: RowsOfUnit = None
     count: CountItem = None
     leak: LeakItem = None
     repeats: Repeats = 1
     kind: ClassVar[str] = "sum"
     number: ClassVar[str] = "sum"
+    weighs_rows: ClassVar[bool] = False
 
     def check_fields(self) -> None:
         MeasureQuery.check_fields(self)
@@ -142,7 +143,7 @@ class SumQuery(MeasureQuery):
 
     @property
     def counted(self) -> str | None:
-        return self.contribution if self.key else None
+        return self.contribution
 
     @property
     def contribution(self) -> str:

@@ -24,6 +24,7 @@ from farthing.engine.kinds.fields import (
     Repeats,
     SelectItem,
     Where,
+    stated,
 )
 from farthing.engine.kinds.labels import LabelQuery
 from farthing.errors import InvalidInput, require_choice
@@ -96,14 +97,17 @@ class TopKQuery(LabelQuery):
 
     def _check_at_once(self) -> None:
         name = self.mechanism
-        if self.contribution_limit is None:
-            raise InvalidInput(f'mechanism "{name}" needs a contribution_limit')
         if not self.counts or self.repeats > 1:
             raise InvalidInput(f'mechanism "{name}" draws its counts once and releases them')
         if self.use_order:
             raise InvalidInput(f'mechanism "{name}" discovers no order; use_order needs "gumbel"')
         if name == "truncated" and self.domain is not None:
             raise InvalidInput('mechanism "truncated" is for an unknown domain, without categories')
+
+    @property
+    def drops(self) -> bool:
+        """Selections, and counts of what was selected, need no limit."""
+        return self.mechanism in AT_ONCE
 
     @property
     def coordinates(self) -> int:
@@ -163,7 +167,7 @@ class TopKQuery(LabelQuery):
             k=self.k,
             candidates=self._looked_at,
             per_key_limit=self.per_key_limit,
-            contribution_limit=self.contribution_limit,
+            contribution_limit=stated(self.contribution_limit),
         )
 
     @property
@@ -208,6 +212,9 @@ class TopKQuery(LabelQuery):
     def described(self) -> str:
         return f"{self.kind} ({self.mechanism})"
 
+    def subject(self, unit: str) -> str:
+        return f"{self.title} with the most {self.counted_things or unit}"
+
     @property
     def title(self) -> str:
-        return f"top {self.k} by {', '.join(map(str, self.key))}"
+        return f"top {self.k} {' and '.join(map(str, self.key))}"

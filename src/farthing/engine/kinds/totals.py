@@ -48,16 +48,8 @@ class TotalsQuery(MeasureQuery):
 
     __slots__ = ()
 
-    per_key_limit: int | None
     #: The highest power that is summed.
     powers: ClassVar[int]
-
-    @property
-    def rows_of_a_unit(self) -> int:
-        """How many rows of a unit count for a label."""
-        if self.per_key_limit is None:
-            raise InvalidInput("per_key_limit must say how many rows of a unit count, got None")
-        return self.per_key_limit
 
     @property
     def pays(self) -> Mapping[str, int]:  # type: ignore[override] # one for each total
