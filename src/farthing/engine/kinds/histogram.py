@@ -86,7 +86,7 @@ class HistogramQuery(LabelQuery):
         return Result(self.labels_in(release.labels), release.counts, width)
 
     def subject(self, unit: str) -> str:
-        return f"{self.counted_things or unit} per {' and '.join(self.key)}"
+        return f"{self.counted_things or unit} per {' and '.join(map(str, self.key))}"
 
     @property
     def title(self) -> str:

@@ -60,9 +60,8 @@ class LabelQuery(Query):
         """Of a known domain with one label nothing can be dropped."""
         if not self.drops or (self.domain is not None and len(self.domain) == 1):
             return {}
-        return {
-            "contribution_limit": f"how many labels of {', '.join(map(str, self.key))} count of a unit"
-        }
+        keys = ", ".join(map(str, self.key))
+        return {"contribution_limit": f"how many labels of {keys} count of a unit"}
 
     @property
     def drops(self) -> bool:

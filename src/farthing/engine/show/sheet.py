@@ -9,7 +9,7 @@ from typing import Any
 
 from farthing.composition.tariff import Price
 from farthing.mechanisms.accuracy import Interval
-from farthing.wording import many, plain
+from farthing.wording import THIN, many, plain
 
 #: What a spreadsheet takes for the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -128,7 +128,7 @@ def between_text(interval: Interval) -> str:
 def number(value: float) -> str:
     """A number with thin spaces between thousands, with decimals only where they matter."""
     whole = float(value).is_integer() or abs(value) >= 1000
-    return (f"{value:,.0f}" if whole else f"{value:,.2f}").replace(",", "\u202f")
+    return (f"{value:,.0f}" if whole else f"{value:,.2f}").replace(",", THIN)
 
 
 def _rounded(value: float, rounding: str) -> str:
