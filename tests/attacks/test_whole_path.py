@@ -104,7 +104,7 @@ QUESTIONS = {
         lambda a: a.value,
     ),
     "median": (
-        lambda s: s.quantile("x", lower=0, upper=9, contribution_limit=1, per_key_limit=1),
+        lambda s: s.quantile("x", lower=0, upper=9, per_key_limit=1),
         EPSILON,
         lambda a: a.value,
     ),

@@ -85,7 +85,7 @@ def test_other_queries(shell) -> None:
     two = ("--category", "a", "--category", "b", "--contribution-limit", "1")
     known = shell("histogram", "--by", "article", *two, "--csv")
     assert [line.split(",")[0] for line in known.stdout.splitlines()] == ["article", "a", "b"]
-    limits = ("--contribution-limit", "1", "--per-key-limit", "1")
+    limits = ("--per-key-limit", "1")
     ends = ("--lower", "0", "--upper", "100")
     median = shell("quantile", "--column", "age", *ends, *limits, "--json")
     assert 20 <= json.loads(median.stdout)["labels"][0] <= 70

@@ -60,7 +60,7 @@ def test_queries_round_trip(where, k, counts) -> None:
         HistogramQuery(by=["a", "b"], categories=[("x", 1), (None, date(2013, 1, 5))]),
         TopKQuery(by=("a",), k=k, where=where, counts=counts),
         QuantileQuery(column="a", probability=0.25, lower=-1.5, upper=2, places=1, where=where),
-        SumQuery(column="a", lower=0, upper=10, where=where, repeats=k),
+        SumQuery(column="a", lower=0, upper=10, places=0, where=where, repeats=k),
     ):
         data = json.loads(json.dumps(query.to_json()))
         assert query_from(data) == query
@@ -170,7 +170,7 @@ BAD_QUERIES = [
     {"kind": "count", "limit": 3},
     {"kind": "quantile", "column": "a", "probability": 0, "lower": 0, "upper": 1},
     {"kind": "quantile", "column": "a", "probability": 0.5, "lower": 2, "upper": 1},
-    {"kind": "quantile", "column": "a", "probability": 0.5, "lower": 0.5, "upper": 1},
+    {"kind": "quantile", "column": "a", "probability": 0.5, "lower": 0.5, "upper": 1, "places": 0},
     {"kind": "sum", "column": "a", "lower": 0, "upper": 0},
     {"kind": "sum", "column": "a", "lower": 0, "upper": 2**50},
     {"kind": "sum", "column": "a", "lower": 0, "upper": 1, "places": 10},

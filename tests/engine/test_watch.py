@@ -160,7 +160,7 @@ class TestAsking:
             (sure.sum("spend", lower=0, upper=5), "by 5"),
             (sure.histogram("country", categories=["NO"]), "about one number"),
             (
-                sure.quantile("spend", lower=0, upper=9, contribution_limit=1, per_key_limit=1),
+                sure.quantile("spend", lower=0, upper=9, per_key_limit=1),
                 "about one number",
             ),
             (sure.count(count="sure"), "leave count out"),

@@ -153,6 +153,8 @@ def _item(name: str, value: Any) -> str:
 
 def _key(_: str, by: Any) -> tuple[Key, ...]:
     names = by if isinstance(by, list | tuple | set | frozenset) else (by,)
+    if isinstance(by, int | float):
+        raise InvalidInput(f"by must name at least one column, got {by!r:.60}")
     keys = tuple(key_from(name) for name in names)
     if not keys:
         raise InvalidInput("by must name at least one column, got none")

@@ -45,8 +45,12 @@ class NumberQuery(Query):
         return scaled_bounds(self.lower, self.upper, self.decimals)
 
     def check_fields(self) -> None:
-        if None not in (self.lower, self.upper, self.places):
+        if self.lower is None or self.upper is None:
+            return
+        if self.places is not None:
             _ = self.bounds
+        else:
+            scaled_bounds(math.floor(self.lower), math.ceil(self.upper), 0)
 
     def columns(self) -> frozenset[str]:
         return frozenset((self.column,))
