@@ -145,6 +145,8 @@ def filter_from(where: object) -> Filter | None:
     """A filter from nodes or plain data; None keeps everything."""
     if isinstance(where, AllOf | AnyOf) and len(where.parts) == 1:
         return where.parts[0]  # one question has one form
+    if isinstance(where, OneOf) and where.values == (None,):
+        return Equals(where.column, None)
     if where is None or isinstance(where, _NODES):
         return where
     if not isinstance(where, Mapping):
@@ -152,8 +154,7 @@ def filter_from(where: object) -> Filter | None:
     _require_shallow(where)
     if not where:
         return None
-    parts = tuple(_condition(column, wanted) for column, wanted in where.items())
-    return filter_from(AllOf(parts))
+    return filter_from(AllOf(tuple(_condition(*condition) for condition in where.items())))
 
 
 def filter_to_json(where: Filter | None) -> dict[str, Any] | None:
