@@ -153,8 +153,8 @@ def test_neighbouring_ranges_stay_apart() -> None:
 
 
 WORDS = """x age 'NO' "q" 1 -2 1e9 and or not in is null between ( ) [ ] , = == <> < >= + - * /
-. : ; ? @ { } case when then end cast as date interval select from where like exists any all if union
-over filter distinct array struct $1 \\ % || -> :: ' " `"""
+. : ; ? @ { } case when then end cast as date interval select from where like exists any all if
+union over filter distinct array struct $1 \\ % || -> :: ' " `"""
 words = st.sampled_from(WORDS.split())
 
 
