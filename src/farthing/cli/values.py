@@ -7,7 +7,10 @@ import json
 from datetime import date
 from typing import Any
 
+from farthing.engine.filters import filter_to_json
 from farthing.engine.keys import key_from, kind_of
+from farthing.engine.where_text.declared import as_declared
+from farthing.engine.where_text.reading import filter_in
 from farthing.errors import InvalidInput
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, Schema
 
@@ -33,7 +36,7 @@ def _value(kind: str, name: str, text: str) -> Any:
 
 
 def filter_of(schema: Schema, conditions: list[str]) -> dict[str, Any] | None:
-    """JSON filters as they are; COLUMN=VALUE with the value read as the column's kind."""
+    """Filters in JSON, COLUMN=VALUE or COLUMN=VALUE,VALUE, and conditions in words."""
     parts = [_condition(schema, text) for text in conditions]
     if not parts:
         return None
@@ -64,7 +67,12 @@ def _condition(schema: Schema, text: str) -> dict[str, Any]:
         except json.JSONDecodeError:
             raise InvalidInput(f"a filter in JSON must be one object, got {text!r:.60}") from None
         return dict(found)
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise InvalidInput(f"a filter must look like country=NO, got {text!r:.60}")
-    return {name: value_of(schema, name, value)}
+    name, equals, values = text.partition("=")
+    if not equals or name not in schema or values[:1] in ("=", " ", "'"):
+        return filter_to_json(as_declared(filter_in(text), schema.kinds)) or {}
+    try:
+        listed = next(csv.reader([values], strict=True), []) or [""]
+    except csv.Error:
+        raise InvalidInput(f"several values look like NO,SE, got {values!r:.60}") from None
+    found = [value_of(schema, name, value) for value in listed]
+    return {name: found if len(found) > 1 else found[0]}

@@ -4,7 +4,7 @@ from farthing.engine.answer import Answer
 from farthing.engine.converse import WatchAnswer, WatchConversation
 from farthing.engine.desk import Declaration, Desk
 from farthing.engine.errors import ChargeMismatch, EngineFailure
-from farthing.engine.filters import AllOf, AnyOf, Between, Equals, OneOf, Present
+from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Not, OneOf, Present
 from farthing.engine.keys import bins, day, hour, month, quarter, week, year
 from farthing.engine.kinds import query_from
 from farthing.engine.plan import BatchPlan, Plan
@@ -25,6 +25,7 @@ __all__ = [
     "Desk",
     "EngineFailure",
     "Equals",
+    "Not",
     "OneOf",
     "Plan",
     "Present",

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from farthing.engine.filters import (
     Filter,
-    filter_from,
     require_column,
     require_value,
     value_from_json,
@@ -19,10 +18,12 @@ from farthing.engine.filters import (
 )
 from farthing.engine.keys import Key, key_from
 from farthing.engine.sql.keys import Label
+from farthing.engine.where_text.reading import where_from
 from farthing.errors import InvalidInput, require_count, require_real
 
 Where: TypeAlias = Annotated[
-    Filter | Mapping[str, Any] | None, "Only rows that pass: COLUMN=VALUE, or a filter in JSON."
+    Filter | Mapping[str, Any] | str | None,
+    "Only rows that pass: \"age >= 18 and country == 'NO'\", country=NO,SE, or a filter in JSON.",
 ]
 By: TypeAlias = Annotated[
     Key | Iterable[Key],
@@ -193,7 +194,7 @@ def _truth(name: str, value: Any) -> bool:
 #: How a field of this name is checked and put into its one form, whatever kind has it. A field
 #: whose default is None may be None.
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "where": lambda _, value: filter_from(value),
+    "where": lambda _, value: where_from(value),
     "by": _key,
     "categories": _labels,
     "column": lambda _, value: require_column(value),
