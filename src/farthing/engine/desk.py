@@ -162,6 +162,10 @@ class Desk:
         """Take back what is left of a purse, and say how much it was."""
         return self._owner.revoke(dataset, analyst)
 
+    def retire(self, dataset: str, account: str | None = None) -> tuple[str, ...]:
+        """End a tariff or a registered list, or everything that is open; says what it was."""
+        return self._owner.retire(dataset, account)
+
     def register(
         self, dataset: str, name: str, questions: Mapping[str, Any], *, analyst: str
     ) -> Account:
