@@ -232,3 +232,23 @@ def test_a_tariff_may_come_from_a_file(tmp_path) -> None:
         engine.open(
             ROWS, unit="member", ledger=tmp_path / "c.db", tariff=tmp_path / "none", farthings=8
         )
+
+
+def test_intervals_of_many_bars(opened) -> None:
+    """Given release after a threshold; wider for all bars together; wider where noise chose."""
+    events = opened(ROWS)
+    unknown = events.histogram(["article", "country"], contribution_limit=3)
+    answer = unknown.run()
+    assert answer.half_width is None
+    assert answer.intervals is not None
+    lowest = (answer.counts or ())[-1] - answer.intervals[-1][0]
+    assert lowest >= 30
+    for field in ({}, {"contribution_limit": 1, "mechanism": "noise"}):
+        known = {"categories": [f"article {i}" for i in range(10)], **field}
+        alone = events.top_k("article", 3, **known)
+        together = events.top_k("article", 3, simultaneous=True, **known)
+        planned = [one.plan().expectation.counts.half_width for one in (alone, together)]
+        assert [one.run().half_width for one in (alone, together)] == planned
+        assert (planned[0] < planned[1]) == (not field)
+        assert "hold for all numbers together" in str(together.run())
+    assert planned[0] > 45

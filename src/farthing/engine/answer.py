@@ -27,9 +27,9 @@ class Answer:
     """A release, with everything needed to read it.
 
     `counts` are None for a top-k without counts. Each of the `intervals` holds the number it is
-    about with probability `confidence`, one by one. (Where small noisy counts are withheld, that
-    is the probability before it is known which are.) `half_width` is None where they are not all
-    count ± the same number. For a quantile the one label is the value, and `half_width` is in
+    about with probability `confidence`: one by one, given that it was released, or all together
+    where the question says `simultaneous`. `half_width` is None where they are not all count ± the
+    same number. For a quantile the one label is the value, and `half_width` is in
     ranks: how many values may lie between it and the quantile. `stopped`: a top-k ended early
     because no further label stood out.
     """
@@ -108,6 +108,8 @@ class Answer:
         notes = []
         if self.stopped:
             notes.append("The list ended early: no further label stood out.")
+        if self.query.together and self.intervals:
+            notes.append("The intervals hold for all numbers together.")
         return Sheet(
             title=self.caption,
             headings=self.query.headings,

@@ -54,6 +54,17 @@ def noise_accuracy(noise: Noise, confidence: float, times: int = 1) -> Accuracy:
     return Accuracy(noise.expected_absolute(times), noise.half_width(level, times), level)
 
 
+def joint_level(confidence: float, count: int) -> float:
+    """The confidence that each of `count` independent intervals needs for all of them to hold.
+
+    level^(1/count), rounded up.
+    """
+    level = require_confidence(confidence)
+    if count <= 1:
+        return level
+    return min(math.nextafter(math.exp(math.log(level) / count), 1), math.nextafter(1, 0))
+
+
 def selection_accuracy(rate: float, competitors: int, confidence: float) -> Accuracy:
     """Accuracy of one draw of the exponential mechanism among competitors + 1 candidates.
 

@@ -8,7 +8,7 @@ from operator import le
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from farthing.guarantees.kinds import ApproximateDP, Guarantee
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, Interval
 from farthing.mechanisms.release import Release
 
 #: What composition charges: guarantees, each with how often it is used. Independent steps.
@@ -92,6 +92,16 @@ class Mechanism(Protocol[Data_contra]):
 
         `domain_size`, the number of labels, is needed by selections from a known domain.
         """
+
+    def errors(
+        self, release: Release, confidence: float, *, together: bool = False
+    ) -> float | tuple[Interval, ...] | None:
+        """Where the true numbers lie: within a half-width of each, or in an interval for each.
+
+        One by one with probability `confidence` given that they were released, or `together`.
+        None where no number is released.
+        """
+        return None
 
 
 def _at_most(own: int | None, limit: int | None) -> bool:

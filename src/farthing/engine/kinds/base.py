@@ -205,9 +205,26 @@ class Query(ABC):
         """What to expect, in the units of the question."""
         return mechanism.expect(confidence)
 
+    def errors(
+        self,
+        mechanism: Mechanism[Any],  # noqa: ARG002 # for kinds with several bars
+        release: Release,  # noqa: ARG002
+        confidence: float,  # noqa: ARG002
+    ) -> float | tuple[Interval, ...] | None:
+        """How far off the released numbers are, or an interval for each.
+
+        None: what was expected, `half_width` of the result.
+        """
+        return None
+
     @abstractmethod
     def result(self, release: Release, expectation: Expectation) -> Result:
         """The release, read as an answer."""
+
+    @property
+    def together(self) -> bool:
+        """Whether its intervals hold for all numbers together."""
+        return False
 
     @property
     @abstractmethod

@@ -47,6 +47,7 @@ RowsOfUnit: TypeAlias = Annotated[
 PerKeyLimit: TypeAlias = Annotated[int, "Rows of a unit that count for one label."]
 Places: TypeAlias = Annotated[int | None, "Decimal places that are kept; else the schema's."]
 Repeats: TypeAlias = Annotated[int, "Draw the numbers this often and average."]
+Simultaneous: TypeAlias = Annotated[bool, "Intervals that hold for all bars together."]
 SelectItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for selections."]
 CountItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for counts."]
 LeakItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for the δ."]
@@ -209,6 +210,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "probability": lambda name, value: require_real(name, value, above=0, below=1),
     "counts": _truth,
     "use_order": _truth,
+    "simultaneous": _truth,
     "select": _item,
     "count": _item,
     "leak": _item,

@@ -16,6 +16,7 @@ from farthing.engine.kinds.fields import (
     LeakItem,
     PerKeyLimit,
     Repeats,
+    Simultaneous,
     Where,
 )
 from farthing.engine.kinds.labels import LabelQuery
@@ -42,6 +43,7 @@ class HistogramQuery(LabelQuery):
     count: CountItem = None
     leak: LeakItem = None
     repeats: Repeats = 1
+    simultaneous: Simultaneous = False
     kind: ClassVar[str] = "histogram"
 
     def check_fields(self) -> None:

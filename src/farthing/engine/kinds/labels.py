@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_
 from farthing.engine.sql.conditions import require_fits, within
 from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.errors import InvalidInput
-from farthing.mechanisms import Histogram
+from farthing.mechanisms import Expectation, Histogram, Mechanism, Release
+from farthing.mechanisms.accuracy import Interval, joint_level
 from farthing.schema import Schema, Value
 from farthing.wording import many
 
@@ -38,6 +39,7 @@ class LabelQuery(Query):
     categories: object
     contribution_limit: Limit
     per_key_limit: int
+    simultaneous: bool
 
     @property
     def key(self) -> tuple[Key, ...]:
@@ -111,6 +113,36 @@ class LabelQuery(Query):
         if not labels.size:
             return Histogram(domain, np.zeros(domain.size, dtype=np.int64))
         return Histogram.over(domain, labels, counts)
+
+    def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
+        """For all bars together, if that is wanted and it is known how many there are."""
+        bars = self.bars
+        expected = mechanism.expect(confidence, domain_size=self._size)
+        if not self.simultaneous or bars is None:
+            return expected
+        level = joint_level(confidence, bars)
+        counts = mechanism.expect(level, domain_size=self._size).counts
+        return replace(
+            expected, counts=None if counts is None else replace(counts, confidence=confidence)
+        )
+
+    @property
+    def _size(self) -> int | None:
+        return None if self.domain is None else len(self.domain)
+
+    @property
+    def together(self) -> bool:
+        return self.simultaneous
+
+    @property
+    def bars(self) -> int | None:
+        """How many numbers there are at most, where that is known."""
+        return self._size
+
+    def errors(
+        self, mechanism: Mechanism[Any], release: Release, confidence: float
+    ) -> float | tuple[Interval, ...] | None:
+        return mechanism.errors(release, confidence, together=self.simultaneous)
 
     def labels_in(self, texts: tuple[str, ...]) -> tuple[Label, ...]:
         """The labels that have these texts."""

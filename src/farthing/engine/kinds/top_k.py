@@ -23,6 +23,7 @@ from farthing.engine.kinds.fields import (
     PerKeyLimit,
     Repeats,
     SelectItem,
+    Simultaneous,
     Where,
     stated,
 )
@@ -74,6 +75,7 @@ class TopKQuery(LabelQuery):
     count: CountItem = None
     leak: LeakItem = None
     repeats: Repeats = 1
+    simultaneous: Simultaneous = False
     kind: ClassVar[str] = "top_k"
 
     def check_fields(self) -> None:
@@ -197,16 +199,17 @@ class TopKQuery(LabelQuery):
             truncated=truncated,
         )
 
-    def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
-        size = None if self.domain is None else len(self.domain)
-        return mechanism.expect(confidence, domain_size=size)
+    @property
+    def bars(self) -> int | None:
+        """Where labels are chosen by their counts, intervals hold for all of them anyway."""
+        return self.k if self.mechanism == "gumbel" else None
 
     def result(self, release: Release, expectation: Expectation) -> Result:
         labels = self.labels_in(release.labels)
         if not self.counts:
             return Result(labels, None, None)
         assert expectation.counts is not None
-        return Result(labels, release.counts, expectation.counts.half_width + release.moved)
+        return Result(labels, release.counts, expectation.counts.half_width)
 
     @property
     def described(self) -> str:
