@@ -113,7 +113,6 @@ def test_using_the_order_makes_counts_decrease(opened) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mechanism": "truncated"}, "contribution_limit"),
         ({"mechanism": "truncated", **LIMITED, **KNOWN}, "unknown domain"),
         ({"mechanism": "truncated", "use_order": True, **LIMITED}, "no order"),
         ({"use_order": True, "counts": False}, "drawn once"),

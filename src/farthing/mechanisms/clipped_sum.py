@@ -64,6 +64,12 @@ class ClippedSum(Mechanism[int]):
         drawn = times * total + sum(self.noise.draw(times, system_bits()).tolist())
         return Release(("sum",), (drawn if times == 1 else float(Fraction(drawn, times)),))
 
+    def errors_of_mean(
+        self, release: Release, confidence: float, times: int, *, together: bool
+    ) -> float:
+        """The half-width of the one number."""
+        return self.noise.half_width(confidence, times) + release.moved
+
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
     ) -> Expectation:

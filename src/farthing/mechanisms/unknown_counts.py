@@ -8,7 +8,7 @@ for the threshold, and it is the smallest that such a label *never* reaches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -16,7 +16,14 @@ from flint import arb
 
 from farthing.errors import InvalidInput, require_count
 from farthing.mechanisms.access import TopCounts, positive_counts, top_counts
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, noise_accuracy
+from farthing.mechanisms.accuracy import (
+    DEFAULT_CONFIDENCE,
+    Expectation,
+    Interval,
+    joint_level,
+    noise_accuracy,
+)
+from farthing.mechanisms.after_threshold import intervals_after
 from farthing.mechanisms.discrete_gaussian import DiscreteGaussianNoise
 from farthing.mechanisms.discrete_laplace import DiscreteLaplaceNoise
 from farthing.mechanisms.histogram import Histogram
@@ -88,6 +95,17 @@ class ThresholdedCounts(Mechanism[Histogram]):
         """The error of one count, and the threshold."""
         return Expectation(noise_accuracy(self.noise, confidence), threshold=self.threshold)
 
+    def errors(
+        self, release: Release, confidence: float, *, together: bool = False
+    ) -> float | tuple[Interval, ...] | None:
+        """Given that a count was released, by the law of the noise from there on (section 11).
+
+        Given which labels were released their noises are still independent.
+        """
+        among = release.among or (len(release.labels) if together else 1)
+        level, counts = joint_level(confidence, among), release.counts or ()
+        return intervals_after(self.noise, self.threshold, counts, level)
+
     @in_balls
     def miss_probability(self, count: int) -> float:
         """The chance that a label with this true count is withheld."""
@@ -149,8 +167,17 @@ class UnknownCounts(Mechanism[Histogram]):
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
     ) -> Expectation:
-        """The error of one count, and the threshold above the noisy cutoff."""
-        return Expectation(noise_accuracy(self.noise, confidence), above_cutoff=self.threshold)
+        """The error of each count, and the threshold above the noisy cutoff."""
+        level = joint_level(confidence, self.candidates)
+        counts = replace(noise_accuracy(self.noise, level), confidence=confidence)
+        return Expectation(counts, above_cutoff=self.threshold)
+
+    def errors(
+        self, release: Release, confidence: float, *, together: bool = False
+    ) -> float | tuple[Interval, ...] | None:
+        """The threshold is a noisy count too, so what a release says about one label depends on
+        all: the intervals of all candidates hold together, and so those of any that are shown."""
+        return self.noise.half_width(joint_level(confidence, self.candidates))
 
     @in_balls
     def miss_probability(self, lead: int) -> float:

@@ -55,3 +55,8 @@ def suits_counts(guarantee: Guarantee, per_key_limit: int) -> bool:
         case DiscreteGaussian(_, sensitivity):
             return sensitivity == per_key_limit
     return False
+
+
+def suits_any_limit(guarantee: Guarantee) -> bool:
+    """Noise that can be made as wide as any limit asks for, for the same guarantee."""
+    return suits_counts(guarantee, 1) and suits_counts(guarantee, 2)
