@@ -8,7 +8,7 @@ from typing import Any
 
 from farthing.engine.answer import Answer
 from farthing.engine.kinds import query_from
-from farthing.engine.kinds.base import Query, check_query
+from farthing.engine.kinds.base import Query, completed_query
 from farthing.engine.purchase import Purchase
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
@@ -55,8 +55,7 @@ class Context:
 
     def checked(self, query: Query) -> Query:
         """The query within the owner's limits, about columns that are declared."""
-        check_query(query, self.schema, self.about.unit)
-        return query.within(self.about.limits)
+        return completed_query(query, self.schema, self.about.unit, self.about.limits)
 
     def earlier(self, purchases: Mapping[str, Purchase]) -> dict[str, Answer] | None:
         """The releases of the same questions about the same rows, if this analyst has them."""
