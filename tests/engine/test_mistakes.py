@@ -24,10 +24,7 @@ ROWS = pa.table({"u": list(range(50)), "salary": [10 * i for i in range(50)]})
         (lambda d: d.count(xyzzy=1), "count has no xyzzy; it has where, per_key_limit"),
         (lambda d: d.ask({"kind": "top_k", "by": "salary", "K": 3}), "did you mean k?"),
         (lambda d: d.ask({"kind": "topk", "by": "salary"}), "got 'topk'; did you mean top_k?"),
-        (
-            lambda d: d.sum("salary"),
-            "sum needs lower (the smallest sum of one unit) and upper (the largest sum of one",
-        ),
+        (lambda d: d.sum(), "sum needs column (the column with the numbers)"),
         (lambda d: d.top_k(), "top_k needs by (a column"),
         (lambda d: d.top_k("salary", by="salary"), "by was given twice"),
         (lambda d: d.sum("Salary", lower=0, upper=1).plan(), "did you mean salary?"),
