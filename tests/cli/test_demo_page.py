@@ -1,4 +1,4 @@
-"""The page that the demonstration writes: it runs nothing, and fits a phone, by day and by night."""
+"""The page of the demonstration: it runs nothing, and fits a phone, by day and by night."""
 
 from __future__ import annotations
 
