@@ -13,7 +13,7 @@ from farthing.composition.tariff import Price, Tariff
 from farthing.engine.context import Context
 from farthing.engine.converse import WatchConversation
 from farthing.engine.desk import Declaration, Desk, certificate_of, matching_tariff
-from farthing.engine.first_budget import EpsilonDelta, ledger_beside
+from farthing.engine.first_budget import VARIABLE, EpsilonDelta, ledger_beside
 from farthing.engine.kinds import Kinds, query_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.question import BATCH, Batch, Question
@@ -181,17 +181,18 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
     "local[2]") it is a path or a table of Spark's catalogue. `memory` is what DuckDB may use
     before it spills to disk, such as "8GB".
 
-    `ledger` keeps the budget, which belongs to the data; without one it is a file beside the data
-    (salaries.farthing.db; for a table in memory in the working directory), and `ledger_path` says
-    which. Data that the ledger knows is opened for an `analyst` who has a purse; nothing is added,
-    signed or granted. Data that it does not know is added first, which needs a `unit` (the column
-    that says whose row it is) and what everything together may cost: an `epsilon` with its `delta`,
-    of which a ladder of items is made and certified, or a `tariff`, which is certified and signed,
-    with the `farthings` that this analyst may spend (of a ladder: all). `schema`, `limits`,
+    `ledger` keeps the budget, which belongs to the data; without one it is what FARTHING_LEDGER
+    names, else a file beside the data (salaries.farthing.db; for a table in memory in the working
+    directory), and `ledger_path` says which. Data that the ledger knows is opened for an `analyst`
+    who has a purse; nothing is added, signed or granted. Data that it does not know is added first,
+    which needs a `unit` (the column that says whose row it is) and what everything together may
+    cost: an `epsilon` with its `delta`, of which a ladder of items is made and certified, or a
+    `tariff`, which is certified and signed, with the `farthings` that this analyst may spend (of a ladder: all). `schema`, `limits`,
     `version` and `owner` are then declared too (see `Desk.add`).
     """
     level = require_confidence(confidence)
     budget = EpsilonDelta.of(epsilon, delta)
+    ledger = ledger or os.environ.get(VARIABLE) or None
     if budget is not None and tariff is not None:
         raise InvalidInput("give epsilon and delta, or a tariff: not both")
     with ExitStack() as undo:
