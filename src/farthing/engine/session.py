@@ -187,8 +187,8 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
     who has a purse; nothing is added, signed or granted. Data that it does not know is added first,
     which needs a `unit` (the column that says whose row it is) and what everything together may
     cost: an `epsilon` with its `delta`, of which a ladder of items is made and certified, or a
-    `tariff`, which is certified and signed, with the `farthings` that this analyst may spend (of a ladder: all). `schema`, `limits`,
-    `version` and `owner` are then declared too (see `Desk.add`).
+    `tariff`, which is certified and signed, with the `farthings` that this analyst may spend (of a
+    ladder: all). `schema`, `limits`, `version` and `owner` are then declared too (see `Desk.add`).
     """
     level = require_confidence(confidence)
     budget = EpsilonDelta.of(epsilon, delta)
