@@ -36,10 +36,10 @@ class Opening:
     """Where the data and the budget are, and who asks; its fields are options."""
 
     ledger: options.LedgerBeside = None
-    epsilon: Annotated[
+    budget_epsilon: Annotated[
         float | None, option("--epsilon", "A new budget: what everything may cost.", BUDGET)
     ] = None
-    delta: Annotated[
+    budget_delta: Annotated[
         float | None, option("--delta", "A new budget: the chance that it fails.", BUDGET)
     ] = None
     unit: Annotated[
@@ -72,8 +72,8 @@ class Opening:
             return open_session(
                 source,
                 ledger=self.ledger,
-                epsilon=self.epsilon,
-                delta=self.delta,
+                epsilon=self.budget_epsilon,
+                delta=self.budget_delta,
                 unit=self.unit,
                 analyst=self.analyst,
                 dataset=self.dataset,

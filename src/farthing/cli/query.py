@@ -50,6 +50,10 @@ class Common(Opening):
     half_width: Annotated[
         float | None, option("--half-width", "Choose the cheapest way to ± this.", _RUN)
     ] = None
+    tells_apart: Annotated[
+        float | None,
+        option("--tells-apart", "Choose the cheapest selections that order such a gap.", _RUN),
+    ] = None
     again: Annotated[
         bool, option("--again", "Pay for a fresh release of a known answer.", _RUN)
     ] = False
@@ -60,7 +64,7 @@ class Common(Opening):
         """Plan it or run it, and print what came out."""
         if self.plan and self.as_csv:
             raise InvalidInput("a plan is printed as a table or, with --json, as JSON; not as CSV")
-        planned = question.plan(half_width=self.half_width)
+        planned = question.plan(half_width=self.half_width, tells_apart=self.tells_apart)
         if self.plan:
             return print_json(planned.to_json()) if self.as_json else console().print(planned)
         with patience("running"):
@@ -116,6 +120,8 @@ def _annotation(name: str, hint: Any, *, needed: bool) -> Any:
     flag = f"--{name.replace('_', '-')}"
     if name in ROLES:
         flag = f"--{name}-item"
+    elif name == "epsilon":  # --epsilon is that of a new budget
+        flag = "--item-epsilon"
     elif len(name) == 1:
         flag = f"-{name}"
     elif plain_type is bool:

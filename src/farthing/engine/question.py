@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from farthing.engine.answer import Answer, Answers
+from farthing.engine.cheapest import Aim
 from farthing.engine.context import Context
 from farthing.engine.kinds.base import Query
 from farthing.engine.plan import BatchPlan, Plan, plan_many, plan_one
@@ -31,12 +32,14 @@ class Question:
         """Whether this is the data it is asked of."""
         return self._context is context
 
-    def plan(self, *, half_width: float | None = None) -> Plan:
+    def plan(self, *, half_width: float | None = None, tells_apart: float | None = None) -> Plan:
         """Price, accuracy and what remains; looks at the schema, never at rows.
 
-        With `half_width`: the cheapest way to intervals that narrow.
+        With `half_width`: the cheapest way to intervals that narrow. With `tells_apart`: the
+        cheapest selections in which, of two labels whose counts differ by that much, the larger
+        comes first with the confidence of the session.
         """
-        return plan_one(self._context, self.query, half_width=half_width)
+        return plan_one(self._context, self.query, Aim.of(half_width, tells_apart))
 
     def run(self, *, again: bool = False) -> Answer:
         """The release. What was asked before is given out again at no cost, unless `again`."""

@@ -15,6 +15,7 @@ from farthing.engine.kinds.fields import (
     CountItem,
     LeakItem,
     PerKeyLimit,
+    QuestionEpsilon,
     Repeats,
     Simultaneous,
     Where,
@@ -42,6 +43,7 @@ class HistogramQuery(LabelQuery):
     per_key_limit: PerKeyLimit = 1
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     simultaneous: Simultaneous = False
     kind: ClassVar[str] = "histogram"

@@ -15,6 +15,7 @@ from farthing.engine.kinds.fields import (
     LeakItem,
     MaybeBy,
     Places,
+    QuestionEpsilon,
     RowsOfUnit,
     Where,
 )
@@ -42,6 +43,7 @@ class MeanQuery(TotalsQuery):
     per_key_limit: RowsOfUnit = None
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     kind: ClassVar[str] = "mean"
     number: ClassVar[str] = "mean"
     powers: ClassVar[int] = 1

@@ -21,6 +21,7 @@ from farthing.engine.kinds.fields import (
     CountItem,
     LeakItem,
     PerKeyLimit,
+    QuestionEpsilon,
     Repeats,
     SelectItem,
     Simultaneous,
@@ -74,6 +75,7 @@ class TopKQuery(LabelQuery):
     select: SelectItem = None
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     simultaneous: Simultaneous = False
     kind: ClassVar[str] = "top_k"
