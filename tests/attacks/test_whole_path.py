@@ -108,7 +108,11 @@ QUESTIONS = {
         EPSILON,
         lambda a: a.value,
     ),
-    "median": (lambda s: s.quantile("x", lower=0, upper=9), EPSILON, lambda a: a.value),
+    "median": (
+        lambda s: s.quantile("x", lower=0, upper=9, per_key_limit=1),
+        EPSILON,
+        lambda a: a.value,
+    ),
 }
 
 

@@ -61,7 +61,7 @@ def test_queries_round_trip(where, k, counts) -> None:
         HistogramQuery(by=["a", "b"], categories=[("x", 1), (None, date(2013, 1, 5))]),
         TopKQuery(by=("a",), k=k, where=where, counts=counts),
         QuantileQuery(column="a", probability=0.25, lower=-1.5, upper=2, places=1, where=where),
-        SumQuery(column="a", lower=0, upper=10, where=where, repeats=k),
+        SumQuery(column="a", lower=0, upper=10, places=0, where=where, repeats=k),
     ):
         data = json.loads(json.dumps(query.to_json()))
         assert query_from(data) == query
@@ -160,12 +160,11 @@ BAD_QUERIES = [
     {"kind": "top_k", "by": ["a"], "k": 3, "categories": ["x"]},
     {"kind": "top_k", "by": ["a"], "k": 3, "candidates": 2},
     {"kind": "top_k", "by": ["a"], "k": 3, "mechanism": "permute-and-flip"},
-    {"kind": "top_k", "by": ["a"], "k": 3, "mechanism": "noise"},
     {"kind": "top_k", "by": ["a"], "k": 3, "counts": False, "repeats": 2},
     {"kind": "top_k", "by": ["a"], "k": 3, "counts": "yes"},
     {"kind": "top_k", "by": ["a"], "k": 3, "select": ""},
     {"kind": "histogram", "by": ["a"], "contribution_limit": 0},
-    {"kind": "histogram", "by": ["a"], "contribution_limit": None},
+    {"kind": "histogram", "by": ["a"], "contribution_limit": "all"},
     {"kind": "histogram", "by": ["a"], "repeats": 2},
     {"kind": "histogram", "by": ["a"], "categories": []},
     {"kind": "histogram", "by": ["a"], "categories": ["x", "x"]},
@@ -177,7 +176,7 @@ BAD_QUERIES = [
     {"kind": "count", "limit": 3},
     {"kind": "quantile", "column": "a", "probability": 0, "lower": 0, "upper": 1},
     {"kind": "quantile", "column": "a", "probability": 0.5, "lower": 2, "upper": 1},
-    {"kind": "quantile", "column": "a", "probability": 0.5, "lower": 0.5, "upper": 1},
+    {"kind": "quantile", "column": "a", "probability": 0.5, "lower": 0.5, "upper": 1, "places": 0},
     {"kind": "sum", "column": "a", "lower": 0, "upper": 0},
     {"kind": "sum", "column": "a", "lower": 0, "upper": 2**50},
     {"kind": "sum", "column": "a", "lower": 0, "upper": 1, "places": 10},

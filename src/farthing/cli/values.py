@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any
 
 from farthing.engine.filters import filter_to_json
+from farthing.engine.keys import key_from, kind_of
 from farthing.engine.where_text.declared import as_declared
 from farthing.engine.where_text.reading import filter_in
 from farthing.errors import InvalidInput
@@ -16,7 +17,10 @@ from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, Schema
 
 def value_of(schema: Schema, name: str, text: str) -> Any:
     """A value of this column, as plain data."""
-    kind = schema[name].kind
+    return _value(schema[name].kind, name, text)
+
+
+def _value(kind: str, name: str, text: str) -> Any:
     try:
         if kind == INTEGER:
             return int(text)
@@ -43,14 +47,16 @@ def categories_of(schema: Schema, by: list[str], given: list[str]) -> list[Any] 
     """Labels of a known domain; those of several columns are written a,b."""
     if not given:
         return None
+    keys = [key_from(name) for name in by]
+    kinds = [kind_of(key, schema) for key in keys]
     if len(by) == 1:
-        return [value_of(schema, by[0], text) for text in given]
+        return [_value(kinds[0], by[0], text) for text in given]
     labels = []
     for text in given:
         parts = next(csv.reader([text]))
         if len(parts) != len(by):
             raise InvalidInput(f"a category of {len(by)} columns looks like a,b, got {text!r:.60}")
-        labels.append([value_of(schema, n, part) for n, part in zip(by, parts, strict=True)])
+        labels.append(list(map(_value, kinds, by, parts)))
     return labels
 
 

@@ -5,6 +5,7 @@ from farthing.engine.converse import WatchAnswer, WatchConversation
 from farthing.engine.desk import Declaration, Desk
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Not, OneOf, Present
+from farthing.engine.keys import bins, day, hour, month, quarter, week, year
 from farthing.engine.kinds import query_from
 from farthing.engine.plan import BatchPlan, Plan
 from farthing.engine.question import Batch, Question
@@ -34,7 +35,14 @@ __all__ = [
     "WatchAnswer",
     "WatchConversation",
     "WatchPlan",
+    "bins",
+    "day",
+    "hour",
+    "month",
     "open",
     "open_source",
+    "quarter",
     "query_from",
+    "week",
+    "year",
 ]
