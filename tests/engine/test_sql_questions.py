@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from farthing.engine import AllOf, AnyOf, Batch, Between, Equals, Not, OneOf, Present, Question
+from farthing.engine.keys import Bins, Period
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import Query
 from farthing.engine.sql_questions.reading import queries_in
@@ -168,7 +169,7 @@ REFUSED = {
     "SELECT COUNT(*) OVER () FROM salaries": "COUNT(*) OVER (): COUNT(DISTINCT",
     "SELECT COUNT(*) FILTER (WHERE active) FROM salaries": "FILTER",
     "SELECT (SELECT 1) FROM salaries": "(SELECT 1): COUNT(DISTINCT",
-    "SELECT LOWER(lgID), COUNT(*) FROM salaries GROUP BY LOWER(lgID)": "LOWER(lgID): ",
+    "SELECT LOWER(lgID), COUNT(*) FROM salaries GROUP BY LOWER(lgID)": "LOWER(lgID): groups are",
     "SELECT COUNT(lgID) FROM salaries": "COUNT(lgID): COUNT(*) counts rows",
     "SELECT COUNT(DISTINCT lgID, yearID) FROM salaries": "COUNT(DISTINCT lgID, yearID): ",
     "SELECT SUM(DISTINCT salary) FROM salaries": "DISTINCT salary: a column must stand",
@@ -178,8 +179,19 @@ REFUSED = {
     "SELECT lgID, COUNT(*) FROM salaries": "lgID: a column by itself",
     "SELECT lgID, COUNT(DISTINCT yearID) FROM salaries GROUP BY lgID": "no answer for each group",
     "SELECT lgID FROM salaries GROUP BY lgID": "SELECT must ask for something",
-    "SELECT lgID, COUNT(*) FROM salaries GROUP BY ROLLUP (lgID)": "ROLLUP (lgID): a column must",
+    "SELECT lgID, COUNT(*) FROM salaries GROUP BY ROLLUP (lgID)": "ROLLUP (lgID): groups are",
     "SELECT lgID, COUNT(*) FROM salaries GROUP BY ALL": "GROUP BY ALL",
+    "SELECT EXTRACT(YEAR FROM day), COUNT(*) FROM salaries GROUP BY 1": "DATE_TRUNC('month'",
+    "SELECT MONTH(day), COUNT(*) FROM salaries GROUP BY MONTH(day)": "MONTH(day): groups are",
+    "SELECT FLOOR(salary / 5) * 5, COUNT(*) FROM salaries GROUP BY 1": "BINS(column, 0, 10, 20)",
+    "SELECT WIDTH_BUCKET(salary, 0, 9, 3), COUNT(*) FROM salaries GROUP BY 1": "BINS(column",
+    "SELECT DATE_TRUNC('decade', day), COUNT(*) FROM salaries GROUP BY 1": "the periods are hour",
+    "SELECT DATE_TRUNC('day', day, 'UTC'), COUNT(*) FROM salaries GROUP BY 1": "'UTC': this cannot",
+    "SELECT DATE_TRUNC('day', lgID), COUNT(*) FROM salaries GROUP BY 1": "but lgID is text",
+    "SELECT DATE_TRUNC('hour', playerID), COUNT(*) FROM salaries GROUP BY 1": "unit of privacy",
+    "SELECT BINS(salary, 'a', 'b'), COUNT(*) FROM salaries GROUP BY 1": "edges of BINS are numbers",
+    "SELECT BINS(salary, 3, 2), COUNT(*) FROM salaries GROUP BY 1": "must grow",
+    "SELECT BINS(salary), COUNT(*) FROM salaries GROUP BY 1": "2 to 1001 edges",
     f"{G} ORDER BY lgID": "an answer has its own order",
     f"{G} LIMIT 3": "LIMIT 3: which ones?",
     f"{G} ORDER BY 2 LIMIT 3": "ordered by its count alone, DESC",
@@ -227,6 +239,13 @@ def test_what_is_refused_and_why(text) -> None:
     assert len(str(refused.value)) < 250
 
 
+def test_what_cannot_be_asked_is_not_written() -> None:
+    with pytest.raises(InvalidInput, match="unit of privacy"):
+        query_in_sql(made("top_k", by="playerID"), SALARIES)
+    with pytest.raises(InvalidInput, match="no column nothing"):
+        query_in_sql(made("count", where={"nothing": 1}), SALARIES)
+
+
 def test_options_beside_the_text() -> None:
     assert one(C, repeats=3) == made("count", repeats=3)
     with pytest.raises(InvalidInput, match="given twice"):
@@ -252,6 +271,12 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "select": st.integers(0, 9),
 }
 KEYS = ["yearID", "lgID", "active", "day", "od\"d 'na`me; --", "select"]
+
+FUNCTIONS = [
+    Period("day", "week"),
+    Bins("salary", (-1, 0.5, 1e300)),
+    Bins("select", (0, 1)),
+]
 
 
 def condition(name: str) -> st.SearchStrategy[Any]:
@@ -314,8 +339,9 @@ def queries(draw: Any, kind: str) -> Query:
         of = st.sampled_from(KEYS) if kind == "distinct" else FIELDS["column"]
         values["column"] = draw(of)
     if "by" in names and (draw(st.booleans()) or "by" not in optional):
-        values["by"] = draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=2, unique=True))
-        if draw(st.booleans()):
+        keys = st.one_of(st.sampled_from(KEYS), st.sampled_from(FUNCTIONS))
+        values["by"] = draw(st.lists(keys, min_size=1, max_size=2, unique=True))
+        if set(values["by"]) <= set(VALUES) and draw(st.booleans()):
             parts = [st.one_of(VALUES[name], st.none()) for name in values["by"]]
             label = st.tuples(*parts) if len(parts) > 1 else parts[0]
             values["categories"] = draw(st.lists(label, min_size=1, max_size=4, unique=True))

@@ -19,6 +19,7 @@ from sqlglot import TokenType
 from sqlglot import expressions as sge
 
 from farthing.engine.filters import Filter
+from farthing.engine.keys import Key, key_to_json
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import Query, check_query
 from farthing.engine.sql.keys import Label
@@ -28,6 +29,7 @@ from farthing.engine.sql_questions.aggregates import (
     aggregate_of,
     is_aggregate,
 )
+from farthing.engine.sql_questions.grouping import is_key, key_of
 from farthing.engine.sql_questions.options import split_options
 from farthing.engine.where_text.declared import as_declared, value_as_declared
 from farthing.engine.where_text.parsing import SqlText, shown, within_reason
@@ -112,7 +114,7 @@ class _Select:
                 raise InvalidInput(f"{item.name} stands twice; name one of them with AS")
             else:
                 found[item.name] = self._aggregate(item.node)
-        fields: dict[str, Any] = {"by": tuple(keys)} if keys else {}
+        fields: dict[str, Any] = {"by": [key_to_json(key) for key in keys]} if keys else {}
         fields |= self._domain(keys, known="categories" in options)
         if self._order is not None or self._limit is not None:
             found = {"top_k": self._ranked(list(found.values()), keys, fields)}
@@ -179,7 +181,7 @@ class _Select:
             return _Item(alias.name, this)
         return _Item(self._sql.quoted(node), node)
 
-    def _keys(self) -> list[str]:
+    def _keys(self) -> list[Key]:
         """What the rows are grouped by: columns, or entries after SELECT by place or name."""
         if self._group is None:
             return []
@@ -188,11 +190,11 @@ class _Select:
             raise self._sql.refused(self._group, "name the columns of the groups")
         return [self._key(self._entry(node, self._schema)) for node in nodes]
 
-    def _key(self, node: sge.Expr) -> str:
-        return self._reader.column(node)
+    def _key(self, node: sge.Expr) -> Key:
+        return key_of(node, self._sql, self._reader)
 
-    def _require_key(self, node: sge.Expr, keys: Sequence[str]) -> None:
-        if not isinstance(node, sge.Column) or isinstance(node.this, sge.Star):
+    def _require_key(self, node: sge.Expr, keys: Sequence[Key]) -> None:
+        if not is_key(node):
             self._aggregate(node)
         if self._key(node) not in keys:
             raise self._sql.refused(node, "a column by itself is not told; GROUP BY it and count")
@@ -216,7 +218,7 @@ class _Select:
             return None
         return as_declared(self._reader.every(nodes), self._schema.kinds)
 
-    def _domain(self, keys: Sequence[str], *, known: bool) -> dict[str, Any]:
+    def _domain(self, keys: Sequence[Key], *, known: bool) -> dict[str, Any]:
         """The filter, and the labels where it lists the values of every key."""
         if self._where is None:
             return {}
@@ -233,10 +235,10 @@ class _Select:
         return {"where": self._filter(rest), "categories": labels}
 
     def _lists(
-        self, nodes: Sequence[sge.Expr], keys: Sequence[str]
-    ) -> dict[str, tuple[list[Any], int]]:
+        self, nodes: Sequence[sge.Expr], keys: Sequence[Key]
+    ) -> dict[Key, tuple[list[Any], int]]:
         """For each key the values that the filter lists, and where it does so first."""
-        lists: dict[str, tuple[list[Any], int]] = {}
+        lists: dict[Key, tuple[list[Any], int]] = {}
         for place, node in enumerate(nodes):
             bare = node.unnest()
             if not isinstance(bare, sge.In) or not isinstance(bare.this, sge.Column):
@@ -249,7 +251,7 @@ class _Select:
         return lists
 
     def _ranked(
-        self, found: Sequence[Aggregate], keys: Sequence[str], fields: dict[str, Any]
+        self, found: Sequence[Aggregate], keys: Sequence[Key], fields: dict[str, Any]
     ) -> Aggregate:
         """ORDER BY a count DESC LIMIT k: the k labels with the largest counts."""
         if self._order is None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any
 
-from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.base import Query, check_query
 from farthing.engine.sql_questions.aggregates import COUNT, aggregate_in_sql
+from farthing.engine.sql_questions.grouping import key_in_sql
 from farthing.engine.sql_questions.options import options_in_sql
 from farthing.engine.sql_questions.reading import SAID, queries_in
 from farthing.engine.where_text.writing import (
@@ -26,6 +27,8 @@ def query_in_sql(query: Query, about: Dataset) -> str:
 
     What SQL does not say is in OPTIONS; whether it is all there is found out by reading it.
     """
+    if about.schema is not None:
+        check_query(query, about.schema, about.unit)
     values = {name: getattr(query, name) for name in query.field_names()}
     counts = query.kind in _LABELS or query.kind == COUNT
     function = aggregate_in_sql(COUNT if counts else query.kind, values, about.unit)
@@ -53,7 +56,7 @@ def _read(text: str, about: Dataset) -> Query | None:
 
 
 def _statement(query: Query, values: dict[str, Any], function: str, about: Dataset) -> str:
-    keys = [name_in_sql(key) for key in values.get("by") or ()]
+    keys = [key_in_sql(key) for key in values.get("by") or ()]
     told = [function] if values.get("counts", True) else []
     text = f"SELECT {', '.join([*keys, *told])} FROM {name_in_sql(about.name)}"
     listed = _listed(values)
@@ -72,9 +75,10 @@ def _statement(query: Query, values: dict[str, Any], function: str, about: Datas
 def _listed(values: dict[str, Any]) -> str | None:
     """Labels of one column, none of them missing, as a list of values."""
     labels, keys = values.get("categories"), list(values.get("by") or ())
-    if labels is None or len(keys) != 1 or None in labels:
+    column = keys[0] if len(keys) == 1 else None
+    if labels is None or not isinstance(column, str) or None in labels:
         return None
-    return f"{name_in_sql(*keys)} IN ({', '.join(map(value_in_sql, labels))})"
+    return f"{name_in_sql(column)} IN ({', '.join(map(value_in_sql, labels))})"
 
 
 def _options(query: Query, values: dict[str, Any]) -> dict[str, Any]:
