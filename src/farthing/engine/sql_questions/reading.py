@@ -40,6 +40,8 @@ from farthing.schema import Schema
 
 #: Labels that follow from lists of values are written out up to this many.
 MOST_LISTED = 10_000
+#: Entries after SELECT.
+MOST_ENTRIES = 100
 #: Fields that SQL says itself.
 SAID = ("where", "by", "column", "probability", "k", "counts")
 _CLAUSES = ("expressions", "from_", "where", "group", "order", "limit")
@@ -101,6 +103,8 @@ class _Select:
             self._limit,
         ) = sql.arguments(tree, *_CLAUSES, why=_WHY)
         self._reader = ConditionReader(sql, self._tables())
+        if len(self._expressions) > MOST_ENTRIES:
+            raise InvalidInput(f"SELECT lists at most {MOST_ENTRIES} entries, got more")
         self._items = [self._item(node) for node in self._expressions]
 
     def asked(self, options: Mapping[str, Any]) -> dict[str, Query]:
