@@ -12,6 +12,7 @@ from farthing.engine.cheapest import Aim
 from farthing.engine.context import Context
 from farthing.engine.kinds.base import Query
 from farthing.engine.plan import BatchPlan, Plan, plan_many, plan_one
+from farthing.engine.sql_questions.writing import query_in_sql
 from farthing.errors import InvalidInput
 from farthing.wording import plain
 
@@ -44,6 +45,10 @@ class Question:
     def run(self, *, again: bool = False) -> Answer:
         """The release. What was asked before is given out again at no cost, unless `again`."""
         return self.plan().run(again=again)
+
+    def to_sql(self) -> str:
+        """The SELECT that asks it; `data.sql` reads it back."""
+        return query_in_sql(self.query, self._context.about)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from farthing.engine.kinds import Kinds, query_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.question import BATCH, Batch, Question
 from farthing.engine.sources.opening import open_source
+from farthing.engine.sql_questions.reading import queries_in
 from farthing.engine.watch import Watch
 from farthing.engine.watches import GuessWatch, ThresholdWatch
 from farthing.errors import InvalidInput
@@ -62,6 +63,18 @@ class Session(Kinds[Question]):
             queries = query.get("queries")
             return self.batch(queries if isinstance(queries, Mapping) else {})
         return self.question(query_from(query))
+
+    def sql(self, text: str, **options: Any) -> Question | Batch:
+        """What one SELECT asks: a question, or a batch if it has several functions.
+
+        The text is read into the same questions as everything here and never passed on; a clause
+        that none of them has is refused. `options` are fields that SQL has no words for, such as
+        contribution_limit; OPTIONS (contribution_limit = 3) at the end of the text says the same.
+        """
+        asked = queries_in(text, self._context.about, options)
+        if len(asked) > 1:
+            return self.batch(asked)
+        return self.question(*asked.values())
 
     def batch(self, questions: Mapping[str, Any]) -> Batch:
         """Several questions, queries or plain data, fixed in advance and run together."""
