@@ -66,8 +66,8 @@ class Context:
             return None
         left = self.analyst.remaining()
         return {
-            key: Answer.from_json(found.release[key], purchases[key].query, remaining=left)
-            for key in purchases
+            key: Answer.from_json(kept, purchases[key].query, remaining=left)
+            for key, kept in found.release.items()
         }
 
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from farthing.composition.certificate import Certificate, certificate_in, tariff_in
 from farthing.composition.tariff import Price, Tariff, tariff_to_json
+from farthing.engine.companions import with_companions
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import check_query
 from farthing.engine.purchase import buy
@@ -174,11 +175,13 @@ class Desk:
         if about.schema is None:
             raise InvalidInput(f"{dataset} has no declared columns")
         tariff = self.ledger.analyst(dataset, analyst).terms().tariff
-        listed = {}
+        listed, queries = {}, {}
         for key, given in questions.items():
             query = query_from(given)
             check_query(query, about.schema, about.unit)
-            purchase = buy(query.within(about.limits), tariff)
+            queries[key] = query.within(about.limits)
+        for key, query in with_companions(queries).items():
+            purchase = buy(query, tariff)
             mechanism = purchase.query.mechanism_for(purchase.paid)
             listed[purchase.listed_as(key)] = mechanism.guarantees
         return self._owner.register(dataset, name, RegisteredBatch(listed), analyst=analyst)

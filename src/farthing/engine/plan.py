@@ -7,6 +7,7 @@ runs as it is, or not at all (`TariffChanged`).
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
@@ -16,6 +17,7 @@ from rich.console import RenderableType
 
 from farthing.composition.tariff import Price, Tariff
 from farthing.engine.answer import Answer
+from farthing.engine.companions import with_companions
 from farthing.engine.context import Context
 from farthing.engine.execute import execute
 from farthing.engine.kinds.base import COUNT, Query
@@ -40,7 +42,7 @@ class Plan:
 
     _context: Context = field(repr=False, compare=False)
     terms: Terms = field(repr=False)
-    _step: Step = field(repr=False, compare=False)
+    _steps: Mapping[str, Step] = field(repr=False, compare=False)
     remaining: Price
     expectation: Expectation
     known: Answer | None = field(repr=False, compare=False)
@@ -48,7 +50,7 @@ class Plan:
     @property
     def query(self) -> Query:
         """The question, with its items named."""
-        return self._step.purchase.query
+        return self._steps[ONLY].purchase.query
 
     @property
     def caption(self) -> str:
@@ -58,12 +60,12 @@ class Plan:
     @property
     def items(self) -> Mapping[str, int]:
         """What is bought at most."""
-        return self._step.purchase.items
+        return _items_of(self._steps)
 
     @property
     def price(self) -> Price:
         """What that costs."""
-        return self._step.purchase.price
+        return _price_of(self._steps)
 
     @property
     def fits(self) -> bool:
@@ -74,7 +76,7 @@ class Plan:
         """Pay and run. What was asked before is given out again at no cost, unless `again`."""
         if self.known is not None and not again:
             return self.known
-        return execute(self._context, {ONLY: self._step}, self.terms)[ONLY]
+        return execute(self._context, self._steps, self.terms)[ONLY]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -125,6 +127,11 @@ class Plan:
         if expectation.above_cutoff is not None:
             lead = number(expectation.above_cutoff)
             yield "threshold", f"counts must be about {lead} above the largest not looked at", ""
+        beside = [step for key, step in self._steps.items() if key != ONLY]
+        for step in beside:
+            measured = step.mechanism.expect(self._context.confidence).counts
+            assert measured is not None
+            yield "loss", f"{step.purchase.query.title}: ± {width(measured.half_width)}", ""
         if self.known is not None:
             yield "known", "asked before: running costs nothing", "green"
 
@@ -158,15 +165,14 @@ def plan_one(context: Context, query: Query, *, half_width: float | None = None)
     terms, wanted = context.analyst.terms(), context.checked(query)
     if half_width is not None:
         wanted = cheapest(wanted, terms.tariff, half_width, context.confidence)
-    purchase = buy(wanted, terms.tariff)
-    step = translate(context, purchase)
-    known = context.earlier({ONLY: purchase})
+    steps = _steps_of(context, {ONLY: wanted}, terms)
+    known = _known(context, steps)
     return Plan(
         _context=context,
         terms=terms,
-        _step=step,
+        _steps=steps,
         remaining=context.analyst.remaining(),
-        expectation=purchase.query.expect(step.mechanism, context.confidence),
+        expectation=wanted.expect(steps[ONLY].mechanism, context.confidence),
         known=None if known is None else known[ONLY],
     )
 
@@ -175,14 +181,15 @@ def plan_many(context: Context, queries: Mapping[str, Query]) -> BatchPlan:
     """The plan for several questions."""
     context = context.now()
     terms = context.analyst.terms()
-    bought = {key: buy(context.checked(one), terms.tariff) for key, one in queries.items()}
+    wanted = {key: context.checked(one) for key, one in queries.items()}
+    steps = _steps_of(context, wanted, terms)
     return BatchPlan(
         _context=context,
         terms=terms,
-        _steps=MappingProxyType({key: translate(context, one) for key, one in bought.items()}),
-        price=_sum_of(bought),
+        _steps=steps,
+        price=_price_of(steps),
         remaining=context.analyst.remaining(),
-        known=context.earlier(bought),
+        known=_known(context, steps),
     )
 
 
@@ -231,8 +238,29 @@ def _width(purchase: Purchase, confidence: float) -> float:
     return accuracy.half_width
 
 
-def _sum_of(bought: Mapping[str, Purchase]) -> Price:
-    prices = [purchase.price for purchase in bought.values()]
+def _steps_of(context: Context, queries: Mapping[str, Query], terms: Terms) -> Mapping[str, Step]:
+    """Everything that runs: the questions, and those that are asked beside them."""
+    return MappingProxyType(
+        {
+            key: translate(context, buy(query, terms.tariff))
+            for key, query in with_companions(queries).items()
+        }
+    )
+
+
+def _known(context: Context, steps: Mapping[str, Step]) -> dict[str, Answer] | None:
+    return context.earlier({key: step.purchase for key, step in steps.items()})
+
+
+def _items_of(steps: Mapping[str, Step]) -> Mapping[str, int]:
+    total: Counter[str] = Counter()
+    for step in steps.values():
+        total.update(step.purchase.items)
+    return dict(total)
+
+
+def _price_of(steps: Mapping[str, Step]) -> Price:
+    prices = [step.purchase.price for step in steps.values()]
     return Price(sum(p.farthings for p in prices), sum(p.delta_units for p in prices))
 
 

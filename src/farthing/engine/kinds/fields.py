@@ -35,6 +35,7 @@ PerKeyLimit: TypeAlias = Annotated[int, "Rows of a unit that count for one label
 Places: TypeAlias = Annotated[int, "Decimal places that are kept."]
 Repeats: TypeAlias = Annotated[int, "Draw the numbers this often and average."]
 Simultaneous: TypeAlias = Annotated[bool, "Intervals that hold for all bars together."]
+MeasureLoss: TypeAlias = Annotated[bool, "Count also what the limit leaves out."]
 SelectItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for selections."]
 CountItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for counts."]
 LeakItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for the δ."]
@@ -191,6 +192,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "places": _places,
     "k": _count(100_000),
     "candidates": _count(),
+    "most": _count(),
     "contribution_limit": _limit,
     "per_key_limit": _count(),
     "repeats": _count(LARGEST_REPEATS),
@@ -198,6 +200,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "counts": _truth,
     "use_order": _truth,
     "simultaneous": _truth,
+    "measure_loss": _truth,
     "select": _item,
     "count": _item,
     "leak": _item,

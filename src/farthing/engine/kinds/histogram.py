@@ -14,6 +14,7 @@ from farthing.engine.kinds.fields import (
     ContributionLimit,
     CountItem,
     LeakItem,
+    MeasureLoss,
     PerKeyLimit,
     Repeats,
     Simultaneous,
@@ -44,6 +45,7 @@ class HistogramQuery(LabelQuery):
     leak: LeakItem = None
     repeats: Repeats = 1
     simultaneous: Simultaneous = False
+    measure_loss: MeasureLoss = False
     kind: ClassVar[str] = "histogram"
 
     def check_fields(self) -> None:

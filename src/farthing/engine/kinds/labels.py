@@ -3,55 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from farthing.engine.kinds.base import Query, Rows
-from farthing.engine.kinds.fields import Limit, require_categories, stated
+from farthing.engine.kinds.base import Rows
+from farthing.engine.kinds.fields import Limit, stated
+from farthing.engine.kinds.keys import KeyQuery
 from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
-from farthing.engine.sql.conditions import require_fits, require_kind, within
 from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval, joint_level
-from farthing.schema import KEYS, Schema
 from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class LabelQuery(Query):
+class LabelQuery(KeyQuery):
     """A question whose answer has a label for each value of a key."""
 
     __slots__ = ()
 
-    by: object
-    categories: object
     contribution_limit: Limit
     per_key_limit: int
     simultaneous: bool
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """The columns of the key."""
-        return cast(tuple[str, ...], self.by)
-
-    @property
-    def domain(self) -> tuple[Label, ...] | None:
-        """The labels, where they are known in advance."""
-        return cast(tuple[Label, ...] | None, self.categories)
+    measure_loss: bool
 
     @property
     def limit(self) -> int | None:
         """How many labels of a unit count: no more than there are."""
-        sizes = (stated(self.contribution_limit), None if self.domain is None else len(self.domain))
+        sizes = (stated(self.contribution_limit), self.size)
         return min((size for size in sizes if size is not None), default=None)
 
     @property
     def needed_limits(self) -> dict[str, str]:
         """Of a known domain with one label nothing can be dropped."""
-        if not self.drops or (self.domain is not None and len(self.domain) == 1):
+        if not self.drops or self.size == 1:
             return {}
         return {"contribution_limit": f"how many labels of {', '.join(self.key)} count of a unit"}
 
@@ -60,26 +48,8 @@ class LabelQuery(Query):
         """Whether its price depends on how many labels of a unit count."""
         return True
 
-    def check_fields(self) -> None:
-        require_categories(self.domain, len(self.key))
-
-    def columns(self) -> frozenset[str]:
-        return frozenset(self.key)
-
-    def check_columns(self, schema: Schema) -> None:
-        for name in self.key:
-            require_kind(name, schema.kinds[name], KEYS, "a key")
-        for label in self.domain or ():
-            parts = label if isinstance(label, tuple) else (label,)
-            for name, part in zip(self.key, parts, strict=True):
-                require_fits(name, schema.kinds[name], part)
-
     def bounded(self, rows: Rows) -> Bounded:
-        """Rows outside a known domain go first, so that no unit spends its limit on them."""
-        if self.domain is not None:
-            table = within(rows.table, self.key, self.domain, rows.kinds, rows.texts)
-            rows = replace(rows, table=table)
-        keys = [(rows.table[name], rows.kinds[name]) for name in self.key]
+        rows, keys = self.keyed(rows)
         bounded = bounded_histogram(
             rows.table,
             rows.owner,
@@ -103,18 +73,14 @@ class LabelQuery(Query):
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """For all bars together, if that is wanted and it is known how many there are."""
         bars = self.bars
-        expected = mechanism.expect(confidence, domain_size=self._size)
+        expected = mechanism.expect(confidence, domain_size=self.size)
         if not self.simultaneous or bars is None:
             return expected
         level = joint_level(confidence, bars)
-        counts = mechanism.expect(level, domain_size=self._size).counts
+        counts = mechanism.expect(level, domain_size=self.size).counts
         return replace(
             expected, counts=None if counts is None else replace(counts, confidence=confidence)
         )
-
-    @property
-    def _size(self) -> int | None:
-        return None if self.domain is None else len(self.domain)
 
     @property
     def together(self) -> bool:
@@ -123,7 +89,7 @@ class LabelQuery(Query):
     @property
     def bars(self) -> int | None:
         """How many numbers there are at most, where that is known."""
-        return self._size
+        return self.size
 
     def errors(
         self, mechanism: Mechanism[Any], release: Release, confidence: float
@@ -135,10 +101,6 @@ class LabelQuery(Query):
         return labels_of(texts, len(self.key))
 
     @property
-    def headings(self) -> tuple[str, ...]:
-        return self.key
-
-    @property
     def counted_things(self) -> str | None:
         """What is counted besides units."""
         return None if self.per_key_limit == 1 else "rows"
@@ -148,7 +110,7 @@ class LabelQuery(Query):
         key, rows = " and ".join(self.key), self.per_key_limit
         most = "" if rows == 1 else f" with at most {many(rows, 'row')} for each"
         limit = self.limit
-        if limit is None or (self.domain is not None and limit >= len(self.domain)):
+        if limit is None or (self.size is not None and limit >= self.size):
             return most.removeprefix(" ") or None
         return f"each {unit} in at most {limit} {key}{most}"
 

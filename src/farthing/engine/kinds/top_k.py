@@ -20,6 +20,7 @@ from farthing.engine.kinds.fields import (
     ContributionLimit,
     CountItem,
     LeakItem,
+    MeasureLoss,
     PerKeyLimit,
     Repeats,
     SelectItem,
@@ -76,6 +77,7 @@ class TopKQuery(LabelQuery):
     leak: LeakItem = None
     repeats: Repeats = 1
     simultaneous: Simultaneous = False
+    measure_loss: MeasureLoss = False
     kind: ClassVar[str] = "top_k"
 
     def check_fields(self) -> None:
