@@ -127,6 +127,7 @@ class Answer:
             confidence=self.confidence,
             single=self.query.single,
             in_ranks=self.query.in_ranks,
+            ranks=self.query.ranks,
             notes=tuple(notes),
             paid=self.paid,
         )

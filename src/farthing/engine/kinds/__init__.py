@@ -9,6 +9,7 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.count import CountQuery
 from farthing.engine.kinds.distinct import DistinctQuery
 from farthing.engine.kinds.histogram import HistogramQuery
+from farthing.engine.kinds.limit import LimitQuery
 from farthing.engine.kinds.loss import LossQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.sum import SumQuery
@@ -26,6 +27,7 @@ class Kinds(Asker[Asked]):
     sum = Kind(SumQuery)
     distinct = Kind(DistinctQuery)
     loss = Kind(LossQuery)
+    limit = Kind(LimitQuery)
 
 
 #: The kinds by the word for them.

@@ -159,6 +159,12 @@ def _labels(name: str, given: Any) -> tuple[Label, ...]:
     return tuple(tuple(label) if isinstance(label, list) else label for label in given)
 
 
+def _list(name: str, value: Any) -> tuple[Any, ...]:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{name} must be a list of numbers, got {type(value).__name__}")
+    return tuple(value)
+
+
 def _bound(name: str, value: Any) -> NumberBound:
     """0 and 0.0 are one question."""
     bound = require_real(name, value)
@@ -193,6 +199,11 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "k": _count(100_000),
     "candidates": _count(),
     "most": _count(),
+    "labels": _count(),
+    "limits": lambda name, value: tuple(_count()(name, one) for one in _list(name, value)),
+    "noise": lambda name, value: tuple(
+        require_real(name, one, at_least=0) for one in _list(name, value)
+    ),
     "contribution_limit": _limit,
     "per_key_limit": _count(),
     "repeats": _count(LARGEST_REPEATS),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.sql.bounding import COUNT, Bounded, TypedColumn
+from farthing.engine.sql.bounding import COUNT, LABEL, Bounded, TypedColumn
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -34,3 +34,26 @@ def pairs_above(units: ir.Table, limit: int, most: int) -> Bounded:
     above: Any = ibis.greatest(units.labels - limit, 0)
     total = units.aggregate(**{COUNT: ibis.coalesce(above.sum(), 0).cast("decimal(38, 0)")})
     return Bounded(total, per_key_limit=most - limit)
+
+
+def shape_of(units: ir.Table) -> ir.Table:
+    """How many units have how many labels: `label` is u and the number of labels."""
+    import ibis
+
+    text = ibis.literal("u") + units.labels.cast("string")
+    counted = units.mutate(shape=text).group_by("shape").aggregate(n=lambda t: t.count())
+    return _shape(counted)
+
+
+def sizes_of(histogram: ir.Table, most: int) -> ir.Table:
+    """How many labels have which count, up to `most`: `label` is l and the count."""
+    import ibis
+
+    size = ibis.least(histogram[COUNT], most).cast("int64")
+    text = ibis.literal("l") + size.cast("string")
+    counted = histogram.select(shape=text).group_by("shape").aggregate(n=lambda t: t.count())
+    return _shape(counted)
+
+
+def _shape(counted: Any) -> ir.Table:
+    return counted.select(**{LABEL: counted["shape"], COUNT: counted["n"].cast("decimal(38, 0)")})
