@@ -104,7 +104,7 @@ def provoke(session, told: Told) -> None:
         lambda s: s.top_k("name", 3),
         lambda s: s.top_k(["day", "flag"], 2, contribution_limit=1),
         lambda s: s.sum("number", lower=0, upper=10),
-        lambda s: s.quantile("number", lower=0, upper=10, contribution_limit=1, per_key_limit=1),
+        lambda s: s.quantile("number", lower=0, upper=10, per_key_limit=1),
         lambda s: s.sum("name", lower=0, upper=10),
         lambda s: s.count(where={"nothing": 1}),
         lambda s: s.top_k("name", 10**9),

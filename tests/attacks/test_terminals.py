@@ -88,7 +88,7 @@ def test_tables_hold_no_commands() -> None:
 def test_errors_hold_no_commands() -> None:
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "farthing.cli", "query", "histogram", "events.parquet"),
+            *(sys.executable, "-m", "farthing", "query", "histogram", "events.parquet"),
             *("--ledger", "budget.db", "--by", "\x1b[2Jno\u202esuch\x9bcolumn"),
         ],
         capture_output=True,

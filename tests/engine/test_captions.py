@@ -41,10 +41,9 @@ CASES = [
             "column": "pay",
             "lower": 0,
             "upper": 9,
-            "contribution_limit": 2,
-            "per_key_limit": 1,
+            "per_key_limit": 2,
         },
-        "0.5 quantile of pay, of each playerID at most 2 different values",
+        "median of pay, of each playerID at most 2 rows",
     ),
 ]
 

@@ -47,11 +47,9 @@ EXPECTED = [
         {"count": 6},
     ),
     (CountQuery(repeats=2), {"count": 2}),
-    (SumQuery(column="a", lower=0, upper=9, repeats=2), {"count": 2}),
+    (SumQuery(column="a", lower=0, upper=9, places=0, repeats=2), {"count": 2}),
     (
-        QuantileQuery(
-            column="a", probability=0.5, lower=0, upper=9, contribution_limit=1, per_key_limit=1
-        ),
+        QuantileQuery(column="a", probability=0.5, lower=0, upper=9, places=0, per_key_limit=1),
         {"select": 1},
     ),
 ]
@@ -112,9 +110,7 @@ def test_items_are_matched_by_what_they_guarantee() -> None:
     for query in (
         TOP,
         CountQuery(),
-        QuantileQuery(
-            column="a", probability=0.5, lower=0, upper=1, contribution_limit=1, per_key_limit=1
-        ),
+        QuantileQuery(column="a", probability=0.5, lower=0, upper=1, places=0, per_key_limit=1),
     ):
         with pytest.raises(InvalidInput, match="the tariff sells none"):
             buy(query, other)
@@ -171,7 +167,7 @@ def test_the_cheapest_way_to_a_width() -> None:
     with pytest.raises(Unattainable, match="narrowest"):
         cheapest(CountQuery(), TARIFF, 0.01, 0.95)
     quantile = QuantileQuery(
-        column="a", probability=0.5, lower=0, upper=1, contribution_limit=1, per_key_limit=1
+        column="a", probability=0.5, lower=0, upper=1, places=0, per_key_limit=1
     )
     with pytest.raises(Unattainable, match="narrowest"):
         cheapest(quantile, TARIFF, 3, 0.95)

@@ -49,7 +49,7 @@ def test_planning_touches_no_data(opened, monkeypatch) -> None:
     events = opened(ROWS)
     monkeypatch.setattr(type(events._context.source), "run", None)
     events.top_k("article").plan(half_width=20)
-    events.quantile("age", lower=0, upper=100, contribution_limit=1, per_key_limit=1).plan()
+    events.quantile("age", lower=0, upper=100, per_key_limit=1).plan()
     assert events.remaining() == Price(1000, 100)
 
 
@@ -98,7 +98,7 @@ def test_every_kind_of_query(opened, tmp_path) -> None:
     unknown = events.histogram(["article", "country"], contribution_limit=3).run()
     assert ("article 0", "NO") in unknown.labels
     assert all(count >= 200 for count in unknown.counts or ())
-    median = events.quantile("age", lower=0, upper=100, contribution_limit=1, per_key_limit=1).run()
+    median = events.quantile("age", lower=0, upper=100, per_key_limit=1).run()
     assert 35 <= median.value <= 55
     total = events.sum("spend", lower=0, upper=20, places=1, repeats=4).run()
     assert abs(total.value - 6000 * 3) <= 800

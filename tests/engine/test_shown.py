@@ -58,16 +58,14 @@ def test_as_text() -> None:
     assert "[bold]" in str(answer(TopKQuery(by="a", k=1), ("[bold]x",), (3,)))
     stopped = answer(TopKQuery(by="a", k=3), ("x",), None, stopped=True, half_width=None)
     assert "ended early" in str(stopped)
-    single = answer(SumQuery(column="x", lower=0, upper=1), ("sum",), (12.5,))
+    single = answer(SumQuery(column="x", lower=0, upper=1, places=0), ("sum",), (12.5,))
     assert "12.50 ± 30" in str(single)
     quantile = answer(
-        QuantileQuery(
-            column="x", probability=0.5, lower=0, upper=9, contribution_limit=1, per_key_limit=1
-        ),
+        QuantileQuery(column="x", probability=0.5, lower=0, upper=9, places=0, per_key_limit=1),
         (4,),
         None,
     )
-    assert "0.5 quantile" in str(quantile)
+    assert "median of x" in str(quantile)
     assert quantile.value == 4
     with pytest.raises(ValueError, match="2 labels"):
         _ = TOP.value
@@ -138,7 +136,7 @@ def test_intervals_need_not_be_symmetric() -> None:
     assert "±" not in LOPSIDED._repr_html_()
     bars, _ = LOPSIDED.plot().collections[0].get_segments()
     assert [x for x, _ in bars] == [31.5, 60.25]
-    count = SumQuery(column="x", lower=0, upper=1)
+    count = SumQuery(column="x", lower=0, upper=1, places=0)
     one = answer(count, ("sum",), (7,), half_width=None, intervals=((2.123, 11.987),))
     assert "at 95% in 2.12 to 11.99" in str(one)
     assert "at 95% in 2.12 to 11.99" in one._repr_html_()

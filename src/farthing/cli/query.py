@@ -110,8 +110,8 @@ def _annotation(name: str, hint: Any, *, needed: bool) -> Any:
     if name in _SEVERAL:
         several: Any = list[str] if needed else list[str] | None
         return Annotated[several, typer.Option(f"--{_SEVERAL[name]}", help=words)]
-    if plain_type == int | float:
-        plain_type = float
+    if plain_type in (int | float, int | float | None):
+        plain_type = float if needed else float | None
     plain_type = _NUMBERS.get(name, plain_type)
     if plain_type == Limit:
         plain_type = str | None
@@ -130,7 +130,7 @@ def _asked(session: Session, kind: type[Query], given: dict[str, Any]) -> Questi
     if "where" in given:
         given["where"] = filter_of(session.schema, given["where"] or [])
     if "categories" in given:
-        labels = categories_of(session.schema, given["by"], given["categories"] or [])
+        labels = categories_of(session.schema, given["by"] or [], given["categories"] or [])
         given["categories"] = labels
     limit = given.get("contribution_limit")
     if isinstance(limit, str) and limit.isdecimal():

@@ -60,7 +60,7 @@ class Answer:
     @property
     def value(self) -> Any:
         """The one number of a count, a sum or a quantile."""
-        if self.query.in_ranks:
+        if self.query.in_ranks and self.counts is None:
             return self.labels[0]
         if self.counts is None or len(self.counts) != 1:
             raise ValueError(f"this answer has {len(self)} labels; read labels and counts")

@@ -15,7 +15,7 @@ from farthing.composition.certificate import Certificate, certificate_in, tariff
 from farthing.composition.tariff import Price, Tariff, tariff_to_json
 from farthing.engine.companions import with_companions
 from farthing.engine.kinds import query_from
-from farthing.engine.kinds.base import check_query
+from farthing.engine.kinds.base import completed_query
 from farthing.engine.purchase import buy
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
@@ -163,6 +163,10 @@ class Desk:
         """Take back what is left of a purse, and say how much it was."""
         return self._owner.revoke(dataset, analyst)
 
+    def retire(self, dataset: str, account: str | None = None) -> tuple[str, ...]:
+        """End a tariff or a registered list, or everything that is open; says what it was."""
+        return self._owner.retire(dataset, account)
+
     def register(
         self, dataset: str, name: str, questions: Mapping[str, Any], *, analyst: str
     ) -> Account:
@@ -178,8 +182,7 @@ class Desk:
         listed, queries = {}, {}
         for key, given in questions.items():
             query = query_from(given)
-            check_query(query, about.schema, about.unit)
-            queries[key] = query.within(about.limits)
+            queries[key] = completed_query(query, about.schema, about.unit, about.limits)
         for key, query in with_companions(queries).items():
             purchase = buy(query, tariff)
             mechanism = purchase.query.mechanism_for(purchase.paid)

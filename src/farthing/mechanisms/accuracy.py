@@ -36,7 +36,8 @@ class Expectation:
     label may lie below the best one that was left. `found_from`: a label whose count exceeds the
     largest count that is not looked at by this much is found with probability `confidence`.
     `threshold`: noisy counts below it are withheld. `above_cutoff`: so are those that are not
-    this much above the noisy largest count that is not looked at.
+    this much above the noisy largest count that is not looked at. `totals`: half-widths of the
+    totals that a number is computed from, which hold all together.
     """
 
     counts: Accuracy | None = None
@@ -44,6 +45,7 @@ class Expectation:
     found_from: float | None = None
     threshold: int | None = None
     above_cutoff: int | None = None
+    totals: tuple[float, ...] | None = None
 
 
 def noise_accuracy(noise: Noise, confidence: float, times: int = 1) -> Accuracy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from farthing.errors import InvalidInput
-from farthing.guarantees.kinds import DiscreteGaussian
+from farthing.guarantees.kinds import PureDP
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, Interval
 from farthing.mechanisms.count_mle import ordered_counts
 from farthing.mechanisms.gumbel import KnownGumbel, UnknownGumbel
@@ -30,7 +30,7 @@ class TopKWithCounts(Mechanism[Histogram]):
     use_order: bool = False
 
     def __post_init__(self) -> None:
-        if self.use_order and not isinstance(self.counting.coordinate, DiscreteGaussian):
+        if self.use_order and isinstance(self.counting.coordinate, PureDP):
             raise InvalidInput("use_order needs Gaussian counts: CountMLE is their likeliest value")
         if self.selection.per_key_limit != self.counting.per_key_limit:
             raise InvalidInput(

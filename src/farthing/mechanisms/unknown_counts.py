@@ -33,6 +33,7 @@ from farthing.mechanisms.parameters import check
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses, leak_once
 from farthing.mechanisms.randomness import system_bits
 from farthing.mechanisms.release import Release, ranked
+from farthing.mechanisms.rounded_gaussian import RoundedGaussianNoise
 from farthing.mechanisms.tails import at_least_one, least_reaching
 from farthing.mechanisms.truncated_gaussian import TruncatedGaussianNoise, truncated_noise
 from farthing.numerics.ball import in_balls, middle
@@ -43,7 +44,7 @@ class ThresholdedCounts(Mechanism[Histogram]):
     """Noisy counts of every label present, where they reach a fixed threshold.
 
     contribution_limit coordinates, plus δ. Theorem 5 of docs/theory/mechanisms.md; `truncated`,
-    for discrete Gaussian coordinates only, Theorem 6.
+    for Gaussian coordinates only, Theorem 6.
     """
 
     coordinate: Coordinate
@@ -62,9 +63,9 @@ class ThresholdedCounts(Mechanism[Histogram]):
         noise = noise_for(self.coordinate, self.per_key_limit)
         if not self.truncated:
             return noise
-        if isinstance(noise, DiscreteGaussianNoise):
-            return _truncated(self, noise)
-        raise InvalidInput("truncated needs a discrete Gaussian coordinate: Lemma C is about those")
+        if isinstance(noise, DiscreteLaplaceNoise):
+            raise InvalidInput("truncated needs a Gaussian coordinate: Lemma C is about those")
+        return _truncated(self, noise)
 
     @property
     def threshold(self) -> int:
@@ -214,7 +215,8 @@ def _reaching(histogram: Histogram, top: TopCounts, noisy: Integers, least: int)
 
 
 def _truncated(
-    mechanism: ThresholdedCounts | UnknownCounts, whole: DiscreteGaussianNoise
+    mechanism: ThresholdedCounts | UnknownCounts,
+    whole: DiscreteGaussianNoise | RoundedGaussianNoise,
 ) -> TruncatedGaussianNoise:
     return truncated_noise(
         whole,

@@ -9,15 +9,17 @@ knows another one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from farthing.engine.filters import Filter, columns_of, filter_from, filter_to_json
+from farthing.engine.keys import Key, key_to_json
 from farthing.engine.kinds.captions import caption
 from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json
 from farthing.engine.sql.bounding import Bounded
 from farthing.engine.sql.conditions import check_filter, condition
+from farthing.engine.sql.grouping import key_column
 from farthing.engine.sql.keys import Label
 from farthing.engine.sql.texts import Texts
 from farthing.errors import InvalidInput
@@ -35,9 +37,11 @@ if TYPE_CHECKING:
 SELECT, COUNT, LEAK = "select", "count", "leak"
 ROLES = {
     SELECT: "a bounded-range item (br:ε)",
-    COUNT: "a pure-DP item (dp:ε)",
+    COUNT: "a Gaussian or pure-DP item (gauss:σ, dp:ε)",
     LEAK: "an item with a delta (adp:0,δ)",
 }
+#: What the column that says whose row it is is called once keys are columns.
+WHO = "who"
 #: What a thing is bought for, and the guarantee it is paid with.
 Paid = Mapping[str, Guarantee]
 
@@ -63,6 +67,15 @@ class Rows:
     def owner(self) -> tuple[Any, str]:
         """The column that says whose row it is, and its kind."""
         return self.table[self.unit], self.kinds[self.unit]
+
+    def keyed(self, keys: Sequence[Key], **more: Any) -> Rows:
+        """Whose row it is, the keys as `key0`, `key1`, …, and more columns; nothing else."""
+        owner, kind = self.owner
+        made = [key_column(self.table, key, self.kinds, self.texts) for key in keys]
+        columns = {f"key{i}": column for i, (column, _) in enumerate(made)}
+        kinds = {WHO: kind, **{f"key{i}": kind for i, (_, kind) in enumerate(made)}}
+        table = self.table.select(**{WHO: owner}, **columns, **more)
+        return replace(self, table=table, unit=WHO, kinds=kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,19 +148,16 @@ class Query(ABC):
             if isinstance(wanted, int) and wanted > most:
                 raise InvalidInput(f"{name} must be at most {most} for this data, got {wanted}")
             given[name] = most if wanted is None else wanted
-        limited = replace(self, **given)  # type: ignore[type-var] # every query is a dataclass
-        for name in limited.needed_limits:
-            if getattr(limited, name) is None:
-                raise InvalidInput(
-                    f"{name} must be given: {limited.needed_limits[name]}. Nothing is dropped by "
-                    f"default: ask with {name}, or let the owner declare it as a limit of the data"
-                )
-        return limited
+        return replace(self, **given)  # type: ignore[type-var] # every query is a dataclass
 
     @property
     def needed_limits(self) -> Mapping[str, str]:
         """Limits that the question or the owner must state, and what each of them limits."""
         return {}
+
+    def completed(self, schema: Schema) -> Self:  # noqa: ARG002 # most need nothing of it
+        """The same, with what the schema says where it says nothing."""
+        return self
 
     @abstractmethod
     def roles(self) -> dict[str, int]:
@@ -291,6 +301,22 @@ class Query(ABC):
             raise InvalidInput(f"a {cls.kind} query is not complete: {', '.join(needed)}") from None
 
 
+def completed_query(query: Query, schema: Schema, unit: str, limits: Limits) -> Query:
+    """The query with everything said that the schema and the owner's limits say, and checked.
+
+    What nobody says about how much of a unit counts is asked for: nothing is dropped by default.
+    """
+    check_query(query, schema, unit)
+    whole = query.within(limits).completed(schema)
+    for name, words in whole.needed_limits.items():
+        if getattr(whole, name) is None:
+            raise InvalidInput(
+                f"{name} must be given: {words}. Nothing is dropped by default: ask with {name}, "
+                "or let the owner declare it as a limit of the data"
+            )
+    return whole
+
+
 def check_query(query: Query, schema: Schema, unit: str) -> None:
     """The declared columns can be used like this; nothing is known about the rows."""
     used = query.columns() | columns_of(query.filter)
@@ -311,6 +337,8 @@ def _required(cls: type[Query]) -> list[str]:
 def _plain(name: str, value: Any) -> Any:
     if name == "where":
         return filter_to_json(filter_from(value))
+    if name == "by" and value is not None:
+        return [key_to_json(key) for key in value]
     if name == "categories" and value is not None:
         return [label_to_json(label) for label in value]
     return list(value) if isinstance(value, tuple) else value

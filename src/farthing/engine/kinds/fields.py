@@ -11,19 +11,24 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from farthing.engine.filters import (
     Filter,
-    filter_from,
     require_column,
     require_value,
     value_from_json,
     value_to_json,
 )
+from farthing.engine.keys import Key, key_from
 from farthing.engine.sql.keys import Label
+from farthing.engine.where_text.reading import where_from
 from farthing.errors import InvalidInput, require_count, require_real
 
 Where: TypeAlias = Annotated[
-    Filter | Mapping[str, Any] | None, "Only rows that pass: COLUMN=VALUE, or a filter in JSON."
+    Filter | Mapping[str, Any] | str | None,
+    "Only rows that pass: \"age >= 18 and country == 'NO'\", country=NO,SE, or a filter in JSON.",
 ]
-By: TypeAlias = Annotated[str | Iterable[str], "A column of the key; repeat for several."]
+By: TypeAlias = Annotated[
+    Key | Iterable[Key],
+    "A column of the key, or month(COLUMN), bins(COLUMN, …); repeat for several.",
+]
 Categories: TypeAlias = Annotated[
     Iterable[Label] | None, "A label of a known domain; repeat for several."
 ]
@@ -31,8 +36,16 @@ ColumnName: TypeAlias = Annotated[str, "The column with the numbers."]
 NumberBound: TypeAlias = int | float
 Limit: TypeAlias = int | Literal["auto"] | None
 ContributionLimit: TypeAlias = Annotated[Limit, "Labels of a unit that count: a number, or auto."]
+LabelsOfUnit: TypeAlias = Annotated[int | None, "Labels of a unit that count."]
+MaybeBy: TypeAlias = Annotated[
+    Key | Iterable[Key] | None, "One answer for each label of this key; repeat for several."
+]
+Bound: TypeAlias = Annotated[NumberBound | None, "Values beyond are moved here; else the schema's."]
+RowsOfUnit: TypeAlias = Annotated[
+    int | None, "Rows of a unit that count for one label; more of them weigh less."
+]
 PerKeyLimit: TypeAlias = Annotated[int, "Rows of a unit that count for one label."]
-Places: TypeAlias = Annotated[int, "Decimal places that are kept."]
+Places: TypeAlias = Annotated[int | None, "Decimal places that are kept; else the schema's."]
 Repeats: TypeAlias = Annotated[int, "Draw the numbers this often and average."]
 Simultaneous: TypeAlias = Annotated[bool, "Intervals that hold for all bars together."]
 MeasureLoss: TypeAlias = Annotated[bool, "Count also what the limit leaves out."]
@@ -141,16 +154,16 @@ def _item(name: str, value: Any) -> str:
     return value
 
 
-def _key(_: str, by: Any) -> tuple[str, ...]:
-    names = (by,) if isinstance(by, str) else by
-    if isinstance(names, Mapping) or not isinstance(names, Iterable):
+def _key(_: str, by: Any) -> tuple[Key, ...]:
+    names = by if isinstance(by, list | tuple | set | frozenset) else (by,)
+    if isinstance(by, int | float):
         raise InvalidInput(f"by must name at least one column, got {by!r:.60}")
-    columns = tuple(require_column(name) for name in names)
-    if not columns:
+    keys = tuple(key_from(name) for name in names)
+    if not keys:
         raise InvalidInput("by must name at least one column, got none")
-    if len(set(columns)) != len(columns):
+    if len(set(keys)) != len(keys):
         raise InvalidInput("by must name different columns")
-    return columns
+    return keys
 
 
 def _labels(name: str, given: Any) -> tuple[Label, ...]:
@@ -189,7 +202,7 @@ def _truth(name: str, value: Any) -> bool:
 #: How a field of this name is checked and put into its one form, whatever kind has it. A field
 #: whose default is None may be None.
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "where": lambda _, value: filter_from(value),
+    "where": lambda _, value: where_from(value),
     "by": _key,
     "categories": _labels,
     "column": lambda _, value: require_column(value),

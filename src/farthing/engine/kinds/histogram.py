@@ -90,8 +90,8 @@ class HistogramQuery(LabelQuery):
         return Result(self.labels_in(release.labels), release.counts, width)
 
     def subject(self, unit: str) -> str:
-        return f"{self.counted_things or unit} per {' and '.join(self.key)}"
+        return f"{self.counted_things or unit} per {' and '.join(map(str, self.key))}"
 
     @property
     def title(self) -> str:
-        return f"histogram by {', '.join(self.key)}"
+        return f"histogram by {', '.join(map(str, self.key))}"

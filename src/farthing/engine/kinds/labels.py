@@ -2,22 +2,94 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from farthing.engine.kinds.base import Rows
-from farthing.engine.kinds.fields import Limit, stated
-from farthing.engine.kinds.keys import KeyQuery
-from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
+from farthing.engine.keys import Bins, Key, column_of, domain_of, kind_of
+from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.fields import Limit, require_categories, stated
+from farthing.engine.sql.bounding import (
+    Bounded,
+    TypedColumn,
+    bounded_histogram,
+    labels_and_counts,
+)
+from farthing.engine.sql.conditions import require_fits, within
 from farthing.engine.sql.keys import Label, labels_of, text_of
+from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval, joint_level
+from farthing.schema import Schema, Value
 from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+#: Labels that follow from bins and declared categories are listed up to this many.
+MOST_LISTED = 10_000
+
+
+class KeyQuery(Query):
+    """A question about the labels that a key gives to rows."""
+
+    __slots__ = ()
+
+    by: object
+    categories: object
+
+    @property
+    def key(self) -> tuple[Key, ...]:
+        """The columns of the key, or functions of them."""
+        return cast(tuple[Key, ...], self.by)
+
+    @property
+    def key_words(self) -> str:
+        """The key in a caption."""
+        return " and ".join(map(str, self.key))
+
+    @property
+    def domain(self) -> tuple[Label, ...] | None:
+        """The labels, where they are known in advance."""
+        return cast(tuple[Label, ...] | None, self.categories)
+
+    @property
+    def size(self) -> int | None:
+        """How many labels there are, where they are known."""
+        return None if self.domain is None else len(self.domain)
+
+    def check_fields(self) -> None:
+        require_categories(self.domain, len(self.key))
+
+    def columns(self) -> frozenset[str]:
+        return frozenset(column_of(key) for key in self.key)
+
+    def check_columns(self, schema: Schema) -> None:
+        check_labels(self.key, self.domain, schema)
+
+    def completed(self, schema: Schema) -> Self:
+        """With the labels that the schema lists."""
+        if self.domain is not None:
+            return self
+        known = known_labels(self.key, schema)
+        return replace(self, categories=known)  # type: ignore[type-var] # a dataclass
+
+    def keyed(self, rows: Rows) -> tuple[Rows, list[TypedColumn]]:
+        """The rows, and the columns of the key with their kinds.
+
+        Rows outside a known domain go first, so that no unit spends its limit on them.
+        """
+        rows = rows.keyed(self.key)
+        names = rows.table.columns[1:]
+        if self.domain is not None:
+            table = within(rows.table, names, self.domain, rows.kinds, rows.texts)
+            rows = replace(rows, table=table)
+        return rows, [(rows.table[name], rows.kinds[name]) for name in names]
 
 
 class LabelQuery(KeyQuery):
@@ -41,7 +113,8 @@ class LabelQuery(KeyQuery):
         """Of a known domain with one label nothing can be dropped."""
         if not self.drops or self.size == 1:
             return {}
-        return {"contribution_limit": f"how many labels of {', '.join(self.key)} count of a unit"}
+        keys = ", ".join(map(str, self.key))
+        return {"contribution_limit": f"how many labels of {keys} count of a unit"}
 
     @property
     def drops(self) -> bool:
@@ -101,13 +174,17 @@ class LabelQuery(KeyQuery):
         return labels_of(texts, len(self.key))
 
     @property
+    def headings(self) -> tuple[str, ...]:
+        return tuple(map(str, self.key))
+
+    @property
     def counted_things(self) -> str | None:
         """What is counted besides units."""
         return None if self.per_key_limit == 1 else "rows"
 
     def limited(self, unit: str) -> str | None:
         """No limit is told that no unit can reach."""
-        key, rows = " and ".join(self.key), self.per_key_limit
+        key, rows = " and ".join(map(str, self.key)), self.per_key_limit
         most = "" if rows == 1 else f" with at most {many(rows, 'row')} for each"
         limit = self.limit
         if limit is None or (self.size is not None and limit >= self.size):
@@ -117,6 +194,33 @@ class LabelQuery(KeyQuery):
     @property
     def contribution(self) -> str:
         return counted_in_words(self.limit, self.per_key_limit)
+
+
+def check_labels(keys: Sequence[Key], domain: Sequence[Label] | None, schema: Schema) -> None:
+    """Rows can be grouped by these keys, and they can have these labels, or InvalidInput."""
+    kinds = [kind_of(key, schema) for key in keys]
+    for label in domain or ():
+        parts = label if isinstance(label, tuple) else (label,)
+        for key, kind, part in zip(keys, kinds, parts, strict=True):
+            require_fits(str(key), kind, part)
+            if isinstance(key, Bins) and part not in (*key.labels, None):
+                raise InvalidInput(f"{key} has the labels {', '.join(key.labels)}")
+
+
+def known_labels(keys: Sequence[Key], schema: Schema) -> tuple[Label, ...] | None:
+    """Every label, where the keys or the schema list them and they are not too many.
+
+    What is missing has a label of its own, except outside of bins.
+    """
+    parts: list[tuple[Value, ...]] = []
+    for key in keys:
+        listed = domain_of(key, schema)
+        if listed is None:
+            return None
+        parts.append(listed if isinstance(key, Bins) else (*listed, None))
+    if math.prod(map(len, parts)) > MOST_LISTED:
+        return None
+    return tuple(product(*parts)) if len(parts) > 1 else parts[0]
 
 
 def counted_in_words(labels: int | None, rows: int) -> str:

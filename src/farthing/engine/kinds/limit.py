@@ -12,7 +12,7 @@ import numpy as np
 from farthing.engine.kinds.base import SELECT, Paid, Result, Rows
 from farthing.engine.kinds.counting import epsilon_of_selection
 from farthing.engine.kinds.fields import By, Categories, SelectItem, Where
-from farthing.engine.kinds.keys import KeyQuery
+from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
 from farthing.engine.sql.pairs import labels_of_units, shape_of, sizes_of
 from farthing.errors import InvalidInput
@@ -127,11 +127,11 @@ class LimitQuery(KeyQuery):
         return Result(release.labels, None, expectation.selection.half_width)
 
     def subject(self, unit: str) -> str:
-        return f"limit on {' and '.join(self.key)} of each {unit} with about the least total error"
+        return f"limit on {self.key_words} of each {unit} with about the least total error"
 
     @property
     def title(self) -> str:
-        return f"limit on {', '.join(self.key)}"
+        return f"limit on {self.key_words}"
 
     @property
     def counted(self) -> str | None:

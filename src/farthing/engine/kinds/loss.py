@@ -16,7 +16,7 @@ from farthing.engine.kinds.fields import (
     Where,
     require_number,
 )
-from farthing.engine.kinds.keys import KeyQuery
+from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.sql.bounding import Bounded, counts_of
 from farthing.engine.sql.pairs import labels_of_units, pairs_above
 from farthing.errors import InvalidInput
@@ -100,12 +100,12 @@ class LossQuery(KeyQuery):
         return Result(release.labels, release.counts, expectation.counts.half_width)
 
     def subject(self, unit: str) -> str:
-        key, limit = " and ".join(self.key), self.contribution_limit
+        key, limit = self.key_words, self.contribution_limit
         return f"pairs of {unit} and {key} above {limit} {key} of each {unit}"
 
     @property
     def title(self) -> str:
-        return f"pairs above {self.contribution_limit} {', '.join(self.key)}"
+        return f"pairs above {self.contribution_limit} {self.key_words}"
 
     @property
     def counted(self) -> str | None:

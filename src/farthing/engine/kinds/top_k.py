@@ -30,7 +30,7 @@ from farthing.engine.kinds.fields import (
 )
 from farthing.engine.kinds.labels import LabelQuery
 from farthing.errors import InvalidInput, require_choice
-from farthing.guarantees.kinds import DiscreteGaussian, Guarantee, PureDP
+from farthing.guarantees.kinds import Guarantee, PureDP
 from farthing.mechanisms import (
     Expectation,
     KnownGumbel,
@@ -135,13 +135,13 @@ class TopKQuery(LabelQuery):
 
     def needs(self, role: str) -> str:
         if role == COUNT and self._gaussian:
-            return f"a discrete Gaussian item (dgauss:σ,{self.per_key_limit})"
+            return f"a Gaussian item (gauss:σ, dgauss:σ,{self.per_key_limit})"
         return LabelQuery.needs(self, role)
 
     def suits(self, role: str, guarantee: Guarantee) -> bool:
         if role != COUNT:
             return LabelQuery.suits(self, role, guarantee)
-        if self._gaussian and not isinstance(guarantee, DiscreteGaussian):
+        if self._gaussian and isinstance(guarantee, PureDP):
             return False
         return suits_counts(guarantee, self.per_key_limit)
 
@@ -222,4 +222,4 @@ class TopKQuery(LabelQuery):
 
     @property
     def title(self) -> str:
-        return f"top {self.k} {' and '.join(self.key)}"
+        return f"top {self.k} {' and '.join(map(str, self.key))}"

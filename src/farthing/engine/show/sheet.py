@@ -9,7 +9,7 @@ from typing import Any
 
 from farthing.composition.tariff import Price
 from farthing.mechanisms.accuracy import Interval
-from farthing.wording import many, plain
+from farthing.wording import THIN, many, plain
 
 #: What a spreadsheet takes for the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -20,8 +20,8 @@ class Sheet:
     """Labels, a number for each where there are numbers, and how to read them.
 
     `intervals` has one for each number; `half_width` where all of them are number ± that.
-    `single`: one number, not a list. `in_ranks`: the one label is the value, and the half-width
-    counts `ranks` around it.
+    `single`: one number, not a list. `in_ranks`: the half-width counts `ranks`; of a single one
+    the label is the value.
     """
 
     title: str
@@ -49,7 +49,10 @@ class Sheet:
         names = list(self.headings)
         rows = [list(cells) for cells in self.cells]
         if self.in_ranks:
-            return [*names, "rank_half_width"], [[*row, self.half_width] for row in rows]
+            values = [(n,) for n in self.numbers] if self.numbers is not None else [()] * len(rows)
+            names += [self.number] if self.numbers is not None else []
+            named = zip(rows, values, strict=True)
+            return [*names, "rank_half_width"], [[*row, *v, self.half_width] for row, v in named]
         if self.numbers is None or self.intervals is None:
             return names, rows
         taken = set(names)
@@ -61,6 +64,10 @@ class Sheet:
     def errors(self) -> tuple[str, tuple[str, ...]]:
         """What to write beside the numbers: a heading, and the error of each of them."""
         ends = self.intervals or ()
+        if self.in_ranks:
+            return f"ranks at {percent(self.confidence)}", (width(self.half_width or 0),) * len(
+                ends
+            )
         if self.half_width is not None:
             return f"± at {percent(self.confidence)}", (width(self.half_width),) * len(ends)
         return f"interval at {percent(self.confidence)}", tuple(map(between_text, ends))
@@ -122,7 +129,7 @@ def between_text(interval: Interval) -> str:
 def number(value: float) -> str:
     """A number with thin spaces between thousands, with decimals only where they matter."""
     whole = float(value).is_integer() or abs(value) >= 1000
-    return (f"{value:,.0f}" if whole else f"{value:,.2f}").replace(",", "\u202f")
+    return (f"{value:,.0f}" if whole else f"{value:,.2f}").replace(",", THIN)
 
 
 def _rounded(value: float, rounding: str) -> str:

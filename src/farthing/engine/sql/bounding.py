@@ -45,12 +45,15 @@ LARGEST_EXACT = 1 << 52
 class Bounded:
     """An expression, and how much one unit can change what it gives.
 
-    At most `contribution_limit` numbers (None: any number), each by at most `per_key_limit`.
+    At most `contribution_limit` numbers (None: any number), each by at most `per_key_limit`;
+    `others` and `total` as in `Contribution`.
     """
 
     expression: ir.Table
     contribution_limit: int | None = 1
     per_key_limit: int = 1
+    others: tuple[int, ...] = ()
+    total: int | None = None
 
 
 def bounded_histogram(
@@ -178,12 +181,21 @@ def _late(
         .select("over")
     )
     rest = pairs.semi_join(many, pairs.who == many.over)
-    text = value_text(rest.who, unit_kind) + key_text([rest[name] for name in columns], kinds)
-    rest = rest.mutate(digest=as_bytes(md5(ibis.literal(_plain(secret)) + text).left(DIGITS)))
+    rest = rest.mutate(digest=digest_of(rest, columns, kinds, unit_kind, secret))
     ties = [ibis.asc(rest[name], nulls_first=True) for name in columns]
     place = ibis.row_number().over(group_by=rest.who, order_by=[rest.digest, *ties])
     ranked = rest.select(*columns, amount=-rest.amount, place=place)
     return ranked.filter(ranked.place >= limit).select(*columns, "amount")
+
+
+def digest_of(
+    pairs: Any, columns: Sequence[str], kinds: Sequence[str], unit_kind: str, secret: str
+) -> Any:
+    """What orders the keys of a unit: a keyed digest of the unit and the key."""
+    import ibis
+
+    text = value_text(pairs.who, unit_kind) + key_text([pairs[name] for name in columns], kinds)
+    return as_bytes(md5(ibis.literal(_plain(secret)) + text).left(DIGITS))
 
 
 def _plain(secret: str) -> str:
