@@ -13,9 +13,10 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import label_from_json, label_to_json
 from farthing.engine.kinds.loss import Loss
 from farthing.engine.show import frames, notebook, terminal
-from farthing.engine.show.sheet import Sheet, amount, percent
+from farthing.engine.show.sheet import Sheet, amount, one_number, percent
 from farthing.engine.sql.keys import Label
 from farthing.mechanisms.accuracy import Interval
+from farthing.wording import many, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,3 +170,22 @@ class Answer:
 
     def _repr_html_(self) -> str:
         return notebook.answer_html(self.sheet)
+
+    def __repr__(self) -> str:
+        told = many(len(self), "label") if not self.query.single else " ".join(
+            one_number(self.sheet)
+        )  # fmt: skip # one choice
+        return plain(f"<Answer: {self.caption}: {told}>")
+
+
+class Answers(dict[str, Answer]):
+    """The answers of a batch, by name."""
+
+    def __rich__(self) -> RenderableType:
+        return terminal.answers_table({name: one.sheet for name, one in self.items()})
+
+    def __str__(self) -> str:
+        return terminal.as_text(self.__rich__())
+
+    def _repr_html_(self) -> str:
+        return notebook.answers_html({name: one.sheet for name, one in self.items()})

@@ -80,6 +80,8 @@ def record_of(context: Context, purchases: Mapping[str, Purchase]) -> dict[str, 
 def record_in_words(record: Mapping[str, Any]) -> str:
     """What `record_of` keeps, for people; InvalidInput if it is something else."""
     try:
-        return "; ".join(query_from(asked["query"]).title for asked in record.values())
+        return "; ".join(
+            query_from(asked["query"]).caption(asked["unit"]) for asked in record.values()
+        )
     except (AttributeError, KeyError, TypeError):
         raise InvalidInput("this is not a question as a ledger keeps it") from None

@@ -206,6 +206,7 @@ class Desk:
 
 def certificate_of(given: TariffLike) -> Certificate:
     """What is to be signed: given, or proved here."""
+    _require_tariff(given)
     if isinstance(given, Certificate):
         return given
     return given.certify() if isinstance(given, Tariff) else certificate_in(given)
@@ -213,9 +214,18 @@ def certificate_of(given: TariffLike) -> Certificate:
 
 def tariff_of(given: TariffLike) -> Tariff:
     """The tariff that is meant."""
+    _require_tariff(given)
     if isinstance(given, Tariff):
         return given
     return given.tariff if isinstance(given, Certificate) else tariff_in(given)
+
+
+def _require_tariff(given: object) -> None:
+    if not isinstance(given, Tariff | Certificate | str | os.PathLike):
+        raise InvalidInput(
+            "tariff must be a Tariff, a Certificate or the path of a file with one, got "
+            f"{type(given).__name__}; fa.Tariff(items, farthings=…) makes one from a table of items"
+        )
 
 
 def matching_tariff(in_force: Tariff, given: TariffLike, dataset: str) -> None:

@@ -13,39 +13,38 @@ from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from rich.console import RenderableType
-
 from farthing.composition.tariff import Price, Tariff
-from farthing.engine.answer import Answer
+from farthing.engine.answer import Answer, Answers
 from farthing.engine.companions import with_companions
 from farthing.engine.context import Context
 from farthing.engine.execute import execute
 from farthing.engine.kinds.base import COUNT, Query
 from farthing.engine.purchase import Purchase, buy, items_for
-from farthing.engine.show import terminal
+from farthing.engine.show.plans import Line, ShownPlan
 from farthing.engine.show.sheet import amount, number, percent, width
 from farthing.engine.translate import Step, translate
 from farthing.errors import Unattainable, require_real
 from farthing.ledger import Terms
 from farthing.mechanisms import Accuracy, Expectation
+from farthing.wording import many
 
 #: The name of the only question of a plan for one.
 ONLY = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(ShownPlan):
     """Price, accuracy and what remains. `run()` runs exactly this plan.
 
     `query` has its items named. `known` is the earlier release, if the same was asked before.
     """
 
-    _context: Context = field(repr=False, compare=False)
-    terms: Terms = field(repr=False)
-    _steps: Mapping[str, Step] = field(repr=False, compare=False)
+    _context: Context = field(compare=False)
+    terms: Terms
+    _steps: Mapping[str, Step] = field(compare=False)
     remaining: Price
     expectation: Expectation
-    known: Answer | None = field(repr=False, compare=False)
+    known: Answer | None = field(compare=False)
 
     @property
     def query(self) -> Query:
@@ -96,14 +95,7 @@ class Plan:
             "above_cutoff": expectation.above_cutoff,
         }
 
-    def __rich__(self) -> RenderableType:
-        return terminal.plan_table(self.caption, self._lines())
-
-    def __str__(self) -> str:
-        return terminal.as_text(self.__rich__())
-
-    def _lines(self) -> Iterator[tuple[str, str, str]]:
-        """What to expect, in words."""
+    def lines(self) -> Iterator[Line]:
         bought = ", ".join(f"{times} × {name}" for name, times in self.items.items())
         yield "price", f"{amount(self.price)}  ({bought})", ""
         yield "remaining", amount(self.remaining), ""
@@ -136,27 +128,43 @@ class Plan:
             yield "known", "asked before: running costs nothing", "green"
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPlan:
+@dataclass(frozen=True, slots=True, repr=False)
+class BatchPlan(ShownPlan):
     """Several questions that are paid for and run together: all of them or none."""
 
-    _context: Context = field(repr=False, compare=False)
-    terms: Terms = field(repr=False)
-    _steps: Mapping[str, Step] = field(repr=False, compare=False)
+    _context: Context = field(compare=False)
+    terms: Terms
+    _steps: Mapping[str, Step] = field(compare=False)
     price: Price
     remaining: Price
-    known: Mapping[str, Answer] | None = field(repr=False, compare=False)
+    known: Mapping[str, Answer] | None = field(compare=False)
 
     @property
     def fits(self) -> bool:
         """Enough remains to run all of them."""
         return self.known is not None or self.price.within(self.remaining)
 
-    def run(self, *, registered: str | None = None, again: bool = False) -> dict[str, Answer]:
+    @property
+    def caption(self) -> str:
+        """How many questions it is, under which names."""
+        return f"{many(len(self._steps), 'question')} together: {', '.join(self._steps)}"
+
+    def run(self, *, registered: str | None = None, again: bool = False) -> Answers:
         """Every answer, by name: from the purse, or from the list `registered`."""
         if self.known is not None and not again:
-            return dict(self.known)
-        return execute(self._context, self._steps, self.terms, registered=registered)
+            return Answers(self.known)
+        return Answers(execute(self._context, self._steps, self.terms, registered=registered))
+
+    def lines(self) -> Iterator[Line]:
+        yield "price", amount(self.price), ""
+        yield "remaining", amount(self.remaining), ""
+        yield ("fits", "yes", "green") if self.fits else ("fits", "no", "bold red")
+        for name, step in self._steps.items():
+            purchase = step.purchase
+            asked = purchase.query.caption(self._context.about.unit)
+            yield name, f"{asked}: {amount(purchase.price)}", ""
+        if self.known is not None:
+            yield "known", "asked before: running costs nothing", "green"
 
 
 def plan_one(context: Context, query: Query, *, half_width: float | None = None) -> Plan:

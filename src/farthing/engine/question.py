@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from farthing.engine.answer import Answer
+from farthing.engine.answer import Answer, Answers
 from farthing.engine.context import Context
 from farthing.engine.kinds.base import Query
 from farthing.engine.plan import BatchPlan, Plan, plan_many, plan_one
 from farthing.errors import InvalidInput
+from farthing.wording import plain
 
 BATCH = "batch"
 
@@ -22,6 +23,9 @@ class Question:
 
     _context: Context = field(repr=False)
     query: Query
+
+    def __repr__(self) -> str:
+        return plain(f"<Question: {self.query.caption(self._context.about.unit)}>")
 
     def is_asked_of(self, context: Context) -> bool:
         """Whether this is the data it is asked of."""
@@ -46,6 +50,9 @@ class Batch:
     _context: Context = field(repr=False)
     queries: Mapping[str, Query]
 
+    def __repr__(self) -> str:
+        return plain(f"<Batch: {', '.join(self.queries)}>")
+
     def __post_init__(self) -> None:
         if not self.queries:
             raise InvalidInput("a batch needs at least one question, got none")
@@ -55,7 +62,7 @@ class Batch:
         """Price of all of them and what remains; looks at the schema, never at rows."""
         return plan_many(self._context, self.queries)
 
-    def run(self, *, registered: str | None = None, again: bool = False) -> dict[str, Answer]:
+    def run(self, *, registered: str | None = None, again: bool = False) -> Answers:
         """Every answer, by name: from the purse, or from the list that the owner registered.
 
         What was asked before is given out again at no cost, unless `again`.

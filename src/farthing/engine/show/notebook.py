@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from farthing.engine.show.sheet import Sheet, label_text, number, one_number, percent, width
+from farthing.engine.show.sheet import (
+    NOTHING,
+    Sheet,
+    label_text,
+    number,
+    one_number,
+    percent,
+    width,
+)
 from farthing.mechanisms.accuracy import Interval
 from farthing.wording import plain
 
@@ -20,7 +28,7 @@ def answer_html(sheet: Sheet) -> str:
     if sheet.single:
         parts.append(escape(" ".join(one_number(sheet))))
     elif not sheet.labels:
-        parts.append("Nothing stood out enough to be released.")
+        parts.append(NOTHING)
     elif sheet.numbers is not None:
         names = [label_text(label) for label in sheet.labels]
         parts.append(bar_chart(names, sheet.numbers, sheet.intervals or ()))
@@ -36,6 +44,23 @@ def answer_html(sheet: Sheet) -> str:
     parts.append(f"<small>{escape(sheet.paid)}</small>")
     body = "".join(part if part.startswith(("<svg", "<ol")) else f"<p>{part}</p>" for part in parts)
     return f'<div class="farthing">{body}</div>'
+
+
+def plan_html(title: str, lines: Iterable[tuple[str, str, str]]) -> str:
+    """Price, accuracy and what remains: (what, text, style of a terminal) a row."""
+    rows = "".join(
+        f'<tr><th style="text-align:left">{escape(plain(what))}</th>'
+        f'<td style="text-align:left">{escape(plain(text))}</td></tr>'
+        for what, text, _ in lines
+    )
+    head = f"<p><strong>{escape(plain(title))}</strong></p>"
+    return f'<div class="farthing">{head}<table>{rows}</table></div>'
+
+
+def answers_html(sheets: Mapping[str, Sheet]) -> str:
+    """Several answers, each under its name."""
+    parts = (f"<h4>{escape(plain(name))}</h4>{answer_html(one)}" for name, one in sheets.items())
+    return f'<div class="farthing">{"".join(parts)}</div>'
 
 
 def bar_chart(

@@ -11,6 +11,8 @@ from farthing.composition.tariff import Price
 from farthing.mechanisms.accuracy import Interval
 from farthing.wording import THIN, many, plain
 
+#: What an answer without labels says.
+NOTHING = "Nothing stood out enough to be released."
 #: What a spreadsheet takes for the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
