@@ -20,6 +20,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from importlib import metadata
 from types import MappingProxyType
 
@@ -125,6 +126,10 @@ class Tariff:
                 f"delta_units × delta_unit must be less than 1, got {self.delta_units * unit:g}"
             )
 
+    def __hash__(self) -> int:
+        items = frozenset(self.items.items())
+        return hash((items, self.farthings, self.delta_units, self.delta_unit))
+
     def price(self, name: str, times: int = 1) -> Price:
         """What `times` uses of an item cost."""
         if name not in self.items:
@@ -217,8 +222,12 @@ class Proof:
     end: TariffProfile
 
     @staticmethod
+    @lru_cache(maxsize=16)
     def of(tariff: Tariff, tolerance: float, delta: float) -> Proof:
-        """On the grid for this tolerance at this δ: the same numbers whenever it is repeated."""
+        """On the grid for this tolerance at this δ: the same numbers whenever it is repeated.
+
+        So it is not repeated in one process, where whoever certifies often proves again at once.
+        """
         inner = (delta - tariff.leak) / (1 - tariff.leak)
         return Proof(tariff.leak, recursion_of(tariff, 0.8 * tolerance, inner).last())
 
