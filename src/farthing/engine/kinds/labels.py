@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -12,7 +13,7 @@ import numpy as np
 
 from farthing.engine.keys import Bins, Key, column_of, domain_of, kind_of
 from farthing.engine.kinds.base import Query, Rows
-from farthing.engine.kinds.fields import Limit, require_categories, stated
+from farthing.engine.kinds.fields import AUTO, Limit, require_categories, stated
 from farthing.engine.sql.bounding import (
     Bounded,
     TypedColumn,
@@ -99,8 +100,14 @@ class LabelQuery(KeyQuery):
 
     contribution_limit: Limit
     per_key_limit: int
+    count: str | None
     simultaneous: bool
     measure_loss: bool
+
+    @property
+    @abstractmethod
+    def coordinates(self) -> int:
+        """How many of the counts that are drawn a unit can change."""
 
     @property
     def limit(self) -> int | None:
@@ -186,6 +193,8 @@ class LabelQuery(KeyQuery):
         """No limit is told that no unit can reach."""
         key, rows = " and ".join(map(str, self.key)), self.per_key_limit
         most = "" if rows == 1 else f" with at most {many(rows, 'row')} for each"
+        if self.contribution_limit == AUTO:
+            return f"each {unit} in at most a number of {key} that is looked for{most}"
         limit = self.limit
         if limit is None or (self.size is not None and limit >= self.size):
             return most.removeprefix(" ") or None

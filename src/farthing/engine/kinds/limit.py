@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
@@ -101,7 +102,9 @@ class LimitQuery(KeyQuery):
 
     @property
     def _caps(self) -> tuple[int, ...]:
-        return tuple(math.ceil(_TIMES * error) for error in self.errors_of_one)
+        """Up to what a label of an unknown domain counts at each limit; never less at a larger."""
+        whole = (math.ceil(_TIMES * error) for error in self.errors_of_one)
+        return tuple(accumulate(whole, max))
 
     def data(self, rows: pa.Table) -> Histogram:
         """The total error at each limit, in pairs."""
