@@ -39,6 +39,7 @@ query = typer.Typer(
 
 _RUN = "Plan and run"
 #: Options that are given as often as there are values, and what one of them is called.
+_NUMBERS: dict[str, Any] = {"limits": list[int], "noise": list[float]}
 _SEVERAL = {"by": "by", "where": "where", "categories": "category"}
 
 
@@ -158,6 +159,7 @@ def _annotation(name: str, hint: Any, *, needed: bool) -> Any:
         return Annotated[several, typer.Option(f"--{_SEVERAL[name]}", help=words)]
     if plain_type in (int | float, int | float | None):
         plain_type = float if needed else float | None
+    plain_type = _NUMBERS.get(name, plain_type)
     if plain_type == Limit:
         plain_type = str | None
     flag = f"--{name.replace('_', '-')}"

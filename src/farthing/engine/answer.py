@@ -11,8 +11,9 @@ from rich.console import RenderableType
 from farthing.composition.tariff import Price
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import label_from_json, label_to_json
+from farthing.engine.kinds.loss import Loss
 from farthing.engine.show import frames, notebook, terminal
-from farthing.engine.show.sheet import Sheet, amount, one_number
+from farthing.engine.show.sheet import Sheet, amount, one_number, percent
 from farthing.engine.sql.keys import Label
 from farthing.mechanisms.accuracy import Interval
 from farthing.wording import many, plain
@@ -32,7 +33,7 @@ class Answer:
     where the question says `simultaneous`. `half_width` is None where they are not all count ± the
     same number. For a quantile the one label is the value, and `half_width` is in
     ranks: how many values may lie between it and the quantile. `stopped`: a top-k ended early
-    because no further label stood out.
+    because no further label stood out. `loss`: what the limit left out, if that was measured.
     """
 
     query: Query
@@ -47,6 +48,7 @@ class Answer:
     cached: bool = False
     intervals: tuple[Interval, ...] | None = None
     unit: str = "unit"
+    loss: Loss | None = None
 
     def __post_init__(self) -> None:
         wide, counts = self.half_width, self.counts
@@ -76,6 +78,7 @@ class Answer:
             "intervals": None if self.intervals is None else list(map(list, self.intervals)),
             "confidence": self.confidence,
             "stopped": self.stopped,
+            "loss": None if self.loss is None else self.loss.to_json(),
             "price": asdict(self.price),
             "used": dict(self.used),
         }
@@ -83,7 +86,7 @@ class Answer:
     @classmethod
     def from_json(cls, data: Mapping[str, Any], query: Query, *, remaining: Price) -> Answer:
         """The answer to this query that was kept as plain data, with or without intervals."""
-        kept = data.get("intervals")
+        kept, loss = data.get("intervals"), data.get("loss")
         return cls(
             query=query,
             labels=tuple(map(label_from_json, data["labels"])),
@@ -95,6 +98,7 @@ class Answer:
             used=dict(data["used"]),
             remaining=remaining,
             cached=True,
+            loss=None if loss is None else Loss.from_json(loss),
             unit=data.get("unit", "unit"),
             intervals=None if kept is None else tuple((low, high) for low, high in kept),
         )
@@ -111,6 +115,8 @@ class Answer:
             notes.append("The list ended early: no further label stood out.")
         if self.query.together and self.intervals:
             notes.append("The intervals hold for all numbers together.")
+        if self.loss is not None:
+            notes.append(self.loss.in_words(percent(self.confidence)))
         return Sheet(
             title=self.caption,
             headings=self.query.headings,
@@ -122,6 +128,7 @@ class Answer:
             confidence=self.confidence,
             single=self.query.single,
             in_ranks=self.query.in_ranks,
+            ranks=self.query.ranks,
             notes=tuple(notes),
             paid=self.paid,
         )

@@ -66,8 +66,9 @@ class Context:
             return None
         left = self.analyst.remaining()
         return {
-            key: Answer.from_json(found.release[key], purchases[key].query, remaining=left)
-            for key in purchases
+            key: Answer.from_json(found.release[key], purchase.query, remaining=left)
+            for key, purchase in purchases.items()
+            if key in found.release
         }
 
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from farthing.composition.certificate import Certificate, certificate_in, tariff_in
 from farthing.composition.tariff import Price, Tariff, tariff_to_json
+from farthing.engine.companions import with_companions
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import completed_query
 from farthing.engine.purchase import buy
@@ -178,9 +179,11 @@ class Desk:
         if about.schema is None:
             raise InvalidInput(f"{dataset} has no declared columns")
         tariff = self.ledger.analyst(dataset, analyst).terms().tariff
-        listed = {}
+        listed, queries = {}, {}
         for key, given in questions.items():
-            query = completed_query(query_from(given), about.schema, about.unit, about.limits)
+            query = query_from(given)
+            queries[key] = completed_query(query, about.schema, about.unit, about.limits)
+        for key, query in with_companions(queries).items():
             purchase = buy(query, tariff)
             mechanism = purchase.query.mechanism_for(purchase.paid)
             listed[purchase.listed_as(key)] = mechanism.guarantees

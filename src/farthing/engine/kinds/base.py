@@ -111,6 +111,8 @@ class Query(ABC):
     single: ClassVar[bool] = False
     #: Whether `half_width` counts ranks around the one value that is released.
     in_ranks: ClassVar[bool] = False
+    #: What is counted there.
+    ranks: ClassVar[str] = "ranks"
 
     def __post_init__(self) -> None:
         for one in fields(self):  # type: ignore[arg-type] # every query is a dataclass
