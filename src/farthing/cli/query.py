@@ -50,6 +50,9 @@ class Common(Opening):
     half_width: Annotated[
         float | None, option("--half-width", "Choose the cheapest way to ± this.", _RUN)
     ] = None
+    rows: Annotated[
+        int | None, option("--rows", "With --half-width: about how many rows a mean is of.", _RUN)
+    ] = None
     again: Annotated[
         bool, option("--again", "Pay for a fresh release of a known answer.", _RUN)
     ] = False
@@ -60,7 +63,7 @@ class Common(Opening):
         """Plan it or run it, and print what came out."""
         if self.plan and self.as_csv:
             raise InvalidInput("a plan is printed as a table or, with --json, as JSON; not as CSV")
-        planned = question.plan(half_width=self.half_width)
+        planned = question.plan(half_width=self.half_width, rows=self.rows)
         if self.plan:
             return print_json(planned.to_json()) if self.as_json else console().print(planned)
         with patience("running"):

@@ -23,7 +23,7 @@ from farthing.engine.purchase import Purchase, buy, items_for
 from farthing.engine.show import terminal
 from farthing.engine.show.sheet import amount, number, percent, width
 from farthing.engine.translate import Step, translate
-from farthing.errors import Unattainable, require_real
+from farthing.errors import InvalidInput, Unattainable, require_count, require_real
 from farthing.ledger import Terms
 from farthing.mechanisms import Accuracy, Expectation
 
@@ -92,6 +92,7 @@ class Plan:
             "found_from": expectation.found_from,
             "threshold": expectation.threshold,
             "above_cutoff": expectation.above_cutoff,
+            "width_times_rows": self.query.width_times_rows(expectation),
         }
 
     def __rich__(self) -> RenderableType:
@@ -112,6 +113,11 @@ class Plan:
             wide = f"± {width(counts.half_width)} at {percent(counts.confidence)}"
             error = f"on average off by {number(counts.expected_error)}"
             yield "each number", f"{wide}, {error}", ""
+        times_rows = self.query.width_times_rows(expectation)
+        if times_rows is not None:
+            level = percent(self._context.confidence)
+            text = f"at most about ± {width(times_rows)}/n at {level}, where n rows count"
+            yield "each number", text, ""
         if expectation.selection is not None:
             chosen = expectation.selection
             unit = "ranks" if self.query.in_ranks else "below the best that was left"
@@ -152,12 +158,15 @@ class BatchPlan:
         return execute(self._context, self._steps, self.terms, registered=registered)
 
 
-def plan_one(context: Context, query: Query, *, half_width: float | None = None) -> Plan:
-    """The plan for one question. With `half_width`: the cheapest way to intervals that narrow."""
+def plan_one(
+    context: Context, query: Query, *, half_width: float | None = None, rows: int | None = None
+) -> Plan:
+    """The plan for one question. With `half_width`: the cheapest way to intervals that narrow; of
+    a mean or a variance if so many `rows` count."""
     context = context.now()
     terms, wanted = context.analyst.terms(), context.checked(query)
     if half_width is not None:
-        wanted = cheapest(wanted, terms.tariff, half_width, context.confidence)
+        wanted = cheapest(wanted, terms.tariff, half_width, context.confidence, rows)
     purchase = buy(wanted, terms.tariff)
     step = translate(context, purchase)
     known = context.earlier({ONLY: purchase})
@@ -186,7 +195,9 @@ def plan_many(context: Context, queries: Mapping[str, Query]) -> BatchPlan:
     )
 
 
-def cheapest(query: Query, tariff: Tariff, half_width: float, confidence: float) -> Query:
+def cheapest(
+    query: Query, tariff: Tariff, half_width: float, confidence: float, rows: int | None = None
+) -> Query:
     """The query with the item, and the number of repeats, that reach `half_width` for least.
 
     Every item that can pay for numbers is tried, each bought as often as it takes; drawing n
@@ -195,7 +206,7 @@ def cheapest(query: Query, tariff: Tariff, half_width: float, confidence: float)
     """
     wanted = require_real("half_width", half_width, above=0)
     roles = query.roles()
-    role = COUNT if COUNT in roles else next(iter(roles))
+    role = COUNT if COUNT in roles and not query.in_ranks else next(iter(roles))
     found: list[tuple[tuple[int, int], Query]] = []
     best = float("inf")
     for name in items_for(tariff, query, role):
@@ -205,7 +216,7 @@ def cheapest(query: Query, tariff: Tariff, half_width: float, confidence: float)
             return replace(query, **{role: name}, **more)  # type: ignore[type-var] # a dataclass
 
         def wide(repeats: int, trial: Any = trial) -> float:
-            return _width(buy(trial(repeats), tariff), confidence)
+            return _width(buy(trial(repeats), tariff), confidence, rows)
 
         most = query.most_repeats
         narrowest = wide(most)
@@ -223,12 +234,24 @@ def cheapest(query: Query, tariff: Tariff, half_width: float, confidence: float)
     return min(found, key=lambda pair: pair[0])[1]
 
 
-def _width(purchase: Purchase, confidence: float) -> float:
+def _width(purchase: Purchase, confidence: float, rows: int | None) -> float:
     query = purchase.query
     expectation = query.expect(query.mechanism_for(purchase.paid), confidence)
     accuracy = expectation.counts or expectation.selection
-    assert accuracy is not None
-    return accuracy.half_width
+    if accuracy is not None:
+        return accuracy.half_width
+    times_rows = query.width_times_rows(expectation)
+    if times_rows is None:
+        raise InvalidInput(
+            f"how wide the interval of a {query.described} is depends on the data: choose an item "
+            "by its name instead of by half_width"
+        )
+    if rows is None:
+        raise InvalidInput(
+            f"how wide the interval of a {query.described} is depends on how many rows count: "
+            "say rows besides half_width"
+        )
+    return times_rows / require_count("rows", rows, at_least=1)
 
 
 def _sum_of(bought: Mapping[str, Purchase]) -> Price:

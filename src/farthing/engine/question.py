@@ -27,12 +27,13 @@ class Question:
         """Whether this is the data it is asked of."""
         return self._context is context
 
-    def plan(self, *, half_width: float | None = None) -> Plan:
+    def plan(self, *, half_width: float | None = None, rows: int | None = None) -> Plan:
         """Price, accuracy and what remains; looks at the schema, never at rows.
 
-        With `half_width`: the cheapest way to intervals that narrow.
+        With `half_width`: the cheapest way to intervals that narrow, of a mean or a variance if so
+        many `rows` count.
         """
-        return plan_one(self._context, self.query, half_width=half_width)
+        return plan_one(self._context, self.query, half_width=half_width, rows=rows)
 
     def run(self, *, again: bool = False) -> Answer:
         """The release. What was asked before is given out again at no cost, unless `again`."""
