@@ -17,13 +17,11 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from importlib import metadata
-from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -44,6 +42,7 @@ from farthing.guarantees.kinds import (
 )
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.rounding import UNIT, deflated, float_down, inflated
+from farthing.whole_files import whole_file
 
 #: Kinds with a known worst case and a short text that a certificate can carry.
 SELLABLE = (PureDP, BoundedRange, ApproximateDP, Laplace, Gaussian, DiscreteGaussian)
@@ -379,17 +378,8 @@ class Certificate:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the file whole or not at all."""
         text = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
-        target = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with whole_file(path) as file:
+            file.write(text)
 
 
 def tariff_to_json(tariff: Tariff) -> dict[str, object]:

@@ -13,6 +13,8 @@ from farthing.ledger import Ledger
 
 #: What a ledger beside some data is called.
 SUFFIX = ".farthing.db"
+#: The variable of the environment that names a ledger for everything that is not told one.
+VARIABLE = "FARTHING_LEDGER"
 _FILE = "file:"
 
 

@@ -13,11 +13,12 @@ from farthing.composition.tariff import Price, Tariff
 from farthing.engine.context import Context
 from farthing.engine.converse import WatchConversation
 from farthing.engine.desk import Declaration, Desk, certificate_of, matching_tariff
-from farthing.engine.first_budget import EpsilonDelta, ledger_beside
+from farthing.engine.first_budget import VARIABLE, EpsilonDelta, ledger_beside
 from farthing.engine.kinds import Kinds, query_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.question import BATCH, Batch, Question
 from farthing.engine.sources.opening import open_source
+from farthing.engine.sql_questions.reading import queries_in
 from farthing.engine.watch import Watch
 from farthing.engine.watches import GuessWatch, ThresholdWatch
 from farthing.errors import InvalidInput
@@ -62,6 +63,18 @@ class Session(Kinds[Question]):
             queries = query.get("queries")
             return self.batch(queries if isinstance(queries, Mapping) else {})
         return self.question(query_from(query))
+
+    def sql(self, text: str, **options: Any) -> Question | Batch:
+        """What one SELECT asks: a question, or a batch if it has several functions.
+
+        The text is read into the same questions as everything here and never passed on; a clause
+        that none of them has is refused. `options` are fields that SQL has no words for, such as
+        contribution_limit; OPTIONS (contribution_limit = 3) at the end of the text says the same.
+        """
+        asked = queries_in(text, self._context.about, options)
+        if len(asked) > 1:
+            return self.batch(asked)
+        return self.question(*asked.values())
 
     def batch(self, questions: Mapping[str, Any]) -> Batch:
         """Several questions, queries or plain data, fixed in advance and run together."""
@@ -181,17 +194,18 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
     "local[2]") it is a path or a table of Spark's catalogue. `memory` is what DuckDB may use
     before it spills to disk, such as "8GB".
 
-    `ledger` keeps the budget, which belongs to the data; without one it is a file beside the data
-    (salaries.farthing.db; for a table in memory in the working directory), and `ledger_path` says
-    which. Data that the ledger knows is opened for an `analyst` who has a purse; nothing is added,
-    signed or granted. Data that it does not know is added first, which needs a `unit` (the column
-    that says whose row it is) and what everything together may cost: an `epsilon` with its `delta`,
-    of which a ladder of items is made and certified, or a `tariff`, which is certified and signed,
-    with the `farthings` that this analyst may spend (of a ladder: all). `schema`, `limits`,
-    `version` and `owner` are then declared too (see `Desk.add`).
+    `ledger` keeps the budget, which belongs to the data; without one it is what FARTHING_LEDGER
+    names, else a file beside the data (salaries.farthing.db; for a table in memory in the working
+    directory), and `ledger_path` says which. Data that the ledger knows is opened for an `analyst`
+    who has a purse; nothing is added, signed or granted. Data that it does not know is added first,
+    which needs a `unit` (the column that says whose row it is) and what everything together may
+    cost: an `epsilon` with its `delta`, of which a ladder of items is made and certified, or a
+    `tariff`, which is certified and signed, with the `farthings` that this analyst may spend (of a
+    ladder: all). `schema`, `limits`, `version` and `owner` are then declared too (see `Desk.add`).
     """
     level = require_confidence(confidence)
     budget = EpsilonDelta.of(epsilon, delta)
+    ledger = ledger or os.environ.get(VARIABLE) or None
     if budget is not None and tariff is not None:
         raise InvalidInput("give epsilon and delta, or a tariff: not both")
     with ExitStack() as undo:

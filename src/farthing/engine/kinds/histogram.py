@@ -14,6 +14,7 @@ from farthing.engine.kinds.fields import (
     ContributionLimit,
     CountItem,
     LeakItem,
+    MeasureLoss,
     PerKeyLimit,
     QuestionEpsilon,
     Repeats,
@@ -46,6 +47,7 @@ class HistogramQuery(LabelQuery):
     epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     simultaneous: Simultaneous = False
+    measure_loss: MeasureLoss = False
     kind: ClassVar[str] = "histogram"
 
     def check_fields(self) -> None:

@@ -20,6 +20,7 @@ from farthing.engine.kinds.fields import (
     ContributionLimit,
     CountItem,
     LeakItem,
+    MeasureLoss,
     PerKeyLimit,
     QuestionEpsilon,
     Repeats,
@@ -78,6 +79,7 @@ class TopKQuery(LabelQuery):
     epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     simultaneous: Simultaneous = False
+    measure_loss: MeasureLoss = False
     kind: ClassVar[str] = "top_k"
 
     def check_fields(self) -> None:
