@@ -21,9 +21,17 @@ from farthing.engine.kinds.fields import (
     unscaled,
 )
 from farthing.engine.kinds.numbers import NumberQuery
-from farthing.engine.sql.bounding import Bounded, between, bounded_histogram, labels_and_counts
+from farthing.engine.sql.bounding import (
+    Bounded,
+    UnitLimits,
+    between,
+    bounded_histogram,
+    labels_and_counts,
+    weighed_ranks,
+)
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Quantile, Release
+from farthing.mechanisms.quantile import exact_probability
 from farthing.schema import INTEGER, Schema
 
 if TYPE_CHECKING:
@@ -85,8 +93,7 @@ class QuantileQuery(NumberQuery):
 
     def bounded(self, rows: Rows) -> Bounded:
         """A histogram of the values themselves; what is missing has none."""
-        owned = rows.table.select(who=rows.table[rows.unit], value=self.worth(rows))
-        owned = owned.filter(owned.value.notnull())
+        owned = self._owned(rows)
         return bounded_histogram(
             owned,
             (owned.who, rows.kinds[rows.unit]),
@@ -95,6 +102,37 @@ class QuantileQuery(NumberQuery):
             contribution_limit=self.contribution_limit,
             per_key_limit=self.per_key_limit,
         )
+
+    def ranks_at(self, rows: Rows, value: int) -> Bounded:
+        """a·#{x ≥ value} − (b − a)·#{x < value} for the quantile a/b: not negative exactly if
+        #{x < value} ≤ (a/b)·n, that is, if the quantile is at least this value."""
+        lower, upper = self.bounds
+        if not lower <= value <= upper:
+            raise InvalidInput(
+                f"a threshold for this quantile must be between {self.lower} and {self.upper}"
+            )
+        a, b = exact_probability(self.probability).as_integer_ratio()
+        owned = self._owned(rows)
+        return weighed_ranks(
+            owned,
+            (owned.who, rows.kinds[rows.unit]),
+            between(owned.value, lower, upper),
+            threshold=value,
+            weights=(a, b - a),
+            limits=UnitLimits(rows.secret, self.contribution_limit, self.per_key_limit),
+        )
+
+    def _owned(self, rows: Rows) -> Any:
+        owned = rows.table.select(who=rows.table[rows.unit], value=self.worth(rows))
+        return owned.filter(owned.value.notnull())
+
+    @property
+    def decimal_places(self) -> int:
+        return self.places
+
+    def watched_number(self, number: int) -> int | float:
+        """By how many values the quantile is beyond the threshold: (a/b)·n − #{x < value}."""
+        return number / exact_probability(self.probability).denominator
 
     def data(self, rows: pa.Table) -> Histogram:
         labels, counts = labels_and_counts(rows)
