@@ -90,8 +90,13 @@ class TestPlan:
             session.watch(item="leak").plan()
         with pytest.raises(InvalidInput, match="item must be one of"):
             session.watch(item="nothing").plan()
+        with pytest.raises(InvalidInput, match="item must be one of"):
+            session.watch(value_item=[]).plan()
         with pytest.raises(InvalidInput, match="positives"):
             session.watch(positives=0).plan()
+        for too_much in ({"per_unit": 10**400}, {"positives": 10**400}, {"per_unit": 10**30}):
+            with pytest.raises(InvalidInput, match="noise"):
+                session.watch(**too_much).plan()
 
     def test_a_watch_that_does_not_fit_is_not_opened(self, sure: engine.Session) -> None:
         plan = sure.watch(positives=3, refresh_after=1, value_item="sure").plan()
@@ -158,6 +163,7 @@ class TestAsking:
         good = (sure.count(), 1)
         for pairs, reason in (
             ([], "at least one"),
+            (None, "pairs"),
             ([good, sure.count()], "pairs"),
             ([good, (sure.count(), 1, 2)], "pairs"),
             ([good, ("country", 1)], "a query"),

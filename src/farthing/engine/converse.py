@@ -145,6 +145,8 @@ class WatchConversation:
         now = self._context.now()
         if now.about != self._declared:
             self._declared, self._statements = now.about, {}
+        if not isinstance(pairs, Iterable):
+            raise InvalidInput(f"questions must be pairs of a query and a {what}")
         asked = [self._checked(now, pair, what) for pair in pairs]
         self._held.require_open()  # what is not paid for is not looked at
         numbers: dict[int, int] = {}  # by statement, each of which is kept once
