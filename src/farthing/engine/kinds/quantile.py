@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from farthing.engine.kinds.base import SELECT, Paid, Result
+from farthing.engine.kinds.base import SELECT, Paid, Result, Rows
 from farthing.engine.kinds.counting import epsilon_of_selection
 from farthing.engine.kinds.fields import (
     Bound,
@@ -29,9 +29,17 @@ from farthing.engine.kinds.fields import (
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import LABEL, Bounded
-from farthing.engine.sql.measuring import VALUE, WEIGHT, Grouped, weighted_values
+from farthing.engine.sql.measuring import (
+    VALUE,
+    WEIGHT,
+    Grouped,
+    ranks_beyond,
+    weighted_values,
+)
+from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Quantile, Release
 from farthing.mechanisms.per_label import Groups
+from farthing.mechanisms.quantile import exact_probability
 from farthing.wording import many
 
 if TYPE_CHECKING:
@@ -83,6 +91,28 @@ class QuantileQuery(MeasureQuery):
         if not self.key:
             return Bounded(expression, None, most, total=most)
         return Bounded(expression, self.labels_of_a_unit, most, (1,) if self.finds_labels else ())
+
+    def ranks_at(self, rows: Rows, value: int) -> Bounded:
+        """a·#{x ≥ value} − (b − a)·#{x < value} for the quantile a/b: not negative exactly if
+        #{x < value} ≤ (a/b)·n, that is, if the quantile is at least this value. The rows of a unit
+        with more than its limit weigh less."""
+        lower, upper = self.bounds
+        if not lower <= value <= upper:
+            raise InvalidInput(
+                f"a threshold for this quantile must be between {self.lower} and {self.upper}"
+            )
+        a, b = exact_probability(self.probability).as_integer_ratio()
+        most = max(a, b - a) * self.rows_of_a_unit
+        expression = ranks_beyond(self.grouped(rows), value, (a, b), self.rows_of_a_unit)
+        return Bounded(expression, per_key_limit=most)
+
+    @property
+    def decimal_places(self) -> int:
+        return self.decimals
+
+    def watched_number(self, number: int) -> int | float:
+        """By how many rows the quantile is beyond the threshold: (a/b)·n − #{x < value}."""
+        return number / exact_probability(self.probability).denominator
 
     def collected(self, rows: pa.Table) -> Groups[Histogram]:
         """Values and weights of each label; where labels are found, units stand beside no value."""

@@ -115,6 +115,24 @@ def rounded_quotient(number: Any, by: Any) -> Any:
     return ((2.0 * number.cast("float64") + divisor) / (2.0 * divisor)).floor()
 
 
+def ranks_beyond(
+    grouped: Grouped, value: int, quantile: tuple[int, int], per_key_limit: int
+) -> ir.Table:
+    """One row, one column `n`: a·#{x ≥ value} − (b − a)·#{x < value} for the quantile a/b.
+
+    The rows of a unit with more than `per_key_limit` of them count as that many, so one unit moves
+    the number by at most a upwards or b − a downwards for each of these.
+    """
+    import ibis
+
+    a, b = quantile
+    below = (grouped.table[VALUE] < ibis.literal(value, "int64")).ifelse(b, 0)
+    pairs = grouped.pairs(rows=grouped.table.count(), below=below.cast(WHOLE).sum())
+    rows = ibis.least(pairs.rows, per_key_limit).cast(WHOLE)
+    amount = a * rows - scaled_to(pairs.below, pairs.rows, per_key_limit)
+    return totals(grouped, pairs, [(amount, max(a, b - a) * per_key_limit)])
+
+
 def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.Table:
     """Columns `label` (with a key), `value` and `n`: what the rows with each value weigh.
 
