@@ -14,14 +14,12 @@ from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.bounding import (
     Bounded,
-    UnitLimits,
     between,
     bounded_histogram,
     clipped_sums,
     counted_rows,
     fixed_point,
     largest,
-    weighed_ranks,
 )
 from farthing.engine.sql.conditions import condition, within
 from farthing.engine.sql.texts import Texts
@@ -65,19 +63,6 @@ class Asked:
         worth = fixed_point(self.rows[column], self.schema.kinds[column], places)
         return self._bounded([(between(worth, lower, upper), INTEGER)], limit, 1).expression
 
-    def ranks(self, column: str, places: int, threshold: int, limits: tuple[int, int]) -> Any:
-        worth = fixed_point(self.rows[column], self.schema.kinds[column], places)
-        kept = self.rows.mutate(kept_worth=between(worth, -300, 400))
-        kept = kept.filter(kept.kept_worth.notnull())
-        return weighed_ranks(
-            kept,
-            (kept[self._unit], self.schema.kinds[self._unit]),
-            kept.kept_worth,
-            threshold=threshold,
-            weights=(9, 1),
-            limits=UnitLimits("key", *limits),
-        ).expression
-
     def sum(self, column: str, places: int, lower: int, upper: int) -> Any:
         worth = fixed_point(self.rows[column], self.schema.kinds[column], places)
         return clipped_sums(self.rows, self.unit, worth, lower, upper).expression
@@ -109,14 +94,15 @@ QUESTIONS = [
     ),
     lambda ask: ask.quantile("worth", 2, -300, 400, 2),
     lambda ask: ask.quantile("large", 0, -3, 4, 1),
-    lambda ask: ask.ranks("worth", 2, 17, (2, 3)),
-    lambda ask: ask.where(NOBODY).ranks("large", 0, 1, (1, 1)),
     lambda ask: ask.where(WHERE).count(3),
     lambda ask: ask.sum("worth", 3, -5000, 10000),
     lambda ask: ask.where({"text": ["a", None]}).sum("large", 0, -(10**9), 10**9),
     lambda ask: ask.where(NOBODY).count(1),
     lambda ask: ask.where(NOBODY).sum("worth", 0, -5, 10),
     lambda ask: ask.where({"text": {"above": "a", "at_most": "é"}}).histogram("text", limit=None),
+    lambda ask: ask.where({"worth": [1.5, 3.1, None]}).histogram("text", "flag", limit=None),
+    lambda ask: ask.where({"not": {"text": ["a", "é"]}}).histogram("text", "whole", limit=None),
+    lambda ask: ask.where({"not": {**WHERE, "worth": -2.25}}).histogram("text", "day", limit=None),
 ]
 
 

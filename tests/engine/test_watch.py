@@ -216,13 +216,13 @@ class TestAsking:
     def test_tell_me_when_the_median_reaches_a_value(self, sure: engine.Session) -> None:
         """Members 0 to 399 with i mod 10: #{x ≥ 5} = #{x < 5}, so the median is at least 5."""
         watch = sure.watch(positives=2, monotone=False, value_item="sure").open()
-        median = sure.quantile("spend", lower=0, upper=9)
+        median = sure.quantile("spend", lower=0, upper=9, per_key_limit=1)
         assert not watch.exceeds(median, 6).positive
         assert not watch.exceeds(median, 5.5).positive
         assert watch.exceeds(median, 4.2) == WatchAnswer(
             positive=True, value=pytest.approx(0, abs=3)
         )
-        reached = watch.exceeds(sure.quantile("spend", lower=0, upper=9), 3)
+        reached = watch.exceeds(sure.quantile("spend", lower=0, upper=9, per_key_limit=1), 3)
         assert reached.positive
         assert reached.value == pytest.approx(200 - 120, abs=3)
 
@@ -231,22 +231,26 @@ class TestAsking:
     ) -> None:
         watch = sure.watch(positives=2, monotone=False, per_unit=8).open()
         for options, most in (
-            ({"probability": 0.9}, 9),
-            ({"probability": 0.1}, 9),
-            ({"probability": 0.75, "contribution_limit": 3}, 9),
-            ({"contribution_limit": 3, "per_key_limit": 3}, 9),
+            ({"probability": 0.9, "per_key_limit": 1}, 9),
+            ({"probability": 0.1, "per_key_limit": 1}, 9),
+            ({"probability": 0.75, "per_key_limit": 3}, 9),
+            ({"per_key_limit": 9}, 9),
         ):
             with pytest.raises(InvalidInput, match=f"change this quantile by {most}"):
                 watch.exceeds(sure.quantile("spend", lower=0, upper=9, **options), 5)
-        watch.exceeds(sure.quantile("spend", 0.875, lower=0, upper=9), 9)  # 7/8: by 7
+        watch.exceeds(
+            sure.quantile("spend", 0.875, lower=0, upper=9, per_key_limit=1), 9
+        )  # 7/8: by 7
         for bad in (-1, 9.5, 1e300):
             with pytest.raises(InvalidInput, match="between 0 and 9"):
-                watch.exceeds(sure.quantile("spend", lower=0, upper=9), bad)
+                watch.exceeds(sure.quantile("spend", lower=0, upper=9, per_key_limit=1), bad)
         with pytest.raises(InvalidInput, match="leave select out"):
-            watch.exceeds(sure.quantile("spend", lower=0, upper=9, select="select"), 5)
+            watch.exceeds(
+                sure.quantile("spend", lower=0, upper=9, per_key_limit=1, select="select"), 5
+            )
         checks = sure.watch_guesses(tolerance=5).open()
         with pytest.raises(InvalidInput, match="watched over thresholds"):
-            checks.check(sure.quantile("spend", lower=0, upper=9), 5)
+            checks.check(sure.quantile("spend", lower=0, upper=9, per_key_limit=1), 5)
 
     def test_guesses(self, sure: engine.Session) -> None:
         checks = sure.watch_guesses(tolerance=20, corrections=1, per_unit=2).open()
@@ -279,7 +283,7 @@ class TestAsking:
             (sure.sum("spend", lower=-1, upper=1), "monotone=False"),
             (sure.sum("spend", lower=0, upper=5), "by 5"),
             (sure.histogram("country", categories=["NO"]), "about one number"),
-            (sure.quantile("spend", lower=0, upper=9), "monotone=False"),
+            (sure.quantile("spend", lower=0, upper=9, per_key_limit=1), "monotone=False"),
             (sure.count(count="sure"), "leave count out"),
             (sure.count(repeats=2), "leave repeats out"),
             (sure.count(where={"member": 1}), "unit of privacy"),
@@ -345,12 +349,12 @@ class Played:
 class PlayedMedian:
     """The same about medians, which may fall when a unit is added."""
 
-    def __init__(self, contribution_limit: int) -> None:
-        self.limit = contribution_limit
+    def __init__(self, per_key_limit: int) -> None:
+        self.limit = per_key_limit
 
     def run(self, session: engine.Session) -> tuple[bool, ...]:
         watch, said = session.watch(positives=2, monotone=False).open(), []
-        median = session.quantile("worth", lower=0, upper=50, contribution_limit=self.limit)
+        median = session.quantile("worth", lower=0, upper=50, per_key_limit=self.limit)
         with contextlib.suppress(ConversationOver):
             for threshold in (1, 1, 2, 2):
                 said.append(watch.exceeds(median, threshold).positive)

@@ -71,5 +71,7 @@ def _stated(
     expression = bounded.expression
     if candidates is not None:
         expression = largest(expression, candidates + 1)
-    limited = Contribution(bounded.contribution_limit, bounded.per_key_limit)
+    limited = Contribution(
+        bounded.contribution_limit, bounded.per_key_limit, bounded.others, bounded.total
+    )
     return context.source.statement(expression, rows.texts), limited

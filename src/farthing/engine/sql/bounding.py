@@ -45,21 +45,15 @@ LARGEST_EXACT = 1 << 52
 class Bounded:
     """An expression, and how much one unit can change what it gives.
 
-    At most `contribution_limit` numbers (None: any number), each by at most `per_key_limit`.
+    At most `contribution_limit` numbers (None: any number), each by at most `per_key_limit`;
+    `others` and `total` as in `Contribution`.
     """
 
     expression: ir.Table
     contribution_limit: int | None = 1
     per_key_limit: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class UnitLimits:
-    """How much of a unit counts, and the key of the digest that picks what does."""
-
-    secret: str
-    contribution_limit: int | None
-    per_key_limit: int
+    others: tuple[int, ...] = ()
+    total: int | None = None
 
 
 def bounded_histogram(
@@ -74,8 +68,11 @@ def bounded_histogram(
     """Columns `label` (the text of the key) and `n`. A column is an expression and its kind."""
     columns = [f"key{i}" for i in range(len(keys))]
     kinds = [kind for _, kind in keys]
-    limits = UnitLimits(secret, contribution_limit, per_key_limit)
-    amounts = _amounts(rows, unit, dict(zip(columns, keys, strict=True)), limits)
+    pairs = _pairs(_owned(rows, unit, dict(zip(columns, keys, strict=True))), per_key_limit)
+    amounts = pairs.select(*columns, "amount")
+    if contribution_limit is not None:
+        late = _late(pairs, columns, kinds, unit[1], secret, contribution_limit)
+        amounts = amounts.union(late)
     counted = (
         amounts.group_by(columns)
         .aggregate(**{COUNT: amounts.amount.sum().cast("decimal(38, 0)")})
@@ -85,34 +82,6 @@ def bounded_histogram(
         **{LABEL: key_text([counted[name] for name in columns], kinds), COUNT: counted[COUNT]}
     )
     return Bounded(labelled, contribution_limit, per_key_limit)
-
-
-def weighed_ranks(
-    rows: ir.Table,
-    unit: TypedColumn,
-    value: Any,
-    *,
-    threshold: int,
-    weights: tuple[int, int],
-    limits: UnitLimits,
-) -> Bounded:
-    """One row, one column `n`: w₊·#{x ≥ threshold} − w₋·#{x < threshold} for weights (w₊, w₋).
-
-    Of each unit the same values count as in `bounded_histogram`, so one unit moves the number by at
-    most w₊ upwards or w₋ downwards for each of its contribution_limit·per_key_limit values.
-    """
-    import ibis
-
-    above, below = weights
-    assert limits.contribution_limit is not None
-    amounts = _amounts(rows, unit, {"value": (value, INTEGER)}, limits)
-    reached = amounts.value >= ibis.literal(threshold, "int64")
-    weight = reached.ifelse(ibis.literal(above, "int64"), ibis.literal(-below, "int64"))
-    worth = (weight * amounts.amount).cast("decimal(38, 0)")
-    total = ibis.coalesce(worth.sum(), ibis.literal(0).cast("decimal(38, 0)"))
-    ranked = amounts.aggregate(**{COUNT: total.cast("decimal(38, 0)")})
-    values = limits.contribution_limit * limits.per_key_limit
-    return Bounded(ranked, per_key_limit=max(weights) * values)
 
 
 def largest(histogram: ir.Table, count: int) -> ir.Table:
@@ -173,19 +142,6 @@ def between(number: Any, lower: float, upper: float) -> Any:
     return ibis.least(ibis.greatest(number, lower), upper)
 
 
-def _amounts(
-    rows: Any, unit: TypedColumn, keys: Mapping[str, TypedColumn], limits: UnitLimits
-) -> Any:
-    """Keys with amounts, of which those after the first of each unit are taken back."""
-    columns, kinds = list(keys), [kind for _, kind in keys.values()]
-    pairs = _pairs(_owned(rows, unit, keys), limits.per_key_limit)
-    amounts = pairs.select(*columns, "amount")
-    if limits.contribution_limit is None:
-        return amounts
-    late = _late(pairs, columns, kinds, unit[1], limits.secret, limits.contribution_limit)
-    return amounts.union(late)
-
-
 def _owned(rows: Any, unit: TypedColumn, columns: Mapping[str, TypedColumn]) -> Any:
     """Rows with a unit, under names of our own: whatever the table calls its columns is gone."""
     named = {name: column for name, (column, _) in columns.items()}
@@ -225,12 +181,21 @@ def _late(
         .select("over")
     )
     rest = pairs.semi_join(many, pairs.who == many.over)
-    text = value_text(rest.who, unit_kind) + key_text([rest[name] for name in columns], kinds)
-    rest = rest.mutate(digest=as_bytes(md5(ibis.literal(_plain(secret)) + text).left(DIGITS)))
+    rest = rest.mutate(digest=digest_of(rest, columns, kinds, unit_kind, secret))
     ties = [ibis.asc(rest[name], nulls_first=True) for name in columns]
     place = ibis.row_number().over(group_by=rest.who, order_by=[rest.digest, *ties])
     ranked = rest.select(*columns, amount=-rest.amount, place=place)
     return ranked.filter(ranked.place >= limit).select(*columns, "amount")
+
+
+def digest_of(
+    pairs: Any, columns: Sequence[str], kinds: Sequence[str], unit_kind: str, secret: str
+) -> Any:
+    """What orders the keys of a unit: a keyed digest of the unit and the key."""
+    import ibis
+
+    text = value_text(pairs.who, unit_kind) + key_text([pairs[name] for name in columns], kinds)
+    return as_bytes(md5(ibis.literal(_plain(secret)) + text).left(DIGITS))
 
 
 def _plain(secret: str) -> str:
