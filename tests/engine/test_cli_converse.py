@@ -49,7 +49,10 @@ def shell(tmp_path: Path) -> Shell:
 
 def test_the_median(shell: Shell) -> None:
     shell("open", "--any-sign")
-    median = ("--query", '{"kind": "quantile", "column": "spend", "lower": 0, "upper": 9}')
+    median = (
+        "--query",
+        '{"kind": "quantile", "column": "spend", "lower": 0, "upper": 9, "per_key_limit": 1}',
+    )
     assert shell("ask", *median, "--threshold", "6") == "no"
     assert shell("ask", *median, "--threshold", "4") == "yes"
 

@@ -29,7 +29,7 @@ from farthing.engine.sql.bounding import (
     largest,
 )
 from farthing.engine.sql.conditions import condition, within
-from farthing.engine.sql.measuring import Grouped, ranks_beyond
+from farthing.engine.sql.measuring import Grouped, weighed_ranks
 from farthing.engine.sql.texts import Texts
 from farthing.schema import INTEGER, REAL
 from tests.engine.engines import measured, proposed
@@ -73,10 +73,10 @@ class Asked:
 
     def ranks(self, column: str, places: int, threshold: int, limit: int) -> Any:
         worth = fixed_point(self.rows[column], self.schema.kinds[column], places)
-        kept = self.rows.select(who=self.unit[0], value=between(worth, -300, 400))
-        kept = kept.filter(kept.value.notnull() & kept.who.notnull())
-        grouped = Grouped(kept, {"who": self.unit[1]}, "key", None)
-        return ranks_beyond(grouped, threshold, (9, 10), limit)
+        table = self.rows.select(who=self.unit[0], value=worth)
+        table = table.filter(table.value.notnull() & table.who.notnull())
+        grouped = Grouped(table, {"who": self.unit[1]}, "key", None)
+        return weighed_ranks(grouped, threshold, (9, 1), limit)
 
     def sum(self, column: str, places: int, lower: int, upper: int) -> Any:
         worth = fixed_point(self.rows[column], self.schema.kinds[column], places)

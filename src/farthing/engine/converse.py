@@ -57,7 +57,7 @@ class AskedOfData(Protocol):
 
 
 #: A query, or a question about the data of the conversation, and what its number is held against.
-Pair: TypeAlias = tuple[Query | AskedOfData, float]
+AskedPair: TypeAlias = tuple[Query | AskedOfData, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class WatchConversation:
         """Is the number at least `threshold`? `query` is a query, or a question about this data."""
         return self.exceeds_many([(query, threshold)])[0]
 
-    def exceeds_many(self, pairs: Iterable[Pair]) -> list[WatchAnswer]:
+    def exceeds_many(self, pairs: Iterable[AskedPair]) -> list[WatchAnswer]:
         """The same for pairs of a query and a threshold, which are fixed now.
 
         Each different query is run once. The answers are on disk together, a thousand in a
@@ -120,7 +120,7 @@ class WatchConversation:
         """Is the guess right within the tolerance? If not, the answer brings a number."""
         return self.check_many([(query, guess)])[0]
 
-    def check_many(self, pairs: Iterable[Pair]) -> list[WatchAnswer]:
+    def check_many(self, pairs: Iterable[AskedPair]) -> list[WatchAnswer]:
         """The same for pairs of a query and a guess, as in `exceeds_many`."""
         if not isinstance(self._mechanism, GuessAndCheck):
             raise InvalidInput("this conversation compares with thresholds; open one for guesses")
@@ -141,7 +141,7 @@ class WatchConversation:
     def __repr__(self) -> str:
         return f"<WatchConversation {self.id} on {self._context.about.name}: {self._mechanism!r}>"
 
-    def _ask(self, pairs: Iterable[Pair], what: str) -> list[WatchAnswer]:
+    def _ask(self, pairs: Iterable[AskedPair], what: str) -> list[WatchAnswer]:
         now = self._context.now()
         if now.about != self._declared:
             self._declared, self._statements = now.about, {}
@@ -161,7 +161,7 @@ class WatchConversation:
             for one, verdict in zip(asked, told, strict=False)
         ]
 
-    def _checked(self, now: Context, pair: Pair, what: str) -> _Asked:
+    def _checked(self, now: Context, pair: AskedPair, what: str) -> _Asked:
         """What may be asked: everything about it that can be refused is refused here."""
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise InvalidInput(f"questions must be pairs of a query and a {what}")

@@ -2,7 +2,7 @@
 
 `per_unit` is how much one unit may change any number that will be asked about: 1 for counts of
 units, the limit for counts of rows, the larger bound for sums in units of their last decimal place,
-max(a, b − a) times the values that count of a unit for the quantile a/b.
+max(a, b − a) times the rows that count of a unit for the quantile a/b.
 """
 
 from __future__ import annotations

@@ -29,13 +29,7 @@ from farthing.engine.kinds.fields import (
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import LABEL, Bounded
-from farthing.engine.sql.measuring import (
-    VALUE,
-    WEIGHT,
-    Grouped,
-    ranks_beyond,
-    weighted_values,
-)
+from farthing.engine.sql.measuring import VALUE, WEIGHT, Grouped, weighed_ranks, weighted_values
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Quantile, Release
 from farthing.mechanisms.per_label import Groups
@@ -94,17 +88,16 @@ class QuantileQuery(MeasureQuery):
 
     def ranks_at(self, rows: Rows, value: int) -> Bounded:
         """a·#{x ≥ value} − (b − a)·#{x < value} for the quantile a/b: not negative exactly if
-        #{x < value} ≤ (a/b)·n, that is, if the quantile is at least this value. The rows of a unit
-        with more than its limit weigh less."""
+        #{x < value} ≤ (a/b)·n, that is, if the quantile is at least this value."""
         lower, upper = self.bounds
         if not lower <= value <= upper:
             raise InvalidInput(
                 f"a threshold for this quantile must be between {self.lower} and {self.upper}"
             )
         a, b = exact_probability(self.probability).as_integer_ratio()
-        most = max(a, b - a) * self.rows_of_a_unit
-        expression = ranks_beyond(self.grouped(rows), value, (a, b), self.rows_of_a_unit)
-        return Bounded(expression, per_key_limit=most)
+        limit = self.rows_of_a_unit
+        expression = weighed_ranks(self.grouped(rows), value, (a, b - a), limit)
+        return Bounded(expression, 1, max(a, b - a) * limit)
 
     @property
     def decimal_places(self) -> int:

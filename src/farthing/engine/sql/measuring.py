@@ -115,22 +115,25 @@ def rounded_quotient(number: Any, by: Any) -> Any:
     return ((2.0 * number.cast("float64") + divisor) / (2.0 * divisor)).floor()
 
 
-def ranks_beyond(
-    grouped: Grouped, value: int, quantile: tuple[int, int], per_key_limit: int
+def weighed_ranks(
+    grouped: Grouped, threshold: int, weights: tuple[int, int], per_key_limit: int
 ) -> ir.Table:
-    """One row, one column `n`: a·#{x ≥ value} − (b − a)·#{x < value} for the quantile a/b.
+    """One row, one column `n`: w₊·#{x ≥ threshold} − w₋·#{x < threshold} for weights (w₊, w₋).
 
-    The rows of a unit with more than `per_key_limit` of them count as that many, so one unit moves
-    the number by at most a upwards or b − a downwards for each of these.
+    A unit with more than `per_key_limit` rows counts as that many, on the two sides in the
+    proportion of its rows, to the nearest whole row. So it moves the number by at most
+    w₊·per_key_limit upwards or w₋·per_key_limit downwards.
     """
     import ibis
 
-    a, b = quantile
-    below = (grouped.table[VALUE] < ibis.literal(value, "int64")).ifelse(b, 0)
-    pairs = grouped.pairs(rows=grouped.table.count(), below=below.cast(WHOLE).sum())
-    rows = ibis.least(pairs.rows, per_key_limit).cast(WHOLE)
-    amount = a * rows - scaled_to(pairs.below, pairs.rows, per_key_limit)
-    return totals(grouped, pairs, [(amount, max(a, b - a) * per_key_limit)])
+    (above, below), limit = weights, per_key_limit
+    reached = (grouped.table[VALUE] >= ibis.literal(threshold, "int64")).ifelse(1, 0)
+    pairs = grouped.pairs(reached=reached.sum(), rows=lambda t: t.count())
+    share = pairs.reached.cast("float64") * float(limit) / pairs[ROWS].cast("float64")
+    whole = (share + 0.5).floor().cast(WHOLE)
+    kept = (pairs[ROWS] <= limit).ifelse(pairs.reached.cast(WHOLE), whole)
+    rest = ibis.least(pairs[ROWS], limit).cast(WHOLE) - kept
+    return totals(grouped, pairs, [(above * kept - below * rest, max(weights) * limit)])
 
 
 def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.Table:
