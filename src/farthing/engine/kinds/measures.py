@@ -164,10 +164,8 @@ class MeasureQuery(NumberQuery):
         return PerLabel(measure=measure, contribution_limit=labels, finding=finding)
 
     def value_in(self, rows: Rows) -> Any:
-        """What a row is worth: moved to the nearest bound. What is missing stays missing, though
-        some engines take the larger of nothing and a bound to be the bound."""
-        worth = self.worth(rows)
-        return worth.notnull().ifelse(between(worth, *self.bounds), worth)
+        """What a row is worth: moved to the nearest bound."""
+        return between(self.worth(rows), *self.bounds)
 
     def bounded(self, rows: Rows) -> Bounded:
         return self.measured(self.grouped(rows))

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from farthing.engine.kinds.base import SELECT, Paid, Result, Rows
 from farthing.engine.kinds.counting import epsilon_of_selection
 from farthing.engine.kinds.fields import (
-    Bound,
     Categories,
     ColumnName,
     CountItem,
@@ -23,6 +22,7 @@ from farthing.engine.kinds.fields import (
     QuestionEpsilon,
     RowsOfUnit,
     SelectItem,
+    ValueBound,
     Where,
     unscaled,
 )
@@ -53,8 +53,8 @@ class QuantileQuery(MeasureQuery):
     _: KW_ONLY
     by: MaybeBy = None
     categories: Categories = None
-    lower: Bound = None
-    upper: Bound = None
+    lower: ValueBound = None
+    upper: ValueBound = None
     places: Places = None
     where: Where = None
     contribution_limit: LabelsOfUnit = None
