@@ -57,6 +57,9 @@ class Common(Opening):
         float | None,
         option("--tells-apart", "Choose the cheapest selections that order such a gap.", _RUN),
     ] = None
+    rows: Annotated[
+        int | None, option("--rows", "With --half-width: about how many rows a mean is of.", _RUN)
+    ] = None
     again: Annotated[
         bool, option("--again", "Pay for a fresh release of a known answer.", _RUN)
     ] = False
@@ -67,7 +70,9 @@ class Common(Opening):
         """Plan it or run it, and print what came out."""
         if self.plan and self.as_csv:
             raise InvalidInput("a plan is printed as a table or, with --json, as JSON; not as CSV")
-        planned = question.plan(half_width=self.half_width, tells_apart=self.tells_apart)
+        planned = question.plan(
+            half_width=self.half_width, tells_apart=self.tells_apart, rows=self.rows
+        )
         if self.plan:
             return print_json(planned.to_json()) if self.as_json else console().print(planned)
         with patience("running"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -10,7 +9,7 @@ from farthing.composition.tariff import Tariff
 from farthing.engine.kinds.base import COUNT, SELECT, Query
 from farthing.engine.purchase import buy, items_for
 from farthing.engine.show.sheet import width
-from farthing.errors import InvalidInput, Unattainable, require_real
+from farthing.errors import InvalidInput, Unattainable, require_count, require_real
 from farthing.mechanisms import Expectation
 from farthing.numerics.bisection import last_whole
 
@@ -20,24 +19,49 @@ class Aim:
     """How good an answer should be: at most `wanted`, measured in what is expected of it.
 
     `half_width`: each number is within ± that. `tells_apart`: of two labels whose counts differ
-    by that much the larger comes first. Both with the confidence of the session.
+    by that much the larger comes first. Both with the confidence of the session. The half-width
+    of a mean or a variance is that over so many `rows`.
     """
 
     name: str
     wanted: float
-    measured: Callable[[Expectation], float | None]
+    rows: int | None = None
 
     @staticmethod
-    def of(half_width: float | None, tells_apart: float | None) -> Aim | None:
+    def of(
+        half_width: float | None, tells_apart: float | None, rows: int | None = None
+    ) -> Aim | None:
         """One of them, or none."""
         if half_width is not None and tells_apart is not None:
             raise InvalidInput("give half_width or tells_apart, not both")
         if half_width is not None:
-            return Aim("half_width", require_real("half_width", half_width, above=0), _half_width)
+            counted = None if rows is None else require_count("rows", rows, at_least=1)
+            return Aim("half_width", require_real("half_width", half_width, above=0), counted)
         if tells_apart is not None:
-            gap = require_real("tells_apart", tells_apart, above=0)
-            return Aim("tells_apart", gap, lambda expected: expected.told_apart)
+            return Aim("tells_apart", require_real("tells_apart", tells_apart, above=0))
         return None
+
+    def measured(self, query: Query, expected: Expectation) -> float:
+        """What is to be at most `wanted`."""
+        if self.name == "tells_apart":
+            found = expected.told_apart
+        else:
+            accuracy = expected.counts or expected.selection
+            found = None if accuracy is None else accuracy.half_width
+        if found is not None:
+            return found
+        times_rows = query.width_times_rows(expected)
+        if times_rows is None:
+            raise Unattainable(
+                f"how wide the interval of a {query.kind} is depends on the answer: "
+                f"{self.name} cannot choose an item"
+            )
+        if self.rows is None:
+            raise InvalidInput(
+                f"how wide the interval of a {query.kind} is depends on how many rows count: "
+                "say rows besides half_width"
+            )
+        return times_rows / self.rows
 
 
 def cheapest(query: Query, tariff: Tariff, aim: Aim, confidence: float) -> Query:
@@ -47,7 +71,8 @@ def cheapest(query: Query, tariff: Tariff, aim: Aim, confidence: float) -> Query
     and averaged (n times the price for an interval narrower by √n), as long as that is cheaper.
     """
     roles = query.roles()
-    role = COUNT if COUNT in roles and aim.name == "half_width" else SELECT
+    numbers = COUNT in roles and not query.in_ranks
+    role = COUNT if numbers and aim.name == "half_width" else SELECT
     if role not in roles:
         raise Unattainable(f"a {query.kind} selects nothing: {aim.name} has no item to choose")
     names = list(items_for(tariff, query, role))
@@ -99,13 +124,7 @@ class _Search:
         """What it would be."""
         bought = buy(self.trial(name, repeats), self.tariff)
         mechanism = bought.query.mechanism_for(bought.paid)
-        found = self.aim.measured(bought.query.expect(mechanism, self.confidence))
-        if found is None:
-            raise Unattainable(
-                f"how wide the interval of a {self.query.kind} is depends on the answer: "
-                f"{self.aim.name} cannot choose an item"
-            )
-        return found
+        return self.aim.measured(bought.query, bought.query.expect(mechanism, self.confidence))
 
     def repeated(self, name: str, best: _Found | None) -> _Found | None:
         """The fewest repeats of an item that are good enough, if they cost less than `best`."""
@@ -117,8 +136,3 @@ class _Search:
             return best
         few = last_whole(lambda n: self.reached(name, n) > self.aim.wanted, 1, most) + 1
         return self.dearness(name, few), name, few
-
-
-def _half_width(expected: Expectation) -> float | None:
-    accuracy = expected.counts or expected.selection
-    return None if accuracy is None else accuracy.half_width

@@ -147,6 +147,7 @@ class Plan(ShownPlan):
             "threshold": expectation.threshold,
             "above_cutoff": expectation.above_cutoff,
             "limits": None if self.before is None else self.before.to_json(),
+            "width_times_rows": self.query.width_times_rows(expectation),
         }
 
     def lines(self) -> Iterator[Line]:
@@ -163,6 +164,11 @@ class Plan(ShownPlan):
             wide = f"± {width(counts.half_width)} at {percent(counts.confidence)}"
             error = f"on average off by {number(counts.expected_error)}"
             yield "each number", f"{wide}, {error}", ""
+        times_rows = self.query.width_times_rows(expectation)
+        if times_rows is not None:
+            level = percent(self._context.confidence)
+            text = f"at most about ± {width(times_rows)}/n at {level}, where n rows count"
+            yield "each number", text, ""
         if expectation.selection is not None:
             chosen = expectation.selection
             unit = "ranks" if self.query.in_ranks else "below the best that was left"

@@ -33,14 +33,20 @@ class Question:
         """Whether this is the data it is asked of."""
         return self._context is context
 
-    def plan(self, *, half_width: float | None = None, tells_apart: float | None = None) -> Plan:
+    def plan(
+        self,
+        *,
+        half_width: float | None = None,
+        rows: int | None = None,
+        tells_apart: float | None = None,
+    ) -> Plan:
         """Price, accuracy and what remains; looks at the schema, never at rows.
 
-        With `half_width`: the cheapest way to intervals that narrow. With `tells_apart`: the
-        cheapest selections in which, of two labels whose counts differ by that much, the larger
-        comes first with the confidence of the session.
+        With `half_width`: the cheapest way to intervals that narrow, of a mean or a variance if so
+        many `rows` count. With `tells_apart`: the cheapest selections in which, of two labels whose
+        counts differ by that much, the larger comes first with the confidence of the session.
         """
-        return plan_one(self._context, self.query, Aim.of(half_width, tells_apart))
+        return plan_one(self._context, self.query, Aim.of(half_width, tells_apart, rows))
 
     def run(self, *, again: bool = False) -> Answer:
         """The release. What was asked before is given out again at no cost, unless `again`."""

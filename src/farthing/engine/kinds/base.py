@@ -220,6 +220,11 @@ class Query(ABC):
         """
         return None
 
+    def width_times_rows(self, expectation: Expectation) -> float | None:  # noqa: ARG002 # few do
+        """About the largest half-width of a number times the rows that it is made from, where that
+        is what is known before."""
+        return None
+
     @abstractmethod
     def result(self, release: Release, expectation: Expectation) -> Result:
         """The release, read as an answer."""

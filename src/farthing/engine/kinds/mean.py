@@ -50,3 +50,9 @@ class MeanQuery(TotalsQuery):
 
     def estimate(self, release: Release, expectation: Expectation) -> Estimate:
         return mean_of(self, release, expectation)
+
+    def width_times_rows(self, expectation: Expectation) -> float | None:
+        """A mean m of n rows moves by (sum's error + |m|·rows' error)/n; |m| is at most R."""
+        assert expectation.totals is not None
+        rows, middle = expectation.totals
+        return self.unstepped((middle + self.reach * rows) / 2)

@@ -24,12 +24,12 @@ from farthing.engine.kinds.fields import (
     Where,
     unscaled,
 )
-from farthing.engine.kinds.measures import MeasureQuery
+from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import LABEL, Bounded
 from farthing.engine.sql.measuring import VALUE, WHOLE, Grouped, total_name, totals
 from farthing.errors import InvalidInput
-from farthing.mechanisms import ClippedSum, Expectation, Histogram, Mechanism, Release, Repeated
+from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Repeated
 from farthing.mechanisms.per_label import Groups
 from farthing.schema import Column
 from farthing.wording import many
@@ -119,7 +119,7 @@ class SumQuery(MeasureQuery):
         if not self.finds_labels:
             return Groups(of, 0)
         units = rows.column(total_name(1)).cast("int64").to_numpy()
-        return Groups(of, 0, Histogram(labels, units) if labels else Histogram.without_rows())
+        return Groups(of, 0, units_of_labels(labels, units))
 
     @property
     def monotone(self) -> bool:

@@ -36,6 +36,9 @@ def answer_html(sheet: Sheet) -> str:
             parts.append(f"and {len(names) - MOST_BARS} more")
         wide = "" if sheet.half_width is None else f" (± {width(sheet.half_width)})"
         whiskers = f"whiskers {percent(sheet.confidence)} intervals{wide}"
+        if sheet.in_ranks:
+            ranks = width(sheet.half_width or 0)
+            whiskers = f"each at {percent(sheet.confidence)} within {ranks} ranks"
         parts.append(f"Bars are released numbers, {whiskers}.")
     else:
         rows = "".join(f"<li>{escape(label_text(label))}</li>" for label in sheet.labels)
