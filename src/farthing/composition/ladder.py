@@ -40,6 +40,8 @@ LEAKS = 100
 TOLERANCE = 0.041
 #: What all rungs allow of what some of them do, in farthings.
 FREEDOM = 0.989
+#: What it uses of ε at least.
+CLOSE = 0.985
 #: Smaller and larger budgets than these are not made into a ladder.
 SMALLEST, LARGEST = 1e-3, 50.0
 
@@ -60,6 +62,14 @@ def ladder(*, epsilon: float, delta: float) -> Certificate:
             return made
         farthings -= max(1, farthings // 100)
     raise NotCertified(f"no ladder was found within epsilon = {epsilon:g} at delta = {delta:g}")
+
+
+def is_ladder_for(signed: Certificate, *, epsilon: float, delta: float) -> bool:
+    """Whether `ladder` makes this of (ε, δ): the same rungs, and a claim just within ε."""
+    made = _rungs(_finest(epsilon, delta), delta)
+    claim = dict(signed.epsilons).get(delta)
+    same = replace(made, farthings=signed.tariff.farthings) == signed.tariff
+    return same and claim is not None and CLOSE * epsilon <= claim.upper <= epsilon
 
 
 def _finest(epsilon: float, delta: float) -> float:

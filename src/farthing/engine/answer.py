@@ -31,9 +31,10 @@ class Answer:
     `counts` are None for a top-k without counts. Each of the `intervals` holds the number it is
     about with probability `confidence`: one by one, given that it was released, or all together
     where the question says `simultaneous`. `half_width` is None where they are not all count ± the
-    same number. For a quantile the one label is the value, and `half_width` is in
-    ranks: how many values may lie between it and the quantile. `stopped`: a top-k ended early
-    because no further label stood out. `loss`: what the limit left out, if that was measured.
+    same number. A quantile has no intervals, and its `half_width` is in ranks: how many values may
+    lie between it and the quantile; without a key its one label is the value. `stopped`: a top-k
+    ended early because no further label stood out. `loss`: what the limit left out, if that was
+    measured.
     """
 
     query: Query
@@ -52,7 +53,9 @@ class Answer:
 
     def __post_init__(self) -> None:
         wide, counts = self.half_width, self.counts
-        if self.intervals is None and counts is not None and wide is not None:
+        if self.query.in_ranks or self.intervals is not None:
+            return
+        if counts is not None and wide is not None:
             object.__setattr__(self, "intervals", tuple((c - wide, c + wide) for c in counts))
 
     def __len__(self) -> int:
@@ -124,7 +127,7 @@ class Answer:
             labels=self.labels,
             numbers=self.counts,
             half_width=self.half_width,
-            intervals=self.intervals,
+            intervals=self._drawn,
             confidence=self.confidence,
             single=self.query.single,
             in_ranks=self.query.in_ranks,
@@ -132,6 +135,13 @@ class Answer:
             notes=tuple(notes),
             paid=self.paid,
         )
+
+    @property
+    def _drawn(self) -> tuple[Interval, ...] | None:
+        """What is drawn around each number; where the error is known in ranks alone, nothing."""
+        if not self.query.in_ranks or self.counts is None:
+            return self.intervals
+        return tuple((value, value) for value in self.counts)
 
     @property
     def caption(self) -> str:

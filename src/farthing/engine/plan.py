@@ -6,26 +6,26 @@ runs as it is, or not at all (`TariffChanged`).
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 from farthing.canonical import digest
-from farthing.composition.tariff import Price, Tariff
+from farthing.composition.tariff import Price
 from farthing.engine.answer import Answer, Answers
 from farthing.engine.automatic import Automatic, automatic
+from farthing.engine.cheapest import Aim, cheapest
 from farthing.engine.companions import with_companions
 from farthing.engine.context import Context
 from farthing.engine.execute import execute
-from farthing.engine.kinds.base import COUNT, Query
-from farthing.engine.purchase import Purchase, buy, items_for
+from farthing.engine.kinds.base import Query
+from farthing.engine.purchase import buy
 from farthing.engine.show.plans import Line, ShownPlan
 from farthing.engine.show.sheet import amount, number, percent, width
 from farthing.engine.translate import Step, translate
-from farthing.errors import InvalidInput, Unattainable, require_real
+from farthing.errors import InvalidInput
 from farthing.ledger import Terms
 from farthing.mechanisms import Accuracy, Expectation
 from farthing.wording import many
@@ -142,10 +142,12 @@ class Plan(ShownPlan):
             "known": self.known is not None,
             "counts": _accuracy(expectation.counts),
             "selection": _accuracy(expectation.selection),
+            "told_apart": expectation.told_apart,
             "found_from": expectation.found_from,
             "threshold": expectation.threshold,
             "above_cutoff": expectation.above_cutoff,
             "limits": None if self.before is None else self.before.to_json(),
+            "width_times_rows": self.query.width_times_rows(expectation),
         }
 
     def lines(self) -> Iterator[Line]:
@@ -162,11 +164,19 @@ class Plan(ShownPlan):
             wide = f"± {width(counts.half_width)} at {percent(counts.confidence)}"
             error = f"on average off by {number(counts.expected_error)}"
             yield "each number", f"{wide}, {error}", ""
+        times_rows = self.query.width_times_rows(expectation)
+        if times_rows is not None:
+            level = percent(self._context.confidence)
+            text = f"at most about ± {width(times_rows)}/n at {level}, where n rows count"
+            yield "each number", text, ""
         if expectation.selection is not None:
             chosen = expectation.selection
             unit = "ranks" if self.query.in_ranks else "below the best that was left"
             text = f"within {width(chosen.half_width)} {unit} at {percent(chosen.confidence)}"
             yield "each selection", text, ""
+        if expectation.told_apart is not None:
+            gap, level = width(expectation.told_apart), percent(self._context.confidence)
+            yield "order", f"of labels {gap} apart the larger comes first at {level}", ""
         if expectation.found_from is not None:
             lead = width(expectation.found_from)
             yield "found", f"labels {lead} above the largest count not looked at", ""
@@ -233,12 +243,12 @@ class BatchPlan(ShownPlan):
             yield "known", "asked before: running costs nothing", "green"
 
 
-def plan_one(context: Context, query: Query, *, half_width: float | None = None) -> Plan:
-    """The plan for one question. With `half_width`: the cheapest way to intervals that narrow."""
+def plan_one(context: Context, query: Query, aim: Aim | None = None) -> Plan:
+    """The plan for one question; with an aim the cheapest way to it."""
     context = context.now()
     terms, wanted = context.analyst.terms(), context.checked(query)
-    if half_width is not None:
-        wanted = cheapest(wanted, terms.tariff, half_width, context.confidence)
+    if aim is not None:
+        wanted = cheapest(wanted, terms.tariff, aim, context.confidence)
     return _plan(context, wanted, terms)
 
 
@@ -296,51 +306,6 @@ def _plan_many(context: Context, queries: Mapping[str, Query], terms: Terms) -> 
         before=MappingProxyType(before),
         asked=MappingProxyType(dict(queries)),
     )
-
-
-def cheapest(query: Query, tariff: Tariff, half_width: float, confidence: float) -> Query:
-    """The query with the item, and the number of repeats, that reach `half_width` for least.
-
-    Every item that can pay for numbers is tried, each bought as often as it takes; drawing n
-    times and averaging narrows the interval by about √n for n times the price. Where nothing but
-    a selection is released, its items are tried instead.
-    """
-    wanted = require_real("half_width", half_width, above=0)
-    roles = query.roles()
-    role = COUNT if COUNT in roles else next(iter(roles))
-    found: list[tuple[tuple[int, int], Query]] = []
-    best = float("inf")
-    for name in items_for(tariff, query, role):
-
-        def trial(repeats: int, name: str = name) -> Query:
-            more = {"repeats": repeats} if repeats > 1 else {}
-            return replace(query, **{role: name}, **more)  # type: ignore[type-var] # a dataclass
-
-        def wide(repeats: int, trial: Any = trial) -> float:
-            return _width(buy(trial(repeats), tariff), confidence)
-
-        most = query.most_repeats
-        narrowest = wide(most)
-        best = min(best, narrowest)
-        if narrowest <= wanted:
-            repeats = bisect_left(range(1, most), True, key=lambda n: wide(n) <= wanted) + 1
-            price = buy(trial(repeats), tariff).price
-            found.append(((price.farthings, price.delta_units), trial(repeats)))
-    if not found:
-        if best == float("inf"):
-            raise Unattainable(f"the tariff sells nothing that pays for this {query.kind}")
-        raise Unattainable(
-            f"no item reaches a half-width of {wanted:g}; the narrowest is {width(best)}"
-        )
-    return min(found, key=lambda pair: pair[0])[1]
-
-
-def _width(purchase: Purchase, confidence: float) -> float:
-    query = purchase.query
-    expectation = query.expect(query.mechanism_for(purchase.paid), confidence)
-    accuracy = expectation.counts or expectation.selection
-    assert accuracy is not None
-    return accuracy.half_width
 
 
 def _steps_of(context: Context, queries: Mapping[str, Query], terms: Terms) -> Mapping[str, Step]:

@@ -99,8 +99,9 @@ class Query(ABC):
 
     __slots__ = ()
 
-    #: Every kind has this field.
+    #: Every kind has these fields.
     where: object
+    epsilon: float | None
 
     #: The word for it in plain data and on the command line.
     kind: ClassVar[str]
@@ -219,6 +220,11 @@ class Query(ABC):
         """
         return None
 
+    def width_times_rows(self, expectation: Expectation) -> float | None:  # noqa: ARG002 # few do
+        """About the largest half-width of a number times the rows that it is made from, where that
+        is what is known before."""
+        return None
+
     @abstractmethod
     def result(self, release: Release, expectation: Expectation) -> Result:
         """The release, read as an answer."""
@@ -271,9 +277,14 @@ class Query(ABC):
         return tuple(f.name for f in fields(cls))  # type: ignore[arg-type] # a dataclass
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data with every field: a default that changes later changes no old query."""
+        """Plain data with every field: a default that changes later changes no old query.
+
+        Only an ε that was not asked for is left out: once items are named there is none.
+        """
         data: dict[str, Any] = {"kind": self.kind}
         for name in self.field_names():
+            if name == "epsilon" and self.epsilon is None:
+                continue
             data[name] = _plain(name, getattr(self, name))
         return data
 

@@ -51,6 +51,9 @@ Simultaneous: TypeAlias = Annotated[bool, "Intervals that hold for all bars toge
 MeasureLoss: TypeAlias = Annotated[bool, "Count also what the limit leaves out."]
 SelectItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for selections."]
 CountItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for counts."]
+QuestionEpsilon: TypeAlias = Annotated[
+    float | None, "The ε of each item that is bought, at least; instead of naming items."
+]
 LeakItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for the δ."]
 
 #: A limit that is looked for before the question is asked, as a small question of its own.
@@ -224,6 +227,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "counts": _truth,
     "use_order": _truth,
     "simultaneous": _truth,
+    "epsilon": lambda name, value: require_real(name, value, above=0),
     "measure_loss": _truth,
     "select": _item,
     "count": _item,

@@ -16,6 +16,7 @@ from farthing.engine.kinds.fields import (
     LeakItem,
     MeasureLoss,
     PerKeyLimit,
+    QuestionEpsilon,
     Repeats,
     Simultaneous,
     Where,
@@ -43,6 +44,7 @@ class HistogramQuery(LabelQuery):
     per_key_limit: PerKeyLimit = 1
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     simultaneous: Simultaneous = False
     measure_loss: MeasureLoss = False

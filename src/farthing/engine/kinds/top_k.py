@@ -22,6 +22,7 @@ from farthing.engine.kinds.fields import (
     LeakItem,
     MeasureLoss,
     PerKeyLimit,
+    QuestionEpsilon,
     Repeats,
     SelectItem,
     Simultaneous,
@@ -75,6 +76,7 @@ class TopKQuery(LabelQuery):
     select: SelectItem = None
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     simultaneous: Simultaneous = False
     measure_loss: MeasureLoss = False

@@ -36,6 +36,9 @@ def answer_html(sheet: Sheet) -> str:
             parts.append(f"and {len(names) - MOST_BARS} more")
         wide = "" if sheet.half_width is None else f" (± {width(sheet.half_width)})"
         whiskers = f"whiskers {percent(sheet.confidence)} intervals{wide}"
+        if sheet.in_ranks:
+            ranks = width(sheet.half_width or 0)
+            whiskers = f"each at {percent(sheet.confidence)} within {ranks} ranks"
         parts.append(f"Bars are released numbers, {whiskers}.")
     else:
         rows = "".join(f"<li>{escape(label_text(label))}</li>" for label in sheet.labels)
@@ -63,17 +66,12 @@ def answers_html(sheets: Mapping[str, Sheet]) -> str:
     return f'<div class="farthing">{"".join(parts)}</div>'
 
 
-def bar_chart(
-    names: Sequence[str],
-    counts: Sequence[float],
-    intervals: Sequence[Interval],
-    truth: Sequence[float] | None = None,
-) -> str:
-    """Horizontal bars with whiskers; `truth`, where somebody may see it, as a mark on each."""
+def bar_chart(names: Sequence[str], counts: Sequence[float], intervals: Sequence[Interval]) -> str:
+    """Horizontal bars with whiskers."""
     names, counts = names[:MOST_BARS], counts[:MOST_BARS]
     ends = [high for _, high in intervals[:MOST_BARS]]
     low = min([0.0, *(low for low, _ in intervals[:MOST_BARS])])
-    span = max([1.0, *ends, *(truth or ())]) - low
+    span = max([1.0, *ends]) - low
 
     def x(value: float) -> float:
         return round(_LEFT + _WIDTH * (value - low) / span, 1)
@@ -81,8 +79,8 @@ def bar_chart(
     height, across = _ROW * len(names) + 8, _LEFT + _WIDTH + _RIGHT
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across} {height}" width="{across}" '
-        f'height="{height}" role="img" font-family="system-ui, sans-serif" font-size="13" '
-        'fill="currentColor">'
+        'style="max-width:100%;height:auto" role="img" font-family="system-ui, sans-serif" '
+        'font-size="13" fill="currentColor">'
     ]
     for i, (name, count) in enumerate(zip(names, counts, strict=True)):
         middle = 4 + _ROW * i + _ROW / 2
@@ -97,8 +95,6 @@ def bar_chart(
             'stroke="currentColor" stroke-width="1.4" fill="none"/>',
             f'<text x="{max(right, end) + 8}" y="{middle + 4.5}">{number(count)}</text>',
         ]
-        if truth is not None:
-            parts.append(f'<circle cx="{x(truth[i])}" cy="{middle}" r="2.8" fill="#d9480f"/>')
     parts.append("</svg>")
     return "".join(parts)
 
