@@ -86,6 +86,8 @@ def test_for_every_way_to_count_labels(data) -> None:
     top = data.top_k("k", 3, contribution_limit="auto", count="count-16")
     assert top.plan().price.farthings == 4 + 3 * 4 + 16 + 1
     assert top.run().query.contribution_limit in (1, 2, None)
+    asked = data.histogram("k", contribution_limit="auto", epsilon=0.2, categories=[0, 1]).plan()
+    assert asked.price.farthings == 4 + 16  # 1/σ = 0.25 is the next rung
     measured = data.histogram("k", contribution_limit="auto", measure_loss=True, **EIGHT)
     assert measured.plan().price.farthings in (17, 20, 21)
     measured.run()

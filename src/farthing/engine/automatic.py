@@ -90,7 +90,7 @@ def automatic(
     share = tariff.price(str(base.query.count))
     choices = {}
     for limit in _tried(query, most):
-        choice = _choice(query, limit, share, tariff, confidence)
+        choice = _choice(base.query, limit, share, tariff, confidence)
         if choice.price.farthings <= DEAREST * base.price.farthings:
             choices[limit] = choice
     first = LimitQuery(
