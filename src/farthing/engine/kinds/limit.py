@@ -12,7 +12,7 @@ import numpy as np
 
 from farthing.engine.kinds.base import SELECT, Paid, Result, Rows
 from farthing.engine.kinds.counting import epsilon_of_selection
-from farthing.engine.kinds.fields import By, Categories, SelectItem, Where
+from farthing.engine.kinds.fields import By, Categories, QuestionEpsilon, SelectItem, Where
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
 from farthing.engine.sql.pairs import labels_of_units, shape_of, sizes_of
@@ -46,6 +46,7 @@ class LimitQuery(KeyQuery):
     categories: Categories = None
     where: Where = None
     select: SelectItem = None
+    epsilon: QuestionEpsilon = None
     kind: ClassVar[str] = "limit"
     number: ClassVar[str] = "limit"
     single: ClassVar[bool] = True
