@@ -39,6 +39,7 @@ query = typer.Typer(
 
 _RUN = "Plan and run"
 #: Options that are given as often as there are values, and what one of them is called.
+_NUMBERS: dict[str, Any] = {"limits": list[int], "noise": list[float]}
 _SEVERAL = {"by": "by", "where": "where", "categories": "category"}
 
 
@@ -52,6 +53,13 @@ class Common(Opening):
     half_width: Annotated[
         float | None, option("--half-width", "Choose the cheapest way to ± this.", _RUN)
     ] = None
+    tells_apart: Annotated[
+        float | None,
+        option("--tells-apart", "Choose the cheapest selections that order such a gap.", _RUN),
+    ] = None
+    rows: Annotated[
+        int | None, option("--rows", "With --half-width: about how many rows a mean is of.", _RUN)
+    ] = None
     again: Annotated[
         bool, option("--again", "Pay for a fresh release of a known answer.", _RUN)
     ] = False
@@ -62,7 +70,9 @@ class Common(Opening):
         """Plan it or run it, and print what came out."""
         if self.plan and self.as_csv:
             raise InvalidInput("a plan is printed as a table or, with --json, as JSON; not as CSV")
-        planned = question.plan(half_width=self.half_width)
+        planned = question.plan(
+            half_width=self.half_width, tells_apart=self.tells_apart, rows=self.rows
+        )
         if self.plan:
             return print_json(planned.to_json()) if self.as_json else console().print(planned)
         with patience("running"):
@@ -154,11 +164,14 @@ def _annotation(name: str, hint: Any, *, needed: bool) -> Any:
         return Annotated[several, typer.Option(f"--{_SEVERAL[name]}", help=words)]
     if plain_type in (int | float, int | float | None):
         plain_type = float if needed else float | None
+    plain_type = _NUMBERS.get(name, plain_type)
     if plain_type == Limit:
         plain_type = str | None
     flag = f"--{name.replace('_', '-')}"
     if name in ROLES:
         flag = f"--{name}-item"
+    elif name == "epsilon":  # --epsilon is that of a new budget
+        flag = "--item-epsilon"
     elif len(name) == 1:
         flag = f"-{name}"
     elif plain_type is bool:

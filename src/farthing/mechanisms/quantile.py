@@ -19,7 +19,8 @@ from farthing.mechanisms.release import Release
 from farthing.mechanisms.selection import Selection
 
 _LARGEST_DENOMINATOR = 1000
-_LARGEST_TOTAL = 1 << 52
+#: Scores stay within 64 bits.
+_LARGEST_SCORE = 1 << 62
 _LARGEST_VALUE = 1 << 61
 
 
@@ -112,8 +113,9 @@ class Quantile(Mechanism[Histogram]):
         labels = histogram.labels
         if labels.dtype.kind not in "iu":
             raise InvalidInput(f"values must be whole numbers, got labels of type {labels.dtype}")
-        if float(histogram.counts.astype(np.float64).sum()) >= _LARGEST_TOTAL:
-            raise InvalidInput("the counts must add up to less than 2^52")
+        most = _LARGEST_SCORE // self._fraction.denominator
+        if float(histogram.counts.astype(np.float64).sum()) >= most:
+            raise InvalidInput(f"the counts must add up to less than {most}")
         clipped = np.clip(labels[present], self.lower, self.upper).astype(np.int64)
         values, inverse = np.unique(clipped, return_inverse=True)
         counts = np.zeros(values.size, dtype=np.int64)

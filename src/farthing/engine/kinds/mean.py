@@ -15,6 +15,7 @@ from farthing.engine.kinds.fields import (
     LeakItem,
     MaybeBy,
     Places,
+    QuestionEpsilon,
     RowsOfUnit,
     Where,
 )
@@ -42,9 +43,16 @@ class MeanQuery(TotalsQuery):
     per_key_limit: RowsOfUnit = None
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     kind: ClassVar[str] = "mean"
     number: ClassVar[str] = "mean"
     powers: ClassVar[int] = 1
 
     def estimate(self, release: Release, expectation: Expectation) -> Estimate:
         return mean_of(self, release, expectation)
+
+    def width_times_rows(self, expectation: Expectation) -> float | None:
+        """A mean m of n rows moves by (sum's error + |m|·rows' error)/n; |m| is at most R."""
+        assert expectation.totals is not None
+        rows, middle = expectation.totals
+        return self.unstepped((middle + self.reach * rows) / 2)

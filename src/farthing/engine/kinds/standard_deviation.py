@@ -15,6 +15,7 @@ from farthing.engine.kinds.fields import (
     LeakItem,
     MaybeBy,
     Places,
+    QuestionEpsilon,
     RowsOfUnit,
     Where,
 )
@@ -43,6 +44,7 @@ class StandardDeviationQuery(TotalsQuery):
     per_key_limit: RowsOfUnit = None
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     kind: ClassVar[str] = "standard_deviation"
     number: ClassVar[str] = "standard_deviation"
     powers: ClassVar[int] = 2

@@ -15,6 +15,7 @@ from farthing.engine.kinds.fields import (
     LeakItem,
     MaybeBy,
     Places,
+    QuestionEpsilon,
     RowsOfUnit,
     Where,
 )
@@ -43,9 +44,18 @@ class VarianceQuery(TotalsQuery):
     per_key_limit: RowsOfUnit = None
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     kind: ClassVar[str] = "variance"
     number: ClassVar[str] = "variance"
     powers: ClassVar[int] = 2
 
     def estimate(self, release: Release, expectation: Expectation) -> Estimate:
         return variance_of(self, release, expectation)
+
+    def width_times_rows(self, expectation: Expectation) -> float | None:
+        """Of (q + R²)/8 − m²/4, with q the mean of 2·d² − R² and m that of d."""
+        assert expectation.totals is not None
+        rows, middle, squares = expectation.totals
+        reach = self.reach
+        moved = (squares + reach**2 * rows) / 8 + reach * (middle + reach * rows) / 2
+        return self.unstepped(self.unstepped(moved))

@@ -46,21 +46,23 @@ class Grouped:
 
     def pairs(self, **aggregates: Any) -> ir.Table:
         """Each (unit, key) that counts, with aggregates of its rows."""
-        found = self.table.group_by([WHO, *self.keys]).aggregate(**aggregates)
-        return self._first(found) if self.keys else found
+        import ibis
 
-    def _first(self, pairs: ir.Table) -> ir.Table:
-        """Of each unit the first keys."""
+        found = self.table.group_by([WHO, *self.keys]).aggregate(**aggregates)
+        return self.first(found, ibis.row_number()) if self.keys else found
+
+    def first(self, rows: ir.Table, place: Any) -> ir.Table:
+        """Of each unit the rows with its first keys; `place` counts keys from 0."""
         import ibis
 
         if self.contribution_limit is None:
-            return pairs
+            return rows
         kinds = [self.kinds[name] for name in self.keys]
-        digest = digest_of(pairs, self.keys, kinds, self.kinds[WHO], self.secret)
-        ranked = pairs.mutate(digest=digest)
+        digest = digest_of(rows, self.keys, kinds, self.kinds[WHO], self.secret)
+        ranked = rows.mutate(digest=digest)
         ties = [ibis.asc(ranked[name], nulls_first=True) for name in self.keys]
-        place = ibis.row_number().over(group_by=ranked[WHO], order_by=[ranked.digest, *ties])
-        ranked = ranked.mutate(place=place)
+        within = place.over(group_by=ranked[WHO], order_by=[ranked.digest, *ties])
+        ranked = ranked.mutate(place=within)
         return ranked.filter(ranked.place < self.contribution_limit).drop("digest", "place")
 
     def label(self, table: ir.Table) -> dict[str, Any]:
@@ -98,12 +100,19 @@ def total_name(place: int) -> str:
 
 
 def scaled_to(total: Any, rows: Any, limit: int) -> Any:
-    """What a unit's total is when its rows count as at most `limit`; both are at least 0.
-
-    Whole numbers below 2^53 are divided exactly, so every engine gets the same.
-    """
-    share = (total.cast("float64") * float(limit) / rows.cast("float64")).floor()
+    """What a unit's total is when its rows count as at most `limit`; both are at least 0."""
+    share = rounded_quotient(total.cast("float64") * float(limit), rows)
     return (rows <= limit).ifelse(total.cast(WHOLE), share.cast(WHOLE))
+
+
+def rounded_quotient(number: Any, by: Any) -> Any:
+    """The whole number nearest to a quotient of two that are at least 0 and 1, half up.
+
+    ⌊(2n + b)/2b⌋ in floats. Whole numbers below 2^53 are divided correctly rounded, so nothing
+    below a whole number becomes one, and every engine gets the same.
+    """
+    divisor = float(by) if isinstance(by, int) else by.cast("float64")
+    return ((2.0 * number.cast("float64") + divisor) / (2.0 * divisor)).floor()
 
 
 def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.Table:
@@ -117,11 +126,8 @@ def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.
 
     keys = list(grouped.keys)
     rows = grouped.table.group_by([WHO, *keys, VALUE]).aggregate(rows=lambda t: t.count())
-    if keys and grouped.contribution_limit is not None:
-        kept = grouped.pairs(kept=lambda t: t.count()).drop("kept")
-        renamed = kept.rename({f"kept_{name}": name for name in kept.columns})
-        same = [rows[name].identical_to(renamed[f"kept_{name}"]) for name in (WHO, *keys)]
-        rows = rows.semi_join(renamed, same)
+    if keys:
+        rows = grouped.first(rows, ibis.dense_rank())
     owner = [rows[name] for name in (WHO, *keys)]
     rows = rows.mutate(all_rows=rows[ROWS].sum().over(group_by=owner))
     most = ibis.least(rows.all_rows, per_key_limit)

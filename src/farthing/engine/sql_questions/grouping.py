@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlglot import expressions as sge
 
-from farthing.engine.keys import PERIODS, Bins, Key, Period, key_from
+from farthing.engine.keys import PERIODS, Bins, Key, Period, column_of, key_from
 from farthing.engine.where_text.parsing import SqlText
 from farthing.engine.where_text.reading import ConditionReader
 from farthing.engine.where_text.writing import name_in_sql
@@ -49,7 +49,7 @@ def key_in_sql(key: Key) -> str:
             numbers = (repr(edge if abs(edge) < 2**53 else float(edge)) for edge in edges)
             return f"{_BINS}({', '.join((name_in_sql(column), *numbers))})"
         case _:
-            return name_in_sql(key)
+            return name_in_sql(column_of(key))
 
 
 def _number(node: sge.Expr, sql: SqlText, reader: ConditionReader) -> int | float:
