@@ -109,7 +109,7 @@ class _Select:
             if not is_aggregate(item.node):
                 self._require_key(item.node, keys)
             elif item.name in found:
-                raise InvalidInput(f"{item.name} stands twice; name one of them with AS")
+                raise InvalidInput(f"{shown(item.name)} stands twice; name one of them with AS")
             else:
                 found[item.name] = self._aggregate(item.node)
         fields: dict[str, Any] = {"by": [key_to_json(key) for key in keys]} if keys else {}
@@ -130,7 +130,7 @@ class _Select:
                 kind = "histogram"
             query = KINDS.get(kind)
             if query is None or ("by" in shared and "by" not in query.field_names()):
-                raise InvalidInput(f"{name}: this has no answer for each group")
+                raise InvalidInput(f"{shown(name)}: this has no answer for each group")
             fixed = {**shared, **aggregate.fields}
             free = {
                 option: value
