@@ -17,6 +17,8 @@ from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.known_counts import KnownCounts
 from farthing.mechanisms.largest import Largest
 from farthing.mechanisms.noise import Noise, noise_for
+from farthing.mechanisms.noisy_totals import NoisyTotals
+from farthing.mechanisms.per_label import Groups, PerLabel
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses
 from farthing.mechanisms.quantile import Quantile
 from farthing.mechanisms.randomized_response import (
@@ -40,6 +42,7 @@ __all__ = [
     "Expectation",
     "ExponentialMechanism",
     "GeneralizedRandomizedResponse",
+    "Groups",
     "Histogram",
     "KnownCounts",
     "KnownGumbel",
@@ -48,6 +51,8 @@ __all__ = [
     "LeakyRandomizedResponse",
     "Mechanism",
     "Noise",
+    "NoisyTotals",
+    "PerLabel",
     "Quantile",
     "Release",
     "Repeated",
