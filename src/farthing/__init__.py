@@ -41,7 +41,10 @@ from farthing.guarantees.kinds import (
     LossDistribution,
     PureDP,
     RenyiDP,
+    Subsampled,
+    SubsampledWithoutReplacement,
     TruncatedConcentratedDP,
+    TwoWayLoss,
     ZeroConcentratedDP,
 )
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
@@ -103,8 +106,11 @@ __all__ = [
     "Schema",
     "ScoreBounds",
     "Session",
+    "Subsampled",
+    "SubsampledWithoutReplacement",
     "Tariff",
     "TruncatedConcentratedDP",
+    "TwoWayLoss",
     "Unattainable",
     "Unsupported",
     "ZeroConcentratedDP",

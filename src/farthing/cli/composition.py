@@ -9,7 +9,7 @@ from farthing.cli import options
 from farthing.cli.output import bracketed, console, patience, print_json, spread
 from farthing.errors import InvalidInput
 from farthing.guarantees.bracket import Bracket
-from farthing.guarantees.notation import KINDS, parse_item, split_item
+from farthing.guarantees.notation import parse_item, split_item
 from farthing.numerics.rounding import shown_up
 
 WITH_EPSILON: dict[str, type[fa.PureDP] | type[fa.BoundedRange] | type[fa.Laplace]] = {
@@ -135,7 +135,7 @@ def _parameter(
         case _:
             raise InvalidInput(
                 f"a parameter can be planned for dp, br, lap and gauss, got {kind!r}; give "
-                f"{kind} its {len(KINDS[kind][1])} parameters to plan the count instead"
+                f"{kind} its parameters to plan the count instead, or use `farthing noise`"
             )
 
 

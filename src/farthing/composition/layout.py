@@ -13,12 +13,14 @@ from farthing.composition.items import Items
 from farthing.composition.moments import MomentBound
 from farthing.guarantees.kinds import (
     BoundedRange,
-    DiscreteGaussian,
     Gaussian,
     Guarantee,
     Laplace,
     LossDistribution,
+    OneWay,
     PureDP,
+    Subsampled,
+    SubsampledWithoutReplacement,
 )
 from farthing.guarantees.losses import mean_and_variance, number_of_atoms, reach_of
 from farthing.numerics.ball import up
@@ -134,6 +136,11 @@ class Layout:
         spread = 2 * reach
         if isinstance(guarantee, LossDistribution):
             spread = guarantee.losses[-1] - guarantee.losses[0]
+        if isinstance(guarantee, SubsampledWithoutReplacement) or (
+            isinstance(guarantee, OneWay) and isinstance(guarantee.guarantee, Subsampled)
+        ):
+            cells = self._cells(20 * math.sqrt(count * variance_of(guarantee)) + spread)
+            return made * IN_BALLS + 100 * cells + 2 * CONVOLVED * cells * self.grid.size
         atoms = min(made, self._cells(spread))
         by_balls = isinstance(guarantee, Gaussian | Laplace)
         return (
@@ -221,7 +228,7 @@ def _interpolations(
     match guarantee:
         case BoundedRange(epsilon=epsilon) if epsilon in blocked:
             return count // _block_length(fineness)
-        case BoundedRange() | Laplace() | DiscreteGaussian() | LossDistribution():
-            return count
-        case _:
+        case PureDP() | Gaussian():
             return 1
+        case _:
+            return count
