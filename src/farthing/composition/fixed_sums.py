@@ -42,10 +42,35 @@ SHARES = (1.0, 0.6, 0.3, 0.0)
 def is_sampled(guarantee: Guarantee) -> bool:
     """Whether copies of this guarantee are added up on a lattice."""
     match guarantee:
+        case OneWay(Subsampled(PureDP())):
+            return False  # two losses only, so their sums are known
         case OneWay(Subsampled()) | SubsampledWithoutReplacement():
             return True
         case _:
             return False
+
+
+def responses_of(guarantee: Guarantee, count: int, step: float) -> tuple[Atoms, Atoms] | None:
+    """Atoms (above, below) `count` losses of a guarantee whose worst case has two outcomes.
+
+    A pair with losses in [t − ε, t] is a post-processing of one with a wider interval, so the two
+    losses of a sample are rounded outwards above and inwards below. On the lower side atoms closer
+    than `step` are merged.
+    """
+    match guarantee:
+        case PureDP(epsilon=epsilon):
+            return responses(count=count, epsilon=epsilon, t=None, step=step)
+        case OneWay(Subsampled(PureDP(epsilon=epsilon), rate), with_unit):
+            low, high = sampled_losses(np.array([-epsilon, epsilon]), rate).tolist()
+            low, high = (low, high) if with_unit else (-high, -low)
+            error = 1e-14 * (high - low)
+            above, below = (
+                responses(count=count, epsilon=high - low + 2 * e, t=high + e, step=step)
+                for e in (error, -error)
+            )
+            return above[0], below[1]
+        case _:
+            return None
 
 
 def fixed_curves(
@@ -55,9 +80,9 @@ def fixed_curves(
 
     With `whole` it is accurate everywhere. None if the lattice would be too large.
     """
-    steps = [(g, 1 if _added_exactly(g) else count) for g, count in items]
     variance = sum(count * mean_and_variance(g)[1] for g, count in items)
-    step = math.sqrt(3 * fineness * variance / sum(count for _, count in steps))
+    added = sum(count if is_sampled(g) else 1 for g, count in items)
+    step = math.sqrt(3 * fineness * variance / added)
     above, below = (_factors(items, step, delta, upward=upward) for upward in (True, False))
     theta = above.tilt_for(delta)
     tilts = [theta * share for share in (SHARES if whole else SHARES[:1])]
@@ -90,14 +115,14 @@ def _sums(factors: Factors, tilts: list[float], *, upward: bool) -> Lattice | No
         return None
     if len(known) == 1:
         return known[0]
-    first = min(one.first for one in known)
-    size = max(one.first + len(one.masses) for one in known) - first
-    masses = np.ones(size) if upward else np.zeros(size)
-    for one in known:
-        here = slice(one.first - first, one.first - first + len(one.masses))
-        masses[here] = (np.minimum if upward else np.maximum)(masses[here], one.masses)
-    furthest = max(known, key=lambda one: one.first + len(one.masses))
-    return Lattice(known[0].step, first, masses, furthest.infinity)
+    furthest = min(known, key=lambda one: one.infinity) if upward else known[0]
+    first, last = min(one.first for one in known), furthest.first + len(furthest.masses)
+    masses = np.ones(last - first) if upward else np.zeros(last - first)
+    for one in known:  # what lies beyond the last mass is in `infinity`
+        seen = one.masses[: last - one.first]
+        here = slice(one.first - first, one.first - first + len(seen))
+        masses[here] = (np.minimum if upward else np.maximum)(masses[here], seen)
+    return Lattice(furthest.step, first, masses, furthest.infinity)
 
 
 def _grid_of(lattice: Lattice) -> Grid:
@@ -120,28 +145,12 @@ def _factor(
     return lattice_below(atoms, step, times), times
 
 
-def _added_exactly(guarantee: Guarantee) -> bool:
-    match guarantee:
-        case Gaussian() | PureDP() | OneWay(Subsampled(PureDP())):
-            return True
-        case _:
-            return False
-
-
 def _atoms(
     guarantee: Guarantee, count: int, step: float, tiny: float, upward: bool
 ) -> tuple[Atoms, int]:
-    side = 0 if upward else 1
+    if (known := responses_of(guarantee, count, step)) is not None:
+        return known[0 if upward else 1], 1
     match guarantee:
-        case PureDP(epsilon=epsilon):
-            return responses(count=count, epsilon=epsilon, t=None, step=step)[side], 1
-        case OneWay(Subsampled(PureDP(epsilon=epsilon), rate), with_unit):
-            low, high = sampled_losses(np.array([-epsilon, epsilon]), rate).tolist()
-            low, high = (low, high) if with_unit else (-high, -low)
-            # RR with losses in [t − ε, t] is a post-processing of one with a wider interval
-            outward = 1e-14 * (1 if upward else -1) * (1 + abs(low) + abs(high))
-            t, width = high + outward, high - low + 2 * outward
-            return responses(count=count, epsilon=width, t=t, step=step)[side], 1
         case Gaussian(noise_multiplier=sigma):
             each = sigma / math.sqrt(count)
             one = Gaussian(deflated(each, 8) if upward else inflated(each, 8))

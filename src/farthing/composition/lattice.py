@@ -183,7 +183,7 @@ class Factors:
 
     def log_moment(self, theta: float) -> float:
         """K(θ) = Σ count·ln Σ masses·e^{θ·loss}, of the finite losses."""
-        return sum(count * _log_sum(_tilted(one, theta)) for one, count in self.parts)
+        return math.fsum(count * _log_sum(_tilted(one, theta)) for one, count in self.parts)
 
     def tilt_for(self, delta: float) -> float:
         """θ > 0 that makes (K(θ) − ln δ)/θ least: there sums lie near the ε of this δ."""
@@ -252,11 +252,10 @@ class Factors:
         base = self.log_moment(theta)
         deviation = math.sqrt(self._variance(theta)) + 1e-300
         rest = 1 - math.log(OUTSIDE)
-        places = (
-            (self.log_moment(theta + side * power) - base + rest) / power
-            for power in (np.geomspace(0.5, 60.0, 12) / deviation).tolist()
+        powers = [0.5 * 1.55**i / deviation for i in range(12)]
+        return side * min(
+            (self.log_moment(theta + side * power) - base + rest) / power for power in powers
         )
-        return side * min(places)
 
     def _variance(self, theta: float) -> float:
         total = 0.0

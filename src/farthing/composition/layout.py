@@ -127,8 +127,9 @@ class Layout:
         )
 
     def _fixed_cost(self, guarantee: Guarantee, count: int) -> float:
-        if isinstance(guarantee, PureDP):
-            return self._responses_cost(2 * guarantee.epsilon, count)
+        match guarantee:
+            case PureDP(epsilon) | OneWay(Subsampled(PureDP(epsilon))):
+                return self._responses_cost(2 * epsilon, count)
         if isinstance(guarantee, Gaussian):
             guarantee, count = Gaussian(guarantee.noise_multiplier / math.sqrt(count)), 1
         reach = reach_of(guarantee, self.delta * 1e-7)
@@ -228,7 +229,7 @@ def _interpolations(
     match guarantee:
         case BoundedRange(epsilon=epsilon) if epsilon in blocked:
             return count // _block_length(fineness)
-        case PureDP() | Gaussian():
+        case PureDP() | Gaussian() | OneWay(Subsampled(PureDP())):
             return 1
         case _:
             return count

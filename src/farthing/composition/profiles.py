@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
-from farthing.composition.fixed_sums import fixed_curves, is_sampled, sum_of
+from farthing.composition.fixed_sums import fixed_curves, is_sampled, responses_of, sum_of
 from farthing.composition.items import Items
 from farthing.composition.lattice import Lattice
 from farthing.composition.layout import WORK_LIMIT, Layout
@@ -125,9 +125,8 @@ def _apply_above(profile: Chords, guarantee: Guarantee, count: int, layout: Layo
         return profile
     grid = layout.grid
     tiny = layout.delta * 1e-7
-    if isinstance(guarantee, PureDP):
-        above, _ = responses(count=count, epsilon=guarantee.epsilon, t=None, step=grid.step)
-        return Kernel.of(above, grid).apply(profile)
+    if (known := responses_of(guarantee, count, grid.step)) is not None:
+        return Kernel.of(known[0], grid).apply(profile)
     if isinstance(guarantee, Gaussian):
         one = Gaussian(deflated(guarantee.noise_multiplier / math.sqrt(count), 8))
         atoms = atoms_above(one, grid.step, reach_of(one, tiny))
@@ -264,9 +263,8 @@ def _apply_below(
         epsilon = guarantee.epsilon
         _, below = responses(count=count, epsilon=epsilon, t=choices[epsilon], step=step)
         return _fixed(below).below(profile)
-    if isinstance(guarantee, PureDP):
-        _, below = responses(count=count, epsilon=guarantee.epsilon, t=None, step=step)
-        return _fixed(below).below(profile)
+    if (known := responses_of(guarantee, count, step)) is not None:
+        return _fixed(known[1]).below(profile)
     tiny = layout.delta * 1e-7
     if isinstance(guarantee, Gaussian):
         one = Gaussian(inflated(guarantee.noise_multiplier / math.sqrt(count), 8))
@@ -283,9 +281,8 @@ def operator_of(guarantee: Guarantee, grid: Grid, delta: float) -> Operator:
     """The operator of one application, for profiles on `grid` that matter down to `delta`."""
     if isinstance(guarantee, BoundedRange):
         return BoundedRangeChoice(guarantee.epsilon)
-    if isinstance(guarantee, PureDP):
-        above, below = responses(count=1, epsilon=guarantee.epsilon, t=None, step=grid.step)
-        return FixedLoss(above, below)
+    if (known := responses_of(guarantee, 1, grid.step)) is not None:
+        return FixedLoss(*known)
     reach = reach_of(guarantee, delta * 1e-7)
     return FixedLoss(
         atoms_above(guarantee, grid.step, reach), atoms_below(guarantee, grid.step, reach)

@@ -2,8 +2,8 @@
 
 Without the unit the sampled mechanism has the distribution Q, with it (1 − q)Q + qP. An outcome
 with P/Q = r becomes one with the ratio 1 − q + qr in one direction and with its inverse in the
-other. In terms of profiles, V becomes q·V((z − 1 + q)/q) from z = 1 − q on, which keeps order: atoms
-above a loss give atoms above the sampled one, atoms below give atoms below
+other. In terms of profiles, V becomes q·V((z − 1 + q)/q) from z = 1 − q on, which keeps order:
+atoms above a loss give atoms above the sampled one, atoms below give atoms below
 (docs/theory/subsampling.md).
 """
 
