@@ -17,6 +17,7 @@ from farthing.guarantees.atoms import Atoms
 from farthing.guarantees.kinds import (
     Gaussian,
     Guarantee,
+    Laplace,
     OneWay,
     PureDP,
     Subsampled,
@@ -82,7 +83,7 @@ def fixed_curves(
     """
     variance = sum(count * mean_and_variance(g)[1] for g, count in items)
     added = sum(count if is_sampled(g) else 1 for g, count in items)
-    step = math.sqrt(3 * fineness * variance / added)
+    step = _aligned(items, math.sqrt(3 * fineness * variance / added))
     above, below = (_factors(items, step, delta, upward=upward) for upward in (True, False))
     theta = above.tilt_for(delta)
     tilts = [theta * share for share in (SHARES if whole else SHARES[:1])]
@@ -95,6 +96,21 @@ def fixed_curves(
     return chords, lower.lower(_grid_of(lower))
 
 
+def _aligned(items: Items, step: float) -> float:
+    """A step that fits between the two ends of the loss that matters most, if it has both."""
+    sampled = [(n * mean_and_variance(g)[1], g) for g, n in items if is_sampled(g)]
+    match max(sampled, key=lambda pair: pair[0])[1]:
+        case OneWay(Subsampled(Laplace(epsilon), rate)) | SubsampledWithoutReplacement(
+            PureDP(epsilon) | Laplace(epsilon), rate
+        ):
+            ends = sampled_losses(np.array([-epsilon, epsilon]), rate)
+            width = float(ends[1] - ends[0])
+            return width / math.ceil(width / step)
+        case _:
+            return step
+
+
+@lru_cache(maxsize=32)
 def sum_of(
     guarantee: Guarantee, count: int, step: float, delta: float
 ) -> tuple[Lattice, Lattice] | None:

@@ -121,7 +121,10 @@ def lattice_below(atoms: Atoms, step: float, count: int) -> Lattice:
     losses, masses = atoms.losses.tolist(), atoms.masses.tolist()
     middle = int(np.searchsorted(np.cumsum(atoms.masses), 0.5 * float(np.sum(atoms.masses))))
     ascending = 2 * losses[min(middle, len(losses) - 1)] < losses[0] + losses[-1]
+    heaviest = np.argsort(atoms.masses)[-2:]  # one of these may lie just above a place
+    aligned = (atoms.losses[heaviest] / step - 1e-9) % 1.0
     phases = {round(i * count / PHASES) / count for i in range(PHASES)}
+    phases |= {math.floor(share * count) / count for share in aligned.tolist()}
     best: tuple[float, dict[int, float], float] | None = None
     for phase in sorted(phases):
         found = _grouped(losses, list(masses), step, phase, ascending)
