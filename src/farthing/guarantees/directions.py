@@ -69,9 +69,11 @@ def attained_one_way(loss: OneWay) -> Atoms:
     right = np.minimum(_values(here, x), _mirror_values(there, x))
     left = np.minimum(_values(there, x), _mirror_values(here, x))
     top, x, right, left = float(min(right[0], left[0])), x[1:], right[1:], left[1:]
+    z = np.exp(x)
+    apart = z - 1 > 1e-13
+    x, z, right, left = x[apart], z[apart], right[apart], left[apart]
     if len(x) == 0:
         return Atoms(np.zeros(1), np.ones(1) * (1 - SLACK))
-    z = np.exp(x)
 
     def bend(value: float) -> float:
         falls = (float(np.max((value - side) / (z - 1))) for side in (right, left))
@@ -148,10 +150,14 @@ def _hull(
     z: FloatArray, values: FloatArray, *, start: tuple[float, float]
 ) -> tuple[list[int], FloatArray]:
     """Corners of the lower convex hull that begins at `start`, and the mass at each of the others:
-    z times its bend."""
+    z times its bend. Of points that only rounding keeps apart the first one counts."""
     corners: list[int] = []
     falls: list[float] = []  # −slope of the edge that ends in each corner
+    seen = start[0]
     for place, (here, value) in enumerate(zip(z.tolist(), values.tolist(), strict=True)):
+        if here - seen <= 1e-13 * here:
+            continue
+        seen = here
         while True:
             before, height = (z[corners[-1]], values[corners[-1]]) if corners else start
             fall = (height - value) / (here - before)
