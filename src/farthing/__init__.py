@@ -10,6 +10,7 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from farthing.composition.calibration import noise_for, sgd_noise
 from farthing.composition.compose import ADAPTIVITIES, Composition, compose
 from farthing.composition.gaussian import (
     gaussian_delta,
@@ -123,11 +124,13 @@ __all__ = [
     "largest_count",
     "largest_epsilon",
     "largest_farthings",
+    "noise_for",
     "open",
     "parse_guarantee",
     "propose_prices",
     "score_bounds",
     "score_bounds_of",
+    "sgd_noise",
     "zcdp_epsilon",
     "zcdp_noise_multiplier",
 ]

@@ -27,6 +27,15 @@ ItemTexts = Annotated[
         show_default=False,
     ),
 ]
+FreeItemTexts = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="ITEM...",
+        help="Mechanisms as for `epsilon`, with one parameter written as ?: "
+        "1000xpoisson:0.01/gauss:? 100xbr:0.1.",
+        show_default=False,
+    ),
+]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="The overall ε.", show_default=False)]
 Delta = Annotated[float, typer.Option("--delta", help="The overall δ.", show_default=False)]
 HowChosen = Annotated[
