@@ -73,7 +73,7 @@ def test_one_and_two_sampled_gaussians(sigma, rate, with_unit, epsilon):
         assert bracket.width <= 0.02
 
 
-@pytest.mark.parametrize(("guarantee", "rate", "pairs"), DISCRETE, ids=str)
+@pytest.mark.parametrize(("guarantee", "rate", "pairs"), DISCRETE, ids=range(len(DISCRETE)))
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("epsilon", [0.0, 0.03, 0.2, 0.7])
 def test_discrete_samples_outcome_by_outcome(guarantee, rate, pairs, count, epsilon):

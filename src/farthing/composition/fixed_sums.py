@@ -15,6 +15,7 @@ from farthing.composition.items import Items
 from farthing.composition.lattice import Factors, Lattice, lattice_above, lattice_below
 from farthing.guarantees.atoms import Atoms
 from farthing.guarantees.kinds import (
+    DiscreteGaussian,
     Gaussian,
     Guarantee,
     Laplace,
@@ -36,15 +37,23 @@ from farthing.numerics.rounding import deflated, inflated
 
 #: Of what is asked for, the share that cutting off large losses may add to δ.
 CUT = 1e-7
+#: Samples of discrete or Laplace noise up to this many are not moved to a lattice.
+FEW = 20
 #: Tilts that together show a whole distribution, as shares of the one for the δ asked for.
 SHARES = (1.0, 0.6, 0.3, 0.0)
 
 
-def is_sampled(guarantee: Guarantee) -> bool:
-    """Whether copies of this guarantee are added up on a lattice."""
+def is_sampled(guarantee: Guarantee, count: int) -> bool:
+    """Whether so many copies of this guarantee are added up on a lattice.
+
+    Two losses have sums in closed form; heavy losses far apart, as discrete and Laplace noise have
+    them, are better added where they are while they are few.
+    """
     match guarantee:
         case OneWay(Subsampled(PureDP())):
-            return False  # two losses only, so their sums are known
+            return False
+        case OneWay(Subsampled(DiscreteGaussian() | Laplace())):
+            return count > FEW
         case OneWay(Subsampled()) | SubsampledWithoutReplacement():
             return True
         case _:
@@ -82,7 +91,7 @@ def fixed_curves(
     With `whole` it is accurate everywhere. None if the lattice would be too large.
     """
     variance = sum(count * mean_and_variance(g)[1] for g, count in items)
-    added = sum(count if is_sampled(g) else 1 for g, count in items)
+    added = sum(count if is_sampled(g, count) else 1 for g, count in items)
     step = _aligned(items, math.sqrt(3 * fineness * variance / added))
     above, below = (_factors(items, step, delta, upward=upward) for upward in (True, False))
     theta = above.tilt_for(delta)
@@ -98,7 +107,7 @@ def fixed_curves(
 
 def _aligned(items: Items, step: float) -> float:
     """A step that fits between the two ends of the loss that matters most, if it has both."""
-    sampled = [(n * mean_and_variance(g)[1], g) for g, n in items if is_sampled(g)]
+    sampled = [(n * mean_and_variance(g)[1], g) for g, n in items if is_sampled(g, n)]
     match max(sampled, key=lambda pair: pair[0])[1]:
         case OneWay(Subsampled(Laplace(epsilon), rate)) | SubsampledWithoutReplacement(
             PureDP(epsilon) | Laplace(epsilon), rate

@@ -24,6 +24,8 @@ from farthing.numerics.rounding import UNIT, FloatArray, deflated, inflated
 OUTSIDE = 1e-13
 #: Places of a lattice inside a cell that are tried.
 PHASES = 4
+#: A loss with this share of all mass is worth a place of its own.
+HEAVY = 0.05
 #: Points of a window at most.
 MOST_POINTS = 1 << 21
 #: A little less than the best tilt has far lighter tails.
@@ -114,30 +116,42 @@ def lattice_below(atoms: Atoms, step: float, count: int) -> Lattice:
     """Outcomes put together, some of them in part, so that their common loss is on the lattice.
 
     Putting outcomes together is post-processing. The lattice may be moved by a whole number of
-    `count`-th parts of a cell, which a sum of `count` losses does not see; the place that keeps the
-    largest variance is taken. The dense end of the loss comes first, so that what does not come out
-    even is left at the thin one.
+    `count`-th parts of a cell, which a sum of `count` losses does not see. Of several places, and
+    of both ways to go through the losses, the one that keeps most of E[e^{2·loss}] is taken.
     """
     losses, masses = atoms.losses.tolist(), atoms.masses.tolist()
-    middle = int(np.searchsorted(np.cumsum(atoms.masses), 0.5 * float(np.sum(atoms.masses))))
-    ascending = 2 * losses[min(middle, len(losses) - 1)] < losses[0] + losses[-1]
-    heaviest = np.argsort(atoms.masses)[-2:]  # one of these may lie just above a place
-    aligned = (atoms.losses[heaviest] / step - 1e-9) % 1.0
-    phases = {round(i * count / PHASES) / count for i in range(PHASES)}
-    phases |= {math.floor(share * count) / count for share in aligned.tolist()}
     best: tuple[float, dict[int, float], float] | None = None
-    for phase in sorted(phases):
+    for phase, ascending in _ways_to_group(atoms, step, count):
         found = _grouped(losses, list(masses), step, phase, ascending)
-        spread = sum(mass * ((place + phase) * step) ** 2 for place, mass in found.items())
-        if best is None or spread > best[0]:
-            best = spread, found, phase
+        kept = sum(
+            mass * math.expm1(min(2 * (place + phase) * step, 600.0))
+            for place, mass in found.items()
+        )
+        if best is None or kept > best[0]:
+            best = kept, found, phase
     assert best is not None
     _, found, phase = best
     first = min(found)
-    kept = np.zeros(max(found) - first + 1)
+    spread = np.zeros(max(found) - first + 1)
     for place, mass in found.items():
-        kept[place - first] = mass
-    return Lattice(step, first, deflated(kept, 4 * len(losses) + 64), phase=phase)
+        spread[place - first] = mass
+    return Lattice(step, first, deflated(spread, 4 * len(losses) + 64), phase=phase)
+
+
+def _ways_to_group(atoms: Atoms, step: float, count: int) -> set[tuple[float, bool]]:
+    """Phases, and whether to ascend: the dense end of a loss comes first, so that what does not
+    come out even is left at the thin one; a heavy atom lies just beside a place."""
+    total = float(np.sum(atoms.masses))
+    middle = int(np.searchsorted(np.cumsum(atoms.masses), 0.5 * total))
+    median = float(atoms.losses[min(middle, len(atoms.losses) - 1)])
+    ascending = 2 * median < float(atoms.losses[0] + atoms.losses[-1])
+    ways = {(round(i * count / PHASES) / count, ascending) for i in range(PHASES)}
+    heavy = atoms.losses[atoms.masses > HEAVY * total].tolist()
+    for loss in {*heavy[:1], *heavy[-1:]}:
+        share = loss / step
+        ways.add((math.floor((share - 1e-9) % 1.0 * count) / count, False))
+        ways.add((math.ceil((share + 1e-9) % 1.0 * count) / count, True))
+    return ways
 
 
 def _grouped(

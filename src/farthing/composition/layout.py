@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from farthing.composition.fixed_sums import is_sampled
 from farthing.composition.items import Items
 from farthing.composition.moments import MomentBound
 from farthing.guarantees.kinds import (
@@ -20,7 +21,6 @@ from farthing.guarantees.kinds import (
     OneWay,
     PureDP,
     Subsampled,
-    SubsampledWithoutReplacement,
 )
 from farthing.guarantees.losses import mean_and_variance, number_of_atoms, reach_of
 from farthing.numerics.ball import up
@@ -137,9 +137,7 @@ class Layout:
         spread = 2 * reach
         if isinstance(guarantee, LossDistribution):
             spread = guarantee.losses[-1] - guarantee.losses[0]
-        if isinstance(guarantee, SubsampledWithoutReplacement) or (
-            isinstance(guarantee, OneWay) and isinstance(guarantee.guarantee, Subsampled)
-        ):
+        if is_sampled(guarantee, count):
             cells = self._cells(20 * math.sqrt(count * variance_of(guarantee)) + spread)
             return made * IN_BALLS + 100 * cells + 2 * CONVOLVED * cells * self.grid.size
         atoms = min(made, self._cells(spread))

@@ -124,7 +124,7 @@ class OneDirection:
             yield from moment_bounds(items)
         if any(form.optimal for form in forms):
             return
-        sampled = any(is_sampled(guarantee) for guarantee, _ in items)
+        sampled = any(is_sampled(guarantee, count) for guarantee, count in items)
         if not all_of_them and not sampled:
             yield renyi(items)
         in_advance = fixed_in_advance(items)

@@ -86,7 +86,7 @@ def curves(
     accurate for negative ε too, as a privacy loss distribution needs it. None if it would cost
     more than WORK_LIMIT.
     """
-    if any(is_sampled(g) for g, _ in items) and BoundedRange not in items.kinds:
+    if any(is_sampled(g, n) for g, n in items) and BoundedRange not in items.kinds:
         found = fixed_curves(items, fineness, delta, whole=whole)
         return None if found is None else Curves(*found)
     layout = Layout.of(items, fineness, delta, whole=whole)
@@ -131,7 +131,7 @@ def _apply_above(profile: Chords, guarantee: Guarantee, count: int, layout: Layo
         one = Gaussian(deflated(guarantee.noise_multiplier / math.sqrt(count), 8))
         atoms = atoms_above(one, grid.step, reach_of(one, tiny))
         return Kernel.of(atoms, grid).apply(profile)
-    if is_sampled(guarantee):
+    if is_sampled(guarantee, count):
         return Kernel.of_lattice(_sampled_sum(guarantee, count, layout)[0], grid).apply(profile)
     atoms = atoms_above(guarantee, grid.step, reach_of(guarantee, tiny))
     return Kernel.of(atoms, grid).power(count, grid.size).apply(profile)
@@ -269,7 +269,7 @@ def _apply_below(
     if isinstance(guarantee, Gaussian):
         one = Gaussian(inflated(guarantee.noise_multiplier / math.sqrt(count), 8))
         return _fixed(atoms_below(one, step, reach_of(one, tiny))).below(profile)
-    if is_sampled(guarantee):
+    if is_sampled(guarantee, count):
         return shifted_below(_sampled_sum(guarantee, count, layout)[1], profile)
     operator = _fixed(atoms_below(guarantee, step, reach_of(guarantee, tiny)))
     for _ in range(count):
