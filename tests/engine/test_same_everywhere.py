@@ -29,6 +29,7 @@ from farthing.engine.sql.bounding import (
     largest,
 )
 from farthing.engine.sql.conditions import condition, within
+from farthing.engine.sql.measuring import Grouped, weighed_ranks
 from farthing.engine.sql.pairs import labels_of_units, pairs_above, shape_of, sizes_of
 from farthing.engine.sql.texts import Texts
 from farthing.schema import INTEGER, REAL
@@ -70,6 +71,13 @@ class Asked:
     def quantile(self, column: str, places: int, lower: int, upper: int, limit: int) -> Any:
         worth = fixed_point(self.rows[column], self.schema.kinds[column], places)
         return self._bounded([(between(worth, lower, upper), INTEGER)], limit, 1).expression
+
+    def ranks(self, column: str, places: int, threshold: int, limit: int) -> Any:
+        worth = fixed_point(self.rows[column], self.schema.kinds[column], places)
+        table = self.rows.select(who=self.unit[0], value=worth)
+        table = table.filter(table.value.notnull() & table.who.notnull())
+        grouped = Grouped(table, {"who": self.unit[1]}, "key", None)
+        return weighed_ranks(grouped, threshold, (9, 1), limit)
 
     def sum(self, column: str, places: int, lower: int, upper: int) -> Any:
         worth = fixed_point(self.rows[column], self.schema.kinds[column], places)
@@ -113,6 +121,8 @@ QUESTIONS = [
     ),
     lambda ask: ask.quantile("worth", 2, -300, 400, 2),
     lambda ask: ask.quantile("large", 0, -3, 4, 1),
+    lambda ask: ask.ranks("worth", 2, 17, 3),
+    lambda ask: ask.where(NOBODY).ranks("large", 0, 1, 1),
     lambda ask: ask.where(WHERE).count(3),
     lambda ask: ask.sum("worth", 3, -5000, 10000),
     lambda ask: ask.where({"text": ["a", None]}).sum("large", 0, -(10**9), 10**9),

@@ -21,7 +21,7 @@ from farthing.composition.items import Items, take_out_leaks
 from farthing.composition.profiles import curves
 from farthing.composition.tariff import Tariff, tariff_profiles, tariff_to_json
 from farthing.composition.tariff_files import tariff_from_json
-from farthing.errors import FarthingError, NotCertified, Unattainable
+from farthing.errors import FarthingError, NotCertified, Unattainable, Unsupported
 from farthing.numerics.ball import up
 from farthing.numerics.curves import Chords
 from farthing.numerics.rounding import deflated, inflated
@@ -75,7 +75,13 @@ def _profiles_when_spent(
 
 def list_profile(items: Items, adaptivity: str, delta: float) -> AccountProfile:
     """The profile of a list that is fixed in advance, run whole."""
-    leaky = take_out_leaks(items)
+    directions = items.directions()
+    if len(directions) > 1:
+        raise Unsupported(
+            "a list whose loss differs with the unit and without it has no single profile; state "
+            "it with compose"
+        )
+    leaky = take_out_leaks(directions[0])
     leak = up(leaky.leak) if leaky.sum_of_deltas > 0 else 0.0
     if not leaky.items.pairs:
         return AccountProfile(None, leak)

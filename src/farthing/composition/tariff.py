@@ -132,7 +132,7 @@ class Tariff:
 
     def price(self, name: str, times: int = 1) -> Price:
         """What `times` uses of an item cost."""
-        if name not in self.items:
+        if not isinstance(name, str) or name not in self.items:
             raise InvalidInput(f"item must be one of {', '.join(self.items)}, got {name!r:.60}")
         times = require_count("times", times, at_least=1)
         guarantee, price = self.items[name]

@@ -125,7 +125,7 @@ def _item(query: Query, role: str, tariff: Tariff) -> str:
 
 def _reaching(epsilon: float, names: list[str], tariff: Tariff) -> list[str]:
     """The items with at least this ε: the next rung is the cheapest of them."""
-    sold = {name: epsilon_of(tariff.items[name][0]) for name in names}
+    sold = {name: rung_epsilon(tariff.items[name][0]) for name in names}
     found = [name for name in names if sold[name] >= epsilon * (1 - 1e-9)]
     if not found:
         raise InvalidInput(
@@ -135,7 +135,7 @@ def _reaching(epsilon: float, names: list[str], tariff: Tariff) -> list[str]:
     return found
 
 
-def epsilon_of(guarantee: Guarantee) -> float:
+def rung_epsilon(guarantee: Guarantee) -> float:
     """ε of an item as people ask for it: of a Gaussian that of pure DP with the same ρ."""
     match guarantee:
         case PureDP(epsilon) | BoundedRange(epsilon) | ApproximateDP(epsilon, _):

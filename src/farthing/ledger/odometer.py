@@ -119,10 +119,13 @@ def pure_sum(
 ) -> float:
     """The sum of the pure ε's that these analysts, or all, have bought; infinite if there is none.
 
-    What was reserved counts, except for what a release has shown to be unused.
+    What was reserved counts, except for what a release has shown to be unused. What was bought
+    after a copy was made is not known to the book that went on from it: then there is none.
     """
     total = Fraction(0)
     for one in accounts:
+        if one.restored:
+            return math.inf
         if isinstance(one, TariffAccount):
             bought = bought_items(reader, one.dataset, one.account.number, analysts)
             uses = [(one.tariff.items[name][0], times) for name, times in bought.items()]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, get_args, get_type_
 from farthing.engine.filters import Filter, columns_of, filter_from, filter_to_json
 from farthing.engine.keys import Key, key_to_json
 from farthing.engine.kinds.captions import caption
-from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json
+from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json, unscaled
 from farthing.engine.sql.bounding import Bounded
 from farthing.engine.sql.conditions import check_filter, condition
 from farthing.engine.sql.grouping import key_column
@@ -203,6 +203,14 @@ class Query(ABC):
     def decimal_places(self) -> int:
         """The decimal places of that number; the statement gives it in units of the last one."""
         return 0
+
+    def ranks_at(self, rows: Rows, value: int) -> Bounded:  # noqa: ARG002 # for kinds in ranks
+        """One number that is not negative exactly if the released value is at least this one."""
+        raise InvalidInput(f"a {self.kind} is a number itself, not a value among others")
+
+    def watched_number(self, number: int) -> int | float:
+        """A number that a conversation gives out, in the units of the question."""
+        return unscaled(number, self.decimal_places)
 
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """What to expect, in the units of the question."""

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 
-from farthing.engine.kinds.totals import Estimate, TotalsQuery
+from farthing.engine.kinds.totals import Measured, TotalsQuery
 from farthing.mechanisms import Expectation, Release
 from farthing.mechanisms.accuracy import Interval
 
 
-def mean_of(query: TotalsQuery, release: Release, expectation: Expectation) -> Estimate:
+def mean_from(query: TotalsQuery, release: Release, expectation: Expectation) -> Measured:
     """The mean, between the bounds of the question."""
     rows, middle, *_ = _ranges(release, expectation)
     count, total, *_ = _numbers(release)
@@ -31,15 +31,15 @@ def mean_of(query: TotalsQuery, release: Release, expectation: Expectation) -> E
     return value(total / max(count, 1.0)), (value(low - moved), value(high + moved))
 
 
-def variance_of(query: TotalsQuery, release: Release, expectation: Expectation) -> Estimate:
+def variance_from(query: TotalsQuery, release: Release, expectation: Expectation) -> Measured:
     """The variance as a sample has it: the sum of squares is divided by one less than rows."""
-    deviation, (low, high) = standard_deviation_of(query, release, expectation)
+    deviation, (low, high) = standard_deviation_from(query, release, expectation)
     return deviation**2, (low**2, high**2)
 
 
-def standard_deviation_of(
+def standard_deviation_from(
     query: TotalsQuery, release: Release, expectation: Expectation
-) -> Estimate:
+) -> Measured:
     """The root of the variance. That values are rounded to steps moves it by at most one."""
     rows, middle, squares = _ranges(release, expectation)
     count, total, square = _numbers(release)

@@ -40,7 +40,9 @@ LabelsOfUnit: TypeAlias = Annotated[int | None, "Labels of a unit that count."]
 MaybeBy: TypeAlias = Annotated[
     Key | Iterable[Key] | None, "One answer for each label of this key; repeat for several."
 ]
-Bound: TypeAlias = Annotated[NumberBound | None, "Values beyond are moved here; else the schema's."]
+ValueBound: TypeAlias = Annotated[
+    NumberBound | None, "Values beyond are moved here; else the schema's."
+]
 RowsOfUnit: TypeAlias = Annotated[
     int | None, "Rows of a unit that count for one label; more of them weigh less."
 ]

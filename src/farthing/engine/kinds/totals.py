@@ -51,7 +51,7 @@ _COARSEST = 1 << 10
 
 
 #: A number, and the interval around it.
-Estimate: TypeAlias = tuple[float, Interval]
+Measured: TypeAlias = tuple[float, Interval]
 
 
 class TotalsQuery(MeasureQuery):
@@ -136,7 +136,7 @@ class TotalsQuery(MeasureQuery):
         )
 
     @abstractmethod
-    def estimate(self, release: Release, expectation: Expectation) -> Estimate:
+    def estimate(self, release: Release, expectation: Expectation) -> Measured:
         """The number that the totals of one label stand for."""
 
     def result(self, release: Release, expectation: Expectation) -> Result:
