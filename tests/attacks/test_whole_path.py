@@ -108,6 +108,21 @@ QUESTIONS = {
         EPSILON,
         lambda a: a.value,
     ),
+    "loss": (
+        lambda s: s.loss("k", contribution_limit=1, most=3),
+        EPSILON,
+        lambda a: a.value,
+    ),
+    "limit": (
+        lambda s: s.limit("k", limits=(1, 2, 4), noise=(0.1, 0.2, 0.3)),
+        EPSILON,
+        lambda a: a.value,
+    ),
+    "limit of a known domain": (
+        lambda s: s.limit("k", limits=(1, 2, 3), noise=(0.1, 0.2, 0.3), categories=["b", "c", "d"]),
+        EPSILON,
+        lambda a: a.value,
+    ),
     "median": (
         lambda s: s.quantile("x", lower=0, upper=9, per_key_limit=1),
         EPSILON,
@@ -121,6 +136,17 @@ def test_the_price_is_what_is_told(neighbours, name) -> None:
     ask, price, view = QUESTIONS[name]
     found = audit(Path(ask), *neighbours, trials=TRIALS, confidence=0.999, view=view)
     assert found.epsilon <= price
+
+
+def test_a_limit_chosen_too_sharply_is_caught(neighbours, monkeypatch) -> None:
+    """Four labels of one unit move the totals by more than one: a range of 1 tells it apart."""
+    from farthing.engine.kinds.limit import PARTS, LimitQuery
+
+    monkeypatch.setattr(LimitQuery, "score_range", property(lambda _: PARTS // 3))
+    monkeypatch.setattr(translate.Contribution, "within", lambda *_: True)
+    ask, price, view = QUESTIONS["limit of a known domain"]
+    found = audit(Path(ask), *neighbours, trials=TRIALS, confidence=0.999, view=view)
+    assert found.epsilon > price
 
 
 def test_a_path_without_limits_is_caught(neighbours, monkeypatch) -> None:

@@ -28,7 +28,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from farthing.engine.filters import filter_from
-from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.limit import LimitQuery
 from farthing.engine.kinds.mean import MeanQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.standard_deviation import StandardDeviationQuery
@@ -52,6 +53,7 @@ from farthing.engine.sql.bounding import (
 )
 from farthing.engine.sql.conditions import condition
 from farthing.engine.sql.measuring import total_name
+from farthing.engine.sql.pairs import labels_of_units, pairs_above
 from farthing.engine.sql.texts import Texts
 from farthing.schema import BOOLEAN, DATE, INTEGER, REAL, TEXT, Column, Schema
 from tests.engine.engines import measured
@@ -228,9 +230,34 @@ def check_numbers(less: Source, more: Source, question: Question) -> None:
         value = fixed_point(rows.worth, REAL, question.places)
         return clipped_sums(rows, (rows.member, TEXT), value, lower, upper)
 
+    def above(rows: Any) -> Bounded:
+        keys = [(rows[name], SCHEMA.kinds[name]) for name in question.by if name != "worth"]
+        units = labels_of_units(rows, (rows.member, TEXT), keys, 4)
+        return pairs_above(units, 1, 4)
+
+    assert 0 <= number(more, above) - number(less, above) <= 3
     assert 0 <= number(more, count) - number(less, count) <= question.per_key
     for ask in (total, worth):
         assert lower <= number(more, ask) - number(less, ask) <= upper
+
+
+def check_totals(less: Source, more: Source, question: Question) -> None:
+    """Totals of a limit that is looked for, over all pairs, move apart within the range."""
+    by = [name for name in question.by if name != "worth"] or ["text"]
+
+    def totals(source: Source, query: LimitQuery) -> list[int]:
+        texts = Texts()
+        where = {"pair": 0} if question.where is None else {"all_of": [{"pair": 0}, question.where]}
+        table = kept(source, where, texts)
+        rows = Rows(table, "member", SCHEMA.kinds, "key", texts)
+        statement = source.statement(query.bounded(rows).expression, texts)
+        return query.data(source.run(statement)).counts.tolist()
+
+    for labels in (None, 3):
+        query = LimitQuery(by, limits=(1, 2, 3), noise=(0.4, 0.7, 1.0), labels=labels)
+        pairs = zip(totals(less, query), totals(more, query), strict=True)
+        moved = [after - before for before, after in pairs]
+        assert max(moved) - min(moved) <= query.score_range
 
 
 #: Kinds whose statements give several numbers for a label, or weights of values.
@@ -334,6 +361,7 @@ def hold(place: Place, pairs: int, *, examples: int, phases: Any = tuple(Phase))
             check_counts(before, after, question)
             check_candidates(more, question, after)
             check_numbers(less, more, question)
+            check_totals(less, more, question)
             check_measures(less, more, question)
         finally:
             less.shut()

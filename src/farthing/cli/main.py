@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from farthing import __version__
-from farthing.cli.composition import delta, epsilon, plan
+from farthing.cli.composition import delta, epsilon, noise, plan
 from farthing.cli.lazy import lazy_group
 from farthing.cli.statement import statement
 from farthing.cli.tariff import tariff
@@ -33,13 +33,13 @@ app = typer.Typer(
     name="farthing",
     help="The tightest privacy loss that can be proved, and a budget that is never overspent.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(epsilon)
 app.command()(delta)
 app.command()(plan)
+app.command()(noise)
 app.command()(statement)
 app.add_typer(tariff)
 app.add_typer(
@@ -93,7 +93,7 @@ def root(
 def run() -> None:
     """The entry point: errors go to standard error, with exit code 2 and nothing on stdout."""
     try:
-        app()
+        app(prog_name="farthing")
     except SystemExit as stop:
         if stop.code == _INTERRUPTED:
             sys.stderr.write("farthing: interrupted; what was reserved stays spent\n")

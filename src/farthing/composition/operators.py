@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 
+from farthing.composition.lattice import Lattice
 from farthing.guarantees.atoms import Atoms
 from farthing.numerics.compiled import compiled
 from farthing.numerics.curves import Chords, Grid, Supports
@@ -60,12 +62,9 @@ class FixedLoss:
         cells, rests = grid.split_all(-losses)
         left, right = max(0, -int(cells.min())), max(0, int(cells.max()) + 1)
         values, slopes = later.padded(left, right)
-        total, fall = np.zeros(size), np.zeros(size)
-        shifts = zip(cells.tolist(), rests.tolist(), masses.tolist(), strict=True)
-        for cell, rest, mass in shifts:
-            value, slope = _support(values, slopes, left + cell, size, rest, grid.step)
-            total += mass * value
-            fall += mass * slope
+        total, fall = compiled().support_average(
+            values, slopes, left + cells, rests, masses, size, grid.step
+        )
         return Supports(grid, deflated(total, 2 * len(cells) + 16), fall)
 
 
@@ -141,6 +140,27 @@ class Kernel:
         np.add.at(weights, cells - first + 1, masses * right)
         return Kernel(first, inflated(weights, 4 * len(cells)), atoms.infinity + far)
 
+    @staticmethod
+    def of_lattice(lattice: Lattice, grid: Grid) -> Kernel:
+        """A loss on the lattice of the grid, its first mass counting for all below it."""
+        last = lattice.first + len(lattice.masses) - 1
+        kernel = Kernel(-last, lattice.masses[::-1], lattice.infinity)
+        return kernel.within(grid.size)
+
+    def within(self, limit: int) -> Kernel:
+        """Losses above `limit` cells count as infinite, those below −limit as that."""
+        first, weights, infinity = self.first, self.weights, self.infinity
+        if first < -limit:
+            cut = min(-limit - first, len(weights) - 1)
+            infinity += inflated(float(np.sum(weights[:cut])), 2 * cut)
+            first, weights = first + cut, weights[cut:]
+        excess = first + len(weights) - 1 - limit
+        if 0 < excess < len(weights):
+            moved = inflated(float(np.sum(weights[-excess:])), 2 * excess)
+            weights = weights[:-excess].copy()
+            weights[-1] += moved
+        return Kernel(first, weights, infinity)
+
     def apply(self, later: Chords) -> Chords:
         """T of the chords, at every grid point."""
         size, count = later.grid.size, len(self.weights)
@@ -161,17 +181,7 @@ class Kernel:
         first = self.first + other.first
         terms = min(len(self.weights), len(other.weights))
         weights = inflated(np.convolve(self.weights, other.weights), 2 * terms + 8)
-        infinity = self.infinity + other.infinity
-        if first < -limit:
-            cut = min(-limit - first, len(weights) - 1)
-            infinity += inflated(float(np.sum(weights[:cut])), 2 * cut)
-            first, weights = first + cut, weights[cut:]
-        excess = first + len(weights) - 1 - limit
-        if 0 < excess < len(weights):
-            moved = inflated(float(np.sum(weights[-excess:])), 2 * excess)
-            weights = weights[:-excess].copy()
-            weights[-1] += moved
-        return Kernel(first, weights, infinity)
+        return Kernel(first, weights, self.infinity + other.infinity).within(limit)
 
     def power(self, count: int, limit: int) -> Kernel:
         """`count` independent such losses added, by repeated squaring."""
@@ -183,6 +193,23 @@ class Kernel:
             if left > 0:
                 square = square.then(square, limit)
         return result
+
+
+def shifted_below(lattice: Lattice, later: Supports) -> Supports:
+    """TV(x) = E[V(x − L)] for masses on the lattice of the grid that are lower bounds."""
+    size = later.grid.size
+    near = np.abs(lattice.first + np.arange(len(lattice.masses))) <= size
+    used = np.flatnonzero(near & (lattice.masses > 0))
+    if len(used) == 0:
+        return Supports(later.grid, np.zeros(size), np.zeros(size))
+    masses = lattice.masses[used[0] : used[-1] + 1]
+    first, last = lattice.first + int(used[0]), lattice.first + int(used[-1])
+    left, right = max(0, last), max(0, -first)
+    here = slice(left - last, left + size - first)
+    values, slopes = (
+        np.convolve(curve[here], masses, mode="valid") for curve in later.padded(left, right)
+    )
+    return Supports(later.grid, deflated(values, 2 * len(masses) + 16), slopes)
 
 
 def atoms_of(profile: Chords) -> Atoms:
@@ -202,23 +229,6 @@ def atoms_of(profile: Chords) -> Atoms:
     return Atoms(profile.grid.points(), masses, inflated(float(values[-1]), 4))
 
 
-def _support(
-    values: FloatArray, slopes: FloatArray, start: int, size: int, rest: float, step: float
-) -> tuple[FloatArray, FloatArray]:
-    """Value and −d/dx of the better of the two lines around `rest` past each point."""
-    here, here_slope = values[start : start + size], slopes[start : start + size]
-    if rest == 0:
-        return here, here_slope
-    there, there_slope = values[start + 1 : start + 1 + size], slopes[start + 1 : start + 1 + size]
-    from_here = deflated(here, 8) - here_slope * inflated(math.expm1(rest), 8)
-    from_there = deflated(there, 8) + there_slope * deflated(-math.expm1(rest - step), 8)
-    use_here = from_here >= from_there
-    return (
-        np.where(use_here, from_here, from_there),
-        np.where(use_here, here_slope * math.exp(rest), there_slope * math.exp(rest - step)),
-    )
-
-
 def _aligned_up(epsilon: float, step: float) -> float:
     """A slightly larger ε that is a whole number of cells, or clearly is not.
 
@@ -234,7 +244,8 @@ def _aligned_up(epsilon: float, step: float) -> float:
     return inflated((whole + 1) * step, 2) if rest > (1 - 1e-6) * step else epsilon
 
 
-def _cuts(epsilon: float, step: float) -> list[float]:
+@lru_cache(maxsize=256)
+def _cuts(epsilon: float, step: float) -> tuple[float, ...]:
     """The t in [0, ε] at which x − t or x + ε − t crosses a grid point, with both ends."""
     whole = [m * step for m in range(math.ceil(epsilon / step) + 1)]
     crossings = sorted({t for m in whole for t in (m, epsilon - m) if 0 < t < epsilon})
@@ -242,4 +253,4 @@ def _cuts(epsilon: float, step: float) -> list[float]:
     for t in crossings:
         if t - cuts[-1] > 1e-7 * step and epsilon - t > 1e-7 * step:
             cuts.append(t)
-    return [*cuts, epsilon]
+    return (*cuts, epsilon)

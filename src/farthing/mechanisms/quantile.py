@@ -24,6 +24,14 @@ _LARGEST_SCORE = 1 << 62
 _LARGEST_VALUE = 1 << 61
 
 
+def exact_probability(probability: float) -> Fraction:
+    """The fraction a/b that a quantile is about: the nearest with a denominator up to 1000."""
+    exact = Fraction(probability).limit_denominator(_LARGEST_DENOMINATOR)
+    if not 0 < exact < 1:
+        raise InvalidInput(f"probability must be between 1/1000 and 999/1000, got {probability}")
+    return exact
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantile(Mechanism[Histogram]):
     """A whole number between `lower` and `upper` near the given quantile.
@@ -52,14 +60,11 @@ class Quantile(Mechanism[Histogram]):
         upper = require_count("upper", self.upper, at_least=lower)
         if upper > _LARGEST_VALUE:
             raise InvalidInput(f"upper must be at most 2^61, got {upper}")
-        if not 0 < self._fraction < 1:
-            raise InvalidInput(
-                f"probability must be between 1/1000 and 999/1000, got {self.probability}"
-            )
+        _ = self._fraction
 
     @property
     def _fraction(self) -> Fraction:
-        return Fraction(self.probability).limit_denominator(_LARGEST_DENOMINATOR)
+        return exact_probability(self.probability)
 
     @property
     def score_range(self) -> int:

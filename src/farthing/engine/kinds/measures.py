@@ -171,6 +171,9 @@ class MeasureQuery(NumberQuery):
         return worth.isnull().ifelse(ibis.null("int64"), between(worth, *self.bounds))
 
     def bounded(self, rows: Rows) -> Bounded:
+        return self.measured(self.grouped(rows))
+
+    def grouped(self, rows: Rows) -> Grouped:
         """Rows outside a known domain go first, so that no unit spends its limit on them."""
         keyed = rows.keyed(self.key, **{VALUE: self.value_in(rows)})
         table = keyed.table.filter(keyed.table[VALUE].notnull() & keyed.table[keyed.unit].notnull())
@@ -179,7 +182,7 @@ class MeasureQuery(NumberQuery):
             table = within(table, names, self.domain, keyed.kinds, keyed.texts)
         drops = self.key and (self.domain is None or self.labels_of_a_unit < len(self.domain))
         limit = self.labels_of_a_unit if drops else None
-        return self.measured(Grouped(table, keyed.kinds, keyed.secret, limit))
+        return Grouped(table, keyed.kinds, keyed.secret, limit)
 
     def data(self, rows: pa.Table) -> Any:
         groups = self.collected(rows)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from farthing.engine.kinds.base import SELECT, Paid, Result
+from farthing.engine.kinds.base import SELECT, Paid, Result, Rows
 from farthing.engine.kinds.counting import epsilon_of_selection
 from farthing.engine.kinds.fields import (
-    Bound,
     Categories,
     ColumnName,
     CountItem,
@@ -20,17 +19,21 @@ from farthing.engine.kinds.fields import (
     LeakItem,
     MaybeBy,
     Places,
+    QuestionEpsilon,
     RowsOfUnit,
     SelectItem,
+    ValueBound,
     Where,
     unscaled,
 )
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import LABEL, Bounded
-from farthing.engine.sql.measuring import VALUE, WEIGHT, Grouped, weighted_values
+from farthing.engine.sql.measuring import VALUE, WEIGHT, Grouped, weighed_ranks, weighted_values
+from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Quantile, Release
 from farthing.mechanisms.per_label import Groups
+from farthing.mechanisms.quantile import exact_probability
 from farthing.wording import many
 
 if TYPE_CHECKING:
@@ -50,8 +53,8 @@ class QuantileQuery(MeasureQuery):
     _: KW_ONLY
     by: MaybeBy = None
     categories: Categories = None
-    lower: Bound = None
-    upper: Bound = None
+    lower: ValueBound = None
+    upper: ValueBound = None
     places: Places = None
     where: Where = None
     contribution_limit: LabelsOfUnit = None
@@ -59,6 +62,7 @@ class QuantileQuery(MeasureQuery):
     select: SelectItem = None
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     kind: ClassVar[str] = "quantile"
     number: ClassVar[str] = "value"
     in_ranks: ClassVar[bool] = True
@@ -81,6 +85,27 @@ class QuantileQuery(MeasureQuery):
         if not self.key:
             return Bounded(expression, None, most, total=most)
         return Bounded(expression, self.labels_of_a_unit, most, (1,) if self.finds_labels else ())
+
+    def ranks_at(self, rows: Rows, value: int) -> Bounded:
+        """a·#{x ≥ value} − (b − a)·#{x < value} for the quantile a/b: not negative exactly if
+        #{x < value} ≤ (a/b)·n, that is, if the quantile is at least this value."""
+        lower, upper = self.bounds
+        if not lower <= value <= upper:
+            raise InvalidInput(
+                f"a threshold for this quantile must be between {self.lower} and {self.upper}"
+            )
+        a, b = exact_probability(self.probability).as_integer_ratio()
+        limit = self.rows_of_a_unit
+        expression = weighed_ranks(self.grouped(rows), value, (a, b - a), limit)
+        return Bounded(expression, 1, max(a, b - a) * limit)
+
+    @property
+    def decimal_places(self) -> int:
+        return self.decimals
+
+    def watched_number(self, number: int) -> int | float:
+        """By how many rows the quantile is beyond the threshold: (a/b)·n − #{x < value}."""
+        return number / exact_probability(self.probability).denominator
 
     def collected(self, rows: pa.Table) -> Groups[Histogram]:
         """Values and weights of each label; where labels are found, units stand beside no value."""

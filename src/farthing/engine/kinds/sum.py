@@ -18,6 +18,7 @@ from farthing.engine.kinds.fields import (
     MaybeBy,
     NumberBound,
     Places,
+    QuestionEpsilon,
     Repeats,
     RowsOfUnit,
     Where,
@@ -58,6 +59,7 @@ class SumQuery(MeasureQuery):
     per_key_limit: RowsOfUnit = None
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     kind: ClassVar[str] = "sum"
     number: ClassVar[str] = "sum"

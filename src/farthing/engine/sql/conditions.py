@@ -49,7 +49,10 @@ def require_fits(name: str, kind: str, value: Value) -> None:
     """A column of this kind can be compared with this value, or InvalidInput."""
     plain = isinstance(value, _FITS[kind]) and (kind == BOOLEAN or not isinstance(value, bool))
     if value is not None and not plain:
-        raise InvalidInput(f"{name} is {kind} and cannot be compared with {type(value).__name__}")
+        how = "; as text a date is DATE '2013-01-31'" if kind == DATE else ""
+        raise InvalidInput(
+            f"{name} is {kind} and cannot be compared with {type(value).__name__}{how}"
+        )
 
 
 def check_filter(where: Filter | None, kinds: Mapping[str, str]) -> None:

@@ -115,6 +115,27 @@ def rounded_quotient(number: Any, by: Any) -> Any:
     return ((2.0 * number.cast("float64") + divisor) / (2.0 * divisor)).floor()
 
 
+def weighed_ranks(
+    grouped: Grouped, threshold: int, weights: tuple[int, int], per_key_limit: int
+) -> ir.Table:
+    """One row, one column `n`: w₊·#{x ≥ threshold} − w₋·#{x < threshold} for weights (w₊, w₋).
+
+    A unit with more than `per_key_limit` rows counts as that many, on the two sides in the
+    proportion of its rows, to the nearest whole row. So it moves the number by at most
+    w₊·per_key_limit upwards or w₋·per_key_limit downwards.
+    """
+    import ibis
+
+    (above, below), limit = weights, per_key_limit
+    reached = (grouped.table[VALUE] >= ibis.literal(threshold, "int64")).ifelse(1, 0)
+    pairs = grouped.pairs(reached=reached.sum(), rows=lambda t: t.count())
+    share = pairs.reached.cast("float64") * float(limit) / pairs[ROWS].cast("float64")
+    whole = (share + 0.5).floor().cast(WHOLE)
+    kept = (pairs[ROWS] <= limit).ifelse(pairs.reached.cast(WHOLE), whole)
+    rest = ibis.least(pairs[ROWS], limit).cast(WHOLE) - kept
+    return totals(grouped, pairs, [(above * kept - below * rest, max(weights) * limit)])
+
+
 def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.Table:
     """Columns `label` (with a key), `value` and `n`: what the rows with each value weigh.
 

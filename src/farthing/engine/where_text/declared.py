@@ -21,19 +21,22 @@ def as_declared(where: Filter, kinds: Mapping[str, str]) -> Filter:
             return Not(as_declared(part, kinds))
         case Present():
             return where
-    if kinds.get(where.column) != DATE:
-        return where
+    kind = kinds.get(where.column)
     match where:
         case Equals(column, value):
-            return Equals(column, _day(column, value))
+            return Equals(column, value_as_declared(column, kind, value))
         case OneOf(column, values):
-            return OneOf(column, tuple(_day(column, value) for value in values))
+            return OneOf(column, tuple(value_as_declared(column, kind, value) for value in values))
         case Between(column):
-            return Between(column, **{side: _day(column, value) for side, value in where.sides})
+            return Between(
+                column,
+                **{side: value_as_declared(column, kind, value) for side, value in where.sides},
+            )
 
 
-def _day(column: str, value: Value) -> Value:
-    if not isinstance(value, str):
+def value_as_declared(column: str, kind: str | None, value: Value) -> Value:
+    """A value in the form of its column's kind."""
+    if kind != DATE or not isinstance(value, str):
         return value
     try:
         return date.fromisoformat(value)
