@@ -17,7 +17,7 @@ class NoisyTotals(Mechanism[tuple[int, ...]]):
     """Each total plus the noise that its guarantee asks for.
 
     A unit changes the i-th total by a whole number of at most `limits[i]`, up or down: one
-    coordinate each, with noise as many times wider (Theorem 1 of docs/theory/mechanisms.md).
+    coordinate each, with noise as many times wider (Theorem 12 of docs/theory/mechanisms.md).
     """
 
     coordinate: Coordinate
