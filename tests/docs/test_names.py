@@ -7,6 +7,8 @@ from collections import defaultdict
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "farthing"
+#: Says the same as the engine in words of its own, so that nobody imports one for the other.
+ALONE = SOURCE / "checker.py"
 #: Names that stand twice, and why that is right.
 TWICE = {
     "main": "what `python -m` runs",
