@@ -10,7 +10,7 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from farthing.composition.calibration import noise_for, sgd_noise
+from farthing.composition.calibration import least_noise, sgd_noise
 from farthing.composition.compose import ADAPTIVITIES, Composition, compose
 from farthing.composition.gaussian import (
     gaussian_delta,
@@ -124,7 +124,7 @@ __all__ = [
     "largest_count",
     "largest_epsilon",
     "largest_farthings",
-    "noise_for",
+    "least_noise",
     "open",
     "parse_guarantee",
     "propose_prices",

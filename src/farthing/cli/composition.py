@@ -1,4 +1,4 @@
-"""`farthing epsilon`, `farthing delta`, `farthing plan`, `farthing noise`."""
+"""`farthing epsilon`, `farthing delta`, `farthing plan`, `farthing calibrate`."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def plan(
     console().print(f"Together they give ε ≤ {shown_up(best.upper)}, by {best.theorem}.")
 
 
-def noise(
+def calibrate(
     items: options.FreeItemTexts,
     epsilon: options.Epsilon,
     delta: options.Delta,
@@ -142,7 +142,7 @@ def noise(
         return [item.replace("?", repr(value)) for item in items]
 
     with patience("calibrating"):
-        found = fa.noise_for(
+        found = fa.least_noise(
             lambda amount: [parse_item(item) for item in written(amount)],
             epsilon=epsilon,
             delta=delta,
@@ -181,7 +181,7 @@ def _parameter(
         case _:
             raise InvalidInput(
                 f"a parameter can be planned for dp, br, lap and gauss, got {kind!r}; give "
-                f"{kind} its parameters to plan the count instead, or use `farthing noise`"
+                f"{kind} its parameters to plan the count instead, or use `farthing calibrate`"
             )
 
 

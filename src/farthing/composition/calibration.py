@@ -24,7 +24,7 @@ LEAST, MOST = 0.02, 1e9
 COARSE, NEAR = 0.05, 1.1
 
 
-def noise_for(
+def least_noise(
     items: NoisyList,
     *,
     epsilon: float,
@@ -83,7 +83,7 @@ def sgd_noise(
     epochs = require_real("epochs", epochs, above=0)
     rate = min(1.0, float_up(Fraction(batch, examples)))
     steps = math.ceil(Fraction(epochs) * Fraction(examples, batch))
-    return noise_for(
+    return least_noise(
         lambda noise: [(Subsampled(Gaussian(noise), rate), steps)],
         epsilon=epsilon,
         delta=delta,
