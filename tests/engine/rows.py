@@ -59,11 +59,12 @@ def naive_histogram(
             pairs[row[unit]][text_of(label if len(by) > 1 else label[0])] += 1
     total: Counter[str] = Counter()
     for who, keys in pairs.items():
-        kept = sorted(keys, key=lambda key: _first_digits(secret + text_of(who) + key))[:limit]
+        of_unit = _number(secret + text_of(who))
+        kept = sorted(keys, key=lambda key: of_unit * _number(secret + key) % (2**31 - 1))[:limit]
         for key in kept:
             total[key] += min(keys[key], per_key)
     return dict(total)
 
 
-def _first_digits(text: str) -> str:
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:12]
+def _number(text: str) -> int:
+    return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:7], 16) + 1

@@ -53,6 +53,7 @@ DIALECT = Dialect(
     one_of_texts="({x}) IN (SELECT UNNEST(CAST(${n} AS VARCHAR[])))",
     one_of_numbers="({x}) IN (SELECT UNNEST(CAST(${n} AS BIGINT[])))",
     as_bytes="{x}",
+    digest="CAST('0x' || left(md5({x}), 7) AS BIGINT)",
     real="DOUBLE",
     common_table="AS NOT MATERIALIZED",
 )
