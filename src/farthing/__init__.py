@@ -48,7 +48,19 @@ from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.guarantees.scores import ScoreBounds, score_bounds, score_bounds_of
 
 if TYPE_CHECKING:  # what needs the extras [ledger] and [engine]; loaded when it is used
-    from farthing.engine import Declaration, Desk, Session, open  # noqa: A004 # `fa.open` is meant
+    from farthing.engine import (
+        Declaration,
+        Desk,
+        Session,
+        bins,
+        day,
+        hour,
+        month,
+        open,  # noqa: A004 # `fa.open` is meant
+        quarter,
+        week,
+        year,
+    )
     from farthing.ledger import Limits
     from farthing.schema import Column, Schema
 
@@ -61,7 +73,14 @@ _LATER = {
     "Limits": "farthing.ledger",
     "Schema": "farthing.schema",
     "Session": "farthing.engine",
+    "bins": "farthing.engine",
+    "day": "farthing.engine",
+    "hour": "farthing.engine",
+    "month": "farthing.engine",
     "open": "farthing.engine",
+    "quarter": "farthing.engine",
+    "week": "farthing.engine",
+    "year": "farthing.engine",
 }
 
 
@@ -108,20 +127,27 @@ __all__ = [
     "Unattainable",
     "Unsupported",
     "ZeroConcentratedDP",
+    "bins",
     "compose",
+    "day",
     "format_guarantee",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_noise_multiplier",
+    "hour",
     "laplace_histogram_epsilon",
     "largest_count",
     "largest_epsilon",
     "largest_farthings",
+    "month",
     "open",
     "parse_guarantee",
     "propose_prices",
+    "quarter",
     "score_bounds",
     "score_bounds_of",
+    "week",
+    "year",
     "zcdp_epsilon",
     "zcdp_noise_multiplier",
 ]

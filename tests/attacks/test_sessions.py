@@ -46,7 +46,7 @@ def test_opening_what_is_there_grants_signs_and_adds_nothing(opened, tmp_path, c
 
 
 def test_the_command_line_of_an_analyst_has_no_owners_options() -> None:
-    for kind in ("count", "histogram", "top-k", "quantile", "sum", "distinct"):
+    for kind in ("count", "histogram", "top-k", "quantile", "sum", "mean", "distinct"):
         shown = CliRunner().invoke(app, ["query", kind, "--help"], env={"COLUMNS": "200"}).stdout
         assert "--ledger" in shown
         for option in ("--tariff", "--farthings", "--unit", "--owner", "--version"):
@@ -146,7 +146,7 @@ def test_a_question_may_ask_for_less_than_the_declared_limit_never_for_more(open
         lambda s: s.histogram("k", contribution_limit=3),
         lambda s: s.top_k("k", 1, contribution_limit=3),
         lambda s: s.count(per_key_limit=4),
-        lambda s: s.quantile("age", lower=0, upper=9, contribution_limit=3),
+        lambda s: s.quantile("age", lower=0, upper=9, per_key_limit=3),
     ):
         with pytest.raises(InvalidInput, match="must be at most"):
             ask(session).plan()

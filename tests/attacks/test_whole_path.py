@@ -86,6 +86,11 @@ def _free(kind):
 
 QUESTIONS = {
     "count": (lambda s: s.count(where={"k": "b"}), EPSILON, lambda a: a.value),
+    "not": (
+        lambda s: s.count(where={"not": {"k": ["b", "c"], "x": 3}}),
+        EPSILON,
+        lambda a: a.value,
+    ),
     "rows": (lambda s: s.count(per_key_limit=2), EPSILON, lambda a: a.value),
     "sum": (lambda s: s.sum("x", lower=0, upper=5), EPSILON, lambda a: a.value),
     "histogram": (
@@ -103,7 +108,11 @@ QUESTIONS = {
         EPSILON,
         lambda a: a.value,
     ),
-    "median": (lambda s: s.quantile("x", lower=0, upper=9), EPSILON, lambda a: a.value),
+    "median": (
+        lambda s: s.quantile("x", lower=0, upper=9, per_key_limit=1),
+        EPSILON,
+        lambda a: a.value,
+    ),
 }
 
 

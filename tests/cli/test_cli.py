@@ -14,7 +14,7 @@ import farthing as fa
 
 def farthing(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "farthing.cli", *arguments], capture_output=True, text=True, cwd=cwd
+        [sys.executable, "-m", "farthing", *arguments], capture_output=True, text=True, cwd=cwd
     )
 
 

@@ -83,7 +83,7 @@ def test_commands_run_in_order(page: str, folder: Path) -> None:
     assert commands
     for command in commands:
         done = subprocess.run(
-            [sys.executable, "-m", "farthing.cli", *shlex.split(command, comments=True)[1:]],
+            [sys.executable, "-m", "farthing", *shlex.split(command, comments=True)[1:]],
             capture_output=True,
             text=True,
             cwd=folder,

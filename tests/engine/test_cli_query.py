@@ -82,9 +82,18 @@ def test_other_queries(shell) -> None:
     assert abs(counted["counts"][0] - 1900) <= 200
     some = shell("count", "--where", '{"age": {"below": 45}}', "--where", "article=a", "--json")
     assert abs(json.loads(some.stdout)["counts"][0] - 950) <= 200
-    known = shell("histogram", "--by", "article", "--category", "a", "--category", "b", "--csv")
+    words = shell("count", "--where", "age < 45 and article == 'a'", "--plan", "--json")
+    assert json.loads(words.stdout)["query"]["where"] == {
+        "all_of": [{"age": {"below": 45}}, {"article": "a"}]
+    }
+    either = shell("count", "--where", 'article=a,"b, c"', "--plan", "--json")
+    assert json.loads(either.stdout)["query"]["where"] == {"article": ["a", "b, c"]}
+    two = ("--category", "a", "--category", "b", "--contribution-limit", "1")
+    known = shell("histogram", "--by", "article", *two, "--csv")
     assert [line.split(",")[0] for line in known.stdout.splitlines()] == ["article", "a", "b"]
-    median = shell("quantile", "--column", "age", "--lower", "0", "--upper", "100", "--json")
+    limits = ("--per-key-limit", "1")
+    ends = ("--lower", "0", "--upper", "100")
+    median = shell("quantile", "--column", "age", *ends, *limits, "--json")
     assert 20 <= json.loads(median.stdout)["labels"][0] <= 70
     total = shell("sum", "--column", "age", "--lower", "0", "--upper", "200")
     assert "sum of age" in total.stdout
@@ -99,6 +108,9 @@ def test_other_queries(shell) -> None:
         ("count", "--where", "age=old"),
         ("count", "--where", "{bad json"),
         ("count", "--where", "nothing=1"),
+        ("count", "--where", "age=1,old"),
+        ("count", "--where", "age in (select 1)"),
+        ("count", "--where", 'article="a'),
         ("top-k", "--by", "article", "-k", "0"),
         ("histogram", "--by", "article", "--by", "age", "--category", "a"),
     ],

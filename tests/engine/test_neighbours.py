@@ -90,6 +90,8 @@ WHERES = st.sampled_from(
         {"worth": {"below": 2.5}},
         {"any_of": [{"flag": True}, {"day": {"at_least": {"date": "2013-01-01"}}}]},
         {"all_of": [{"whole": [1, 2, 2**63 - 1]}, {"text": {"present": True}}]},
+        {"not": {"text": ["a", "SS"], "worth": [1.5, 3]}},
+        {"not": {"any_of": [{"flag": True}, {"whole": {"below": 1}}]}},
     ]
 )
 QUESTIONS = st.builds(

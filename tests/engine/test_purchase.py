@@ -47,8 +47,11 @@ EXPECTED = [
         {"count": 6},
     ),
     (CountQuery(repeats=2), {"count": 2}),
-    (SumQuery(column="a", lower=0, upper=9, repeats=2), {"count": 2}),
-    (QuantileQuery(column="a", probability=0.5, lower=0, upper=9), {"select": 1}),
+    (SumQuery(column="a", lower=0, upper=9, places=0, repeats=2), {"count": 2}),
+    (
+        QuantileQuery(column="a", probability=0.5, lower=0, upper=9, places=0, per_key_limit=1),
+        {"select": 1},
+    ),
 ]
 
 
@@ -104,7 +107,11 @@ def test_items_are_matched_by_what_they_guarantee() -> None:
     assert covers(fa.ApproximateDP(0.1, 1e-6), fa.ApproximateDP(0, 1e-9))
     assert not covers(fa.ApproximateDP(0.1, 1e-9), fa.ApproximateDP(0, 1e-6))
     other = fa.Tariff({"only": (fa.Laplace(0.1), 1)}, farthings=5)
-    for query in (TOP, CountQuery(), QuantileQuery(column="a", probability=0.5, lower=0, upper=1)):
+    for query in (
+        TOP,
+        CountQuery(),
+        QuantileQuery(column="a", probability=0.5, lower=0, upper=1, places=0, per_key_limit=1),
+    ):
         with pytest.raises(InvalidInput, match="the tariff sells none"):
             buy(query, other)
     with pytest.raises(InvalidInput, match="count needs"):
@@ -159,11 +166,13 @@ def test_the_cheapest_way_to_a_width() -> None:
         assert counts.half_width <= width
     with pytest.raises(Unattainable, match="narrowest"):
         cheapest(CountQuery(), TARIFF, 0.01, 0.95)
-    quantile = QuantileQuery(column="a", probability=0.5, lower=0, upper=1)
+    quantile = QuantileQuery(
+        column="a", probability=0.5, lower=0, upper=1, places=0, per_key_limit=1
+    )
     with pytest.raises(Unattainable, match="narrowest"):
         cheapest(quantile, TARIFF, 3, 0.95)
     assert cheapest(quantile, TARIFF, 300, 0.95).select == "select"
     labels = cheapest(replace(TOP, counts=False), TARIFF, 300, 0.95)
     assert labels.select == "select"
-    found = cheapest(HistogramQuery(by=("a",)), TARIFF, 8, 0.95)
+    found = cheapest(HistogramQuery(by=("a",), contribution_limit=1), TARIFF, 8, 0.95)
     assert (found.count, found.repeats) == ("fine", 1)

@@ -100,6 +100,9 @@ QUESTIONS = [
     lambda ask: ask.where(NOBODY).count(1),
     lambda ask: ask.where(NOBODY).sum("worth", 0, -5, 10),
     lambda ask: ask.where({"text": {"above": "a", "at_most": "é"}}).histogram("text", limit=None),
+    lambda ask: ask.where({"worth": [1.5, 3.1, None]}).histogram("text", "flag", limit=None),
+    lambda ask: ask.where({"not": {"text": ["a", "é"]}}).histogram("text", "whole", limit=None),
+    lambda ask: ask.where({"not": {**WHERE, "worth": -2.25}}).histogram("text", "day", limit=None),
 ]
 
 

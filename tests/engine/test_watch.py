@@ -6,6 +6,9 @@ import contextlib
 import math
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,7 @@ from farthing.engine.watches import GuessWatch, ThresholdWatch
 from farthing.errors import InvalidInput, Unsupported
 from farthing.interactive import ConversationOver, SparseVector, require_paid
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, statement, verify
+from farthing.ledger.records import Limits
 from farthing.mechanisms import Contribution
 from tests.engine.conftest import TARIFF, Opened
 
@@ -119,6 +123,80 @@ class TestAsking:
             watch.exceeds(norway, 1)
         assert sure.remaining() == Price(50)  # asking costs nothing more
 
+    def test_several_questions_at_once_halt_where_single_ones_would(
+        self, sure: engine.Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One statement for each query, one transaction, and no answer after the last positive."""
+        watch, source = sure.watch(positives=2).open(), sure._context.source
+        ran, run = [], type(source).run
+        monkeypatch.setattr(type(source), "run", lambda self, s: ran.append(s) or run(self, s))
+        norway, sweden = sure.count(where={"country": "NO"}), sure.count(where={"country": "SE"})
+        steps = [
+            (norway, 320),
+            (sweden, 90),
+            (norway, 310),
+            (norway, 280),
+            (sweden, 1),
+            (norway, 1),
+        ]
+        answers = watch.exceeds_many(steps)
+        assert [one.positive for one in answers] == [False, True, False, True]
+        assert len(ran) == 2
+        assert [x.asked["threshold"] for x in watch.transcript()] == [320, 90, 310, 280]
+        assert not watch.standing().open
+        with pytest.raises(ConversationOver):
+            watch.exceeds_many(steps)
+
+    def test_several_guesses_at_once(self, sure: engine.Session) -> None:
+        checks = sure.watch_guesses(tolerance=20, corrections=1).open()
+        told = checks.check_many([(sure.count(), 400), (sure.count(), 300), (sure.count(), 1)])
+        assert [one.positive for one in told] == [False, True]
+
+    def test_a_batch_is_refused_whole(self, sure: engine.Session) -> None:
+        watch = sure.watch(positives=2).open()
+        good = (sure.count(), 1)
+        for pairs, reason in (
+            ([], "at least one"),
+            ([good, sure.count()], "pairs"),
+            ([good, (sure.count(), 1, 2)], "pairs"),
+            ([good, ("country", 1)], "a query"),
+            ([good, (sure.count(), math.nan)], "threshold"),
+            ([good, (sure.count(), True)], "threshold"),
+            ([good, (sure.count(), 10**400)], "threshold"),
+            ([good, (sure.count(per_key_limit=2), 1)], "per_unit"),
+        ):
+            with pytest.raises(InvalidInput, match=reason):
+                watch.exceeds_many(pairs)  # type: ignore[arg-type]
+        assert watch.transcript() == []
+        assert watch.standing().open
+
+    def test_thresholds_are_kept_as_they_were_compared(self, sure: engine.Session) -> None:
+        watch = sure.watch(positives=9).open()
+        for threshold in (Fraction(801, 2), Decimal("1e300"), 1e308, -1e308, 400.00001, 10**30):
+            watch.exceeds(sure.count(), threshold)  # type: ignore[arg-type]
+        kept = [(x.asked["threshold"], x.told.positive) for x in watch.transcript()]
+        assert kept == [
+            (400.5, False),
+            (1e300, False),
+            (1e308, False),
+            (-1e308, True),
+            (400.00001, False),
+            (10**30, False),
+        ]
+
+    def test_what_the_owner_declares_anew_counts_at_once(
+        self, sure: engine.Session, tmp_path: Any
+    ) -> None:
+        """A statement that was compiled before is not run under limits that changed."""
+        watch = sure.watch(positives=2, per_unit=3).open()
+        rows = sure.count(per_key_limit=2)
+        assert not watch.exceeds(rows, 900).positive
+        with Ledger.open(tmp_path / "budget.db") as ledger:
+            about = ledger.analyst("events", "analyst").about()
+            ledger.owner().describe(replace(about, limits=Limits(per_key_limit=1)))
+        with pytest.raises(InvalidInput, match="at most 1"):
+            watch.exceeds(rows, 900)
+
     def test_sums_with_decimals_and_numbers(self, sure: engine.Session) -> None:
         watch = sure.watch(value_item="sure", per_unit=1000, positives=2).open()
         total = sure.sum("spend", lower=0, upper=10, places=2)
@@ -159,7 +237,10 @@ class TestAsking:
             (sure.sum("spend", lower=-1, upper=1), "monotone=False"),
             (sure.sum("spend", lower=0, upper=5), "by 5"),
             (sure.histogram("country", categories=["NO"]), "about one number"),
-            (sure.quantile("spend", lower=0, upper=9), "about one number"),
+            (
+                sure.quantile("spend", lower=0, upper=9, per_key_limit=1),
+                "about one number",
+            ),
             (sure.count(count="sure"), "leave count out"),
             (sure.count(repeats=2), "leave repeats out"),
             (sure.count(where={"member": 1}), "unit of privacy"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from farthing.audit import audit
-from farthing.guarantees.kinds import DiscreteGaussian, PureDP
+from farthing.guarantees.kinds import DiscreteGaussian, Gaussian, PureDP
 from farthing.mechanisms import (
     ClippedSum,
     Contribution,
@@ -42,11 +42,17 @@ KNOWN = KnownGumbel(epsilon=0.4, k=2, per_key_limit=3)
 UNKNOWN = UnknownGumbel(epsilon=0.4, delta=DELTA, k=2, candidates=3, **LIMITS)
 LIMITED = UnknownCounts(coordinate=PURE, delta=DELTA, candidates=3, **LIMITS)
 TOP = TopKWithCounts(selection=UNKNOWN, counting=LAPLACE)
-SUM = ClippedSum(epsilon=0.8, lower=-3, upper=2)
+SUM = ClippedSum(coordinate=PureDP(0.8), lower=-3, upper=2)
 
 ALL: dict[str, Mechanism[Any]] = {
     "known, Laplace": LAPLACE,
     "known, Gaussian": GAUSSIAN,
+    "known, rounded": KnownCounts(coordinate=Gaussian(2.0), **LIMITS),
+    "thresholded, rounded": ThresholdedCounts(coordinate=Gaussian(2.0), delta=DELTA, **LIMITS),
+    "unknown, rounded": UnknownCounts(
+        coordinate=Gaussian(2.0), delta=DELTA, candidates=3, **LIMITS
+    ),
+    "sum, rounded": ClippedSum(coordinate=Gaussian(2.0), lower=-3, upper=2),
     "thresholded, Laplace": ThresholdedCounts(coordinate=PURE, delta=DELTA, **LIMITS),
     "thresholded, Gaussian": ThresholdedCounts(coordinate=GAUSS, delta=DELTA, **LIMITS),
     "thresholded, truncated": ThresholdedCounts(

@@ -128,18 +128,20 @@ def exact(path: Path, labels: tuple[Any, ...]) -> dict[Any, int]:
 def beside(answer: Answer, truth: dict[Any, int]) -> Table:
     """Truth and release with error bars, and whether each interval holds."""
     table = Table(title="Released beside the truth", title_justify="left", title_style="bold")
-    for name in ("article", "truth", "released", f"± at {percent(answer.confidence)}", "", ""):
+    heading, errors = answer.sheet.errors
+    for name in ("article", "truth", "released", heading, "", ""):
         table.add_column(name, justify="right" if name else "left")
-    counts, width = answer.counts or (), answer.half_width or 0
-    top = max(*counts, *truth.values()) + width
-    for label, count in zip(answer.labels, counts, strict=True):
-        inside = abs(count - truth[label]) <= width
+    intervals = answer.intervals or ()
+    top = max(*(high for _, high in intervals), *truth.values())
+    released = zip(answer.labels, answer.counts or (), intervals, errors, strict=True)
+    for label, count, (low, high), error in released:
+        inside = low <= truth[label] <= high
         table.add_row(
             str(label),
             number(truth[label]),
             number(count),
-            number(width),
-            bar(count, width, top, truth[label]),
+            error,
+            bar((low, high), top, truth[label]),
             Text("inside", "green") if inside else Text("outside", "yellow"),
         )
     return table
@@ -149,7 +151,7 @@ def html(answer: Answer, truth: dict[Any, int]) -> str:
     """A page with the picture."""
     names = [str(label) for label in answer.labels]
     picture = bar_chart(
-        names, answer.counts or (), answer.half_width or 0, [truth[n] for n in answer.labels]
+        names, answer.counts or (), answer.intervals or (), [truth[n] for n in answer.labels]
     )
     return (
         '<!doctype html><meta charset="utf-8"><title>farthing</title>'

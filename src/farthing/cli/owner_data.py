@@ -12,7 +12,8 @@ from farthing.cli import options
 from farthing.cli.forms import command
 from farthing.cli.ledger_options import say
 from farthing.cli.output import patience
-from farthing.cli.owner import certificate_from, owner
+from farthing.cli.owner import certificate_from
+from farthing.cli.owner_book import owner
 from farthing.ledger import Limits
 from farthing.schema_files import columns_to_toml, read_schema
 from farthing.wording import plain

@@ -23,6 +23,7 @@ from farthing.cli.values import categories_of, filter_of
 from farthing.engine.answer import Answer
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import ROLES, Query
+from farthing.engine.kinds.fields import Limit
 from farthing.engine.question import Question
 from farthing.engine.session import Session
 from farthing.engine.show.sheet import spreadsheet_cell
@@ -83,7 +84,6 @@ def print_csv(answer: Answer) -> None:
 def _everything(answer: Answer) -> dict[str, Any]:
     return {
         **answer.to_json(),
-        "intervals": answer.intervals,
         "cached": answer.cached,
         "remaining": asdict(answer.remaining),
     }
@@ -109,8 +109,10 @@ def _annotation(name: str, hint: Any, *, needed: bool) -> Any:
     if name in _SEVERAL:
         several: Any = list[str] if needed else list[str] | None
         return Annotated[several, typer.Option(f"--{_SEVERAL[name]}", help=words)]
-    if plain_type == int | float:
-        plain_type = float
+    if plain_type in (int | float, int | float | None):
+        plain_type = float if needed else float | None
+    if plain_type == Limit:
+        plain_type = str | None
     flag = f"--{name.replace('_', '-')}"
     if name in ROLES:
         flag = f"--{name}-item"
@@ -126,8 +128,11 @@ def _asked(session: Session, kind: type[Query], given: dict[str, Any]) -> Questi
     if "where" in given:
         given["where"] = filter_of(session.schema, given["where"] or [])
     if "categories" in given:
-        labels = categories_of(session.schema, given["by"], given["categories"] or [])
+        labels = categories_of(session.schema, given["by"] or [], given["categories"] or [])
         given["categories"] = labels
+    limit = given.get("contribution_limit")
+    if isinstance(limit, str) and limit.isdecimal():
+        given["contribution_limit"] = int(limit)
     return session.question(kind.from_json(given))
 
 

@@ -4,7 +4,8 @@ from farthing.engine.answer import Answer
 from farthing.engine.converse import WatchAnswer, WatchConversation
 from farthing.engine.desk import Declaration, Desk
 from farthing.engine.errors import ChargeMismatch, EngineFailure
-from farthing.engine.filters import AllOf, AnyOf, Between, Equals, OneOf, Present
+from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Not, OneOf, Present
+from farthing.engine.keys import bins, day, hour, month, quarter, week, year
 from farthing.engine.kinds import query_from
 from farthing.engine.plan import BatchPlan, Plan
 from farthing.engine.question import Batch, Question
@@ -24,6 +25,7 @@ __all__ = [
     "Desk",
     "EngineFailure",
     "Equals",
+    "Not",
     "OneOf",
     "Plan",
     "Present",
@@ -33,7 +35,14 @@ __all__ = [
     "WatchAnswer",
     "WatchConversation",
     "WatchPlan",
+    "bins",
+    "day",
+    "hour",
+    "month",
     "open",
     "open_source",
+    "quarter",
     "query_from",
+    "week",
+    "year",
 ]

@@ -14,6 +14,7 @@ from farthing.engine.kinds.fields import label_from_json, label_to_json
 from farthing.engine.show import frames, notebook, terminal
 from farthing.engine.show.sheet import Sheet, amount
 from farthing.engine.sql.keys import Label
+from farthing.mechanisms.accuracy import Interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
 class Answer:
     """A release, with everything needed to read it.
 
-    `counts` are None for a top-k without counts. Each interval is count ± `half_width` and holds
-    the number it is about with probability `confidence`, one by one. (Where small noisy counts
-    are withheld, that is the probability before it is known which are.) For a quantile the one
-    label is the value, and `half_width` is in ranks: how many values may lie between it and
-    the quantile. `stopped`: a top-k ended early because no further label stood out.
+    `counts` are None for a top-k without counts. Each of the `intervals` holds the number it is
+    about with probability `confidence`: one by one, given that it was released, or all together
+    where the question says `simultaneous`. `half_width` is None where they are not all count ± the
+    same number. For a quantile the one label is the value, and `half_width` is in
+    ranks: how many values may lie between it and the quantile. `stopped`: a top-k ended early
+    because no further label stood out.
     """
 
     query: Query
@@ -42,6 +44,13 @@ class Answer:
     used: Mapping[str, int]
     remaining: Price
     cached: bool = False
+    intervals: tuple[Interval, ...] | None = None
+    unit: str = "unit"
+
+    def __post_init__(self) -> None:
+        wide, counts = self.half_width, self.counts
+        if self.intervals is None and counts is not None and wide is not None:
+            object.__setattr__(self, "intervals", tuple((c - wide, c + wide) for c in counts))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -49,26 +58,21 @@ class Answer:
     @property
     def value(self) -> Any:
         """The one number of a count, a sum or a quantile."""
-        if self.query.in_ranks:
+        if self.query.in_ranks and self.counts is None:
             return self.labels[0]
         if self.counts is None or len(self.counts) != 1:
             raise ValueError(f"this answer has {len(self)} labels; read labels and counts")
         return self.counts[0]
 
-    @property
-    def intervals(self) -> tuple[tuple[float, float], ...] | None:
-        """count ± half_width for each label."""
-        if self.counts is None or self.half_width is None:
-            return None
-        return tuple((c - self.half_width, c + self.half_width) for c in self.counts)
-
     def to_json(self) -> dict[str, Any]:
         """Plain data; `from_json` reads it back."""
         return {
             "query": self.query.to_json(),
+            "unit": self.unit,
             "labels": list(map(label_to_json, self.labels)),
             "counts": None if self.counts is None else list(self.counts),
             "half_width": self.half_width,
+            "intervals": None if self.intervals is None else list(map(list, self.intervals)),
             "confidence": self.confidence,
             "stopped": self.stopped,
             "price": asdict(self.price),
@@ -77,7 +81,8 @@ class Answer:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], query: Query, *, remaining: Price) -> Answer:
-        """The answer to this query that was kept as plain data."""
+        """The answer to this query that was kept as plain data, with or without intervals."""
+        kept = data.get("intervals")
         return cls(
             query=query,
             labels=tuple(map(label_from_json, data["labels"])),
@@ -89,6 +94,8 @@ class Answer:
             used=dict(data["used"]),
             remaining=remaining,
             cached=True,
+            unit=data.get("unit", "unit"),
+            intervals=None if kept is None else tuple((low, high) for low, high in kept),
         )
 
     def left_with(self, remaining: Price) -> Answer:
@@ -101,21 +108,27 @@ class Answer:
         notes = []
         if self.stopped:
             notes.append("The list ended early: no further label stood out.")
-        if self.query.counted is not None:
-            notes.append(f"Each unit counts for {self.query.counted}.")
+        if self.query.together and self.intervals:
+            notes.append("The intervals hold for all numbers together.")
         return Sheet(
-            title=self.query.title,
+            title=self.caption,
             headings=self.query.headings,
             number=self.query.number,
             labels=self.labels,
             numbers=self.counts,
             half_width=self.half_width,
+            intervals=self.intervals,
             confidence=self.confidence,
             single=self.query.single,
             in_ranks=self.query.in_ranks,
             notes=tuple(notes),
             paid=self.paid,
         )
+
+    @property
+    def caption(self) -> str:
+        """What was counted, of which rows, and how much of each unit."""
+        return self.query.caption(self.unit)
 
     @property
     def paid(self) -> str:

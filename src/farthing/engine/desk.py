@@ -14,7 +14,7 @@ from typing import Any, Self
 from farthing.composition.certificate import Certificate, certificate_in, tariff_in
 from farthing.composition.tariff import Price, Tariff, tariff_to_json
 from farthing.engine.kinds import query_from
-from farthing.engine.kinds.base import check_query
+from farthing.engine.kinds.base import completed_query
 from farthing.engine.purchase import buy
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
@@ -162,6 +162,10 @@ class Desk:
         """Take back what is left of a purse, and say how much it was."""
         return self._owner.revoke(dataset, analyst)
 
+    def retire(self, dataset: str, account: str | None = None) -> tuple[str, ...]:
+        """End a tariff or a registered list, or everything that is open; says what it was."""
+        return self._owner.retire(dataset, account)
+
     def register(
         self, dataset: str, name: str, questions: Mapping[str, Any], *, analyst: str
     ) -> Account:
@@ -176,9 +180,8 @@ class Desk:
         tariff = self.ledger.analyst(dataset, analyst).terms().tariff
         listed = {}
         for key, given in questions.items():
-            query = query_from(given)
-            check_query(query, about.schema, about.unit)
-            purchase = buy(query.within(about.limits), tariff)
+            query = completed_query(query_from(given), about.schema, about.unit, about.limits)
+            purchase = buy(query, tariff)
             mechanism = purchase.query.mechanism_for(purchase.paid)
             listed[purchase.listed_as(key)] = mechanism.guarantees
         return self._owner.register(dataset, name, RegisteredBatch(listed), analyst=analyst)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from farthing.canonical import digest
 from farthing.composition.tariff import Price, Tariff
@@ -109,6 +110,11 @@ def _answer(
 ) -> Answer:
     query, confidence = step.purchase.query, context.confidence
     result = query.result(release, query.expect(step.mechanism, confidence))
+    errors = query.errors(step.mechanism, release, confidence)
+    if isinstance(errors, tuple):
+        result = replace(result, half_width=None, intervals=errors)
+    elif errors is not None:
+        result = replace(result, half_width=errors)
     return Answer(
         query=query,
         labels=result.labels,
@@ -119,6 +125,8 @@ def _answer(
         price=price,
         used=used,
         remaining=Price(0),  # known once the entry is closed
+        intervals=result.intervals,
+        unit=context.about.unit,
     )
 
 

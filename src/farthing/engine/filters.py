@@ -4,14 +4,17 @@
     OneOf("country", ("NO", "SE"))
     Between("age", at_least=18, below=65)
     Present("company")                  not missing
-    AllOf((…, …)), AnyOf((…, …))
+    AllOf((…, …)), AnyOf((…, …)), Not(…)
 
 The same as plain data, for JSON and for people:
 
     {"country": "NO"}    {"country": ["NO", "SE"]}    {"age": {"at_least": 18, "below": 65}}
-    {"company": {"present": True}}    {"any_of": [{…}, {…}]}    several keys mean "and"
+    {"company": {"present": True}}    {"any_of": [{…}, {…}]}    {"not": {…}}
+    several keys mean "and"
 
-A condition on a missing value is never true, except `Equals(column, None)`.
+A condition on a missing value is never true, and neither is its negation, as in SQL. What says
+something about missing values is always true or false: `Present(column)`, `Equals(column, None)`,
+`OneOf(column, (…, None))`.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ from farthing.schema import Value
 
 DEEPEST = 8
 _SMALLEST_WHOLE, _LARGEST_WHOLE = -(2**63), 2**64 - 1
+#: Up to here every whole number is a 64-bit float.
+_EXACT = 2**53
 _RANGE = ("at_least", "above", "at_most", "below")
 
 
@@ -39,7 +44,7 @@ class Equals:
 
     def __post_init__(self) -> None:
         require_column(self.column)
-        require_value(self.value)
+        object.__setattr__(self, "value", require_value(self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +56,10 @@ class OneOf:
 
     def __post_init__(self) -> None:
         require_column(self.column)
-        object.__setattr__(self, "values", tuple(self.values))
-        if not self.values:
+        values = tuple(require_value(value) for value in self.values)
+        if not values:
             raise InvalidInput(f"a filter on {self.column} needs at least one value, got none")
-        for value in self.values:
-            require_value(value)
-        unique = {(type(value).__name__, value): value for value in self.values}
+        unique = {(type(value).__name__, value): value for value in values}
         object.__setattr__(self, "values", tuple(unique[key] for key in sorted(unique, key=repr)))
 
 
@@ -74,8 +77,8 @@ class Between:
         require_column(self.column)
         if not self.sides:
             raise InvalidInput(f"a range on {self.column} needs one of {', '.join(_RANGE)}")
-        for _, value in self.sides:
-            require_value(value)
+        for name, value in self.sides:
+            object.__setattr__(self, name, require_value(value))
             if isinstance(value, bool):
                 raise InvalidInput(f"a range on {self.column} needs ordered values, got a bool")
         for one, other in (("at_least", "above"), ("at_most", "below")):
@@ -119,21 +122,39 @@ class AnyOf:
         object.__setattr__(self, "parts", _parts(self.parts))
 
 
-Filter: TypeAlias = Equals | OneOf | Between | Present | AllOf | AnyOf
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The part does not hold, and nothing is missing that it depends on."""
+
+    part: Filter
+
+    def __post_init__(self) -> None:
+        part = filter_from(self.part)
+        if part is None:
+            raise InvalidInput("not needs a filter that says something, got an empty one")
+        object.__setattr__(self, "part", part)
+
+
+Filter: TypeAlias = Equals | OneOf | Between | Present | AllOf | AnyOf | Not
+_NODES = (Equals, OneOf, Between, Present, AllOf, AnyOf, Not)
 _JOINTS: dict[str, type[AllOf] | type[AnyOf]] = {"all_of": AllOf, "any_of": AnyOf}
+_NOT = "not"
 
 
 def filter_from(where: object) -> Filter | None:
     """A filter from nodes or plain data; None keeps everything."""
-    if where is None or isinstance(where, Equals | OneOf | Between | Present | AllOf | AnyOf):
+    if isinstance(where, AllOf | AnyOf) and len(where.parts) == 1:
+        return where.parts[0]  # one question has one form
+    if isinstance(where, OneOf) and where.values == (None,):
+        return Equals(where.column, None)
+    if where is None or isinstance(where, _NODES):
         return where
     if not isinstance(where, Mapping):
         raise InvalidInput(f"where must be a table of conditions, got {type(where).__name__}")
     _require_shallow(where)
     if not where:
         return None
-    parts = tuple(_condition(column, wanted) for column, wanted in where.items())
-    return parts[0] if len(parts) == 1 else AllOf(parts)
+    return filter_from(AllOf(tuple(_condition(*condition) for condition in where.items())))
 
 
 def filter_to_json(where: Filter | None) -> dict[str, Any] | None:
@@ -153,6 +174,8 @@ def filter_to_json(where: Filter | None) -> dict[str, Any] | None:
             return {"all_of": [filter_to_json(part) for part in parts]}
         case AnyOf(parts):
             return {"any_of": [filter_to_json(part) for part in parts]}
+        case Not(part):
+            return {_NOT: filter_to_json(part)}
 
 
 def columns_of(where: Filter | None) -> frozenset[str]:
@@ -162,6 +185,8 @@ def columns_of(where: Filter | None) -> frozenset[str]:
             return frozenset()
         case AllOf(parts) | AnyOf(parts):
             return frozenset().union(*(columns_of(part) for part in parts))
+        case Not(part):
+            return columns_of(part)
         case _:
             return frozenset((where.column,))
 
@@ -187,13 +212,13 @@ def require_column(name: object) -> str:
     """A column name: text that is not empty."""
     if not isinstance(name, str) or not name:
         raise InvalidInput(f"a column must be named by text, got {name!r:.60}")
-    if name in _JOINTS:
+    if name in (*_JOINTS, _NOT):
         raise InvalidInput(f"a column cannot be called {name}: it joins filters")
     return name
 
 
 def require_value(value: Any) -> Value:
-    """Something a column can be compared with."""
+    """Something a column can be compared with; 1e6 and 1000000 are one value."""
     if isinstance(value, datetime):
         raise InvalidInput("a filter compares with dates, not with times of day")
     if isinstance(value, str) and "\0" in value:
@@ -203,7 +228,7 @@ def require_value(value: Any) -> Value:
     if isinstance(value, int) and _SMALLEST_WHOLE <= value <= _LARGEST_WHOLE:
         return value
     if isinstance(value, float) and math.isfinite(value):
-        return value
+        return int(value) if value.is_integer() and abs(value) <= _EXACT else value
     raise InvalidInput(
         "a value must be text, a whole number of at most 64 bits, a finite number, a truth value, "
         f"a date or None, got {value!r:.60}"
@@ -211,6 +236,8 @@ def require_value(value: Any) -> Value:
 
 
 def _condition(column: str, wanted: Any) -> Filter:
+    if column == _NOT:
+        return Not(wanted)
     if column in _JOINTS:
         if not isinstance(wanted, list | tuple):
             raise InvalidInput(f"{column} needs a list of filters, got {type(wanted).__name__}")

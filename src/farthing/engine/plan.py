@@ -51,6 +51,11 @@ class Plan:
         return self._step.purchase.query
 
     @property
+    def caption(self) -> str:
+        """What will be counted, of which rows, and how much of each unit."""
+        return self.query.caption(self._context.about.unit)
+
+    @property
     def items(self) -> Mapping[str, int]:
         """What is bought at most."""
         return self._step.purchase.items
@@ -76,6 +81,7 @@ class Plan:
         expectation = self.expectation
         return {
             "query": self.query.to_json(),
+            "caption": self.caption,
             "items": dict(self.items),
             "price": asdict(self.price),
             "remaining": asdict(self.remaining),
@@ -89,7 +95,7 @@ class Plan:
         }
 
     def __rich__(self) -> RenderableType:
-        return terminal.plan_table(self.query.title, self._lines())
+        return terminal.plan_table(self.caption, self._lines())
 
     def __str__(self) -> str:
         return terminal.as_text(self.__rich__())
@@ -100,8 +106,6 @@ class Plan:
         yield "price", f"{amount(self.price)}  ({bought})", ""
         yield "remaining", amount(self.remaining), ""
         yield ("fits", "yes", "green") if self.fits else ("fits", "no", "bold red")
-        if self.query.counted is not None:
-            yield "each unit", f"counts for {self.query.counted}", ""
         expectation = self.expectation
         if expectation.counts is not None:
             counts = expectation.counts

@@ -3,7 +3,8 @@
 Items are matched by what they guarantee, not by their names:
 
     select   one draw of a selection           bounded range
-    count    one coordinate of noisy counts     pure DP, or discrete Gaussian for the same limit
+    count    one noisy number                   Gaussian or pure DP, or discrete Gaussian for
+                                                the same limit
     leak     the δ of an unknown domain         (ε, δ)-DP, best with ε = 0
 
 The cheapest item of the right kind is taken, unless the query names another one. A δ has no price

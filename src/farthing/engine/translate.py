@@ -56,5 +56,7 @@ def statement_of(
     expression = bounded.expression
     if candidates is not None:
         expression = largest(expression, candidates + 1)
-    limited = Contribution(bounded.contribution_limit, bounded.per_key_limit)
+    limited = Contribution(
+        bounded.contribution_limit, bounded.per_key_limit, bounded.others, bounded.total
+    )
     return context.source.statement(expression, texts), limited

@@ -184,6 +184,8 @@ class Analyst:
             return {lot.item: lot.granted - lot.spent for lot in rows}
 
         left = self._book.store.ask(look)
+        if not left:
+            return InvalidInput(f"the list {account.name} was retired; nothing is left of it")
         unknown = set(wanted) - set(left)
         if unknown:
             return InvalidInput(

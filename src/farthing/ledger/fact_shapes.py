@@ -23,6 +23,8 @@ from farthing.ledger.records import (
     LEVELS,
     MONTHLY,
     OPEN,
+    RESTORE,
+    RETIRE,
     SAID,
     SETWISE,
     TARIFF,
@@ -208,6 +210,8 @@ _FIELDS: Mapping[str, dict[str, Rule]] = MappingProxyType(
         END: {**_SAYS, "settles": _is_number, "reason": _is_name},
         SEAL: {"successor": _is_name},
         "resume": {"ledger": _is_name, "seal": _is_hash},
+        RETIRE: {"account": _is_number},
+        RESTORE: {"ledger": _is_name},
     }
 )
 #: What the first format did not write.

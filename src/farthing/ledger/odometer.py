@@ -19,7 +19,13 @@ from typing import Any
 
 from farthing.composition.account_profiles import AccountProfile, epsilon_at_levels
 from farthing.errors import require_real
-from farthing.ledger.budget import PLANNED, ListAccount, TariffAccount, accounts_together
+from farthing.ledger.budget import (
+    PLANNED,
+    ListAccount,
+    TariffAccount,
+    accounts_together,
+    resting_on,
+)
 from farthing.ledger.errors import NotInLedger
 from farthing.ledger.reader import Reader
 
@@ -91,7 +97,9 @@ def odometer(
         level=level,
         cap=cap,
         shared=shared,
-        assuming=PLANNED if len(accounts) > 1 or analysts is not None else None,
+        assuming=resting_on(
+            accounts, *([PLANNED] if len(accounts) > 1 or analysts is not None else [])
+        ),
     )
 
 

@@ -12,7 +12,7 @@ from farthing.canonical import digest
 from farthing.composition.certificate import Certificate
 from farthing.composition.tariff import Price
 from farthing.errors import InvalidInput, require_choice, require_count
-from farthing.ledger import registered_lists, settling
+from farthing.ledger import registered_lists, retiring, settling
 from farthing.ledger.conversations import Talk
 from farthing.ledger.errors import AlreadyThere, NotInLedger
 from farthing.ledger.lookups import (
@@ -295,6 +295,17 @@ class Owner:
     def abandon(self, reservation: Reservation, *, reason: str) -> Entry:
         """Settle a reservation that a crash left open, whoever made it. It stays spent."""
         return settling.abandon(self._book, reservation, reason)
+
+    def retire(self, dataset: str, account: str | None = None) -> tuple[str, ...]:
+        """Nothing can be spent of this account any more; without a name, of the whole dataset.
+
+        Gives the names of what was retired. With the whole dataset its conversations end too.
+        What was spent stays spent, the book stays readable, and the data stays in it: another
+        tariff can be signed later, and composes with what was before.
+        """
+        retired = retiring.retire(self._book, dataset, account)
+        self._book.forget(dataset)
+        return retired
 
     def end_conversation(self, dataset: str, identity: str, *, reason: str) -> None:
         """Nothing can be asked in it any more, whoever opened it. It stays spent."""

@@ -24,6 +24,8 @@ MONTHLY = "monthly"
 LEVELS = 16
 #: The entries of a conversation: it was opened, so much was said, it has ended.
 OPEN, SAID, END = "open", "said", "end"
+#: The entries that end an account, and that go on with a book from an older copy of it.
+RETIRE, RESTORE = "retire", "restore"
 #: How the first format named the one limit that is a limit today.
 _OLD_CONTRIBUTION_LIMIT = "keys"
 

@@ -9,6 +9,7 @@ from typing import Any
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger.reader import Reader
 from farthing.ledger.records import END, OPEN, SETWISE, TARIFF, Account, Use, use_from_json
+from farthing.ledger.registered_lists import EVERYTHING
 
 NOT_STATED = "not stated"
 
@@ -79,4 +80,4 @@ def _guarantees(reader: Reader, dataset: str, book: Account) -> dict[str, str]:
     if book.mode == SETWISE:
         listed = reader.document(dataset, book.number)["list"]
         return {name: guarantee for name, (guarantee, _) in listed}
-    return {lot.item: f"list {book.name}" for lot in reader.lots(dataset, book.name)}
+    return {EVERYTHING: f"list {book.name}"}

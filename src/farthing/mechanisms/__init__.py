@@ -26,6 +26,7 @@ from farthing.mechanisms.randomized_response import (
 )
 from farthing.mechanisms.release import Release
 from farthing.mechanisms.repeated import Repeated
+from farthing.mechanisms.rounded_gaussian import RoundedGaussianNoise
 from farthing.mechanisms.top_k_with_counts import TopKWithCounts
 from farthing.mechanisms.truncated_gaussian import TruncatedGaussianNoise
 from farthing.mechanisms.unknown_counts import ThresholdedCounts, UnknownCounts
@@ -50,6 +51,7 @@ __all__ = [
     "Quantile",
     "Release",
     "Repeated",
+    "RoundedGaussianNoise",
     "ThresholdedCounts",
     "TopKWithCounts",
     "TruncatedGaussianNoise",

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from farthing.errors import require_real
 from farthing.mechanisms.noise import Noise
 
 DEFAULT_CONFIDENCE = 0.95
+
+#: Where a number lies: both ends belong to it.
+Interval: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,8 @@ class Expectation:
     label may lie below the best one that was left. `found_from`: a label whose count exceeds the
     largest count that is not looked at by this much is found with probability `confidence`.
     `threshold`: noisy counts below it are withheld. `above_cutoff`: so are those that are not
-    this much above the noisy largest count that is not looked at.
+    this much above the noisy largest count that is not looked at. `totals`: half-widths of the
+    totals that a number is computed from, which hold all together.
     """
 
     counts: Accuracy | None = None
@@ -40,12 +45,24 @@ class Expectation:
     found_from: float | None = None
     threshold: int | None = None
     above_cutoff: int | None = None
+    totals: tuple[float, ...] | None = None
 
 
 def noise_accuracy(noise: Noise, confidence: float, times: int = 1) -> Accuracy:
     """Accuracy of one count with this noise, or of the mean of `times` such counts."""
     level = require_confidence(confidence)
     return Accuracy(noise.expected_absolute(times), noise.half_width(level, times), level)
+
+
+def joint_level(confidence: float, count: int) -> float:
+    """The confidence that each of `count` independent intervals needs for all of them to hold.
+
+    level^(1/count), rounded up.
+    """
+    level = require_confidence(confidence)
+    if count <= 1:
+        return level
+    return min(math.nextafter(math.exp(math.log(level) / count), 1), math.nextafter(1, 0))
 
 
 def selection_accuracy(rate: float, competitors: int, confidence: float) -> Accuracy:

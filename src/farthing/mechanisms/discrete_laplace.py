@@ -111,13 +111,13 @@ def _digits(scale: Fraction) -> tuple[tuple[int, Inversion], ...]:
     """
     place, digits = 1, []
     while scale / place > _TOP_SCALE:
-        digits.append((place, _geometric(place / scale, _RADIX)))
+        digits.append((place, geometric(place / scale, _RADIX)))
         place *= _RADIX
-    digits.append((place, _geometric(place / scale, None)))
+    digits.append((place, geometric(place / scale, None)))
     return tuple(digits)
 
 
-def _geometric(rate: Fraction, size: int | None) -> Inversion:
+def geometric(rate: Fraction, size: int | None) -> Inversion:
     """Pr[X = j] proportional to e^(−rate·j) on 0 … size − 1, or on all j ≥ 0."""
 
     def missing(j: int) -> Ball:

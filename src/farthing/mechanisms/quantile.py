@@ -68,8 +68,9 @@ class Quantile(Mechanism[Histogram]):
 
     @property
     def assumes(self) -> Contribution:
-        """The two limits."""
-        return Contribution(self.contribution_limit, self.per_key_limit)
+        """Spans of the score add, so only what a unit adds in total matters."""
+        most = self.contribution_limit * self.per_key_limit
+        return Contribution(None, most, total=most)
 
     @property
     def guarantees(self) -> Uses:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 from farthing.errors import require_count
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, noise_accuracy
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, Interval, noise_accuracy
 from farthing.mechanisms.noise import Noise
 from farthing.mechanisms.protocol import Contribution, Data_contra, Mechanism, Uses, summed_uses
 from farthing.mechanisms.release import Release
@@ -26,6 +26,11 @@ class Repeatable(Mechanism[Data_contra], Protocol[Data_contra]):
 
     def mean(self, data: Data_contra, times: int, /) -> Release:
         """Labels found once, with the mean of `times` draws of each number."""
+
+    def errors_of_mean(
+        self, release: Release, confidence: float, times: int, *, together: bool
+    ) -> float:
+        """The half-width of each of these means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,15 @@ class Repeated(Mechanism[Data], Generic[Data]):
     def run(self, data: Data) -> Release:
         """Labels found once, with means."""
         return self.mechanism.mean(data, self.times)
+
+    def errors(
+        self, release: Release, confidence: float, *, together: bool = False
+    ) -> float | tuple[Interval, ...] | None:
+        """Those of the means."""
+        if release.counts is None:
+            return None
+        found = self.mechanism
+        return found.errors_of_mean(release, confidence, self.times, together=together)
 
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None

@@ -66,6 +66,13 @@ class CountQuery(Query):
         assert expectation.counts is not None
         return Result(release.labels, release.counts, expectation.counts.half_width)
 
+    def subject(self, unit: str) -> str:
+        return f"number of {unit if self.per_key_limit == 1 else 'rows'}"
+
+    def limited(self, unit: str) -> str | None:
+        rows = self.per_key_limit
+        return None if rows == 1 else f"of each {unit} at most {rows}"
+
     @property
     def title(self) -> str:
         return "count"

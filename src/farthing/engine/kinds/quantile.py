@@ -1,114 +1,130 @@
-"""A value near a quantile of a numeric column."""
+"""A value near a quantile of a numeric column, overall or for each label."""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from farthing.engine.kinds.base import SELECT, Paid, Result, Rows
+from farthing.engine.kinds.base import SELECT, Paid, Result
 from farthing.engine.kinds.counting import epsilon_of_selection
 from farthing.engine.kinds.fields import (
+    Bound,
+    Categories,
     ColumnName,
-    ContributionLimit,
-    NumberBound,
-    PerKeyLimit,
+    CountItem,
+    LabelsOfUnit,
+    LeakItem,
+    MaybeBy,
     Places,
+    RowsOfUnit,
     SelectItem,
     Where,
-    require_limited,
     unscaled,
 )
-from farthing.engine.kinds.numbers import NumberQuery
-from farthing.engine.sql.bounding import Bounded, between, bounded_histogram, labels_and_counts
-from farthing.errors import InvalidInput
+from farthing.engine.kinds.measures import MeasureQuery
+from farthing.engine.sql.bounding import COUNT as NUMBER
+from farthing.engine.sql.bounding import LABEL, Bounded
+from farthing.engine.sql.measuring import VALUE, WEIGHT, Grouped, weighted_values
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Quantile, Release
-from farthing.schema import INTEGER, Schema
+from farthing.mechanisms.per_label import Groups
+from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: How many different values a quantile may distinguish.
-LARGEST_GRID = 10_000_000
-
 
 @dataclass(frozen=True, slots=True)
-class QuantileQuery(NumberQuery):
-    """A value of a numeric column near a quantile, between `lower` and `upper`.
+class QuantileQuery(MeasureQuery):
+    """A value of a numeric column near a quantile, overall or for each label of a key.
 
-    Values are kept to `places` decimals and moved to the nearest bound. Of each unit
-    `contribution_limit` different values count, each at most `per_key_limit` times.
+    Values are kept to `places` decimals and moved to the nearest of `lower` and `upper`. The rows
+    of a unit with more than `per_key_limit` of them (for a label) weigh less: as much as that many.
     """
 
     column: ColumnName
     probability: Annotated[float, "Which quantile."] = 0.5
     _: KW_ONLY
-    lower: Annotated[NumberBound, "The smallest value."]
-    upper: Annotated[NumberBound, "The largest value."]
-    places: Places = 0
+    by: MaybeBy = None
+    categories: Categories = None
+    lower: Bound = None
+    upper: Bound = None
+    places: Places = None
     where: Where = None
-    contribution_limit: ContributionLimit = 1
-    per_key_limit: PerKeyLimit = 1
+    contribution_limit: LabelsOfUnit = None
+    per_key_limit: RowsOfUnit = None
     select: SelectItem = None
+    count: CountItem = None
+    leak: LeakItem = None
     kind: ClassVar[str] = "quantile"
-    single: ClassVar[bool] = True
+    number: ClassVar[str] = "value"
     in_ranks: ClassVar[bool] = True
+    pays: ClassVar[Mapping[str, int]] = {SELECT: 1}
 
-    def check_fields(self) -> None:
-        NumberQuery.check_fields(self)
-        require_limited(self.contribution_limit)
-
-    def check_columns(self, schema: Schema) -> None:
-        NumberQuery.check_columns(self, schema)
+    def measure(self, paid: Paid) -> Mechanism[Any]:
         lower, upper = self.bounds
-        if upper - lower + 1 > LARGEST_GRID:
-            raise InvalidInput(
-                f"a quantile distinguishes at most {LARGEST_GRID} values, "
-                f"got {upper - lower + 1}; use fewer decimal places or narrower bounds"
-            )
-
-    def roles(self) -> dict[str, int]:
-        return {SELECT: 1}
-
-    def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
-        lower, upper = self.bounds
-        assert self.contribution_limit is not None
         return Quantile(
             probability=self.probability,
             epsilon=epsilon_of_selection(paid),
             lower=lower,
             upper=upper,
-            contribution_limit=self.contribution_limit,
-            per_key_limit=self.per_key_limit,
+            contribution_limit=self.rows_of_a_unit,
+            per_key_limit=WEIGHT,
         )
 
-    def bounded(self, rows: Rows) -> Bounded:
-        """A histogram of the values themselves; what is missing has none."""
-        owned = rows.table.select(who=rows.table[rows.unit], value=self.worth(rows))
-        owned = owned.filter(owned.value.notnull())
-        return bounded_histogram(
-            owned,
-            (owned.who, rows.kinds[rows.unit]),
-            [(between(owned.value, *self.bounds), INTEGER)],
-            secret=rows.secret,
-            contribution_limit=self.contribution_limit,
-            per_key_limit=self.per_key_limit,
-        )
+    def measured(self, grouped: Grouped) -> Bounded:
+        most = WEIGHT * self.rows_of_a_unit
+        expression = weighted_values(grouped, self.rows_of_a_unit, units=self.finds_labels)
+        if not self.key:
+            return Bounded(expression, None, most, total=most)
+        return Bounded(expression, self.labels_of_a_unit, most, (1,) if self.finds_labels else ())
 
-    def data(self, rows: pa.Table) -> Histogram:
-        labels, counts = labels_and_counts(rows)
-        values = np.array([int(label[1:]) for label in labels], dtype=np.int64)
-        return Histogram(values, counts) if values.size else Histogram.without_rows()
+    def collected(self, rows: pa.Table) -> Groups[Histogram]:
+        """Values and weights of each label; where labels are found, units stand beside no value."""
+        labels = rows.column(LABEL).to_pylist() if self.key else [""] * rows.num_rows
+        values, weights = rows.column(VALUE).to_pylist(), rows.column(NUMBER).to_pylist()
+        found: dict[str, tuple[list[int], list[int]]] = {}
+        units: dict[str, int] = {}
+        for label, value, weight in zip(labels, values, weights, strict=True):
+            if value is None:
+                units[label] = int(weight)
+                continue
+            of = found.setdefault(label, ([], []))
+            of[0].append(value)
+            of[1].append(int(weight))
+        groups = {
+            label: Histogram(np.array(values, dtype=np.int64), np.array(weights, dtype=np.int64))
+            for label, (values, weights) in found.items()
+        }
+        counts = Histogram(list(units), list(units.values())) if units else Histogram.without_rows()
+        return Groups(groups, Histogram.without_rows(), counts if self.finds_labels else None)
+
+    def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
+        """In rows: the mechanism counts what they weigh."""
+        expectation = mechanism.expect(confidence)
+        ranks = expectation.selection
+        assert ranks is not None
+        width, error = (x / WEIGHT for x in (ranks.half_width, ranks.expected_error))
+        return replace(
+            expectation, selection=replace(ranks, half_width=width, expected_error=error)
+        )
 
     def result(self, release: Release, expectation: Expectation) -> Result:
+        """How far a value may be off is known in ranks alone."""
         assert expectation.selection is not None
-        value = unscaled(release.labels[0], self.places)
-        return Result((value,), None, expectation.selection.half_width)
+        ranks = expectation.selection.half_width
+        found = (part.labels[0] for part in self.parts_of(release))
+        values = tuple(unscaled(value, self.decimals) for value in found)
+        if not self.key:
+            return Result(values, None, ranks)
+        at = tuple((value, value) for value in values)
+        return Result(self.labels_in(release), values, ranks, at)
 
     @property
-    def title(self) -> str:
-        return f"{self.probability:g} quantile of {self.column}"
+    def measures(self) -> str:
+        return "median" if self.probability == 0.5 else f"{self.probability:g} quantile"
 
     @property
     def counted(self) -> str | None:
@@ -116,6 +132,7 @@ class QuantileQuery(NumberQuery):
 
     @property
     def contribution(self) -> str:
-        values = self.contribution_limit
-        which = "one value" if values == 1 else f"at most {values} different values"
-        return which if self.per_key_limit == 1 else f"{which}, each {self.per_key_limit} times"
+        rows = f"at most {many(self.rows_of_a_unit, 'row')}"
+        if not self.key:
+            return rows
+        return f"at most {many(self.labels_of_a_unit, 'label')}, with {rows} each"

@@ -40,12 +40,15 @@ LARGEST_EXACT = 1 << 52
 class Bounded:
     """An expression, and how much one unit can change what it gives.
 
-    At most `contribution_limit` numbers (None: any number), each by at most `per_key_limit`.
+    At most `contribution_limit` numbers (None: any number), each by at most `per_key_limit`;
+    `others` and `total` as in `Contribution`.
     """
 
     expression: ir.Table
     contribution_limit: int | None = 1
     per_key_limit: int = 1
+    others: tuple[int, ...] = ()
+    total: int | None = None
 
 
 def bounded_histogram(

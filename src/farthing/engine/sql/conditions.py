@@ -9,7 +9,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Filter, OneOf, Present
+from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Filter, Not, OneOf, Present
 from farthing.engine.sql.keys import Label, key_text, text_of
 from farthing.engine.sql.texts import Texts
 from farthing.errors import InvalidInput
@@ -19,7 +19,6 @@ from farthing.schema import (
     DECIMAL,
     DIGITS,
     INTEGER,
-    KEYS,
     NUMBERS,
     REAL,
     TEXT,
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 _FITS: dict[str, tuple[type, ...]] = {
-    INTEGER: (int,),
+    INTEGER: (int, float),
     TEXT: (str,),
     BOOLEAN: (bool,),
     DATE: (date,),
@@ -59,12 +58,11 @@ def check_filter(where: Filter | None, kinds: Mapping[str, str]) -> None:
         case AllOf(parts) | AnyOf(parts):
             for part in parts:
                 check_filter(part, kinds)
+        case Not(part):
+            check_filter(part, kinds)
         case Equals(column, value):
-            if kinds[column] == REAL and value is not None:
-                raise InvalidInput(f"{column} is real: use a range, not equality")
             require_fits(column, kinds[column], value)
         case OneOf(column, values):
-            require_kind(column, kinds[column], (*KEYS, DECIMAL), "a column filtered by values")
             for value in values:
                 require_fits(column, kinds[column], value)
         case Between(column):
@@ -103,6 +101,29 @@ def condition(
             return reduce(and_, (condition(table, part, kinds, texts) for part in parts))
         case AnyOf(parts):
             return reduce(or_, (condition(table, part, kinds, texts) for part in parts))
+        case Not(part):
+            return _denied(table, part, kinds, texts)
+
+
+def _denied(
+    table: ir.Table, where: Filter, kinds: Mapping[str, str], texts: Texts
+) -> ir.BooleanValue:
+    """The negation in SQL's three-valued logic, with every NOT beside one comparison.
+
+    There "not missing, and not" says it, so no engine's own NOT ever meets a missing value. What
+    is left are "and" and "or", which are true or not whether a part is missing or false.
+    """
+    match where:
+        case Not(part):
+            return condition(table, part, kinds, texts)
+        case AllOf(parts):
+            return reduce(or_, (_denied(table, part, kinds, texts) for part in parts))
+        case AnyOf(parts):
+            return reduce(and_, (_denied(table, part, kinds, texts) for part in parts))
+        case Present(column):
+            return table[column].isnull()
+        case Equals(column) | OneOf(column) | Between(column):
+            return table[column].notnull() & ~condition(table, where, kinds, texts)
 
 
 def within(
@@ -186,7 +207,7 @@ def _units(units: int, places: int, kind: str) -> Any:
 
 
 _COMPARE = {
-    "equal": lambda column, bound: column == bound,
+    "equal": lambda column, bound: column == bound,  # reals too: 64-bit floats, never NaN
     "at_least": lambda column, bound: column >= bound,
     "above": lambda column, bound: column > bound,
     "at_most": lambda column, bound: column <= bound,

@@ -2,10 +2,10 @@
 
     place of a key in a unit = u·k mod p
 
-u is a keyed digest of the unit, k one of the key, each from 1 to 2^28, and p = 2^31 − 1 is prime; keys
-in one place go by themselves. So a digest is taken once for a unit and once for a key, not once
-for each pair, which is what bounding used to spend most of its time on. Over the secret the numbers of
-the keys are exchangeable, so no key is preferred; over the units u moves the keys around. The
+u is a keyed digest of the unit and k one of the key, each from 1 to 2^28; p = 2^31 − 1 is prime.
+Keys in one place go by themselves. So a digest is taken once for a unit and once for a key, not
+once for each pair, on which bounding used to spend most of its time. Over the secret the numbers
+of the keys are exchangeable, so no key is preferred; over the units u moves the keys around. The
 digest is MD5 because DuckDB, Spark and PostgreSQL all have it and agree on it; privacy does not
 rest on it: the order depends on the secret, the unit and its own keys alone, whatever it is.
 """
@@ -53,17 +53,19 @@ class Order:
             .filter(lambda t: t["keys"] > limit)
             .select("over", of_unit=lambda t: self._number(value_text(t.over, self.unit_kind)))
         )
-        known = totals.select(
-            of_key=self._of_key(totals, columns), **{f"known{name}": totals[name] for name in columns}
-        )
+        numbers = {f"known{name}": totals[name] for name in columns}
+        known = totals.select(of_key=self._of_key(totals, columns), **numbers)
         rest = pairs.join(many, pairs.who == many.over)
         rest = rest.left_join(known, [rest[name] == known[f"known{name}"] for name in columns])
         of_key = ibis.coalesce(rest.of_key, self._of_key(rest, columns))
         rest = rest.select("who", *columns, "amount", order=rest.of_unit * of_key % PRIME)
-        ties = [ibis.asc(rest[name], nulls_first=True) for name in columns]
-        place = ibis.row_number().over(group_by=rest.who, order_by=[rest.order, *ties])
-        ranked = rest.select(*columns, "amount", place=place)
-        return ranked.filter(ranked.place >= limit).select(*columns, "amount")
+        return _placed(rest, columns).filter(lambda t: t.place >= limit).select(*columns, "amount")
+
+    def first(self, pairs: Any, columns: Sequence[str], limit: int) -> Any:
+        """The pairs that are among the first `limit` of their unit."""
+        of_unit = self._number(value_text(pairs.who, self.unit_kind))
+        ordered = pairs.mutate(order=of_unit * self._of_key(pairs, columns) % PRIME)
+        return _placed(ordered, columns).filter(lambda t: t.place < limit).drop("order", "place")
 
     def _of_key(self, table: Any, columns: Sequence[str]) -> Any:
         return self._number(key_text([table[name] for name in columns], self.kinds))
@@ -73,3 +75,12 @@ class Order:
         import ibis
 
         return digest(ibis.literal(self.secret) + text) + 1
+
+
+def _placed(pairs: Any, columns: Sequence[str]) -> Any:
+    """With the place of each key in its unit, from 0: by its number, then by itself."""
+    import ibis
+
+    ties = [ibis.asc(pairs[name], nulls_first=True) for name in columns]
+    place = ibis.row_number().over(group_by=pairs.who, order_by=[pairs.order, *ties])
+    return pairs.mutate(place=place)

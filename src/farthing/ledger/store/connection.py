@@ -114,18 +114,13 @@ class Store:
         return self._insist(lambda: self._fast.run(work), done, PATIENCE_SECONDS)
 
     def write_together(
-        self, work: Callable[[Any], T], *, done: Callable[[Connection], T | None]
+        self, work: Callable[[FastTransaction], T], *, done: Callable[[Connection], T | None]
     ) -> T:
         """One transaction of several statements that is short and comes often.
 
-        On SQLite it may share its flush with works of other threads. What the work is given runs
-        statements with their parameters (`statements.Runs`).
+        On SQLite it may share its flush with works of other threads.
         """
-        if self.is_sqlite:
-            return self.write_fast(work, done=done)
-        result = self.write(work, done=done)
-        assert result is not None
-        return result
+        return self._insist(lambda: self._fast.run_whole(work), done, PATIENCE_SECONDS)
 
     def ask(self, work: Callable[[Connection], T]) -> T:
         """Run `work` on one consistent snapshot, again if a restart got in the way."""

@@ -1,0 +1,51 @@
+"""The variance of a numeric column, overall or for each label."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+from farthing.engine.kinds.estimates import variance_of
+from farthing.engine.kinds.fields import (
+    Bound,
+    Categories,
+    ColumnName,
+    CountItem,
+    LabelsOfUnit,
+    LeakItem,
+    MaybeBy,
+    Places,
+    RowsOfUnit,
+    Where,
+)
+from farthing.engine.kinds.totals import Estimate, TotalsQuery
+from farthing.mechanisms import Expectation, Release
+
+
+@dataclass(frozen=True, slots=True)
+class VarianceQuery(TotalsQuery):
+    """The variance of a numeric column, overall or for each label of a key.
+
+    Values are moved to the nearest of `lower` and `upper`. It is that of a sample:
+    the sum of squares is divided by one less than the number of rows. A unit with more than
+    `per_key_limit` rows (for a label) counts as that many rows, each with its own averages.
+    """
+
+    column: ColumnName
+    _: KW_ONLY
+    by: MaybeBy = None
+    categories: Categories = None
+    lower: Bound = None
+    upper: Bound = None
+    places: Places = None
+    where: Where = None
+    contribution_limit: LabelsOfUnit = None
+    per_key_limit: RowsOfUnit = None
+    count: CountItem = None
+    leak: LeakItem = None
+    kind: ClassVar[str] = "variance"
+    number: ClassVar[str] = "variance"
+    powers: ClassVar[int] = 2
+
+    def estimate(self, release: Release, expectation: Expectation) -> Estimate:
+        return variance_of(self, release, expectation)
