@@ -10,6 +10,9 @@ declared does not exist for anybody who asks.
     text       Unicode, compared byte by byte
     boolean
     date       days of the years 1 to 9999; a timestamp is read as its day in `time_zone`
+    timestamp  what a clock in `time_zone` shows, to the microsecond, in the years 1 to 9999. Where
+               clocks are set back, two moments show the same time and are one value; times that
+               are stored without a zone are taken as they are
 """
 
 from __future__ import annotations
@@ -23,15 +26,16 @@ from zoneinfo import available_timezones
 
 from farthing.errors import InvalidInput, require_choice, require_count, require_real
 
-INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE = (
+INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE, TIMESTAMP = (
     "integer",
     "real",
     "decimal",
     "text",
     "boolean",
     "date",
+    "timestamp",
 )
-KINDS = (INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE)
+KINDS = (INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE, TIMESTAMP)
 #: Kinds whose values can be labels or units: equal means equal on every engine.
 KEYS = (INTEGER, TEXT, BOOLEAN, DATE)
 NUMBERS = (INTEGER, REAL, DECIMAL)
@@ -41,7 +45,7 @@ DIGITS = 18
 #: Names in the database of time zones that are no zone, or another one on every machine.
 _NO_PLACE = ("localtime", "Factory", "posixrules", "leapseconds", "tzdata.zi", "zone.tab")
 
-#: A value of a column.
+#: A value of a column; a date may be a datetime, which is a time of no zone.
 Value: TypeAlias = str | int | float | bool | date | None
 
 
@@ -50,7 +54,8 @@ class Column:
     """One column: its kind and, where the owner says so, which values it can have.
 
     `lower` and `upper` are for numbers, `categories` for kinds that can be labels, `places` for
-    decimals, `time_zone` for dates that are stored as times. What lies outside is missing.
+    decimals, `time_zone` for times, and for dates that are stored as times. What lies outside is
+    missing.
     """
 
     name: str
@@ -69,7 +74,7 @@ class Column:
         self._check_bounds()
         self._check_categories()
         if self.time_zone is not None:
-            self._only_for("time_zone", DATE)
+            self._only_for("time_zone", DATE, TIMESTAMP)
             if self.time_zone in _NO_PLACE or self.time_zone not in available_timezones():
                 raise InvalidInput(f"there is no time zone {self.time_zone!r:.60}")
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, TypeAlias
@@ -32,6 +33,7 @@ DEEPEST = 8
 _SMALLEST_WHOLE, _LARGEST_WHOLE = -(2**63), 2**64 - 1
 #: Up to here every whole number is a 64-bit float.
 _EXACT = 2**53
+_DATE, _TIME = "date", "time"
 _RANGE = ("at_least", "above", "at_most", "below")
 
 
@@ -192,19 +194,22 @@ def columns_of(where: Filter | None) -> frozenset[str]:
 
 
 def value_to_json(value: Value) -> Any:
-    """A value as plain data; dates are marked, so that text stays text."""
+    """A value as plain data; dates and times are marked, so that text stays text."""
+    if isinstance(value, datetime):
+        return {_TIME: value.isoformat()}
     return {"date": value.isoformat()} if isinstance(value, date) else value
 
 
 def value_from_json(value: Any) -> Value:
     """The inverse of `value_to_json`."""
     if isinstance(value, Mapping):
-        if set(value) != {"date"} or not isinstance(value["date"], str):
-            raise InvalidInput('a date is written {"date": "2013-01-31"}')
-        try:
-            return date.fromisoformat(value["date"])
-        except ValueError:
-            raise InvalidInput('a date is written {"date": "2013-01-31"}') from None
+        for mark, kind in ((_DATE, date), (_TIME, datetime)):
+            if set(value) == {mark} and isinstance(value[mark], str):
+                with suppress(ValueError):
+                    return kind.fromisoformat(value[mark])
+        raise InvalidInput(
+            'a date is written {"date": "2013-01-31"}, a time {"time": "2013-01-31T12:30:00"}'
+        )
     return value  # type: ignore[no-any-return] # checked where it is used
 
 
@@ -219,8 +224,8 @@ def require_column(name: object) -> str:
 
 def require_value(value: Any) -> Value:
     """Something a column can be compared with; 1e6 and 1000000 are one value."""
-    if isinstance(value, datetime):
-        raise InvalidInput("a filter compares with dates, not with times of day")
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        raise InvalidInput("a time has no zone of its own: it is in the zone of the column")
     if isinstance(value, str) and "\0" in value:
         raise InvalidInput("a text to compare with cannot contain the character NUL")
     if value is None or isinstance(value, str | bool | date):
@@ -245,7 +250,7 @@ def _condition(column: str, wanted: Any) -> Filter:
     if isinstance(wanted, list | tuple | set | frozenset):
         values = sorted(wanted, key=repr) if isinstance(wanted, set | frozenset) else wanted
         return OneOf(column, tuple(value_from_json(value) for value in values))
-    if isinstance(wanted, Mapping) and set(wanted) != {"date"}:
+    if isinstance(wanted, Mapping) and set(wanted) not in ({_DATE}, {_TIME}):
         if dict(wanted) == {"present": True}:
             return Present(column)
         unknown = set(wanted) - set(_RANGE)

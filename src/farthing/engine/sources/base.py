@@ -19,7 +19,18 @@ from farthing.engine.errors import EngineFailure
 from farthing.engine.sql.statement import ColumnReading, Dialect, Statement, filled, written
 from farthing.engine.sql.texts import Parameter, Texts
 from farthing.errors import InvalidInput
-from farthing.schema import BOOLEAN, DATE, DECIMAL, DIGITS, INTEGER, REAL, TEXT, Column, Schema
+from farthing.schema import (
+    BOOLEAN,
+    DATE,
+    DECIMAL,
+    DIGITS,
+    INTEGER,
+    REAL,
+    TEXT,
+    TIMESTAMP,
+    Column,
+    Schema,
+)
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -32,7 +43,7 @@ log.propagate = False
 log.addHandler(logging.NullHandler())
 
 #: Families of types. An engine's own types are sorted into these, and read by family.
-WIDE, BYTES, TIMESTAMP, INSTANT, OTHER = "wide", "bytes", "timestamp", "instant", "other"
+WIDE, BYTES, INSTANT, OTHER = "wide", "bytes", "instant", "other"
 #: Texts that start with the mark of the type that each of them has by itself.
 OBJECT = "object"
 #: Text of more bytes than this is missing, so that no engine fails on what it makes of it.
@@ -47,10 +58,18 @@ Readers = Mapping[tuple[str, str], str]
 NUMBER = "[ ]*[+-]?([0-9]{1,200}([.][0-9]{0,200})?|[.][0-9]{1,200})([eE][+-]?[0-9]{1,3})?[ ]*"
 WHOLE = "[ ]*[+-]?[0-9]{1,200}([.]0{0,200})?[ ]*"
 DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.Z+-]*)?"
+#: Times of no zone, and of UTC, which ends in Z or +00.
+MOMENT = (
+    "[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?"
+    "(Z|[+]00(:?00)?)?)?"
+)
+UNIVERSAL = "(Z|[+]00(:?00)?)$"
 #: What texts are read as truth values, in small letters.
 TRUE, FALSE = "('true', 't', 'yes', 'y', '1')", "('false', 'f', 'no', 'n', '0')"
 #: The days that a date can be, as SQL.
 DAYS = "DATE '0001-01-01' AND DATE '9999-12-31'"
+#: The times that a timestamp can be, as SQL.
+TIMES = "{type} '0001-01-01 00:00:00' AND {type} '9999-12-31 23:59:59.999999'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +110,8 @@ class Source(ABC):
     _readers: ClassVar[Readers]
     #: A moment, as SQL.
     _moment: ClassVar[str] = "TIMESTAMPTZ '2000-01-01 00:00:00+00'"
+    #: The type of times without a zone.
+    _wall_clock: ClassVar[str] = "TIMESTAMP"
 
     def __init__(
         self,
@@ -241,6 +262,8 @@ class Source(ABC):
         conditions = []
         if column.kind == DATE:
             conditions.append(f"{read} BETWEEN {DAYS}")
+        if column.kind == TIMESTAMP:
+            conditions.append(f"{read} BETWEEN {filled(TIMES, type=self._wall_clock)}")
         if column.lower is not None:
             conditions.append(self._bound(column, f"{read} >=", column.lower))
         if column.upper is not None:
@@ -267,5 +290,12 @@ def _type(column: Column) -> str:
     return f"decimal({DIGITS}, {column.places})" if column.kind == DECIMAL else _TYPES[column.kind]
 
 
-_TYPES = {INTEGER: "int64", REAL: "float64", TEXT: "string", BOOLEAN: "boolean", DATE: "date"}
+_TYPES = {
+    INTEGER: "int64",
+    REAL: "float64",
+    TEXT: "string",
+    BOOLEAN: "boolean",
+    DATE: "date",
+    TIMESTAMP: "timestamp(6)",
+}
 _BEYOND = 1 << 64

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from functools import reduce
 from operator import and_, or_
@@ -22,6 +22,7 @@ from farthing.schema import (
     NUMBERS,
     REAL,
     TEXT,
+    TIMESTAMP,
     Value,
 )
 
@@ -33,6 +34,7 @@ _FITS: dict[str, tuple[type, ...]] = {
     TEXT: (str,),
     BOOLEAN: (bool,),
     DATE: (date,),
+    TIMESTAMP: (date,),
     REAL: (int, float),
     DECIMAL: (int, float),
 }
@@ -48,6 +50,7 @@ def require_kind(name: str, kind: str, allowed: Sequence[str], what: str) -> Non
 def require_fits(name: str, kind: str, value: Value) -> None:
     """A column of this kind can be compared with this value, or InvalidInput."""
     plain = isinstance(value, _FITS[kind]) and (kind == BOOLEAN or not isinstance(value, bool))
+    plain = plain and (kind != DATE or not isinstance(value, datetime))
     if value is not None and not plain:
         raise InvalidInput(f"{name} is {kind} and cannot be compared with {type(value).__name__}")
 
@@ -158,6 +161,9 @@ def _compared(side: str, column: Any, kind: str, value: Value, texts: Texts) -> 
 
     if isinstance(value, str):
         return _COMPARE[side](column, texts.literal(value))
+    if kind == TIMESTAMP and isinstance(value, date):
+        moment = datetime(value.year, value.month, value.day)  # of no zone
+        return _COMPARE[side](column, _moment(value if isinstance(value, datetime) else moment))
     if isinstance(value, date):
         return _COMPARE[side](column, ibis.date(value.year, value.month, value.day))
     if kind == BOOLEAN:
@@ -196,6 +202,13 @@ def _exact(side: str, column: Any, kind: str, value: Decimal) -> Any:
     if last < smallest:
         return ibis.literal(False)
     return column <= _units(min(last, largest), places, kind)
+
+
+def _moment(value: datetime) -> Any:
+    """A time of no zone, to the microsecond."""
+    import ibis
+
+    return ibis.literal(value, "timestamp(6)")
 
 
 def _units(units: int, places: int, kind: str) -> Any:
