@@ -18,6 +18,7 @@ from farthing.composition.gaussian import (
     zcdp_epsilon,
     zcdp_noise_multiplier,
 )
+from farthing.composition.ladder import ladder
 from farthing.composition.laplace import laplace_histogram_epsilon
 from farthing.composition.planning import largest_count, largest_epsilon
 from farthing.composition.tariff import Certificate, Price, Tariff
@@ -135,6 +136,7 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_noise_multiplier",
     "hour",
+    "ladder",
     "laplace_histogram_epsilon",
     "largest_count",
     "largest_epsilon",

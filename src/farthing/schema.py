@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 from zoneinfo import available_timezones
 
-from farthing.errors import InvalidInput, require_choice, require_count, require_real
+from farthing.errors import InvalidInput, did_you_mean, require_choice, require_count, require_real
 
 INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE, TIMESTAMP = (
     "integer",
@@ -156,7 +156,8 @@ class Schema:
         unknown = sorted(set(names) - set(self._by_name))
         if unknown:
             declared = ", ".join(self.kinds)
-            raise InvalidInput(f"there is no column {unknown[0]}; there are {declared}")
+            hint = did_you_mean(unknown[0], self.kinds)
+            raise InvalidInput(f"there is no column {unknown[0]}; there are {declared}{hint}")
 
     def to_json(self) -> list[dict[str, Any]]:
         """Plain data that `schema_from_json` reads."""

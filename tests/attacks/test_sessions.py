@@ -49,8 +49,17 @@ def test_the_command_line_of_an_analyst_has_no_owners_options() -> None:
     for kind in ("count", "histogram", "top-k", "quantile", "sum", "mean", "distinct"):
         shown = CliRunner().invoke(app, ["query", kind, "--help"], env={"COLUMNS": "200"}).stdout
         assert "--ledger" in shown
-        for option in ("--tariff", "--farthings", "--unit", "--owner", "--version"):
+        for option in ("--tariff", "--farthings", "--owner", "--version"):
             assert option not in shown, (kind, option)
+
+
+def test_a_budget_on_the_command_line_is_for_new_data_only(opened, tmp_path) -> None:
+    pq.write_table(ROWS, tmp_path / "events.parquet")
+    left = opened(tmp_path / "events.parquet").remaining()
+    more = ["--ledger", str(tmp_path / "budget.db"), "--epsilon", "9", "--delta", "1e-6"]
+    refused = CliRunner().invoke(app, ["query", "count", str(tmp_path / "events.parquet"), *more])
+    assert refused.exit_code != 0
+    assert opened(tmp_path / "events.parquet").remaining() == left
 
 
 def test_one_table_by_many_names_is_one_budget(tmp_path, certificate) -> None:

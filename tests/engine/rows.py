@@ -14,7 +14,14 @@ import pyarrow as pa
 from farthing.engine.sql.keys import text_of
 
 TEXTS = (None, "", "é", "a|b", "~", "~p", "x'y", "\\", "a", "日本", "a\x00", "NULL", "n", " a")
-DAYS = (None, date(2013, 1, 5), date(1999, 12, 31), date(1970, 1, 1))
+DAYS = (
+    None,
+    date(2013, 1, 5),
+    date(1999, 12, 31),
+    date(1970, 1, 1),
+    date(1, 1, 1),
+    date(9999, 12, 31),
+)
 NUMBERS = (None, float("nan"), float("inf"), float("-inf"), 1.5, -2.25, 3.1, 1e300, 0.005)
 
 SCHEMA = pa.schema(

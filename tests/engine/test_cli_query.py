@@ -101,6 +101,26 @@ def test_other_queries(shell) -> None:
     assert json.loads(narrow.stdout)["query"]["repeats"] > 1
 
 
+def test_sql(shell) -> None:
+    text = "SELECT COUNT(DISTINCT member) FROM events WHERE age < 45 AND article = 'a'"
+    plan = json.loads(shell("sql", text, "--plan", "--json").stdout)
+    assert plan["query"]["where"] == {"all_of": [{"age": {"below": 45}}, {"article": "a"}]}
+    assert abs(json.loads(shell("sql", text, "--json").stdout)["counts"][0] - 950) <= 200
+    several = (
+        "SELECT COUNT(DISTINCT member) AS units, COUNT(*) FROM events OPTIONS (per_key_limit = 2)"
+    )
+    planned = shell("sql", several, "--plan").stdout
+    assert "units" in planned
+    assert "COUNT(*)" in planned
+    found = json.loads(shell("sql", several, "--json").stdout)
+    assert abs(found["units"]["counts"][0] - 2000) <= 200
+    assert abs(found["COUNT(*)"]["counts"][0] - 4000) <= 400
+    with pytest.raises(InvalidInput, match="one by one"):
+        shell("sql", several, "--csv")
+    with pytest.raises(InvalidInput, match="JOIN other"):
+        shell("sql", "SELECT COUNT(*) FROM events JOIN other USING (member)")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

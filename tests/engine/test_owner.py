@@ -122,7 +122,7 @@ def test_questions_that_mean_the_same_are_the_same(opened) -> None:
     assert data.count(where={"k": ["b", "a"]}).run().cached
     with pytest.raises(InvalidInput, match="a list of labels"):
         data.histogram("k", categories="ab")
-    with pytest.raises(InvalidInput, match="not complete: by"):
+    with pytest.raises(InvalidInput, match="top_k needs by"):
         data.ask({"kind": "top_k"})
     with pytest.raises(InvalidInput, match="table of fields"):
         data.ask("select 1")

@@ -8,11 +8,13 @@ from dataclasses import replace
 from datetime import date
 
 import matplotlib as mpl
+import pyarrow as pa
 import pytest
 from rich.console import Console
 
 from farthing.composition.tariff import Price
 from farthing.engine import Answer
+from farthing.engine.kinds.count import CountQuery
 from farthing.engine.kinds.histogram import HistogramQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.sum import SumQuery
@@ -92,6 +94,42 @@ def test_as_html() -> None:
     assert "and 7 more" in many._repr_html_()
     plain = answer(TopKQuery(by="a", k=2, counts=False), ("<b>", "c"), None, half_width=None)
     assert "<li>&lt;b&gt;</li>" in plain._repr_html_()
+
+
+def test_nothing_is_a_sentence_and_one_number_a_number() -> None:
+    nothing = answer(HistogramQuery(by="a", contribution_limit=1), (), ())
+    assert "Nothing stood out enough to be released." in str(nothing)
+    assert "┏" not in str(nothing)
+    single = answer(CountQuery(), ("count",), (5143,))
+    assert "┏" not in str(single)
+    assert repr(single) == f"<Answer: {single.caption}: 5\u202f143 ± 30 at 95%>"
+    assert repr(TOP).endswith("2 labels>")
+    assert repr(nothing).endswith("0 labels>")
+
+
+def test_plans_and_batches(opened) -> None:
+    rows = {"member": list(range(40)), "<b>": ["x"] * 40}
+    data = opened(pa.table(rows))
+    question = data.count(where={"<b>": "x"})
+    plan = question.plan()
+    assert repr(question) == f"<Question: {plan.caption}>"
+    assert repr(plan).startswith(f"<Plan: {plan.caption}: ")
+    assert "farthings" in repr(plan)
+    batch = data.batch({"<i>": question, "all": data.count()})
+    both = batch.plan()
+    assert "2 questions together: <i>, all" in repr(both)
+    for shown in (plan._repr_html_(), both._repr_html_()):
+        ET.fromstring(shown)
+        assert "<b>" not in shown
+        assert "<i>" not in shown
+        assert "remaining" in shown
+    assert str(plan.price.farthings) in str(both)
+    answers = batch.run()
+    assert set(answers) == {"<i>", "all"}
+    ET.fromstring(answers._repr_html_())
+    assert str(answers).count("± ") == 2
+    assert batch.run()["all"].cached
+    assert "asked before" in batch.plan()._repr_html_()
 
 
 def test_as_tables_of_others() -> None:

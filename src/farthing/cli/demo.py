@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,12 @@ from rich.table import Table
 from rich.text import Text
 
 import farthing as fa
+from farthing.cli.demo_page import ReleasedRow, demo_page
 from farthing.cli.output import console, patience
 from farthing.engine import Answer, Session
-from farthing.engine.show.notebook import bar_chart
-from farthing.engine.show.sheet import number, percent
+from farthing.engine.show.sheet import amount, number, percent
 from farthing.engine.show.terminal import bar
-from farthing.ledger import Ledger, markdown, statement, verify
+from farthing.ledger import Ledger, markdown, odometer, statement, verify
 from farthing.numerics.rounding import shown_up
 
 ROWS, MEMBERS, ARTICLES = 1_000_000, 100_000, 5_000
@@ -59,10 +58,10 @@ def main() -> None:
             owner="data team",
             analyst="ann",
         )
-    epsilon = shown_up(certificate.epsilon_at(DELTA))
+    epsilon = certificate.epsilon_at(DELTA)
     say(
-        f"  However it is spent, everything released is ({epsilon}, {DELTA:g})-differentially "
-        "private for each member.\n"
+        f"  However it is spent, everything released is ({shown_up(epsilon)}, {DELTA:g})-"
+        "differentially private for each member.\n"
     )
     question = data.top_k("article", k=10, where=WHERE, counts=True)
     console().print(question.plan())
@@ -71,7 +70,7 @@ def main() -> None:
     truth = exact(folder / "events.parquet", answer.labels)
     console().print(beside(answer, truth))
     page = folder / "top-10.html"
-    page.write_text(html(answer, truth), encoding="utf-8")
+    page.write_text(page_of(folder, answer, truth, epsilon), encoding="utf-8")
     say("  One interval in twenty may miss: │ is the truth, ▒ where the interval says it is.")
     say(f"  The same as a picture: {page}")
     say(f"  Once more, {question.run().paid}\n")
@@ -147,19 +146,23 @@ def beside(answer: Answer, truth: dict[Any, int]) -> Table:
     return table
 
 
-def html(answer: Answer, truth: dict[Any, int]) -> str:
-    """A page with the picture."""
-    names = [str(label) for label in answer.labels]
-    picture = bar_chart(
-        names, answer.counts or (), answer.intervals or (), [truth[n] for n in answer.labels]
+def page_of(folder: Path, answer: Answer, truth: dict[Any, int], epsilon: float) -> str:
+    """The picture, and what it cost in farthings and in ε."""
+    with Ledger.open(folder / "budget.db", upgrade=False) as ledger:
+        so_far = odometer(ledger.reader(), "events", delta=DELTA)
+    costs = (
+        ("this answer", amount(answer.price)),
+        ("everything so far", f"ε ≤ {shown_up(so_far.epsilon, digits=3)}"),
+        ("everything, ever", f"ε ≤ {shown_up(epsilon, digits=3)}"),
     )
-    return (
-        '<!doctype html><meta charset="utf-8"><title>farthing</title>'
-        "<style>body{font:15px system-ui,sans-serif;max-width:46em;margin:3em auto;padding:0 1em}"
-        "</style><h1>What directors in Norway read</h1><p>Bars are what was released, whiskers the "
-        f"{percent(answer.confidence)} intervals, dots the truth, no part of the release.</p>"
-        f"{picture}<p>{escape(f'Paid {answer.price.farthings} farthings.')}</p>"
+    words = (
+        "Bars are what was released, whiskers the "
+        f"{percent(answer.confidence)} intervals. Dots are the truth: no part of the release. "
+        f"Every ε is for one member, at δ = {DELTA:g}."
     )
+    released = zip(answer.labels, answer.counts or (), answer.intervals or (), strict=True)
+    rows = [ReleasedRow(str(label), n, ends, truth[label]) for label, n, ends in released]
+    return demo_page("What directors in Norway read", words, costs, rows)
 
 
 def report(data: Session, folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Private answers from real tables: questions, plans, releases, and the owner's desk."""
 
-from farthing.engine.answer import Answer
+from farthing.engine.answer import Answer, Answers
 from farthing.engine.converse import WatchAnswer, WatchConversation
 from farthing.engine.desk import Declaration, Desk
 from farthing.engine.errors import ChargeMismatch, EngineFailure
@@ -16,6 +16,7 @@ from farthing.engine.watch import Watch, WatchPlan
 __all__ = [
     "AllOf",
     "Answer",
+    "Answers",
     "AnyOf",
     "Batch",
     "BatchPlan",

@@ -11,10 +11,12 @@ from rich.console import RenderableType
 from farthing.composition.tariff import Price
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import label_from_json, label_to_json
+from farthing.engine.kinds.loss import Loss
 from farthing.engine.show import frames, notebook, terminal
-from farthing.engine.show.sheet import Sheet, amount
+from farthing.engine.show.sheet import Sheet, amount, one_number, percent
 from farthing.engine.sql.keys import Label
 from farthing.mechanisms.accuracy import Interval
+from farthing.wording import many, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,9 +31,10 @@ class Answer:
     `counts` are None for a top-k without counts. Each of the `intervals` holds the number it is
     about with probability `confidence`: one by one, given that it was released, or all together
     where the question says `simultaneous`. `half_width` is None where they are not all count ± the
-    same number. For a quantile the one label is the value, and `half_width` is in
-    ranks: how many values may lie between it and the quantile. `stopped`: a top-k ended early
-    because no further label stood out.
+    same number. A quantile has no intervals, and its `half_width` is in ranks: how many values may
+    lie between it and the quantile; without a key its one label is the value. `stopped`: a top-k
+    ended early because no further label stood out. `loss`: what the limit left out, if that was
+    measured.
     """
 
     query: Query
@@ -46,10 +49,13 @@ class Answer:
     cached: bool = False
     intervals: tuple[Interval, ...] | None = None
     unit: str = "unit"
+    loss: Loss | None = None
 
     def __post_init__(self) -> None:
         wide, counts = self.half_width, self.counts
-        if self.intervals is None and counts is not None and wide is not None:
+        if self.query.in_ranks or self.intervals is not None:
+            return
+        if counts is not None and wide is not None:
             object.__setattr__(self, "intervals", tuple((c - wide, c + wide) for c in counts))
 
     def __len__(self) -> int:
@@ -75,6 +81,7 @@ class Answer:
             "intervals": None if self.intervals is None else list(map(list, self.intervals)),
             "confidence": self.confidence,
             "stopped": self.stopped,
+            "loss": None if self.loss is None else self.loss.to_json(),
             "price": asdict(self.price),
             "used": dict(self.used),
         }
@@ -82,7 +89,7 @@ class Answer:
     @classmethod
     def from_json(cls, data: Mapping[str, Any], query: Query, *, remaining: Price) -> Answer:
         """The answer to this query that was kept as plain data, with or without intervals."""
-        kept = data.get("intervals")
+        kept, loss = data.get("intervals"), data.get("loss")
         return cls(
             query=query,
             labels=tuple(map(label_from_json, data["labels"])),
@@ -94,6 +101,7 @@ class Answer:
             used=dict(data["used"]),
             remaining=remaining,
             cached=True,
+            loss=None if loss is None else Loss.from_json(loss),
             unit=data.get("unit", "unit"),
             intervals=None if kept is None else tuple((low, high) for low, high in kept),
         )
@@ -110,6 +118,8 @@ class Answer:
             notes.append("The list ended early: no further label stood out.")
         if self.query.together and self.intervals:
             notes.append("The intervals hold for all numbers together.")
+        if self.loss is not None:
+            notes.append(self.loss.in_words(percent(self.confidence)))
         return Sheet(
             title=self.caption,
             headings=self.query.headings,
@@ -117,13 +127,21 @@ class Answer:
             labels=self.labels,
             numbers=self.counts,
             half_width=self.half_width,
-            intervals=self.intervals,
+            intervals=self._drawn,
             confidence=self.confidence,
             single=self.query.single,
             in_ranks=self.query.in_ranks,
+            ranks=self.query.ranks,
             notes=tuple(notes),
             paid=self.paid,
         )
+
+    @property
+    def _drawn(self) -> tuple[Interval, ...] | None:
+        """What is drawn around each number; where the error is known in ranks alone, nothing."""
+        if not self.query.in_ranks or self.counts is None:
+            return self.intervals
+        return tuple((value, value) for value in self.counts)
 
     @property
     def caption(self) -> str:
@@ -162,3 +180,22 @@ class Answer:
 
     def _repr_html_(self) -> str:
         return notebook.answer_html(self.sheet)
+
+    def __repr__(self) -> str:
+        told = many(len(self), "label") if not self.query.single else " ".join(
+            one_number(self.sheet)
+        )  # fmt: skip # one choice
+        return plain(f"<Answer: {self.caption}: {told}>")
+
+
+class Answers(dict[str, Answer]):
+    """The answers of a batch, by name."""
+
+    def __rich__(self) -> RenderableType:
+        return terminal.answers_table({name: one.sheet for name, one in self.items()})
+
+    def __str__(self) -> str:
+        return terminal.as_text(self.__rich__())
+
+    def _repr_html_(self) -> str:
+        return notebook.answers_html({name: one.sheet for name, one in self.items()})

@@ -66,8 +66,9 @@ class Context:
             return None
         left = self.analyst.remaining()
         return {
-            key: Answer.from_json(found.release[key], purchases[key].query, remaining=left)
-            for key in purchases
+            key: Answer.from_json(found.release[key], purchase.query, remaining=left)
+            for key, purchase in purchases.items()
+            if key in found.release
         }
 
 
@@ -79,6 +80,8 @@ def record_of(context: Context, purchases: Mapping[str, Purchase]) -> dict[str, 
 def record_in_words(record: Mapping[str, Any]) -> str:
     """What `record_of` keeps, for people; InvalidInput if it is something else."""
     try:
-        return "; ".join(query_from(asked["query"]).title for asked in record.values())
+        return "; ".join(
+            query_from(asked["query"]).caption(asked["unit"]) for asked in record.values()
+        )
     except (AttributeError, KeyError, TypeError):
         raise InvalidInput("this is not a question as a ledger keeps it") from None

@@ -21,10 +21,9 @@ from farthing.composition.tariff import Tariff
 from farthing.engine.context import Context
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.kinds.base import ROLES, Query
-from farthing.engine.kinds.fields import unscaled
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.statement import Statement
-from farthing.engine.translate import statement_of
+from farthing.engine.translate import comparison_of, statement_of
 from farthing.engine.watches import Watcher, WatchKind, guarantees_of
 from farthing.errors import InvalidInput, require_real
 from farthing.guarantees.notation import format_guarantee
@@ -58,7 +57,7 @@ class AskedOfData(Protocol):
 
 
 #: A query, or a question about the data of the conversation, and what its number is held against.
-Pair: TypeAlias = tuple[Query | AskedOfData, float]
+AskedPair: TypeAlias = tuple[Query | AskedOfData, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,8 @@ class WatchAnswer:
     """What a conversation says.
 
     `positive`: the number reaches its threshold, or the guess is wrong. `value`: the number with
-    noise, in the units of the question, where numbers were bought and the answer is positive.
+    noise, in the units of the question, where numbers were bought and the answer is positive; for a
+    quantile, by how many values it is beyond the threshold.
     """
 
     positive: bool
@@ -106,7 +106,7 @@ class WatchConversation:
         """Is the number at least `threshold`? `query` is a query, or a question about this data."""
         return self.exceeds_many([(query, threshold)])[0]
 
-    def exceeds_many(self, pairs: Iterable[Pair]) -> list[WatchAnswer]:
+    def exceeds_many(self, pairs: Iterable[AskedPair]) -> list[WatchAnswer]:
         """The same for pairs of a query and a threshold, which are fixed now.
 
         Each different query is run once. The answers are on disk together, a thousand in a
@@ -120,7 +120,7 @@ class WatchConversation:
         """Is the guess right within the tolerance? If not, the answer brings a number."""
         return self.check_many([(query, guess)])[0]
 
-    def check_many(self, pairs: Iterable[Pair]) -> list[WatchAnswer]:
+    def check_many(self, pairs: Iterable[AskedPair]) -> list[WatchAnswer]:
         """The same for pairs of a query and a guess, as in `exceeds_many`."""
         if not isinstance(self._mechanism, GuessAndCheck):
             raise InvalidInput("this conversation compares with thresholds; open one for guesses")
@@ -141,10 +141,12 @@ class WatchConversation:
     def __repr__(self) -> str:
         return f"<WatchConversation {self.id} on {self._context.about.name}: {self._mechanism!r}>"
 
-    def _ask(self, pairs: Iterable[Pair], what: str) -> list[WatchAnswer]:
+    def _ask(self, pairs: Iterable[AskedPair], what: str) -> list[WatchAnswer]:
         now = self._context.now()
         if now.about != self._declared:
             self._declared, self._statements = now.about, {}
+        if not isinstance(pairs, Iterable):
+            raise InvalidInput(f"questions must be pairs of a query and a {what}")
         asked = [self._checked(now, pair, what) for pair in pairs]
         self._held.require_open()  # what is not paid for is not looked at
         numbers: dict[int, int] = {}  # by statement, each of which is kept once
@@ -159,7 +161,7 @@ class WatchConversation:
             for one, verdict in zip(asked, told, strict=False)
         ]
 
-    def _checked(self, now: Context, pair: Pair, what: str) -> _Asked:
+    def _checked(self, now: Context, pair: AskedPair, what: str) -> _Asked:
         """What may be asked: everything about it that can be refused is refused here."""
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise InvalidInput(f"questions must be pairs of a query and a {what}")
@@ -173,18 +175,21 @@ class WatchConversation:
                 f"a query, or a question about this data, is asked; got {given!r:.60}"
             )
         query = now.checked(given)
-        _require_plain(query)
+        _require_plain(query, what)
         number = against if type(against) is int else require_real(what, against)
         units = _units(what, number, query.decimal_places)
-        return _Asked(
-            query, {"query": query.to_json(), what: number}, self._statement(now, query), units
-        )
+        words = {"query": query.to_json(), what: number}
+        if query.in_ranks:  # the statement knows the threshold, and its number is held against 0
+            return _Asked(query, words, self._statement(now, query, units), 0)
+        return _Asked(query, words, self._statement(now, query), units)
 
-    def _statement(self, now: Context, query: Query) -> Statement:
+    def _statement(self, now: Context, query: Query, value: int | None = None) -> Statement:
         """Compiled once; refused if a unit may change the number by more than was paid for."""
-        key = canonical(query.to_json())
+        key = canonical({"query": query.to_json(), "value": value})
         if key not in self._statements:
-            statement, limited = statement_of(now, query)
+            statement, limited = (
+                statement_of(now, query) if value is None else comparison_of(now, query, value)
+            )
             sensitivity = self._mechanism.sensitivity
             if not limited.within(Contribution(1, sensitivity)):
                 raise InvalidInput(
@@ -246,10 +251,12 @@ def _check_charge(tariff: Tariff, items: Mapping[str, int], mechanism: Watcher) 
         raise ChargeMismatch(f"the mechanism takes {counted} items, but {dict(items)} are bought")
 
 
-def _require_plain(query: Query) -> None:
+def _require_plain(query: Query, what: str) -> None:
     """A query in a conversation is about one number, and buys nothing of its own."""
-    if not query.single or query.in_ranks:
+    if not query.single:
         raise InvalidInput(f"a conversation is about one number, and a {query.kind} is not")
+    if query.in_ranks and what == GUESS:
+        raise InvalidInput(f"a {query.kind} is watched over thresholds; a guess of it has no error")
     bought = [name for name in ROLES if name in query.field_names() and _field(query, name)]
     if "repeats" in query.field_names() and _field(query, "repeats") != 1:
         bought.append("repeats")
@@ -285,4 +292,4 @@ def _question(what: str, number: int, units: int) -> Exceeds | Guess:
 
 
 def _shown(value: int | None, query: Query) -> int | float | None:
-    return None if value is None else unscaled(value, query.decimal_places)
+    return None if value is None else query.watched_number(value)

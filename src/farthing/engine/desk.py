@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from farthing.composition.certificate import Certificate, certificate_in, tariff_in
 from farthing.composition.tariff import Price, Tariff, tariff_to_json
+from farthing.engine.companions import with_companions
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import completed_query
 from farthing.engine.purchase import buy
@@ -178,9 +179,11 @@ class Desk:
         if about.schema is None:
             raise InvalidInput(f"{dataset} has no declared columns")
         tariff = self.ledger.analyst(dataset, analyst).terms().tariff
-        listed = {}
+        listed, queries = {}, {}
         for key, given in questions.items():
-            query = completed_query(query_from(given), about.schema, about.unit, about.limits)
+            query = query_from(given)
+            queries[key] = completed_query(query, about.schema, about.unit, about.limits)
+        for key, query in with_companions(queries).items():
             purchase = buy(query, tariff)
             mechanism = purchase.query.mechanism_for(purchase.paid)
             listed[purchase.listed_as(key)] = mechanism.guarantees
@@ -203,6 +206,7 @@ class Desk:
 
 def certificate_of(given: TariffLike) -> Certificate:
     """What is to be signed: given, or proved here."""
+    _require_tariff(given)
     if isinstance(given, Certificate):
         return given
     return given.certify() if isinstance(given, Tariff) else certificate_in(given)
@@ -210,9 +214,18 @@ def certificate_of(given: TariffLike) -> Certificate:
 
 def tariff_of(given: TariffLike) -> Tariff:
     """The tariff that is meant."""
+    _require_tariff(given)
     if isinstance(given, Tariff):
         return given
     return given.tariff if isinstance(given, Certificate) else tariff_in(given)
+
+
+def _require_tariff(given: object) -> None:
+    if not isinstance(given, Tariff | Certificate | str | os.PathLike):
+        raise InvalidInput(
+            "tariff must be a Tariff, a Certificate or the path of a file with one, got "
+            f"{type(given).__name__}; fa.Tariff(items, farthings=…) makes one from a table of items"
+        )
 
 
 def matching_tariff(in_force: Tariff, given: TariffLike, dataset: str) -> None:

@@ -8,7 +8,8 @@ The same as text, for plain data, SQL and people:
 
     "country"    "month(day)"    "bins(salary, 0, 1000000, 5000000)"
 
-Names that would be read wrongly are written as a table: {"column": "month(day)"}.
+A name that would be read wrongly is written as a table, {"column": "month(day)"}, and is
+`Named("month(day)")` from then on.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from farthing.schema import DATE, KEYS, NUMBERS, TEXT, TIMESTAMP, Schema
 PERIODS = ("hour", "day", "week", "month", "quarter", "year")
 MOST_BINS = 1000
 _BINS = "bins"
+_BEYOND = 1 << 63
+_WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
 _CALL = re.compile(rf"({'|'.join((*PERIODS, _BINS))})\((.*)\)", re.DOTALL)
 
 
@@ -79,7 +82,20 @@ class Bins:
         return f"{_BINS}({', '.join(map(str, (self.column, *self.edges)))})"
 
 
-Key: TypeAlias = str | Period | Bins
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A column whose name as a text would be read as something else."""
+
+    column: str
+
+    def __post_init__(self) -> None:
+        require_column(self.column)
+
+    def __str__(self) -> str:
+        return self.column
+
+
+Key: TypeAlias = str | Period | Bins | Named
 
 
 def bins(column: str, edges: Iterable[float]) -> Bins:
@@ -119,7 +135,7 @@ def year(column: str) -> Period:
 
 def key_from(given: object) -> Key:
     """A key from its form, its text, or plain data for names that text cannot hold."""
-    if isinstance(given, Period | Bins):
+    if isinstance(given, Period | Bins | Named):
         return given
     if isinstance(given, Mapping):
         return _from_mapping(given)
@@ -130,29 +146,34 @@ def key_from(given: object) -> Key:
     if found[1] != _BINS:
         return Period(found[2].strip(), found[1])
     column, *edges = (part.strip() for part in found[2].split(","))
-    try:
-        return Bins(column, tuple(map(float, edges)))
-    except ValueError:
-        raise InvalidInput("bins are written bins(column, edge, edge, …)") from None
+    return Bins(column, tuple(map(_number, edges)))
 
 
 def key_to_json(key: Key) -> Any:
     """Plain data that `key_from` reads back as the same: text, where text says it."""
-    if key_from(str(key)) == key:
+    if _says(str(key), key):
         return str(key)
     match key:
         case Period(column, period):
             return {"column": column, "period": period}
         case Bins(column, edges):
             return {"column": column, _BINS: list(edges)}
-        case _:
-            return {"column": key}
+    return {"column": str(key)}
+
+
+def _says(text: str, key: Key) -> bool:
+    """Whether a text is read as this key."""
+    try:
+        return key_from(text) == key
+    except InvalidInput:
+        return False
 
 
 def _from_mapping(given: Mapping[Any, Any]) -> Key:
     match dict(given):
         case {"column": column, **nothing} if not nothing:
-            return require_column(column)
+            name = require_column(column)
+            return name if _says(name, name) else Named(name)
         case {"column": column, "period": period, **nothing} if not nothing:
             return Period(column, period)
         case {"column": column, "bins": edges, **nothing} if not nothing:
@@ -189,7 +210,7 @@ def domain_of(key: Key, schema: Schema) -> tuple[str | int, ...] | None:
             return key.labels
         case Period():
             return None
-    return schema[key].categories
+    return schema[column_of(key)].categories
 
 
 def _require(name: str, kind: str, allowed: tuple[str, ...], what: str) -> None:
@@ -197,6 +218,16 @@ def _require(name: str, kind: str, allowed: tuple[str, ...], what: str) -> None:
         raise InvalidInput(f"{what} must be {' or '.join(allowed)}, but {name} is {kind}")
 
 
+def _number(text: str) -> int | float:
+    """An edge as it is written; whole numbers keep all of their digits."""
+    try:
+        return int(text) if _WHOLE.fullmatch(text) else float(text)
+    except ValueError:
+        raise InvalidInput("bins are written bins(column, edge, edge, …)") from None
+
+
 def _edge(value: Any) -> int | float:
+    """0 and 0.0 are one edge; beyond what engines have for whole numbers edges are floats."""
     number = require_real("an edge of bins", value)
-    return int(number) if number.is_integer() else number
+    whole = value if isinstance(value, int) else int(number)
+    return whole if whole == value and abs(whole) < _BEYOND else number

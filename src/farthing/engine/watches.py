@@ -1,7 +1,8 @@
 """What can be opened as a conversation about numbers of a table, and the items that pay for it.
 
 `per_unit` is how much one unit may change any number that will be asked about: 1 for counts of
-units, the limit for counts of rows, the larger bound for sums in units of their last decimal place.
+units, the limit for counts of rows, the larger bound for sums in units of their last decimal place,
+max(a, b − a) times the rows that count of a unit for the quantile a/b.
 """
 
 from __future__ import annotations

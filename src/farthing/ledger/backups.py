@@ -14,15 +14,12 @@ statement can count it.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, select, update
 
 from farthing.canonical import canonical
-from farthing.errors import InvalidInput
 from farthing.ledger.carrying import end_without_noise
 from farthing.ledger.chain_check import ChainCheck
 from farthing.ledger.errors import Sealed
@@ -37,6 +34,7 @@ from farthing.ledger.records import RESTORE
 from farthing.ledger.settling import abandoned
 from farthing.ledger.store import statements
 from farthing.ledger.store.tables import datasets
+from farthing.whole_files import whole_file
 
 _REASON = "its book was restored from a copy"
 
@@ -47,24 +45,10 @@ def back_up(reader: Reader, file: str | os.PathLike[str]) -> dict[str, ChainChec
     It is an export: one moment of the ledger, on SQLite and on PostgreSQL, without the noise of
     conversations. Gives where each book ended.
     """
-    target = Path(file)
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
-        ) as made:
-            try:
-                made.writelines(f"{line}\n" for line in export_lines(reader))
-                made.flush()
-                os.fsync(made.fileno())
-                with open(made.name, encoding="utf-8", newline="\n") as lines:
-                    checked = _checked(parsed(lines))
-                os.replace(made.name, target)
-            except BaseException:
-                os.unlink(made.name)
-                raise
-    except OSError as error:
-        raise InvalidInput(f"{target} cannot be written: {error.strerror}") from None
-    return checked
+    with whole_file(file) as made:
+        made.writelines(f"{line}\n" for line in export_lines(reader))
+        made.seek(0)
+        return _checked(parsed(made))
 
 
 def restore(ledger: Ledger, lines: Iterable[str]) -> dict[str, int]:

@@ -33,6 +33,10 @@ class Asked:
     price: Price
     outcome: str
 
+    def __repr__(self) -> str:
+        cost = f"{self.price.farthings} farthings"
+        return f"<Asked of {self.dataset} by {self.analyst} at {self.time[:16]}: {cost}>"
+
     def to_json(self) -> dict[str, Any]:
         return {
             "dataset": self.dataset,

@@ -16,6 +16,7 @@ from farthing.mechanisms.gumbel import KnownGumbel, UnknownGumbel
 from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.known_counts import KnownCounts
 from farthing.mechanisms.largest import Largest
+from farthing.mechanisms.least_total import LeastTotal
 from farthing.mechanisms.noise import Noise, noise_for
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses
 from farthing.mechanisms.quantile import Quantile
@@ -46,6 +47,7 @@ __all__ = [
     "Largest",
     "LeakyAnswer",
     "LeakyRandomizedResponse",
+    "LeastTotal",
     "Mechanism",
     "Noise",
     "Quantile",

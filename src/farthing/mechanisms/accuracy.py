@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from farthing.errors import require_real
@@ -33,8 +34,10 @@ class Expectation:
     """What to expect before running.
 
     `counts`: the error of each released number. `selection`: how far, in counts, a selected
-    label may lie below the best one that was left. `found_from`: a label whose count exceeds the
-    largest count that is not looked at by this much is found with probability `confidence`.
+    label may lie below the best one that was left. `told_apart`: of two labels whose counts differ
+    by this much the larger comes first with probability `confidence`. `found_from`: a label whose
+    count exceeds the largest count that is not looked at by this much is found with probability
+    `confidence`.
     `threshold`: noisy counts below it are withheld. `above_cutoff`: so are those that are not
     this much above the noisy largest count that is not looked at. `totals`: half-widths of the
     totals that a number is computed from, which hold all together.
@@ -46,8 +49,10 @@ class Expectation:
     threshold: int | None = None
     above_cutoff: int | None = None
     totals: tuple[float, ...] | None = None
+    told_apart: float | None = None
 
 
+@lru_cache(maxsize=1024)
 def noise_accuracy(noise: Noise, confidence: float, times: int = 1) -> Accuracy:
     """Accuracy of one count with this noise, or of the mean of `times` such counts."""
     level = require_confidence(confidence)
@@ -76,6 +81,16 @@ def selection_accuracy(rate: float, competitors: int, confidence: float) -> Accu
     odds = competitors * level / (1 - level)
     width = math.log(odds) / rate if odds > 1 else 0.0
     return Accuracy(math.log1p(competitors) / rate, width, level)
+
+
+def told_apart(rate: float, confidence: float) -> float:
+    """By how much two counts must differ for their order to be right with this probability.
+
+    The one of weight e^(rate·gap) comes before that of weight 1 with probability
+    1/(1 + e^(−rate·gap)), whatever else there is to draw.
+    """
+    level = require_confidence(confidence)
+    return max(0.0, math.log(level / (1 - level)) / rate)
 
 
 def losing(log_odds: list[float]) -> float:

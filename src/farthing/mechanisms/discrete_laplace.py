@@ -39,9 +39,9 @@ class DiscreteLaplaceNoise:
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", Fraction(self.scale))
         if not 0 < self.scale <= LARGEST_SCALE:
+            got = "more" if self.scale > 0 else f"{self.scale}"  # more may be beyond every float
             raise InvalidInput(
-                f"the scale of the noise must be greater than 0 and at most 2^40, "
-                f"got {float(self.scale):g}"
+                f"the scale of the noise must be greater than 0 and at most 2^40, got {got}"
             )
 
     def draw(self, count: int, source: BitSource) -> Integers:

@@ -103,6 +103,16 @@ class Mechanism(Protocol[Data_contra]):
         """
         return None
 
+    def total(self, release: Release, confidence: float) -> Interval | None:
+        """Where the sum of the true numbers lies that are released; None where there are none."""
+        if release.counts is None:
+            return None
+        errors = self.errors(release, confidence, together=True)
+        if isinstance(errors, tuple):
+            return sum(low for low, _ in errors), sum(high for _, high in errors)
+        found, wide = sum(release.counts), len(release.counts) * (errors or 0.0)
+        return None if errors is None else (found - wide, found + wide)
+
 
 def _at_most(own: int | None, limit: int | None) -> bool:
     """None is no limit."""

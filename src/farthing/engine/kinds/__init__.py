@@ -9,6 +9,8 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.count import CountQuery
 from farthing.engine.kinds.distinct import DistinctQuery
 from farthing.engine.kinds.histogram import HistogramQuery
+from farthing.engine.kinds.limit import LimitQuery
+from farthing.engine.kinds.loss import LossQuery
 from farthing.engine.kinds.mean import MeanQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.standard_deviation import StandardDeviationQuery
@@ -30,6 +32,8 @@ class Kinds(Asker[Asked]):
     variance = Kind(VarianceQuery)
     standard_deviation = Kind(StandardDeviationQuery)
     distinct = Kind(DistinctQuery)
+    loss = Kind(LossQuery)
+    limit = Kind(LimitQuery)
 
 
 #: The kinds by the word for them.

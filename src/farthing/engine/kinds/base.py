@@ -11,18 +11,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, get_args, get_type_hints
 
 from farthing.engine.filters import Filter, columns_of, filter_from, filter_to_json
 from farthing.engine.keys import Key, key_to_json
 from farthing.engine.kinds.captions import caption
-from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json
+from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json, unscaled
 from farthing.engine.sql.bounding import Bounded
 from farthing.engine.sql.conditions import check_filter, condition
 from farthing.engine.sql.grouping import key_column
 from farthing.engine.sql.keys import Label
 from farthing.engine.sql.texts import Texts
-from farthing.errors import InvalidInput
+from farthing.errors import InvalidInput, did_you_mean
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Guarantee, PureDP
 from farthing.ledger.records import Limits
 from farthing.mechanisms import Expectation, Mechanism, Release
@@ -99,8 +99,9 @@ class Query(ABC):
 
     __slots__ = ()
 
-    #: Every kind has this field.
+    #: Every kind has these fields.
     where: object
+    epsilon: float | None
 
     #: The word for it in plain data and on the command line.
     kind: ClassVar[str]
@@ -110,6 +111,8 @@ class Query(ABC):
     single: ClassVar[bool] = False
     #: Whether `half_width` counts ranks around the one value that is released.
     in_ranks: ClassVar[bool] = False
+    #: What is counted there.
+    ranks: ClassVar[str] = "ranks"
 
     def __post_init__(self) -> None:
         for one in fields(self):  # type: ignore[arg-type] # every query is a dataclass
@@ -201,6 +204,14 @@ class Query(ABC):
         """The decimal places of that number; the statement gives it in units of the last one."""
         return 0
 
+    def ranks_at(self, rows: Rows, value: int) -> Bounded:  # noqa: ARG002 # for kinds in ranks
+        """One number that is not negative exactly if the released value is at least this one."""
+        raise InvalidInput(f"a {self.kind} is a number itself, not a value among others")
+
+    def watched_number(self, number: int) -> int | float:
+        """A number that a conversation gives out, in the units of the question."""
+        return unscaled(number, self.decimal_places)
+
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """What to expect, in the units of the question."""
         return mechanism.expect(confidence)
@@ -215,6 +226,11 @@ class Query(ABC):
 
         None: what was expected, `half_width` of the result.
         """
+        return None
+
+    def width_times_rows(self, expectation: Expectation) -> float | None:  # noqa: ARG002 # few do
+        """About the largest half-width of a number times the rows that it is made from, where that
+        is what is known before."""
         return None
 
     @abstractmethod
@@ -269,9 +285,14 @@ class Query(ABC):
         return tuple(f.name for f in fields(cls))  # type: ignore[arg-type] # a dataclass
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data with every field: a default that changes later changes no old query."""
+        """Plain data with every field: a default that changes later changes no old query.
+
+        Only an ε that was not asked for is left out: once items are named there is none.
+        """
         data: dict[str, Any] = {"kind": self.kind}
         for name in self.field_names():
+            if name == "epsilon" and self.epsilon is None:
+                continue
             data[name] = _plain(name, getattr(self, name))
         return data
 
@@ -279,9 +300,7 @@ class Query(ABC):
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The query that plain data describes; fields that are left out have their defaults."""
         values = {name: value for name, value in data.items() if name != "kind"}
-        unknown = sorted(set(map(str, values)) - set(cls.field_names()))
-        if unknown:
-            raise InvalidInput(f"a {cls.kind} query has no {', '.join(unknown)}")
+        cls._require_known(values)
         if isinstance(values.get("categories"), list | tuple):
             values["categories"] = tuple(map(label_from_json, values["categories"]))
         return cls.from_fields(values)
@@ -289,14 +308,21 @@ class Query(ABC):
     @classmethod
     def from_fields(cls, values: Mapping[str, Any]) -> Self:
         """Made from its fields; InvalidInput if one is not known or is missing."""
-        unknown = sorted(set(values) - set(cls.field_names()))
-        if unknown:
-            raise InvalidInput(f"a {cls.kind} query has no {', '.join(unknown)}")
-        try:
-            return cls(**values)
-        except TypeError:
-            needed = [name for name in _required(cls) if name not in values]
-            raise InvalidInput(f"a {cls.kind} query is not complete: {', '.join(needed)}") from None
+        cls._require_known(values)
+        needed = [name for name in _required(cls) if name not in values]
+        if needed:
+            hints = get_type_hints(cls, include_extras=True)
+            meant = (f"{name} ({_words(hints[name])})" for name in needed)
+            raise InvalidInput(f"{cls.kind} needs {' and '.join(meant)}")
+        return cls(**values)
+
+    @classmethod
+    def _require_known(cls, values: Mapping[str, Any]) -> None:
+        known = cls.field_names()
+        for name in values:
+            if name not in known:
+                hint = did_you_mean(name, known) or f"; it has {', '.join(known)}"
+                raise InvalidInput(f"{cls.kind} has no {name!s:.60}{hint}")
 
 
 def completed_query(query: Query, schema: Schema, unit: str, limits: Limits) -> Query:
@@ -330,6 +356,12 @@ def check_query(query: Query, schema: Schema, unit: str) -> None:
 def _required(cls: type[Query]) -> list[str]:
     own = fields(cls)  # type: ignore[arg-type] # every query is a dataclass
     return [f.name for f in own if f.default is MISSING]
+
+
+def _words(hint: Any) -> str:
+    """What stands beside the type of a field, as part of a sentence."""
+    text = str(get_args(hint)[-1]).rstrip(".")
+    return text[0].lower() + text[1:]
 
 
 def _plain(name: str, value: Any) -> Any:

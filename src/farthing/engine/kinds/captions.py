@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from farthing.canonical import canonical
 from farthing.engine.filters import (
     AllOf,
     AnyOf,
     Between,
     Equals,
     Filter,
+    Not,
     OneOf,
     Present,
-    filter_to_json,
 )
 from farthing.schema import Value
 
@@ -43,8 +42,8 @@ def in_words(where: Filter) -> str:
             return " and ".join(map(_part, parts))
         case AnyOf(parts):
             return " or ".join(map(_part, parts))
-        case _:
-            return canonical(filter_to_json(where))
+        case Not(part):
+            return f"not ({in_words(part)})"
 
 
 def _part(where: Filter) -> str:

@@ -11,6 +11,7 @@ from farthing.engine.kinds.fields import (
     LARGEST_REPEATS,
     CountItem,
     PerKeyLimit,
+    QuestionEpsilon,
     Repeats,
     Where,
 )
@@ -32,6 +33,7 @@ class CountQuery(Query):
     where: Where = None
     per_key_limit: PerKeyLimit = 1
     count: CountItem = None
+    epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     kind: ClassVar[str] = "count"
     single: ClassVar[bool] = True

@@ -10,6 +10,7 @@ from farthing.engine.kinds.counting import counts_with, suits_counts
 from farthing.engine.kinds.fields import (
     LARGEST_REPEATS,
     CountItem,
+    QuestionEpsilon,
     Repeats,
     Where,
     require_number,
@@ -39,6 +40,7 @@ class DistinctQuery(Query):
     where: Where = None
     contribution_limit: Annotated[int | None, "Values of a unit that count."] = None
     count: CountItem = None
+    epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     kind: ClassVar[str] = "distinct"
     single: ClassVar[bool] = True

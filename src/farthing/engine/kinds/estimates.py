@@ -1,68 +1,71 @@
 """Means and variances from noisy totals, with intervals that hold whatever the totals really are.
 
-The true totals lie, all together with the stated probability, in a box around the noisy ones. The
-interval of a number is the range that it can have over the box: of a ratio at its corners, of a
-difference by the ends of its two parts. There is at least one row in the box, or the number has no
-meaning and the interval is everything that it could be.
+The true totals lie, all together with the stated probability, in a box around the noisy ones, which
+is made wider by what rounding to steps can have moved them. The interval of a number is the range
+that it can have over the box: of a ratio at its corners, of a difference by the ends of its two
+parts (Theorem 13 of docs/theory/mechanisms.md). Where there is no row there is no mean, and with
+fewer than two no variance; then nothing is claimed.
 """
 
 from __future__ import annotations
 
 import math
 
-from farthing.engine.kinds.totals import Estimate, TotalsQuery
+from farthing.engine.kinds.totals import Reading, TotalsQuery
 from farthing.mechanisms import Expectation, Release
 from farthing.mechanisms.accuracy import Interval
 
 
-def mean_of(query: TotalsQuery, release: Release, expectation: Expectation) -> Estimate:
+def mean_from(query: TotalsQuery, release: Release, expectation: Expectation) -> Reading:
     """The mean, between the bounds of the question."""
     rows, middle, *_ = _ranges(release, expectation)
     count, total, *_ = _numbers(release)
-    lower, upper = query.bounds
-    # a step holds values of up to step − 1 units above its lower end
-    slack = query.step - 1
+    lower, upper = (bound / float(10**query.decimals) for bound in query.bounds)
 
     def value(ratio: float) -> float:
-        return lower + query.step * (query.reach + ratio) / 2
+        """From half steps around the middle to the column, within its bounds."""
+        return min(max(lower + query.unstepped((query.reach + ratio) / 2), lower), upper)
 
-    low, high = (value(ratio) for ratio in _ratio(middle, rows))
-    found = value(total / max(count, 1.0)) + slack / 2
-    low, high = max(low, lower), min(high + slack, upper)
-    unit = 10**query.decimals
-    return min(max(found, lower), upper) / unit, (min(low, upper) / unit, max(high, lower) / unit)
+    low, high = _ratio(middle, rows)
+    moved = 2 * query.rounding + _scaling(query)
+    return value(total / max(count, 1.0)), (value(low - moved), value(high + moved))
 
 
-def variance_of(query: TotalsQuery, release: Release, expectation: Expectation) -> Estimate:
+def variance_from(query: TotalsQuery, release: Release, expectation: Expectation) -> Reading:
     """The variance as a sample has it: the sum of squares is divided by one less than rows."""
-    deviation, (low, high) = standard_deviation_of(query, release, expectation)
+    deviation, (low, high) = standard_deviation_from(query, release, expectation)
     return deviation**2, (low**2, high**2)
 
 
-def standard_deviation_of(
+def standard_deviation_from(
     query: TotalsQuery, release: Release, expectation: Expectation
-) -> Estimate:
-    """The root of the variance; steps move it by at most one of them."""
+) -> Reading:
+    """The root of the variance. That values are rounded to steps moves it by at most one."""
     rows, middle, squares = _ranges(release, expectation)
     count, total, square = _numbers(release)
-    reach, step = query.reach, query.step
+    reach, scaling = query.reach, _scaling(query)
 
     def spread(mean_square: float, mean: float, n: float) -> float:
         """In steps: d counts half steps, and its squares are kept as 2·d² − R²."""
         variance = ((mean_square + reach**2) / 2 - mean**2) / 4
         return math.sqrt(max(variance, 0.0) * max(n, 2.0) / (max(n, 2.0) - 1))
 
-    low_mean, high_mean = _ratio(middle, rows)
-    low_square, high_square = _ratio(squares, rows)
+    low_mean, high_mean = _wider(_ratio(middle, rows), scaling)
+    low_square, high_square = _wider(_ratio(squares, rows), scaling)
     least = 0.0 if low_mean <= 0 <= high_mean else min(abs(low_mean), abs(high_mean))
     low = spread(low_square, max(abs(low_mean), abs(high_mean)), rows[1])
     high = spread(high_square, least, rows[0])
     found = spread(square / max(count, 1.0), total / max(count, 1.0), count)
-    widest = reach / 2 * math.sqrt(2)  # two rows at the two ends
-    slack = 0.0 if step == 1 else 1.0
-    unit = step / 10**query.decimals
-    ends = max(low - slack, 0.0) * unit, min(high + slack, widest + slack) * unit
-    return min(found, widest) * unit, ends
+    widest = reach / math.sqrt(2)  # two rows at the two ends
+    moved = 2 * query.rounding
+    ends = max(min(low, widest) - moved, 0.0), min(high, widest) + moved
+    return query.unstepped(min(found, widest)), (query.unstepped(ends[0]), query.unstepped(ends[1]))
+
+
+def _scaling(query: TotalsQuery) -> float:
+    """How far rounding what counts of units with more rows than count moves a mean of d, or of
+    2·d²: by at most 1 for each of them, and each of them counts as τ rows."""
+    return 1 / query.rows_of_a_unit
 
 
 def _numbers(release: Release) -> tuple[float, ...]:
@@ -82,3 +85,7 @@ def _ratio(total: Interval, rows: Interval) -> Interval:
     """The smallest and largest of total/rows."""
     corners = [t / n for t in total for n in rows]
     return min(corners), max(corners)
+
+
+def _wider(interval: Interval, by: float) -> Interval:
+    return interval[0] - by, interval[1] + by

@@ -40,7 +40,9 @@ LabelsOfUnit: TypeAlias = Annotated[int | None, "Labels of a unit that count."]
 MaybeBy: TypeAlias = Annotated[
     Key | Iterable[Key] | None, "One answer for each label of this key; repeat for several."
 ]
-Bound: TypeAlias = Annotated[NumberBound | None, "Values beyond are moved here; else the schema's."]
+ValueBound: TypeAlias = Annotated[
+    NumberBound | None, "Values beyond are moved here; else the schema's."
+]
 RowsOfUnit: TypeAlias = Annotated[
     int | None, "Rows of a unit that count for one label; more of them weigh less."
 ]
@@ -48,8 +50,12 @@ PerKeyLimit: TypeAlias = Annotated[int, "Rows of a unit that count for one label
 Places: TypeAlias = Annotated[int | None, "Decimal places that are kept; else the schema's."]
 Repeats: TypeAlias = Annotated[int, "Draw the numbers this often and average."]
 Simultaneous: TypeAlias = Annotated[bool, "Intervals that hold for all bars together."]
+MeasureLoss: TypeAlias = Annotated[bool, "Count also what the limit leaves out."]
 SelectItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for selections."]
 CountItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for counts."]
+QuestionEpsilon: TypeAlias = Annotated[
+    float | None, "The ε of each item that is bought, at least; instead of naming items."
+]
 LeakItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for the δ."]
 
 #: A limit that is looked for before the question is asked, as a small question of its own.
@@ -171,6 +177,12 @@ def _labels(name: str, given: Any) -> tuple[Label, ...]:
     return tuple(tuple(label) if isinstance(label, list) else label for label in given)
 
 
+def _list(name: str, value: Any) -> tuple[Any, ...]:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{name} must be a list of numbers, got {type(value).__name__}")
+    return tuple(value)
+
+
 def _bound(name: str, value: Any) -> NumberBound:
     """0 and 0.0 are one question."""
     bound = require_real(name, value)
@@ -204,6 +216,12 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "places": _places,
     "k": _count(100_000),
     "candidates": _count(),
+    "most": _count(),
+    "labels": _count(),
+    "limits": lambda name, value: tuple(_count()(name, one) for one in _list(name, value)),
+    "noise": lambda name, value: tuple(
+        require_real(name, one, at_least=0) for one in _list(name, value)
+    ),
     "contribution_limit": _limit,
     "per_key_limit": _count(),
     "repeats": _count(LARGEST_REPEATS),
@@ -211,6 +229,8 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "counts": _truth,
     "use_order": _truth,
     "simultaneous": _truth,
+    "epsilon": lambda name, value: require_real(name, value, above=0),
+    "measure_loss": _truth,
     "select": _item,
     "count": _item,
     "leak": _item,

@@ -14,7 +14,9 @@ from farthing.engine.kinds.fields import (
     ContributionLimit,
     CountItem,
     LeakItem,
+    MeasureLoss,
     PerKeyLimit,
+    QuestionEpsilon,
     Repeats,
     Simultaneous,
     Where,
@@ -42,8 +44,10 @@ class HistogramQuery(LabelQuery):
     per_key_limit: PerKeyLimit = 1
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     simultaneous: Simultaneous = False
+    measure_loss: MeasureLoss = False
     kind: ClassVar[str] = "histogram"
 
     def check_fields(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -12,8 +13,13 @@ import numpy as np
 
 from farthing.engine.keys import Bins, Key, column_of, domain_of, kind_of
 from farthing.engine.kinds.base import Query, Rows
-from farthing.engine.kinds.fields import Limit, require_categories, stated
-from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
+from farthing.engine.kinds.fields import AUTO, Limit, require_categories, stated
+from farthing.engine.sql.bounding import (
+    Bounded,
+    TypedColumn,
+    bounded_histogram,
+    labels_and_counts,
+)
 from farthing.engine.sql.conditions import require_fits, within
 from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.errors import InvalidInput
@@ -30,16 +36,13 @@ if TYPE_CHECKING:
 MOST_LISTED = 10_000
 
 
-class LabelQuery(Query):
-    """A question whose answer has a label for each value of a key."""
+class KeyQuery(Query):
+    """A question about the labels that a key gives to rows."""
 
     __slots__ = ()
 
     by: object
     categories: object
-    contribution_limit: Limit
-    per_key_limit: int
-    simultaneous: bool
 
     @property
     def key(self) -> tuple[Key, ...]:
@@ -47,28 +50,19 @@ class LabelQuery(Query):
         return cast(tuple[Key, ...], self.by)
 
     @property
+    def key_words(self) -> str:
+        """The key in a caption."""
+        return " and ".join(map(str, self.key))
+
+    @property
     def domain(self) -> tuple[Label, ...] | None:
         """The labels, where they are known in advance."""
         return cast(tuple[Label, ...] | None, self.categories)
 
     @property
-    def limit(self) -> int | None:
-        """How many labels of a unit count: no more than there are."""
-        sizes = (stated(self.contribution_limit), None if self.domain is None else len(self.domain))
-        return min((size for size in sizes if size is not None), default=None)
-
-    @property
-    def needed_limits(self) -> dict[str, str]:
-        """Of a known domain with one label nothing can be dropped."""
-        if not self.drops or (self.domain is not None and len(self.domain) == 1):
-            return {}
-        keys = ", ".join(map(str, self.key))
-        return {"contribution_limit": f"how many labels of {keys} count of a unit"}
-
-    @property
-    def drops(self) -> bool:
-        """Whether its price depends on how many labels of a unit count."""
-        return True
+    def size(self) -> int | None:
+        """How many labels there are, where they are known."""
+        return None if self.domain is None else len(self.domain)
 
     def check_fields(self) -> None:
         require_categories(self.domain, len(self.key))
@@ -86,14 +80,56 @@ class LabelQuery(Query):
         known = known_labels(self.key, schema)
         return replace(self, categories=known)  # type: ignore[type-var] # a dataclass
 
-    def bounded(self, rows: Rows) -> Bounded:
-        """Rows outside a known domain go first, so that no unit spends its limit on them."""
+    def keyed(self, rows: Rows) -> tuple[Rows, list[TypedColumn]]:
+        """The rows, and the columns of the key with their kinds.
+
+        Rows outside a known domain go first, so that no unit spends its limit on them.
+        """
         rows = rows.keyed(self.key)
         names = rows.table.columns[1:]
         if self.domain is not None:
             table = within(rows.table, names, self.domain, rows.kinds, rows.texts)
             rows = replace(rows, table=table)
-        keys = [(rows.table[name], rows.kinds[name]) for name in names]
+        return rows, [(rows.table[name], rows.kinds[name]) for name in names]
+
+
+class LabelQuery(KeyQuery):
+    """A question whose answer has a label for each value of a key."""
+
+    __slots__ = ()
+
+    contribution_limit: Limit
+    per_key_limit: int
+    count: str | None
+    simultaneous: bool
+    measure_loss: bool
+
+    @property
+    @abstractmethod
+    def coordinates(self) -> int:
+        """How many of the counts that are drawn a unit can change."""
+
+    @property
+    def limit(self) -> int | None:
+        """How many labels of a unit count: no more than there are."""
+        sizes = (stated(self.contribution_limit), self.size)
+        return min((size for size in sizes if size is not None), default=None)
+
+    @property
+    def needed_limits(self) -> dict[str, str]:
+        """Of a known domain with one label nothing can be dropped."""
+        if not self.drops or self.size == 1:
+            return {}
+        keys = ", ".join(map(str, self.key))
+        return {"contribution_limit": f"how many labels of {keys} count of a unit"}
+
+    @property
+    def drops(self) -> bool:
+        """Whether its price depends on how many labels of a unit count."""
+        return True
+
+    def bounded(self, rows: Rows) -> Bounded:
+        rows, keys = self.keyed(rows)
         bounded = bounded_histogram(
             rows.table,
             rows.owner,
@@ -117,18 +153,14 @@ class LabelQuery(Query):
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """For all bars together, if that is wanted and it is known how many there are."""
         bars = self.bars
-        expected = mechanism.expect(confidence, domain_size=self._size)
+        expected = mechanism.expect(confidence, domain_size=self.size)
         if not self.simultaneous or bars is None:
             return expected
         level = joint_level(confidence, bars)
-        counts = mechanism.expect(level, domain_size=self._size).counts
+        counts = mechanism.expect(level, domain_size=self.size).counts
         return replace(
             expected, counts=None if counts is None else replace(counts, confidence=confidence)
         )
-
-    @property
-    def _size(self) -> int | None:
-        return None if self.domain is None else len(self.domain)
 
     @property
     def together(self) -> bool:
@@ -137,7 +169,7 @@ class LabelQuery(Query):
     @property
     def bars(self) -> int | None:
         """How many numbers there are at most, where that is known."""
-        return self._size
+        return self.size
 
     def errors(
         self, mechanism: Mechanism[Any], release: Release, confidence: float
@@ -161,8 +193,10 @@ class LabelQuery(Query):
         """No limit is told that no unit can reach."""
         key, rows = " and ".join(map(str, self.key)), self.per_key_limit
         most = "" if rows == 1 else f" with at most {many(rows, 'row')} for each"
+        if self.contribution_limit == AUTO:
+            return f"each {unit} in at most a number of {key} that is looked for{most}"
         limit = self.limit
-        if limit is None or (self.domain is not None and limit >= len(self.domain)):
+        if limit is None or (self.size is not None and limit >= self.size):
             return most.removeprefix(" ") or None
         return f"each {unit} in at most {limit} {key}{most}"
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
-from farthing.engine.kinds.estimates import mean_of
+from farthing.engine.kinds.estimates import mean_from
 from farthing.engine.kinds.fields import (
-    Bound,
     Categories,
     ColumnName,
     CountItem,
@@ -15,10 +14,12 @@ from farthing.engine.kinds.fields import (
     LeakItem,
     MaybeBy,
     Places,
+    QuestionEpsilon,
     RowsOfUnit,
+    ValueBound,
     Where,
 )
-from farthing.engine.kinds.totals import Estimate, TotalsQuery
+from farthing.engine.kinds.totals import Reading, TotalsQuery
 from farthing.mechanisms import Expectation, Release
 
 
@@ -34,17 +35,24 @@ class MeanQuery(TotalsQuery):
     _: KW_ONLY
     by: MaybeBy = None
     categories: Categories = None
-    lower: Bound = None
-    upper: Bound = None
+    lower: ValueBound = None
+    upper: ValueBound = None
     places: Places = None
     where: Where = None
     contribution_limit: LabelsOfUnit = None
     per_key_limit: RowsOfUnit = None
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     kind: ClassVar[str] = "mean"
     number: ClassVar[str] = "mean"
     powers: ClassVar[int] = 1
 
-    def estimate(self, release: Release, expectation: Expectation) -> Estimate:
-        return mean_of(self, release, expectation)
+    def estimate(self, release: Release, expectation: Expectation) -> Reading:
+        return mean_from(self, release, expectation)
+
+    def width_times_rows(self, expectation: Expectation) -> float | None:
+        """A mean m of n rows moves by (sum's error + |m|·rows' error)/n; |m| is at most R."""
+        assert expectation.totals is not None
+        rows, middle = expectation.totals
+        return self.unstepped((middle + self.reach * rows) / 2)

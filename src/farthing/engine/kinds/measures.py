@@ -7,9 +7,12 @@ first: by a thresholded histogram of the units that each label has, which is bou
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from farthing.engine.keys import Key, column_of
 from farthing.engine.kinds.base import COUNT, LEAK, Paid, Rows
@@ -24,7 +27,7 @@ from farthing.engine.sql.measuring import VALUE, Grouped
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import Guarantee
 from farthing.ledger.records import Limits
-from farthing.mechanisms import Mechanism, Release, ThresholdedCounts
+from farthing.mechanisms import Histogram, Mechanism, Release, ThresholdedCounts
 from farthing.mechanisms.per_label import Groups, PerLabel
 from farthing.schema import Schema
 
@@ -165,14 +168,18 @@ class MeasureQuery(NumberQuery):
         return between(self.worth(rows), *self.bounds)
 
     def bounded(self, rows: Rows) -> Bounded:
+        return self.measured(self.grouped(rows))
+
+    def grouped(self, rows: Rows) -> Grouped:
         """Rows outside a known domain go first, so that no unit spends its limit on them."""
         keyed = rows.keyed(self.key, **{VALUE: self.value_in(rows)})
         table = keyed.table.filter(keyed.table[VALUE].notnull() & keyed.table[keyed.unit].notnull())
         names = [name for name in table.columns if name not in (keyed.unit, VALUE)]
         if self.domain is not None:
             table = within(table, names, self.domain, keyed.kinds, keyed.texts)
-        limit = self.labels_of_a_unit if self.key else None
-        return self.measured(Grouped(table, keyed.kinds, keyed.secret, limit))
+        drops = self.key and (self.domain is None or self.labels_of_a_unit < len(self.domain))
+        limit = self.labels_of_a_unit if drops else None
+        return Grouped(table, keyed.kinds, keyed.secret, limit)
 
     def data(self, rows: pa.Table) -> Any:
         groups = self.collected(rows)
@@ -199,3 +206,12 @@ class MeasureQuery(NumberQuery):
     @property
     def headings(self) -> tuple[str, ...]:
         return tuple(map(str, self.key)) or (self.column,)
+
+
+def units_of_labels(labels: Sequence[str], units: npt.NDArray[np.int64]) -> Histogram:
+    """How many units each label has; labels are objects, never cut to one width."""
+    if not labels:
+        return Histogram.without_rows()
+    texts = np.empty(len(labels), dtype=object)
+    texts[:] = labels
+    return Histogram(texts, units)

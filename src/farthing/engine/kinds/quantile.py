@@ -7,11 +7,11 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from farthing.engine.kinds.base import SELECT, Paid, Result
+from farthing.engine.kinds.base import SELECT, Paid, Result, Rows
 from farthing.engine.kinds.counting import epsilon_of_selection
 from farthing.engine.kinds.fields import (
-    Bound,
     Categories,
     ColumnName,
     CountItem,
@@ -19,17 +19,21 @@ from farthing.engine.kinds.fields import (
     LeakItem,
     MaybeBy,
     Places,
+    QuestionEpsilon,
     RowsOfUnit,
     SelectItem,
+    ValueBound,
     Where,
     unscaled,
 )
-from farthing.engine.kinds.measures import MeasureQuery
+from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import LABEL, Bounded
-from farthing.engine.sql.measuring import VALUE, WEIGHT, Grouped, weighted_values
+from farthing.engine.sql.measuring import VALUE, WEIGHT, Grouped, weighed_ranks, weighted_values
+from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Quantile, Release
 from farthing.mechanisms.per_label import Groups
+from farthing.mechanisms.quantile import exact_probability
 from farthing.wording import many
 
 if TYPE_CHECKING:
@@ -49,8 +53,8 @@ class QuantileQuery(MeasureQuery):
     _: KW_ONLY
     by: MaybeBy = None
     categories: Categories = None
-    lower: Bound = None
-    upper: Bound = None
+    lower: ValueBound = None
+    upper: ValueBound = None
     places: Places = None
     where: Where = None
     contribution_limit: LabelsOfUnit = None
@@ -58,6 +62,7 @@ class QuantileQuery(MeasureQuery):
     select: SelectItem = None
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     kind: ClassVar[str] = "quantile"
     number: ClassVar[str] = "value"
     in_ranks: ClassVar[bool] = True
@@ -81,25 +86,47 @@ class QuantileQuery(MeasureQuery):
             return Bounded(expression, None, most, total=most)
         return Bounded(expression, self.labels_of_a_unit, most, (1,) if self.finds_labels else ())
 
+    def ranks_at(self, rows: Rows, value: int) -> Bounded:
+        """a·#{x ≥ value} − (b − a)·#{x < value} for the quantile a/b: not negative exactly if
+        #{x < value} ≤ (a/b)·n, that is, if the quantile is at least this value."""
+        lower, upper = self.bounds
+        if not lower <= value <= upper:
+            raise InvalidInput(
+                f"a threshold for this quantile must be between {self.lower} and {self.upper}"
+            )
+        a, b = exact_probability(self.probability).as_integer_ratio()
+        limit = self.rows_of_a_unit
+        expression = weighed_ranks(self.grouped(rows), value, (a, b - a), limit)
+        return Bounded(expression, 1, max(a, b - a) * limit)
+
+    @property
+    def decimal_places(self) -> int:
+        return self.decimals
+
+    def watched_number(self, number: int) -> int | float:
+        """By how many rows the quantile is beyond the threshold: (a/b)·n − #{x < value}."""
+        return number / exact_probability(self.probability).denominator
+
     def collected(self, rows: pa.Table) -> Groups[Histogram]:
         """Values and weights of each label; where labels are found, units stand beside no value."""
-        labels = rows.column(LABEL).to_pylist() if self.key else [""] * rows.num_rows
-        values, weights = rows.column(VALUE).to_pylist(), rows.column(NUMBER).to_pylist()
-        found: dict[str, tuple[list[int], list[int]]] = {}
-        units: dict[str, int] = {}
-        for label, value, weight in zip(labels, values, weights, strict=True):
-            if value is None:
-                units[label] = int(weight)
-                continue
-            of = found.setdefault(label, ([], []))
-            of[0].append(value)
-            of[1].append(int(weight))
-        groups = {
-            label: Histogram(np.array(values, dtype=np.int64), np.array(weights, dtype=np.int64))
-            for label, (values, weights) in found.items()
-        }
-        counts = Histogram(list(units), list(units.values())) if units else Histogram.without_rows()
-        return Groups(groups, Histogram.without_rows(), counts if self.finds_labels else None)
+        values, weights = rows.column(VALUE), rows.column(NUMBER).cast("int64").to_numpy()
+        if not self.key:
+            whole = _weighted(values.to_numpy(), weights)
+            return Groups({"": whole}, Histogram.without_rows())
+        labels = rows.column(LABEL).combine_chunks().dictionary_encode()
+        names, place = labels.dictionary.to_pylist(), labels.indices.to_numpy()
+        counted = values.is_null().to_numpy()
+        of = {}
+        order = np.argsort(np.where(counted, len(names), place), kind="stable")
+        ends = np.searchsorted(place[order][: int((~counted).sum())], np.arange(len(names) + 1))
+        numbers = values.fill_null(0).to_numpy()
+        for i, name in enumerate(names):
+            part = order[ends[i] : ends[i + 1]]
+            of[name] = _weighted(numbers[part], weights[part])
+        if not self.finds_labels:
+            return Groups(of, Histogram.without_rows())
+        found = [names[i] for i in place[counted]]
+        return Groups(of, Histogram.without_rows(), units_of_labels(found, weights[counted]))
 
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """In rows: the mechanism counts what they weigh."""
@@ -119,8 +146,7 @@ class QuantileQuery(MeasureQuery):
         values = tuple(unscaled(value, self.decimals) for value in found)
         if not self.key:
             return Result(values, None, ranks)
-        at = tuple((value, value) for value in values)
-        return Result(self.labels_in(release), values, ranks, at)
+        return Result(self.labels_in(release), values, ranks)
 
     @property
     def measures(self) -> str:
@@ -136,3 +162,8 @@ class QuantileQuery(MeasureQuery):
         if not self.key:
             return rows
         return f"at most {many(self.labels_of_a_unit, 'label')}, with {rows} each"
+
+
+def _weighted(values: npt.NDArray[Any], weights: npt.NDArray[np.int64]) -> Histogram:
+    """Values with what they weigh; nothing has a count where there is none."""
+    return Histogram(values, weights) if values.size else Histogram.without_rows()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
-from farthing.engine.kinds.estimates import standard_deviation_of
+from farthing.engine.kinds.estimates import standard_deviation_from
 from farthing.engine.kinds.fields import (
-    Bound,
     Categories,
     ColumnName,
     CountItem,
@@ -15,10 +14,12 @@ from farthing.engine.kinds.fields import (
     LeakItem,
     MaybeBy,
     Places,
+    QuestionEpsilon,
     RowsOfUnit,
+    ValueBound,
     Where,
 )
-from farthing.engine.kinds.totals import Estimate, TotalsQuery
+from farthing.engine.kinds.totals import Reading, TotalsQuery
 from farthing.mechanisms import Expectation, Release
 
 
@@ -35,17 +36,18 @@ class StandardDeviationQuery(TotalsQuery):
     _: KW_ONLY
     by: MaybeBy = None
     categories: Categories = None
-    lower: Bound = None
-    upper: Bound = None
+    lower: ValueBound = None
+    upper: ValueBound = None
     places: Places = None
     where: Where = None
     contribution_limit: LabelsOfUnit = None
     per_key_limit: RowsOfUnit = None
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     kind: ClassVar[str] = "standard_deviation"
     number: ClassVar[str] = "standard_deviation"
     powers: ClassVar[int] = 2
 
-    def estimate(self, release: Release, expectation: Expectation) -> Estimate:
-        return standard_deviation_of(self, release, expectation)
+    def estimate(self, release: Release, expectation: Expectation) -> Reading:
+        return standard_deviation_from(self, release, expectation)

@@ -18,17 +18,18 @@ from farthing.engine.kinds.fields import (
     MaybeBy,
     NumberBound,
     Places,
+    QuestionEpsilon,
     Repeats,
     RowsOfUnit,
     Where,
     unscaled,
 )
-from farthing.engine.kinds.measures import MeasureQuery
+from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import LABEL, Bounded
 from farthing.engine.sql.measuring import VALUE, WHOLE, Grouped, total_name, totals
 from farthing.errors import InvalidInput
-from farthing.mechanisms import ClippedSum, Expectation, Histogram, Mechanism, Release, Repeated
+from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Repeated
 from farthing.mechanisms.per_label import Groups
 from farthing.schema import Column
 from farthing.wording import many
@@ -58,6 +59,7 @@ class SumQuery(MeasureQuery):
     per_key_limit: RowsOfUnit = None
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     kind: ClassVar[str] = "sum"
     number: ClassVar[str] = "sum"
@@ -117,7 +119,7 @@ class SumQuery(MeasureQuery):
         if not self.finds_labels:
             return Groups(of, 0)
         units = rows.column(total_name(1)).cast("int64").to_numpy()
-        return Groups(of, 0, Histogram(labels, units) if labels else Histogram.without_rows())
+        return Groups(of, 0, units_of_labels(labels, units))
 
     @property
     def monotone(self) -> bool:

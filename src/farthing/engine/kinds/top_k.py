@@ -20,7 +20,9 @@ from farthing.engine.kinds.fields import (
     ContributionLimit,
     CountItem,
     LeakItem,
+    MeasureLoss,
     PerKeyLimit,
+    QuestionEpsilon,
     Repeats,
     SelectItem,
     Simultaneous,
@@ -74,8 +76,10 @@ class TopKQuery(LabelQuery):
     select: SelectItem = None
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     simultaneous: Simultaneous = False
+    measure_loss: MeasureLoss = False
     kind: ClassVar[str] = "top_k"
 
     def check_fields(self) -> None:

@@ -1,29 +1,40 @@
 """Questions that are answered from noisy totals: means and variances.
 
-Values x between lower and upper are counted in steps (of the last decimal place, or as many of it
-as it takes to stay exact) from the middle: d = 2·⌊(x − lower)/step⌋ − R, of size at most R, the
-number of steps from lower to upper. A unit with w rows for a label (more than τ count as τ) changes
+Values x between lower and upper are counted in steps from lower, rounded to the nearest:
+a = ⌊(x − lower)·finer/coarser + ½⌋, where one of the two is 1 and the other makes the number R of
+steps from lower to upper as large as stays exact. d = 2a − R counts half steps from the middle. A
+unit with w rows for a label (more than τ count as τ with its own averages) changes
 
     the number of rows         by w ≤ τ
     the sum of d               by at most R·w
     2·(sum of d²) − R²·rows    by at most R²·w
 
-One coordinate each. Measuring from the middle halves what a unit can change.
+One coordinate each. Measuring from the middle halves what a unit can change (Theorem 11 of
+docs/theory/mechanisms.md).
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from farthing.engine.kinds.base import COUNT, Paid, Result
 from farthing.engine.kinds.counting import coordinate_of
-from farthing.engine.kinds.measures import MeasureQuery
+from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.sql.bounding import LABEL, Bounded
-from farthing.engine.sql.measuring import VALUE, WHOLE, Grouped, scaled_to, total_name, totals
+from farthing.engine.sql.measuring import (
+    VALUE,
+    WHOLE,
+    Grouped,
+    rounded_quotient,
+    scaled_to,
+    total_name,
+    totals,
+)
 from farthing.errors import InvalidInput
-from farthing.mechanisms import Expectation, Histogram, Mechanism, Release
+from farthing.mechanisms import Expectation, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval
 from farthing.mechanisms.noisy_totals import NoisyTotals
 from farthing.mechanisms.per_label import Groups
@@ -32,15 +43,15 @@ from farthing.wording import many
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What a unit can change a total by stays below this, so that engines add it up exactly and noise
-#: for small ε stays within what can be drawn. It leaves steps finer than any noise.
-LARGEST_CHANGE = 1 << 32
-#: There are at least this many steps.
+#: The most that a unit may change the sum of the highest power by: engines divide and add it up
+#: exactly, noise for ε of 1/256 and more can be drawn, and steps stay finer than what noise hides.
+LARGEST_CHANGE = {1: 1 << 30, 2: 1 << 32}
+#: There are at least about this many steps.
 _COARSEST = 1 << 10
 
 
 #: A number, and the interval around it.
-Estimate: TypeAlias = tuple[float, Interval]
+Reading: TypeAlias = tuple[float, Interval]
 
 
 class TotalsQuery(MeasureQuery):
@@ -57,23 +68,37 @@ class TotalsQuery(MeasureQuery):
         return {COUNT: self.powers + 1}
 
     @property
-    def step(self) -> int:
-        """How many units of the last decimal place make a step: the fewest that stay exact."""
+    def steps(self) -> tuple[int, int]:
+        """(finer, coarser): a step is coarser/finer units of the last decimal place."""
         lower, upper = self.bounds
         if lower == upper:
             raise InvalidInput(f"lower and upper must differ, got {self.lower} twice")
-        most = int((LARGEST_CHANGE / self.rows_of_a_unit) ** (1 / max(self.powers, 1))) - 1
+        largest = LARGEST_CHANGE[self.powers]
+        most = _root(largest // self.rows_of_a_unit, self.powers)
         if most < _COARSEST:
             raise InvalidInput(
-                f"per_key_limit is too large to measure a {self.measures}, got {self.per_key_limit}"
+                f"per_key_limit of a {self.measures} must be at most "
+                f"{largest // _COARSEST**self.powers}, got {self.per_key_limit}"
             )
-        return -((lower - upper) // most)
+        wide = upper - lower
+        return max(most // wide, 1), -(-wide // most)
 
     @property
     def reach(self) -> int:
         """R: how many steps it is from lower to upper."""
         lower, upper = self.bounds
-        return (upper - lower) // self.step
+        finer, coarser = self.steps
+        return (2 * (upper - lower) * finer + coarser) // (2 * coarser)
+
+    @property
+    def rounding(self) -> float:
+        """How far a value may be from its step, in steps."""
+        return 0.0 if self.steps[1] == 1 else 0.5
+
+    def unstepped(self, steps: float) -> float:
+        """So many steps in the units of the column."""
+        finer, coarser = self.steps
+        return steps * coarser / finer / float(10**self.decimals)
 
     @property
     def limits(self) -> tuple[int, ...]:
@@ -87,8 +112,11 @@ class TotalsQuery(MeasureQuery):
         import ibis
 
         above = grouped.table[VALUE] - self.bounds[0]
-        if self.step > 1:
-            above = (above.cast("float64") / float(self.step)).floor().cast("int64")
+        finer, coarser = self.steps
+        if coarser > 1:
+            above = rounded_quotient(above, coarser).cast("int64")
+        elif finer > 1:
+            above = above * finer
         sums = {f"power{power}": self._summed(above, power) for power in range(1, self.powers + 1)}
         pairs = grouped.pairs(rows=grouped.table.count(), **sums)
         most = self.rows_of_a_unit
@@ -108,7 +136,7 @@ class TotalsQuery(MeasureQuery):
         )
 
     @abstractmethod
-    def estimate(self, release: Release, expectation: Expectation) -> Estimate:
+    def estimate(self, release: Release, expectation: Expectation) -> Reading:
         """The number that the totals of one label stand for."""
 
     def result(self, release: Release, expectation: Expectation) -> Result:
@@ -131,8 +159,7 @@ class TotalsQuery(MeasureQuery):
         if not self.finds_labels:
             return Groups(of, without)
         units = rows.column(total_name(self.powers + 1)).cast("int64").to_numpy()
-        counts = Histogram(labels, units) if labels else Histogram.without_rows()
-        return Groups(of, without, counts)
+        return Groups(of, without, units_of_labels(labels, units))
 
     @property
     def counted(self) -> str | None:
@@ -144,3 +171,8 @@ class TotalsQuery(MeasureQuery):
         if not self.key:
             return rows
         return f"at most {many(self.labels_of_a_unit, 'label')}, with {rows} each"
+
+
+def _root(number: int, power: int) -> int:
+    """The largest whole number whose power is at most that."""
+    return number if power == 1 else math.isqrt(number)

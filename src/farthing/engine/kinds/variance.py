@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
-from farthing.engine.kinds.estimates import variance_of
+from farthing.engine.kinds.estimates import variance_from
 from farthing.engine.kinds.fields import (
-    Bound,
     Categories,
     ColumnName,
     CountItem,
@@ -15,10 +14,12 @@ from farthing.engine.kinds.fields import (
     LeakItem,
     MaybeBy,
     Places,
+    QuestionEpsilon,
     RowsOfUnit,
+    ValueBound,
     Where,
 )
-from farthing.engine.kinds.totals import Estimate, TotalsQuery
+from farthing.engine.kinds.totals import Reading, TotalsQuery
 from farthing.mechanisms import Expectation, Release
 
 
@@ -35,17 +36,26 @@ class VarianceQuery(TotalsQuery):
     _: KW_ONLY
     by: MaybeBy = None
     categories: Categories = None
-    lower: Bound = None
-    upper: Bound = None
+    lower: ValueBound = None
+    upper: ValueBound = None
     places: Places = None
     where: Where = None
     contribution_limit: LabelsOfUnit = None
     per_key_limit: RowsOfUnit = None
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     kind: ClassVar[str] = "variance"
     number: ClassVar[str] = "variance"
     powers: ClassVar[int] = 2
 
-    def estimate(self, release: Release, expectation: Expectation) -> Estimate:
-        return variance_of(self, release, expectation)
+    def estimate(self, release: Release, expectation: Expectation) -> Reading:
+        return variance_from(self, release, expectation)
+
+    def width_times_rows(self, expectation: Expectation) -> float | None:
+        """Of (q + R²)/8 − m²/4, with q the mean of 2·d² − R² and m that of d."""
+        assert expectation.totals is not None
+        rows, middle, squares = expectation.totals
+        reach = self.reach
+        moved = (squares + reach**2 * rows) / 8 + reach * (middle + reach * rows) / 2
+        return self.unstepped(self.unstepped(moved))

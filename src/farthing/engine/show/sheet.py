@@ -11,6 +11,8 @@ from farthing.composition.tariff import Price
 from farthing.mechanisms.accuracy import Interval
 from farthing.wording import THIN, many, plain
 
+#: What an answer without labels says.
+NOTHING = "Nothing stood out enough to be released."
 #: What a spreadsheet takes for the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -20,8 +22,8 @@ class Sheet:
     """Labels, a number for each where there are numbers, and how to read them.
 
     `intervals` has one for each number; `half_width` where all of them are number ± that.
-    `single`: one number, not a list. `in_ranks`: the half-width counts ranks; of a
-    single one the label is the value.
+    `single`: one number, not a list. `in_ranks`: the half-width counts `ranks`; of a single one
+    the label is the value.
     """
 
     title: str
@@ -34,6 +36,7 @@ class Sheet:
     confidence: float
     single: bool
     in_ranks: bool
+    ranks: str
     notes: tuple[str, ...]
     paid: str
 
@@ -76,8 +79,8 @@ def one_number(sheet: Sheet) -> tuple[str, str]:
     """The one number of an answer, and where the true one lies."""
     level = percent(sheet.confidence)
     if sheet.in_ranks:
-        ranks = width(sheet.half_width or 0)
-        return label_text(sheet.labels[0]), f"at {level} within {ranks} ranks"
+        near = width(sheet.half_width or 0)
+        return label_text(sheet.labels[0]), f"at {level} within {near} {sheet.ranks}"
     assert sheet.numbers is not None
     assert sheet.intervals is not None
     value = number(sheet.numbers[0])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from io import StringIO
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farthing.engine.show.sheet import Sheet, label_text, number, one_number
+from farthing.engine.show.sheet import NOTHING, Sheet, label_text, number, one_number
 from farthing.mechanisms.accuracy import Interval
 from farthing.wording import plain
 
@@ -21,6 +21,8 @@ def answer_table(sheet: Sheet) -> RenderableType:
     notes = [Text(plain(note), style="dim") for note in (*sheet.notes, sheet.paid)]
     if sheet.single:
         return Group(Text(plain(sheet.title), style="bold"), _one(sheet), *notes)
+    if not sheet.labels:
+        return Group(Text(plain(sheet.title), style="bold"), Text(NOTHING), *notes)
     table = _titled(sheet.title)
     for name in sheet.headings:
         table.add_column(Text(plain(name)), overflow="fold")
@@ -37,6 +39,12 @@ def answer_table(sheet: Sheet) -> RenderableType:
             row += [Text(number(sheet.numbers[i])), Text(errors[i]), bar(intervals[i], top)]
         table.add_row(*row)
     return Group(table, *notes)
+
+
+def answers_table(sheets: Mapping[str, Sheet]) -> RenderableType:
+    """Several answers, each under its name."""
+    parts = [(Text(plain(name), style="bold"), answer_table(one)) for name, one in sheets.items()]
+    return Group(*(part for pair in parts for part in (*pair, Text(""))))
 
 
 def plan_table(title: str, lines: Iterable[tuple[str, str, str]]) -> RenderableType:

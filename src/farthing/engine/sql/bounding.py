@@ -127,10 +127,15 @@ def fixed_point(column: Any, kind: str, places: int) -> Any:
 
 
 def between(number: Any, lower: float, upper: float) -> Any:
-    """A number moved to the nearest of two bounds."""
+    """A number moved to the nearest of two bounds; a missing one stays missing.
+
+    The largest and smallest of several leave out what is missing, on every engine.
+    """
     import ibis
 
-    return ibis.least(ibis.greatest(number, lower), upper)
+    return number.isnull().ifelse(
+        ibis.null(number.type()), ibis.least(ibis.greatest(number, lower), upper)
+    )
 
 
 def _owned(rows: Any, unit: TypedColumn, columns: Mapping[str, TypedColumn]) -> Any:

@@ -52,7 +52,10 @@ def require_fits(name: str, kind: str, value: Value) -> None:
     plain = isinstance(value, _FITS[kind]) and (kind == BOOLEAN or not isinstance(value, bool))
     plain = plain and (kind != DATE or not isinstance(value, datetime))
     if value is not None and not plain:
-        raise InvalidInput(f"{name} is {kind} and cannot be compared with {type(value).__name__}")
+        how = "; as text a date is DATE '2013-01-31'" if kind == DATE else ""
+        raise InvalidInput(
+            f"{name} is {kind} and cannot be compared with {type(value).__name__}{how}"
+        )
 
 
 def check_filter(where: Filter | None, kinds: Mapping[str, str]) -> None:

@@ -6,9 +6,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from farthing.engine.filters import Between
-from farthing.engine.keys import Bins, Key, Period
+from farthing.engine.keys import Bins, Key, Period, column_of
 from farthing.engine.sql.bounding import TypedColumn
 from farthing.engine.sql.conditions import condition
+from farthing.engine.sql.functions import as_bytes
 from farthing.schema import DATE, TEXT, TIMESTAMP
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def key_column(table: ir.Table, key: Key, kinds: Mapping[str, str], texts: Texts
             return table[column].truncate(_TRUNCATED[period]).cast("date"), DATE
         case Bins():
             return _binned(table, key, kinds, texts), TEXT
-    return table[key], kinds[key]
+    name = column_of(key)
+    return table[name], kinds[name]
 
 
 def _binned(table: ir.Table, key: Bins, kinds: Mapping[str, str], texts: Texts) -> Any:
@@ -43,4 +45,4 @@ def _binned(table: ir.Table, key: Bins, kinds: Mapping[str, str], texts: Texts) 
         (condition(table, inside, kinds, texts), ibis.literal(label))
         for inside, label in zip(ranges, key.labels, strict=True)
     ]
-    return ibis.cases(*cases, else_=ibis.null("string"))
+    return as_bytes(ibis.cases(*cases, else_=ibis.null("string")))

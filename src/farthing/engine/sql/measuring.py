@@ -47,15 +47,17 @@ class Grouped:
 
     def pairs(self, **aggregates: Any) -> ir.Table:
         """Each (unit, key) that counts, with aggregates of its rows."""
-        found = self.table.group_by([WHO, *self.keys]).aggregate(**aggregates)
-        return self._first(found) if self.keys else found
+        import ibis
 
-    def _first(self, pairs: ir.Table) -> ir.Table:
-        """Of each unit the first keys."""
+        found = self.table.group_by([WHO, *self.keys]).aggregate(**aggregates)
+        return self.first(found, ibis.row_number()) if self.keys else found
+
+    def first(self, rows: ir.Table, place: Any) -> ir.Table:
+        """Of each unit the rows with its first keys; `place` counts keys from 0."""
         if self.contribution_limit is None:
-            return pairs
+            return rows
         order = Order(self.secret, self.kinds[WHO], [self.kinds[name] for name in self.keys])
-        return order.first(pairs, self.keys, self.contribution_limit)
+        return order.first(rows, self.keys, place, self.contribution_limit)
 
     def label(self, table: ir.Table) -> dict[str, Any]:
         """The text of the key as a column, where there is a key."""
@@ -92,12 +94,40 @@ def total_name(place: int) -> str:
 
 
 def scaled_to(total: Any, rows: Any, limit: int) -> Any:
-    """What a unit's total is when its rows count as at most `limit`; both are at least 0.
-
-    Whole numbers below 2^53 are divided exactly, so every engine gets the same.
-    """
-    share = (total.cast("float64") * float(limit) / rows.cast("float64")).floor()
+    """What a unit's total is when its rows count as at most `limit`; both are at least 0."""
+    share = rounded_quotient(total.cast("float64") * float(limit), rows)
     return (rows <= limit).ifelse(total.cast(WHOLE), share.cast(WHOLE))
+
+
+def rounded_quotient(number: Any, by: Any) -> Any:
+    """The whole number nearest to a quotient of two that are at least 0 and 1, half up.
+
+    ⌊(2n + b)/2b⌋ in floats. Whole numbers below 2^53 are divided correctly rounded, so nothing
+    below a whole number becomes one, and every engine gets the same.
+    """
+    divisor = float(by) if isinstance(by, int) else by.cast("float64")
+    return ((2.0 * number.cast("float64") + divisor) / (2.0 * divisor)).floor()
+
+
+def weighed_ranks(
+    grouped: Grouped, threshold: int, weights: tuple[int, int], per_key_limit: int
+) -> ir.Table:
+    """One row, one column `n`: w₊·#{x ≥ threshold} − w₋·#{x < threshold} for weights (w₊, w₋).
+
+    A unit with more than `per_key_limit` rows counts as that many, on the two sides in the
+    proportion of its rows, to the nearest whole row. So it moves the number by at most
+    w₊·per_key_limit upwards or w₋·per_key_limit downwards.
+    """
+    import ibis
+
+    (above, below), limit = weights, per_key_limit
+    reached = (grouped.table[VALUE] >= ibis.literal(threshold, "int64")).ifelse(1, 0)
+    pairs = grouped.pairs(reached=reached.sum(), rows=lambda t: t.count())
+    share = pairs.reached.cast("float64") * float(limit) / pairs[ROWS].cast("float64")
+    whole = (share + 0.5).floor().cast(WHOLE)
+    kept = (pairs[ROWS] <= limit).ifelse(pairs.reached.cast(WHOLE), whole)
+    rest = ibis.least(pairs[ROWS], limit).cast(WHOLE) - kept
+    return totals(grouped, pairs, [(above * kept - below * rest, max(weights) * limit)])
 
 
 def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.Table:
@@ -111,11 +141,8 @@ def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.
 
     keys = list(grouped.keys)
     rows = grouped.table.group_by([WHO, *keys, VALUE]).aggregate(rows=lambda t: t.count())
-    if keys and grouped.contribution_limit is not None:
-        kept = grouped.pairs(kept=lambda t: t.count()).drop("kept")
-        renamed = kept.rename({f"kept_{name}": name for name in kept.columns})
-        same = [rows[name].identical_to(renamed[f"kept_{name}"]) for name in (WHO, *keys)]
-        rows = rows.semi_join(renamed, same)
+    if keys:
+        rows = grouped.first(rows, ibis.dense_rank())
     owner = [rows[name] for name in (WHO, *keys)]
     rows = rows.mutate(all_rows=rows[ROWS].sum().over(group_by=owner))
     most = ibis.least(rows.all_rows, per_key_limit)

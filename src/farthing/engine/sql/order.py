@@ -59,13 +59,15 @@ class Order:
         rest = rest.left_join(known, [rest[name] == known[f"known{name}"] for name in columns])
         of_key = ibis.coalesce(rest.of_key, self._of_key(rest, columns))
         rest = rest.select("who", *columns, "amount", order=rest.of_unit * of_key % PRIME)
-        return _placed(rest, columns).filter(lambda t: t.place >= limit).select(*columns, "amount")
+        placed = _placed(rest, columns, ibis.row_number())
+        return placed.filter(placed.place >= limit).select(*columns, "amount")
 
-    def first(self, pairs: Any, columns: Sequence[str], limit: int) -> Any:
-        """The pairs that are among the first `limit` of their unit."""
-        of_unit = self._number(value_text(pairs.who, self.unit_kind))
-        ordered = pairs.mutate(order=of_unit * self._of_key(pairs, columns) % PRIME)
-        return _placed(ordered, columns).filter(lambda t: t.place < limit).drop("order", "place")
+    def first(self, rows: Any, columns: Sequence[str], place: Any, limit: int) -> Any:
+        """The rows with the first `limit` keys of their unit; `place` counts keys from 0."""
+        of_unit = self._number(value_text(rows.who, self.unit_kind))
+        ordered = rows.mutate(order=of_unit * self._of_key(rows, columns) % PRIME)
+        placed = _placed(ordered, columns, place)
+        return placed.filter(placed.place < limit).drop("order", "place")
 
     def _of_key(self, table: Any, columns: Sequence[str]) -> Any:
         return self._number(key_text([table[name] for name in columns], self.kinds))
@@ -77,10 +79,9 @@ class Order:
         return digest(ibis.literal(self.secret) + text) + 1
 
 
-def _placed(pairs: Any, columns: Sequence[str]) -> Any:
-    """With the place of each key in its unit, from 0: by its number, then by itself."""
+def _placed(rows: Any, columns: Sequence[str], place: Any) -> Any:
+    """With the place of each key in its unit: by its number, then by itself."""
     import ibis
 
-    ties = [ibis.asc(pairs[name], nulls_first=True) for name in columns]
-    place = ibis.row_number().over(group_by=pairs.who, order_by=[pairs.order, *ties])
-    return pairs.mutate(place=place)
+    ties = [ibis.asc(rows[name], nulls_first=True) for name in columns]
+    return rows.mutate(place=place.over(group_by=rows.who, order_by=[rows.order, *ties]))

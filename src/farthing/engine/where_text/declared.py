@@ -21,34 +21,25 @@ def as_declared(where: Filter, kinds: Mapping[str, str]) -> Filter:
             return Not(as_declared(part, kinds))
         case Present():
             return where
-    read = _READ.get(kinds.get(where.column, ""))
-    if read is None:
-        return where
+    kind = kinds.get(where.column)
     match where:
         case Equals(column, value):
-            return Equals(column, read(column, value))
+            return Equals(column, value_as_declared(column, kind, value))
         case OneOf(column, values):
-            return OneOf(column, tuple(read(column, value) for value in values))
+            return OneOf(column, tuple(value_as_declared(column, kind, value) for value in values))
         case Between(column):
-            return Between(column, **{side: read(column, value) for side, value in where.sides})
+            return Between(
+                column,
+                **{side: value_as_declared(column, kind, value) for side, value in where.sides},
+            )
 
 
-def _day(column: str, value: Value) -> Value:
-    if not isinstance(value, str):
+def value_as_declared(column: str, kind: str | None, value: Value) -> Value:
+    """A value in the form of its column's kind."""
+    if kind not in (DATE, TIMESTAMP) or not isinstance(value, str):
         return value
     try:
-        return date.fromisoformat(value)
+        return (date if kind == DATE else datetime).fromisoformat(value)
     except ValueError:
-        raise InvalidInput(f"{column} is date, which is written 2013-01-31") from None
-
-
-def _time(column: str, value: Value) -> Value:
-    if not isinstance(value, str):
-        return value
-    try:
-        return datetime.fromisoformat(value)
-    except ValueError:
-        raise InvalidInput(f"{column} is timestamp, which is written 2013-01-31 12:30:00") from None
-
-
-_READ = {DATE: _day, TIMESTAMP: _time}
+        written = "2013-01-31" if kind == DATE else "2013-01-31 12:30:00"
+        raise InvalidInput(f"{column} is {kind}, which is written {written}") from None

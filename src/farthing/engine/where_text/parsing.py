@@ -5,15 +5,16 @@ The tree is read by our own code into a closed form; nothing of the text reaches
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from itertools import zip_longest
 from typing import Any, ParamSpec, TypeVar
 
 import sqlglot
 from sqlglot import Token, TokenType
 from sqlglot import expressions as sge
-from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
 from farthing.errors import InvalidInput
 from farthing.wording import plain
@@ -36,6 +37,7 @@ _ENDS_A_RUN = (
     TokenType.COMMA,
 )
 _EXACT = (TokenType.IDENTIFIER, TokenType.STRING)
+NO_REASONS: Mapping[str, str] = {}
 #: What stands for a value that is not there, and what only an engine would understand.
 _FOREIGN = {
     TokenType.HINT: "a hint to an engine",
@@ -79,7 +81,7 @@ class SqlText:
         if len(self.tokens) > MOST_TOKENS:
             raise InvalidInput(f"SQL must have at most {MOST_TOKENS} words, got more")
         depth = run = 0
-        for token, following in zip(self.tokens, (*self.tokens[1:], None), strict=True):
+        for token, following in zip_longest(self.tokens, self.tokens[1:]):
             kind = token.token_type
             if kind in _FOREIGN:
                 raise InvalidInput(f"{shown(token.text)} is {_FOREIGN[kind]}, which is not read")
@@ -111,24 +113,26 @@ class SqlText:
 
     def quoted(self, node: sge.Expr) -> str:
         """A part of the tree as it was written, where that is found; otherwise as it reads."""
-        wanted = [_same(token) for token in sqlglot.tokenize(node.sql())]
-        here = [_same(token) for token in self.tokens]
+        reads = node.sql(unsupported_level=ErrorLevel.IGNORE)
+        wanted, here = _comparable(sqlglot.tokenize(reads)), _comparable(self.tokens)
         for place in range(len(here) - len(wanted) + 1):
-            if here[place : place + len(wanted)] == wanted:
+            if wanted and here[place : place + len(wanted)] == wanted:
                 return shown(self.part(place, place + len(wanted)).text)
-        return shown(node.sql())
+        return shown(reads)
 
     def refused(self, node: sge.Expr, why: str) -> InvalidInput:
         """The error that names the part which is the reason."""
-        return InvalidInput(f"{self.quoted(node)}: {why}")
+        return InvalidInput(f"{self.quoted(node) or shown(self.text)}: {why}")
 
-    def arguments(self, node: sge.Expr, *known: str) -> tuple[Any, ...]:
-        """The arguments of a node by name; an error if it has any other."""
+    def arguments(
+        self, node: sge.Expr, *known: str, why: Mapping[str, str] = NO_REASONS
+    ) -> tuple[Any, ...]:
+        """The arguments of a node by name; an error if it has any other, with the reason."""
         for name, given in node.args.items():
             if name not in known and given not in (None, False, []):
                 told = given[0] if isinstance(given, list) else given
                 told = told if isinstance(told, sge.Expr) else node
-                raise self.refused(told, "this cannot be said here")
+                raise self.refused(told, why.get(name, "this cannot be said here"))
         return tuple(node.args.get(name) for name in known)
 
 
@@ -151,12 +155,16 @@ def shown(text: str) -> str:
     return line if len(line) <= QUOTED else line[: QUOTED - 1] + "…"
 
 
-def _same(token: Token) -> tuple[TokenType, str]:
-    """Words are the same in capitals; names in quotes and texts are not."""
-    exact = token.token_type in _EXACT
-    text = token.text if exact else token.text.upper()
-    operator = token.token_type in (TokenType.EQ, TokenType.NEQ)
-    return token.token_type, "" if operator else text
+def _comparable(tokens: Sequence[Token]) -> list[tuple[TokenType, str]]:
+    """Tokens by what they mean: a function may have several names, an operator several signs."""
+    found = []
+    for token, following in zip_longest(tokens, tokens[1:]):
+        kind, text = token.token_type, token.text
+        called = following is not None and following.token_type == TokenType.L_PAREN
+        if kind in (TokenType.EQ, TokenType.NEQ) or (called and text[:1].isalpha()):
+            text = ""
+        found.append((kind, text if kind in _EXACT else text.upper()))
+    return found
 
 
 def _has_utf8(text: str) -> bool:

@@ -10,7 +10,7 @@ with the part that is the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 
 from sqlglot import expressions as sge
@@ -66,10 +66,9 @@ class ConditionReader:
             case sge.Paren():
                 return self.filter(node.this)
             case sge.And():
-                parts = tuple(self._merged(list(operands(node))))
-                return parts[0] if len(parts) == 1 else AllOf(parts)
+                return self.every(operands(node))
             case sge.Or():
-                return self._either(list(operands(node)))
+                return self._either(operands(node))
             case sge.Not(this=sge.Is(expression=missing)) if self._is_missing(missing):
                 return Present(self.column(node.this.this))
             case sge.Not():
@@ -97,6 +96,11 @@ class ConditionReader:
         raise self._sql.refused(
             node, "a condition compares a column with a value: = <> < <= > >=, in, between, is null"
         )
+
+    def every(self, nodes: Sequence[sge.Expr]) -> Filter:
+        """The filter that all of these conditions say together."""
+        parts = tuple(self._merged(nodes))
+        return parts[0] if len(parts) == 1 else AllOf(parts)
 
     def column(self, node: sge.Expr) -> str:
         """The name of a column."""
@@ -165,7 +169,7 @@ class ConditionReader:
         column, value, left = self._compared(node)
         return Between(column, **{_SIDES[type(node)][0 if left else 1]: value})
 
-    def _merged(self, nodes: list[sge.Expr]) -> Iterator[Filter]:
+    def _merged(self, nodes: Sequence[sge.Expr]) -> Iterator[Filter]:
         """The parts of an "and"; a lower and an upper bound side by side are one range."""
         waiting: Filter | None = None
         for node in nodes:
@@ -184,7 +188,7 @@ class ConditionReader:
         if waiting is not None:
             yield waiting
 
-    def _either(self, nodes: list[sge.Expr]) -> Filter:
+    def _either(self, nodes: Sequence[sge.Expr]) -> Filter:
         """The parts of an "or"; "is null or in (…)" of one column is a list with the missing."""
         parts = tuple(self.filter(node) for node in nodes)
         match parts:

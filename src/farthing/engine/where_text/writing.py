@@ -41,11 +41,23 @@ def condition_in_sql(where: Filter) -> str:
             )
             return " AND ".join(sides)
         case AllOf(parts):
-            return " AND ".join(map(_part, parts))
+            return " AND ".join(map(part_in_sql, parts))
         case AnyOf(parts):
-            return " OR ".join(map(_part, parts))
+            return " OR ".join(map(part_in_sql, parts))
         case Not(part):
             return f"NOT ({condition_in_sql(part)})"
+
+
+def part_in_sql(where: Filter) -> str:
+    """A filter among others: in brackets where it would be read together with its neighbours."""
+    match where:
+        case AllOf() | AnyOf() | Equals(value=None):
+            return f"({condition_in_sql(where)})"
+        case OneOf(values=values) if None in values:
+            return f"({condition_in_sql(where)})"
+        case Between(at_least=low, at_most=high) if low is None or high is None:
+            return f"({condition_in_sql(where)})"
+    return condition_in_sql(where)
 
 
 def name_in_sql(name: str) -> str:
@@ -77,15 +89,3 @@ def value_in_sql(value: Value) -> str:
 
 def _listed(values: tuple[Value, ...]) -> str:
     return f"({', '.join(value_in_sql(value) for value in values if value is not None)})"
-
-
-def _part(where: Filter) -> str:
-    """In brackets where it would otherwise be read together with its neighbours."""
-    match where:
-        case AllOf() | AnyOf() | Equals(value=None):
-            return f"({condition_in_sql(where)})"
-        case OneOf(values=values) if None in values:
-            return f"({condition_in_sql(where)})"
-        case Between(at_least=low, at_most=high) if low is None or high is None:
-            return f"({condition_in_sql(where)})"
-    return condition_in_sql(where)

@@ -35,6 +35,7 @@ PATIENCE_SECONDS = 120.0
 BUSY_SECONDS = 20.0
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+_NOT_WRITABLE = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 #: PostgreSQL: serialization failure, deadlock, and the ways in which it ends a connection: shut
 #: down, crashed, starting up, idle for too long.
@@ -244,6 +245,8 @@ class Store:
         what = lines[0] if lines else type(cause).__name__
         if isinstance(cause, sqlite3.Error) and _primary(cause) in _DAMAGED:
             return Damaged(f"{self.name} is damaged or not a ledger: {what}")
+        if isinstance(cause, sqlite3.Error) and _primary(cause) in _NOT_WRITABLE:
+            what += "; the file and its folder must be writable (SQLite keeps a log beside it)"
         return Unavailable(f"the ledger at {self.name} could not be used: {what}")
 
 
