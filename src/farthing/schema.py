@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, TypeAlias
 from zoneinfo import available_timezones
@@ -37,7 +38,7 @@ INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE, TIMESTAMP = (
 )
 KINDS = (INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE, TIMESTAMP)
 #: Kinds whose values can be labels or units: equal means equal on every engine.
-KEYS = (INTEGER, TEXT, BOOLEAN, DATE)
+KEYS = (INTEGER, DECIMAL, TEXT, BOOLEAN, DATE)
 NUMBERS = (INTEGER, REAL, DECIMAL)
 #: A decimal has at most this many digits, so that it is a 64-bit number of its last place.
 DIGITS = 18
@@ -46,7 +47,7 @@ DIGITS = 18
 _NO_PLACE = ("localtime", "Factory", "posixrules", "leapseconds", "tzdata.zi", "zone.tab")
 
 #: A value of a column; a date may be a datetime, which is a time of no zone.
-Value: TypeAlias = str | int | float | bool | date | None
+Value: TypeAlias = str | int | float | bool | Decimal | date | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from farthing.errors import InvalidInput
 from farthing.schema import INTEGER, Schema
 from tests.engine.engines import histogram, proposed
 
-OURS = ("who", "worth", "value", "key0", "amount", "rows", "keys", "over", "order", "place", "of_unit")
+OURS = ("who", "worth", "value", "key0", "amount", "rows", "keys", "over", "order", "place")
 OURS += ("total", "n", "label", "source", "given", "t0", "t1", "c0", "physical", "declared0")
 
 

@@ -128,7 +128,7 @@ def postgres_times(postgres):
 
 
 @pytest.fixture(params=["duckdb", "object", "spark", "postgres"])
-def source(request) -> Source:
+def times(request) -> Source:
     return request.getfixturevalue(f"{request.param}_times")
 
 
@@ -137,19 +137,19 @@ def found(source: Source, expression: Any, texts: Texts) -> list[str]:
     return sorted(label for label in table.column("label").to_pylist() if label != "n")
 
 
-def test_a_time_is_what_the_clock_shows(source) -> None:
-    table = source.declared(SCHEMA)
+def test_a_time_is_what_the_clock_shows(times) -> None:
+    table = times.declared(SCHEMA)
     for name, expected in EXPECTED.items():
         labels = table.select(label=value_text(table[name], TIMESTAMP))
-        assert found(source, labels, Texts()) == sorted(text_of(x) for x in expected if x), name
+        assert found(times, labels, Texts()) == sorted(text_of(x) for x in expected if x), name
 
 
-def test_periods_begin_where_the_clock_says(source) -> None:
-    table, texts = source.declared(SCHEMA), Texts()
+def test_periods_begin_where_the_clock_says(times) -> None:
+    table, texts = times.declared(SCHEMA), Texts()
     for period in PERIODS:
         column, kind = key_column(table, Period("moment", period), SCHEMA.kinds, texts)
         expected = [first(m, period) for m in EXPECTED["moment"] if m]
-        labels = found(source, table.select(label=value_text(column, kind)), texts)
+        labels = found(times, table.select(label=value_text(column, kind)), texts)
         assert Counter(labels_of(labels, 1)) == Counter(expected), period
 
 
@@ -168,8 +168,8 @@ def first(moment: datetime, period: str) -> date:
 @pytest.mark.parametrize(
     "side", [datetime(2013, 3, 31, 1, 59, 59, 999_999), datetime(1970, 1, 1), date(2013, 10, 27)]
 )
-def test_filters_are_exact_to_the_microsecond(source, side) -> None:
-    table = source.declared(SCHEMA)
+def test_filters_are_exact_to_the_microsecond(times, side) -> None:
+    table = times.declared(SCHEMA)
     edge = side if isinstance(side, datetime) else datetime(side.year, side.month, side.day)
     for where, keeps in (
         ({"moment": side}, lambda x: x == edge),
@@ -181,7 +181,7 @@ def test_filters_are_exact_to_the_microsecond(source, side) -> None:
         wanted = filters.filter_from(where)
         assert filters.filter_from(filters.filter_to_json(wanted)) == wanted
         kept = table.filter(condition(table, wanted, SCHEMA.kinds, texts))
-        labels = found(source, kept.select(label=value_text(kept.moment, TIMESTAMP)), texts)
+        labels = found(times, kept.select(label=value_text(kept.moment, TIMESTAMP)), texts)
         assert labels == sorted(text_of(x) for x in EXPECTED["moment"] if x and keeps(x))
 
 

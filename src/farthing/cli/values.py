@@ -8,7 +8,7 @@ from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from farthing.engine.filters import filter_to_json
+from farthing.engine.filters import filter_to_json, require_value, value_to_json
 from farthing.engine.keys import key_from, kind_of
 from farthing.engine.where_text.declared import as_declared
 from farthing.engine.where_text.reading import filter_in
@@ -25,8 +25,10 @@ def _value(kind: str, name: str, text: str) -> Any:
     try:
         if kind == INTEGER:
             return int(text) if text.lstrip("+-").isdecimal() else _whole(text)
-        if kind in (REAL, DECIMAL):
+        if kind == REAL:
             return float(text)
+        if kind == DECIMAL:
+            return value_to_json(require_value(Decimal(text)))
         if kind == BOOLEAN:
             return {"true": True, "false": False}[text.lower()]
         if kind == DATE:

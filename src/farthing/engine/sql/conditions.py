@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 _FITS: dict[str, tuple[type, ...]] = {
-    INTEGER: (int, float),
+    INTEGER: (int, float, Decimal),
     TEXT: (str,),
     BOOLEAN: (bool,),
     DATE: (date,),
     TIMESTAMP: (date,),
     REAL: (int, float),
-    DECIMAL: (int, float),
+    DECIMAL: (int, float, Decimal),
 }
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
 
@@ -171,7 +171,7 @@ def _compared(side: str, column: Any, kind: str, value: Value, texts: Texts) -> 
         return _COMPARE[side](column, ibis.date(value.year, value.month, value.day))
     if kind == BOOLEAN:
         return column if value else ~column
-    if kind not in NUMBERS or not isinstance(value, int | float):
+    if kind not in NUMBERS or not isinstance(value, int | float | Decimal):
         raise InvalidInput(f"a {kind} column cannot be compared with {type(value).__name__}")
     if kind == REAL:
         return _COMPARE[side](column, ibis.literal(float(value), "float64"))
