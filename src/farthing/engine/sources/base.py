@@ -13,9 +13,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import TYPE_CHECKING, ClassVar
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from farthing.engine.errors import EngineFailure
+from farthing.engine.sql.keys import key_text
 from farthing.engine.sql.statement import ColumnReading, Dialect, Statement, filled, written
 from farthing.engine.sql.texts import Parameter, Texts
 from farthing.errors import InvalidInput
@@ -175,10 +178,13 @@ class Source(ABC):
         if schema not in self._schemas:
             self._schemas.append(schema)
         name = f"declared{self._schemas.index(schema)}"
+        stored = Schema(tuple(column for column in schema.columns if column.parts is None))
         if name not in self._readings:
-            self._readings[name] = self._reading(name, schema)
-        types = {column.name: _type(column) for column in schema.columns}
-        return ibis.table(types, name=name)
+            self._readings[name] = self._reading(name, stored)
+        types = {column.name: _type(column) for column in stored.columns}
+        table = ibis.table(types, name=name)
+        made = {c.name: _joined(table, c.parts, schema) for c in schema.columns if c.parts}
+        return table.mutate(**made) if made else table
 
     def statement(self, expression: ir.Table, texts: Texts) -> Statement:
         """The statement for an expression over one table that `declared` gave."""
@@ -284,6 +290,15 @@ class Source(ABC):
         units = int(Decimal(str(bound)).scaleb(places).to_integral_value(towards))
         inside = min(max(units, -_BEYOND), _BEYOND)  # there is no value out there
         return f"{compared} {Decimal(inside).scaleb(-places):f}"
+
+
+def _joined(table: ir.Table, parts: Sequence[str], schema: Schema) -> Any:
+    """One text for several columns, different for different values; missing where one part is."""
+    import ibis
+
+    text = key_text([table[name] for name in parts], [schema.kinds[name] for name in parts])
+    whole = reduce(and_, (table[name].notnull() for name in parts))
+    return whole.ifelse(text, ibis.null("string"))
 
 
 def _type(column: Column) -> str:
