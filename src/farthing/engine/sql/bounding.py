@@ -67,6 +67,7 @@ def bounded_histogram(
     counted = _added_up(pairs, columns)
     if contribution_limit is not None:
         late = Order(secret, unit[1], kinds).late(pairs, counted, contribution_limit)
+        late = _added_up(late, columns)
         less = late.select(*columns, amount=(-late.amount).cast("decimal(38, 0)"))
         counted = _added_up(counted.union(less), columns).filter(lambda t: t.amount > 0)
     labelled = counted.select(
@@ -146,11 +147,11 @@ def _owned(rows: Any, unit: TypedColumn, columns: Mapping[str, TypedColumn]) -> 
 
 
 def _pairs(owned: Any, per_key_limit: int) -> Any:
-    """Each (unit, key) once, with the amount it adds: min(rows, per_key_limit)."""
+    """Each (unit, key) once, with the amount it adds where that is not 1: min(rows, limit)."""
     import ibis
 
     if per_key_limit == 1:
-        return owned.distinct().mutate(amount=ibis.literal(1, "int64"))
+        return owned.distinct()
     counted = owned.group_by(owned.columns).aggregate(rows=lambda t: t.count())
     amount = ibis.least(counted.rows, per_key_limit)
     return counted.select(*owned.columns, amount=amount)
@@ -158,7 +159,9 @@ def _pairs(owned: Any, per_key_limit: int) -> Any:
 
 def _added_up(amounts: Any, columns: Sequence[str]) -> Any:
     return amounts.group_by(columns).aggregate(
-        amount=lambda t: t.amount.sum().cast("decimal(38, 0)")
+        amount=lambda t: (t.amount.sum() if "amount" in t.columns else t.count()).cast(
+            "decimal(38, 0)"
+        )
     )
 
 

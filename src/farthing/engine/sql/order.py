@@ -58,9 +58,11 @@ class Order:
         rest = pairs.join(many, pairs.who == many.over)
         rest = rest.left_join(known, [rest[name] == known[f"known{name}"] for name in columns])
         of_key = ibis.coalesce(rest.of_key, self._of_key(rest, columns))
-        rest = rest.select("who", *columns, "amount", order=rest.of_unit * of_key % PRIME)
+        rest = rest.select(*pairs.columns, order=rest.of_unit * of_key % PRIME)
         placed = _placed(rest, columns, ibis.row_number())
-        return placed.filter(placed.place >= limit).select(*columns, "amount")
+        return placed.filter(placed.place >= limit).select(
+            *(name for name in pairs.columns if name != "who")
+        )
 
     def first(self, rows: Any, columns: Sequence[str], place: Any, limit: int) -> Any:
         """The rows with the first `limit` keys of their unit; `place` counts keys from 0."""
