@@ -33,8 +33,8 @@ def report() -> str:
     header = ["σ, rate, steps, δ", "ε", "width", "s", "dp-accounting", "PRV accountant"]
     title = (
         "Poisson samples of the Gaussian mechanism, both directions. Best of three runs, nothing "
-        f"kept from earlier ones. dp-accounting with interval {INTERVAL:g}; the PRV accountant with "
-        "an error of 0.01 in ε. Their seconds also as a multiple of ours.\n"
+        f"kept from earlier ones. dp-accounting with interval {INTERVAL:g}; the PRV accountant "
+        "with an error of 0.01 in ε. Their seconds also as a multiple of ours.\n"
     )
     return "\n".join(["## Samples\n", title, table(header, rows)])
 
