@@ -390,7 +390,7 @@ class TestSessions:
         assert asked.plan(half_width=1, rows=1000).query.count == "fine"
         with pytest.raises(Unattainable, match="narrowest"):
             asked.plan(half_width=0.01, rows=1000)
-        with pytest.raises(InvalidInput, match="depends on the data"):
+        with pytest.raises(Unattainable, match="depends on the answer"):
             data.standard_deviation("x", lower=0, upper=100, per_key_limit=1).plan(half_width=1)
 
     def test_grouped_quantiles_choose_among_selections(self, data: Any) -> None:

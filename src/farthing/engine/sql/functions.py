@@ -31,7 +31,7 @@ def as_bytes(text: Any) -> Any:
     return _function(BYTES_MARK, ("string",), "string")(text)
 
 
-def digest(text: Any) -> Any:
+def keyed_number(text: Any) -> Any:
     """Mark: the first 28 bits of the MD5 of a text, as a whole number."""
     return _function(DIGEST_MARK, ("string",), "int64")(text)
 

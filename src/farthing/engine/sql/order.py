@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from farthing.engine.sql.functions import digest
+from farthing.engine.sql.functions import keyed_number
 from farthing.engine.sql.keys import key_text, value_text
 from farthing.errors import InvalidInput
 
@@ -78,7 +78,7 @@ class Order:
         """From 1 to 2^28."""
         import ibis
 
-        return digest(ibis.literal(self.secret) + text) + 1
+        return keyed_number(ibis.literal(self.secret) + text) + 1
 
 
 def _placed(rows: Any, columns: Sequence[str], place: Any) -> Any:
