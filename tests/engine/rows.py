@@ -66,11 +66,12 @@ def naive_histogram(
             pairs[row[unit]][text_of(label if len(by) > 1 else label[0])] += 1
     total: Counter[str] = Counter()
     for who, keys in pairs.items():
-        kept = sorted(keys, key=lambda key: _first_digits(secret + text_of(who) + key))[:limit]
+        kept = sorted(keys, key=lambda key: first_digits(secret + text_of(who) + key))[:limit]
         for key in kept:
             total[key] += min(keys[key], per_key)
     return dict(total)
 
 
-def _first_digits(text: str) -> str:
+def first_digits(text: str) -> str:
+    """What decides the order of a unit's keys."""
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:12]

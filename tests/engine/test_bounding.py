@@ -11,7 +11,6 @@ from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.bounding import (
     Bounded,
     bounded_histogram,
-    clipped_sums,
     counted_rows,
     counts_of,
     fixed_point,
@@ -19,7 +18,7 @@ from farthing.engine.sql.bounding import (
 from farthing.engine.sql.texts import Texts
 from farthing.errors import InvalidInput
 from farthing.schema import INTEGER
-from tests.engine.engines import histogram, proposed
+from tests.engine.engines import clipped_sums, histogram, proposed
 from tests.engine.rows import difficult, naive_histogram
 
 KEYS = (("text",), ("whole",), ("day",), ("flag",), ("text", "whole", "day", "flag"))

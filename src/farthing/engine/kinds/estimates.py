@@ -3,7 +3,7 @@
 The true totals lie, all together with the stated probability, in a box around the noisy ones, which
 is made wider by what rounding to steps can have moved them. The interval of a number is the range
 that it can have over the box: of a ratio at its corners, of a difference by the ends of its two
-parts (Theorem 13 of docs/theory/mechanisms.md). Where there is no row there is no mean, and with
+parts (Theorem 15 of docs/theory/mechanisms.md). Where there is no row there is no mean, and with
 fewer than two no variance; then nothing is claimed.
 """
 

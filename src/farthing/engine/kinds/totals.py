@@ -9,7 +9,7 @@ unit with w rows for a label (more than τ count as τ with its own averages) ch
     the sum of d               by at most R·w
     2·(sum of d²) − R²·rows    by at most R²·w
 
-One coordinate each. Measuring from the middle halves what a unit can change (Theorem 11 of
+One coordinate each. Measuring from the middle halves what a unit can change (Theorem 13 of
 docs/theory/mechanisms.md).
 """
 

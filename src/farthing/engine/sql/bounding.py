@@ -102,23 +102,6 @@ def counted_rows(rows: ir.Table, unit: TypedColumn, per_key_limit: int) -> Bound
     return Bounded(total, per_key_limit=per_key_limit)
 
 
-def clipped_sums(rows: ir.Table, unit: TypedColumn, value: Any, lower: int, upper: int) -> Bounded:
-    """One row, one column `n`: the sum over units of their own sum, moved into the bounds.
-
-    Everything is a whole number of at most 38 digits: 64-bit values of fewer than 10^18 rows.
-    """
-    import ibis
-
-    owned = _owned(rows, unit, {"worth": (value, INTEGER)})
-    owned = owned.filter(owned.worth.notnull())
-    units = owned.group_by("who").aggregate(total=lambda t: t.worth.cast("decimal(38, 0)").sum())
-    low, high = (ibis.literal(bound).cast("decimal(38, 0)") for bound in (lower, upper))
-    moved = ibis.least(ibis.greatest(units.total, low), high).cast("decimal(38, 0)")
-    total = ibis.coalesce(moved.sum(), ibis.literal(0).cast("decimal(38, 0)"))
-    counted = units.aggregate(**{COUNT: total.cast("decimal(38, 0)")})
-    return Bounded(counted, per_key_limit=max(abs(lower), abs(upper)))
-
-
 def fixed_point(column: Any, kind: str, places: int) -> Any:
     """A numeric column in whole units of the last decimal place.
 
