@@ -146,14 +146,19 @@ def rows(path: str | None = None) -> Iterator[Row]:
             yield measured(name, table, asked)
 
 
-def main() -> None:
-    """A table in Markdown."""
-    print("| table | error at each fixed limit | automatic | beside the best | chosen |")
-    print("|---|---|---|---|---|")
-    for row in rows(sys.argv[1] if len(sys.argv) > 1 else None):
+def report(path: str | None = None) -> str:
+    """All of it as Markdown."""
+    lines = [
+        "| table | error at each fixed limit | automatic | beside the best | chosen |",
+        "|---|---|---|---|---|",
+    ]
+    for row in rows(path):
         fixed = ", ".join(f"{limit}: {error:,.0f}" for limit, error in row.fixed.items())
-        print(f"| {row.table} | {fixed} | {row.automatic:,.0f} | {row.ratio:.2f} | {row.chosen} |")
+        lines.append(
+            f"| {row.table} | {fixed} | {row.automatic:,.0f} | {row.ratio:.2f} | {row.chosen} |"
+        )
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
-    main()
+    print(report(sys.argv[1] if len(sys.argv) > 1 else None))

@@ -32,7 +32,7 @@ from farthing.ledger.records import Limits
 from farthing.mechanisms import Expectation, Release
 from farthing.schema import INTEGER, REAL, TEXT, Column, Schema
 from tests.engine.engines import measured
-from tests.engine.rows import first_digits
+from tests.engine.rows import place_of
 
 SCHEMA = Schema(
     (Column("member", INTEGER), Column("k", TEXT), Column("x", INTEGER), Column("y", REAL))
@@ -146,7 +146,7 @@ def kept(rows: list[Row], limit: int) -> dict[int, dict[str, list[int]]]:
         if who is not None and x is not None:
             of[who][text_of(key)].append(min(max(x, -50), 50))
     return {
-        who: {k: keys[k] for k in sorted(keys, key=lambda k: first_digits(f"keyi{who}{k}"))[:limit]}
+        who: {k: keys[k] for k in sorted(keys, key=lambda k: place_of("key", f"i{who}", k))[:limit]}
         for who, keys in of.items()
     }
 
