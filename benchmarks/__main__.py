@@ -10,6 +10,7 @@ from benchmarks import (
     conversations,
     engine,
     ledger,
+    limits,
     mechanisms,
     peers,
     subsampling,
@@ -26,6 +27,7 @@ def main() -> None:
         ledger,
         conversations,
         engine,
+        limits,
         peers,
     )
     parts = ["# Benchmarks\n", *(section.report() for section in sections)]

@@ -68,7 +68,7 @@ def report() -> str:
     start = seconds_of_process(sys.executable, "-c", "import farthing")
     empty = seconds_of_process(sys.executable, "-c", "pass")
     command = seconds_of_process(
-        sys.executable, "-m", "farthing.cli", "epsilon", "100xbr:0.1", "20xdp:0.1",
+        sys.executable, "-m", "farthing", "epsilon", "100xbr:0.1", "20xdp:0.1",
         "--delta", "1e-6", "--adaptivity", "none", "--json",
     )  # fmt: skip
     lines = [

@@ -10,7 +10,7 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from farthing.composition.calibration import least_noise, sgd_noise
+from farthing.composition.calibration import noise_for, sgd_noise
 from farthing.composition.compose import ADAPTIVITIES, Composition, compose
 from farthing.composition.gaussian import (
     gaussian_delta,
@@ -19,6 +19,7 @@ from farthing.composition.gaussian import (
     zcdp_epsilon,
     zcdp_noise_multiplier,
 )
+from farthing.composition.ladder import ladder
 from farthing.composition.laplace import laplace_histogram_epsilon
 from farthing.composition.planning import largest_count, largest_epsilon
 from farthing.composition.tariff import Certificate, Price, Tariff
@@ -52,7 +53,19 @@ from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.guarantees.scores import ScoreBounds, score_bounds, score_bounds_of
 
 if TYPE_CHECKING:  # what needs the extras [ledger] and [engine]; loaded when it is used
-    from farthing.engine import Declaration, Desk, Session, open  # noqa: A004 # `fa.open` is meant
+    from farthing.engine import (
+        Declaration,
+        Desk,
+        Session,
+        bins,
+        day,
+        hour,
+        month,
+        open,  # noqa: A004 # `fa.open` is meant
+        quarter,
+        week,
+        year,
+    )
     from farthing.ledger import Limits
     from farthing.schema import Column, Schema
 
@@ -65,7 +78,14 @@ _LATER = {
     "Limits": "farthing.ledger",
     "Schema": "farthing.schema",
     "Session": "farthing.engine",
+    "bins": "farthing.engine",
+    "day": "farthing.engine",
+    "hour": "farthing.engine",
+    "month": "farthing.engine",
     "open": "farthing.engine",
+    "quarter": "farthing.engine",
+    "week": "farthing.engine",
+    "year": "farthing.engine",
 }
 
 
@@ -115,22 +135,30 @@ __all__ = [
     "Unattainable",
     "Unsupported",
     "ZeroConcentratedDP",
+    "bins",
     "compose",
+    "day",
     "format_guarantee",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_noise_multiplier",
+    "hour",
+    "ladder",
     "laplace_histogram_epsilon",
     "largest_count",
     "largest_epsilon",
     "largest_farthings",
-    "least_noise",
+    "month",
+    "noise_for",
     "open",
     "parse_guarantee",
     "propose_prices",
+    "quarter",
     "score_bounds",
     "score_bounds_of",
     "sgd_noise",
+    "week",
+    "year",
     "zcdp_epsilon",
     "zcdp_noise_multiplier",
 ]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class FarthingError(Exception):
@@ -80,8 +81,18 @@ def require_choice(name: str, value: object, choices: Iterable[str]) -> str:
     """`value` if it is one of `choices`, or InvalidInput."""
     allowed = tuple(choices)
     if value not in allowed:
-        raise InvalidInput(f"{name} must be one of {', '.join(allowed)}, got {_shown(value)}")
+        raise InvalidInput(
+            f"{name} must be one of {', '.join(allowed)}, got {_shown(value)}"
+            + did_you_mean(value, allowed)
+        )
     return str(value)
+
+
+def did_you_mean(given: object, known: Iterable[str]) -> str:
+    """The end of a message about a name that nobody knows: the nearest that somebody does."""
+    by_small_letters = {name.casefold(): name for name in known}
+    found = get_close_matches(str(given).casefold(), by_small_letters, n=1)
+    return f"; did you mean {by_small_letters[found[0]]}?" if found else ""
 
 
 def _as_float(value: object) -> float | None:

@@ -46,11 +46,20 @@ def test_opening_what_is_there_grants_signs_and_adds_nothing(opened, tmp_path, c
 
 
 def test_the_command_line_of_an_analyst_has_no_owners_options() -> None:
-    for kind in ("count", "histogram", "top-k", "quantile", "sum", "distinct"):
+    for kind in ("count", "histogram", "top-k", "quantile", "sum", "mean", "distinct"):
         shown = CliRunner().invoke(app, ["query", kind, "--help"], env={"COLUMNS": "200"}).stdout
         assert "--ledger" in shown
-        for option in ("--tariff", "--farthings", "--unit", "--owner", "--version"):
+        for option in ("--tariff", "--farthings", "--owner", "--version"):
             assert option not in shown, (kind, option)
+
+
+def test_a_budget_on_the_command_line_is_for_new_data_only(opened, tmp_path) -> None:
+    pq.write_table(ROWS, tmp_path / "events.parquet")
+    left = opened(tmp_path / "events.parquet").remaining()
+    more = ["--ledger", str(tmp_path / "budget.db"), "--epsilon", "9", "--delta", "1e-6"]
+    refused = CliRunner().invoke(app, ["query", "count", str(tmp_path / "events.parquet"), *more])
+    assert refused.exit_code != 0
+    assert opened(tmp_path / "events.parquet").remaining() == left
 
 
 def test_one_table_by_many_names_is_one_budget(tmp_path, certificate) -> None:
@@ -146,7 +155,7 @@ def test_a_question_may_ask_for_less_than_the_declared_limit_never_for_more(open
         lambda s: s.histogram("k", contribution_limit=3),
         lambda s: s.top_k("k", 1, contribution_limit=3),
         lambda s: s.count(per_key_limit=4),
-        lambda s: s.quantile("age", lower=0, upper=9, contribution_limit=3),
+        lambda s: s.quantile("age", lower=0, upper=9, per_key_limit=4),
     ):
         with pytest.raises(InvalidInput, match="must be at most"):
             ask(session).plan()

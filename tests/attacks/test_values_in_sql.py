@@ -16,11 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from farthing.engine.filters import filter_from
+from farthing.engine.filters import Equals, filter_from
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sources.spark import SETTINGS as SPARK_SETTINGS
 from farthing.engine.sql.conditions import condition
 from farthing.engine.sql.texts import Texts
+from farthing.engine.where_text.reading import filter_in
+from farthing.engine.where_text.writing import value_in_sql
 from farthing.errors import InvalidInput, Unsupported
 from farthing.schema import INTEGER, TEXT, Column, Schema
 from tests.engine.engines import histogram, on_postgres, on_spark, read
@@ -128,6 +130,15 @@ def test_a_list_of_hostile_texts(hostile) -> None:
     pairs = [(i, text) for i, text in enumerate(HOSTILE)][::3]
     found = histogram(hostile, SCHEMA, ["member", "k"], categories=pairs)
     assert len(found) == len(pairs)
+
+
+def test_hostile_texts_in_a_condition_that_is_text(hostile) -> None:
+    some = HOSTILE[::2]
+    where = filter_in(f"k NOT IN ({', '.join(map(value_in_sql, some))})")
+    found = histogram(hostile, SCHEMA, ["k"], where=where)
+    assert set(found) == {f"s{text}" for text in HOSTILE if text not in some}
+    for text in HOSTILE:
+        assert filter_in(f"k = {value_in_sql(text)}") == Equals("k", text)
 
 
 def test_ranges_of_hostile_texts_are_those_of_python(hostile) -> None:

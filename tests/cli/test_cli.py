@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import farthing as fa
 
 def farthing(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "farthing.cli", *arguments], capture_output=True, text=True, cwd=cwd
+        [sys.executable, "-m", "farthing", *arguments], capture_output=True, text=True, cwd=cwd
     )
 
 
@@ -136,6 +137,14 @@ def test_tariff_propose(tmp_path: Path) -> None:
         (["plan", "10xzcdp", "--epsilon", "1", "--delta", "1e-6"], "can be planned for"),
         (["tariff", "certify", "nothing.toml"], "not a readable tariff"),
         (["tariff", "propose", "br:0.1", "--epsilon", "1", "--delta", "1e-6"], "select=br:0.1"),
+        (
+            ["tariff", "propose", "a=br:1", "--epsilon", "5", "--delta", "1e-6", "-o", "no/a.toml"],
+            "no/a.toml cannot be written: No such file",
+        ),
+        (["epsilom"], "Did you mean 'epsilon'?"),
+        (["owner", "grnt"], "Did you mean 'grant'?"),
+        (["query", "topk"], "Did you mean 'top-k'?"),
+        (["epsilon", "br:1", "--dleta", "1e-6"], "--delta"),
     ],
 )
 def test_bad_input_exits_with_2_and_an_empty_stdout(arguments: list[str], message: str) -> None:
@@ -150,6 +159,23 @@ def test_version_and_help() -> None:
     assert farthing("--version").stdout == f"farthing {fa.__version__}\n"
     text = farthing("epsilon", "--help").stdout
     assert "zcdp:ρ" in text
+
+
+def test_a_shell_completes_commands_and_options() -> None:
+    for typed, wanted in (("owner re", "restore"), ("query top-k x --cat", "--category")):
+        words = f"farthing {typed}"
+        done = subprocess.run(
+            [sys.executable, "-m", "farthing"],
+            capture_output=True,
+            text=True,
+            env={
+                **os.environ,
+                "_FARTHING_COMPLETE": "complete_bash",
+                "COMP_WORDS": words,
+                "COMP_CWORD": str(len(words.split()) - 1),
+            },
+        )
+        assert wanted in done.stdout.split()
 
 
 def test_an_interrupt_says_what_became_of_the_budget() -> None:

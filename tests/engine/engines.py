@@ -12,12 +12,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from farthing.engine.filters import filter_from
+from farthing.engine.kinds.base import Query, Rows, completed_query
+from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sql.bounding import bounded_histogram, labels_and_counts, largest
+from farthing.engine.sql.bounding import (
+    Bounded,
+    bounded_histogram,
+    labels_and_counts,
+    largest,
+)
 from farthing.engine.sql.conditions import condition, within
 from farthing.engine.sql.keys import Label
+from farthing.engine.sql.measuring import Grouped
 from farthing.engine.sql.texts import Texts
+from farthing.ledger.records import Limits
 from farthing.schema import Column, Schema
 
 _numbers = itertools.count()
@@ -51,6 +60,25 @@ def read(source: Source, schema: Schema) -> list[dict[str, Any]]:
     """Every row through the schema."""
     table = source.declared(schema)
     return source.run(source.statement(table, Texts())).to_pylist()
+
+
+def measured(
+    source: Source, schema: Schema, query: Query, *, unit: str = "member", secret: str = "key"
+) -> tuple[Query, pa.Table, Bounded]:
+    """The query as it is asked, the rows of its statement, and what a unit can change of them."""
+    texts = Texts()
+    whole = completed_query(query, schema, unit, Limits())
+    rows = Rows(source.declared(schema), unit, schema.kinds, secret, texts)
+    bounded = whole.bounded(rows.where(whole.filter))
+    return whole, source.run(source.statement(bounded.expression, texts)), bounded
+
+
+def clipped_sums(rows: Any, unit: tuple[Any, str], value: Any, lower: int, upper: int) -> Bounded:
+    """The sum over units of their own sum, moved into the bounds: the statement of a sum."""
+    table = rows.select(who=unit[0], value=value)
+    table = table.filter(table.who.notnull() & table.value.notnull())
+    query = SumQuery("value", lower=lower, upper=upper, places=0)
+    return query.measured(Grouped(table, {"who": unit[1]}, "key", None))
 
 
 def histogram(

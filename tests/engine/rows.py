@@ -14,7 +14,14 @@ import pyarrow as pa
 from farthing.engine.sql.keys import text_of
 
 TEXTS = (None, "", "é", "a|b", "~", "~p", "x'y", "\\", "a", "日本", "a\x00", "NULL", "n", " a")
-DAYS = (None, date(2013, 1, 5), date(1999, 12, 31), date(1970, 1, 1))
+DAYS = (
+    None,
+    date(2013, 1, 5),
+    date(1999, 12, 31),
+    date(1970, 1, 1),
+    date(1, 1, 1),
+    date(9999, 12, 31),
+)
 NUMBERS = (None, float("nan"), float("inf"), float("-inf"), 1.5, -2.25, 3.1, 1e300, 0.005)
 
 SCHEMA = pa.schema(
@@ -59,11 +66,16 @@ def naive_histogram(
             pairs[row[unit]][text_of(label if len(by) > 1 else label[0])] += 1
     total: Counter[str] = Counter()
     for who, keys in pairs.items():
-        kept = sorted(keys, key=lambda key: _first_digits(secret + text_of(who) + key))[:limit]
+        kept = sorted(keys, key=lambda key: place_of(secret, text_of(who), key))[:limit]
         for key in kept:
             total[key] += min(keys[key], per_key)
     return dict(total)
 
 
-def _first_digits(text: str) -> str:
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:12]
+def place_of(secret: str, who: str, key: str) -> int:
+    """What decides the order of a unit's keys; both are texts of the engine."""
+    return _number(secret + who) * _number(secret + key) % (2**31 - 1)
+
+
+def _number(text: str) -> int:
+    return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:7], 16) + 1

@@ -25,7 +25,11 @@ Shell = Callable[..., Any]
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
     """Runs a command on a table of 2000 members, with so much ε that answers are certain."""
-    rows = {"member": list(range(2000)), "country": ["NO" if i % 4 else "SE" for i in range(2000)]}
+    rows = {
+        "member": list(range(2000)),
+        "country": ["NO" if i % 4 else "SE" for i in range(2000)],
+        "spend": [i % 10 for i in range(2000)],
+    }
     path, book = tmp_path / "events.parquet", tmp_path / "budget.db"
     pq.write_table(pa.table(rows), path)
     tariff = fa.Tariff({"sure": (fa.PureDP(30.0), 10)}, farthings=60)
@@ -41,6 +45,16 @@ def shell(tmp_path: Path) -> Shell:
         return json.loads(done.stdout) if "--json" in arguments else done.stdout.strip()
 
     return run
+
+
+def test_the_median(shell: Shell) -> None:
+    shell("open", "--any-sign")
+    median = (
+        "--query",
+        '{"kind": "quantile", "column": "spend", "lower": 0, "upper": 9, "per_key_limit": 1}',
+    )
+    assert shell("ask", *median, "--threshold", "6") == "no"
+    assert shell("ask", *median, "--threshold", "4") == "yes"
 
 
 def test_a_whole_conversation(shell: Shell, tmp_path: Path) -> None:

@@ -82,14 +82,43 @@ def test_other_queries(shell) -> None:
     assert abs(counted["counts"][0] - 1900) <= 200
     some = shell("count", "--where", '{"age": {"below": 45}}', "--where", "article=a", "--json")
     assert abs(json.loads(some.stdout)["counts"][0] - 950) <= 200
-    known = shell("histogram", "--by", "article", "--category", "a", "--category", "b", "--csv")
+    words = shell("count", "--where", "age < 45 and article == 'a'", "--plan", "--json")
+    assert json.loads(words.stdout)["query"]["where"] == {
+        "all_of": [{"age": {"below": 45}}, {"article": "a"}]
+    }
+    either = shell("count", "--where", 'article=a,"b, c"', "--plan", "--json")
+    assert json.loads(either.stdout)["query"]["where"] == {"article": ["a", "b, c"]}
+    two = ("--category", "a", "--category", "b", "--contribution-limit", "1")
+    known = shell("histogram", "--by", "article", *two, "--csv")
     assert [line.split(",")[0] for line in known.stdout.splitlines()] == ["article", "a", "b"]
-    median = shell("quantile", "--column", "age", "--lower", "0", "--upper", "100", "--json")
+    limits = ("--per-key-limit", "1")
+    ends = ("--lower", "0", "--upper", "100")
+    median = shell("quantile", "--column", "age", *ends, *limits, "--json")
     assert 20 <= json.loads(median.stdout)["labels"][0] <= 70
     total = shell("sum", "--column", "age", "--lower", "0", "--upper", "200")
     assert "sum of age" in total.stdout
     narrow = shell("count", "--half-width", "14", "--plan", "--json")
     assert json.loads(narrow.stdout)["query"]["repeats"] > 1
+
+
+def test_sql(shell) -> None:
+    text = "SELECT COUNT(DISTINCT member) FROM events WHERE age < 45 AND article = 'a'"
+    plan = json.loads(shell("sql", text, "--plan", "--json").stdout)
+    assert plan["query"]["where"] == {"all_of": [{"age": {"below": 45}}, {"article": "a"}]}
+    assert abs(json.loads(shell("sql", text, "--json").stdout)["counts"][0] - 950) <= 200
+    several = (
+        "SELECT COUNT(DISTINCT member) AS units, COUNT(*) FROM events OPTIONS (per_key_limit = 2)"
+    )
+    planned = shell("sql", several, "--plan").stdout
+    assert "units" in planned
+    assert "COUNT(*)" in planned
+    found = json.loads(shell("sql", several, "--json").stdout)
+    assert abs(found["units"]["counts"][0] - 2000) <= 200
+    assert abs(found["COUNT(*)"]["counts"][0] - 4000) <= 400
+    with pytest.raises(InvalidInput, match="one by one"):
+        shell("sql", several, "--csv")
+    with pytest.raises(InvalidInput, match="JOIN other"):
+        shell("sql", "SELECT COUNT(*) FROM events JOIN other USING (member)")
 
 
 @pytest.mark.parametrize(
@@ -99,6 +128,9 @@ def test_other_queries(shell) -> None:
         ("count", "--where", "age=old"),
         ("count", "--where", "{bad json"),
         ("count", "--where", "nothing=1"),
+        ("count", "--where", "age=1,old"),
+        ("count", "--where", "age in (select 1)"),
+        ("count", "--where", 'article="a'),
         ("top-k", "--by", "article", "-k", "0"),
         ("histogram", "--by", "article", "--by", "age", "--category", "a"),
     ],
@@ -108,3 +140,39 @@ def test_bad_input(shell, arguments) -> None:
         shell(*arguments)
     left = json.loads(shell("count", "--plan", "--json").stdout)
     assert left["remaining"]["farthings"] == 60
+
+
+def test_limits_on_the_command_line(shell) -> None:
+    """A limit that is looked for, what it leaves out, and both questions by themselves."""
+    by = ("--by", "article")
+    auto = ("--contribution-limit", "auto", "--measure-loss")
+    plan = json.loads(shell("histogram", *by, *auto, "--plan", "--json").stdout)
+    assert [choice["limit"] for choice in plan["limits"]["choices"]][:2] == [1, 2]
+    found = json.loads(shell("histogram", *by, *auto, "--json").stdout)
+    assert found["query"]["contribution_limit"] >= 1
+    assert found["loss"]["looked_at"] > found["query"]["contribution_limit"]
+    above = shell("loss", *by, "--contribution-limit", "1", "--most", "3")
+    assert "above 1 article of each" in above.stdout
+    tried = ("--limits", "1", "--limits", "2", "--noise", "10", "--noise", "14.5", "--labels", "3")
+    chosen = json.loads(shell("limit", *by, *tried, "--json").stdout)
+    assert chosen["labels"][0] in (1, 2)
+
+
+def test_means_by_a_key(shell) -> None:
+    options = ["--column", "age", "--lower", "0", "--upper", "90", "--per-key-limit", "2"]
+    keyed = [*options, "--by", "bins(age, 0, 45, 90)", "--contribution-limit", "2"]
+    answer = json.loads(shell("mean", *keyed, "--json").stdout)
+    assert answer["labels"] == ["[0, 45)", "[45, 90)"]
+    for (low, high), truth in zip(answer["intervals"], (22, 67), strict=True):
+        assert low <= truth <= high
+    assert "/n at 95%" in shell("mean", *options, "--plan").stdout
+    assert (
+        "/n at 95%"
+        in shell("mean", *options, "--plan", "--half-width", "9", "--rows", "4000").stdout
+    )
+    with pytest.raises(InvalidInput, match="say rows"):
+        shell("mean", *options, "--plan", "--half-width", "9")
+    with pytest.raises(InvalidInput, match="bins are written"):
+        shell("mean", *options, "--plan", "--by", "bins(age, young, old)")
+    with pytest.raises(InvalidInput, match="with a month must be date"):
+        shell("mean", *options, "--plan", "--by", "month(age)")

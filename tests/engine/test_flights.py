@@ -47,7 +47,7 @@ def test_carriers_of_a_known_domain(data, flights) -> None:
 
 
 def test_delays_by_quantile(data) -> None:
-    question = data.quantile("dep_delay", 0.75, lower=-60, upper=600, contribution_limit=5)
+    question = data.quantile("dep_delay", 0.75, lower=-60, upper=600, per_key_limit=5)
     plan = question.plan()
     histogram = limited(plan)
     assert isinstance(histogram, Histogram)

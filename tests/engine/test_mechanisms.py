@@ -113,14 +113,13 @@ def test_using_the_order_makes_counts_decrease(opened) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mechanism": "truncated"}, "contribution_limit"),
         ({"mechanism": "truncated", **LIMITED, **KNOWN}, "unknown domain"),
         ({"mechanism": "truncated", "use_order": True, **LIMITED}, "no order"),
         ({"use_order": True, "counts": False}, "drawn once"),
         ({"use_order": True, "repeats": 2}, "drawn once"),
         ({"use_order": 1}, "True or False"),
-        ({"use_order": True, "count": "count"}, "discrete Gaussian"),
-        ({"mechanism": "truncated", "count": "count", **LIMITED}, "discrete Gaussian"),
+        ({"use_order": True, "count": "count"}, "Gaussian item"),
+        ({"mechanism": "truncated", "count": "count", **LIMITED}, "Gaussian item"),
     ],
 )
 def test_ways_that_do_not_go_together(options, message) -> None:

@@ -14,7 +14,7 @@ from farthing.engine import Declaration, EngineFailure, open_source, query_from
 from farthing.engine.kinds.count import CountQuery
 from farthing.engine.purchase import buy
 from farthing.errors import InvalidInput
-from farthing.ledger import AlreadyThere, Dataset, Ledger, TariffChanged
+from farthing.ledger import AlreadyThere, Dataset, Ledger, Limits, TariffChanged
 
 ROWS = pa.table({"member": list(range(400)), "k": ["a", "b"] * 200, "x": [1] * 400})
 
@@ -48,8 +48,35 @@ def test_the_cheapest_item_is_taken() -> None:
         delta_unit=1e-9,
     )
     assert dict(buy(CountQuery(), tariff).items) == {"beta": 1}
-    histogram = query_from({"kind": "histogram", "by": "k"})
+    histogram = query_from({"kind": "histogram", "by": "k", "contribution_limit": 1})
     assert dict(buy(histogram, tariff).items) == {"beta": 1, "leak": 1}
+
+
+def test_nothing_is_dropped_by_default(opened, tmp_path) -> None:
+    """A limit comes from the question, from the owner, or the question is refused."""
+    data = opened(ROWS)
+    refused = (
+        data.histogram("k"),
+        data.histogram("k", categories=["a", "b"]),
+        data.top_k("k", 1, mechanism="noise"),
+        data.distinct("k"),
+        data.sum("x", by="k", lower=0, upper=3),
+        data.mean("x", by="k", lower=0, upper=3, per_key_limit=1),
+    )
+    for question in refused:
+        with pytest.raises(InvalidInput, match="contribution_limit must be given"):
+            question.plan()
+    with pytest.raises(InvalidInput, match="per_key_limit must be given"):
+        data.quantile("x", lower=0, upper=10).plan()
+    assert data.histogram("k", categories=["a"]).plan().price == data.count().plan().price
+    assert data.top_k("k", 1).plan().query.contribution_limit is None  # nothing is dropped
+    limits = Limits(contribution_limit=2, per_key_limit=3)
+    declared = opened(ROWS, dataset="again", ledger=tmp_path / "other.db", limits=limits)
+    assert declared.histogram("k").plan().query.contribution_limit == 2
+    assert declared.quantile("x", lower=0, upper=10).plan().query.per_key_limit == 3
+    assert declared.histogram("k").plan().query.per_key_limit == 1  # units, not rows
+    with pytest.raises(InvalidInput, match="at most 2"):
+        declared.histogram("k", contribution_limit=3).plan()
 
 
 def test_a_registered_batch_is_exactly_that_list(opened, tmp_path) -> None:
@@ -95,7 +122,7 @@ def test_questions_that_mean_the_same_are_the_same(opened) -> None:
     assert data.count(where={"k": ["b", "a"]}).run().cached
     with pytest.raises(InvalidInput, match="a list of labels"):
         data.histogram("k", categories="ab")
-    with pytest.raises(InvalidInput, match="not complete: by"):
+    with pytest.raises(InvalidInput, match="top_k needs by"):
         data.ask({"kind": "top_k"})
     with pytest.raises(InvalidInput, match="table of fields"):
         data.ask("select 1")
@@ -105,7 +132,7 @@ def test_accuracy_of_selections_can_be_planned(opened) -> None:
     data = opened(ROWS)
     known = data.top_k("k", k=1, categories=["a", "b", "c"], counts=False)
     assert known.plan().expectation.selection.half_width > 0
-    quantile = data.quantile("x", lower=0, upper=10)
+    quantile = data.quantile("x", lower=0, upper=10, per_key_limit=1)
     stated = quantile.plan().expectation.selection.half_width
     assert quantile.plan(half_width=stated).price == Price(1)
     with pytest.raises(fa.Unattainable, match="narrowest"):
@@ -138,9 +165,8 @@ def test_names_and_labels_do_not_command_the_terminal(opened) -> None:
     with screen.capture() as shown:
         screen.print(answer)
         screen.print(data.histogram(name, categories=[label]).plan())
-    assert "histogram by a[/b]" in shown.get()
+    assert "member per a[/b]" in shown.get()
     assert "\x1b" not in shown.get()
-    assert "counts for at most 1 label" in shown.get()
 
 
 def test_a_dataset_from_before_there_were_schemas_is_described_once(tmp_path) -> None:

@@ -9,13 +9,14 @@ import pytest
 
 import farthing as fa
 from farthing.composition.tariff import Price
+from farthing.engine.cheapest import Aim
+from farthing.engine.cheapest import cheapest as cheapest_for
 from farthing.engine.errors import ChargeMismatch
 from farthing.engine.kinds.count import CountQuery
 from farthing.engine.kinds.histogram import HistogramQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.top_k import TopKQuery
-from farthing.engine.plan import cheapest
 from farthing.engine.purchase import buy
 from farthing.errors import InvalidInput, Unattainable
 from farthing.guarantees.covering import covers
@@ -26,6 +27,10 @@ from tests.engine.conftest import TARIFF
 
 def mechanism_of(purchase):
     return purchase.query.mechanism_for(purchase.paid)
+
+
+def cheapest(query, tariff, half_width, confidence):
+    return cheapest_for(query, tariff, Aim.of(half_width, None), confidence)
 
 
 TOP = TopKQuery(by=("a",), k=10)
@@ -47,8 +52,11 @@ EXPECTED = [
         {"count": 6},
     ),
     (CountQuery(repeats=2), {"count": 2}),
-    (SumQuery(column="a", lower=0, upper=9, repeats=2), {"count": 2}),
-    (QuantileQuery(column="a", probability=0.5, lower=0, upper=9), {"select": 1}),
+    (SumQuery(column="a", lower=0, upper=9, places=0, repeats=2), {"count": 2}),
+    (
+        QuantileQuery(column="a", probability=0.5, lower=0, upper=9, places=0, per_key_limit=1),
+        {"select": 1},
+    ),
 ]
 
 
@@ -104,7 +112,11 @@ def test_items_are_matched_by_what_they_guarantee() -> None:
     assert covers(fa.ApproximateDP(0.1, 1e-6), fa.ApproximateDP(0, 1e-9))
     assert not covers(fa.ApproximateDP(0.1, 1e-9), fa.ApproximateDP(0, 1e-6))
     other = fa.Tariff({"only": (fa.Laplace(0.1), 1)}, farthings=5)
-    for query in (TOP, CountQuery(), QuantileQuery(column="a", probability=0.5, lower=0, upper=1)):
+    for query in (
+        TOP,
+        CountQuery(),
+        QuantileQuery(column="a", probability=0.5, lower=0, upper=1, places=0, per_key_limit=1),
+    ):
         with pytest.raises(InvalidInput, match="the tariff sells none"):
             buy(query, other)
     with pytest.raises(InvalidInput, match="count needs"):
@@ -159,11 +171,103 @@ def test_the_cheapest_way_to_a_width() -> None:
         assert counts.half_width <= width
     with pytest.raises(Unattainable, match="narrowest"):
         cheapest(CountQuery(), TARIFF, 0.01, 0.95)
-    quantile = QuantileQuery(column="a", probability=0.5, lower=0, upper=1)
+    quantile = QuantileQuery(
+        column="a", probability=0.5, lower=0, upper=1, places=0, per_key_limit=1
+    )
     with pytest.raises(Unattainable, match="narrowest"):
         cheapest(quantile, TARIFF, 3, 0.95)
     assert cheapest(quantile, TARIFF, 300, 0.95).select == "select"
     labels = cheapest(replace(TOP, counts=False), TARIFF, 300, 0.95)
     assert labels.select == "select"
-    found = cheapest(HistogramQuery(by=("a",)), TARIFF, 8, 0.95)
+    found = cheapest(HistogramQuery(by=("a",), contribution_limit=1), TARIFF, 8, 0.95)
     assert (found.count, found.repeats) == ("fine", 1)
+
+
+#: Two rungs of each kind, and one with the name of its role.
+LADDER = fa.Tariff(
+    {
+        "count-0.05": (fa.Gaussian(20), 4),
+        "count": (fa.Gaussian(10), 16),
+        "count-0.2": (fa.Gaussian(5), 64),
+        "pure": (fa.PureDP(0.2), 64),
+        "select-0.1": (fa.BoundedRange(0.1), 4),
+        "select": (fa.BoundedRange(0.2), 16),
+        "select-0.4": (fa.BoundedRange(0.4), 64),
+        "leak": (fa.ApproximateDP(0, 1e-9), 1),
+    },
+    1000,
+    delta_units=10,
+    delta_unit=1e-9,
+)
+LABELS = replace(TOP, contribution_limit=1)
+
+
+def test_the_item_with_the_name_of_the_role_is_the_standard() -> None:
+    assert dict(buy(LABELS, LADDER).items) == {"select": 10, "count": 1, "leak": 1}
+    without = fa.Tariff({n: i for n, i in LADDER.items.items() if n != "count"}, 1000)
+    assert dict(buy(CountQuery(), without).items) == {"count-0.05": 1}
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "count", "select"),
+    [
+        (0.01, "count-0.05", "select-0.1"),
+        (0.05, "count-0.05", "select-0.1"),
+        (0.1, "count", "select-0.1"),
+        (0.11, "count-0.2", "select"),
+        (0.2, "count-0.2", "select"),
+    ],
+)
+def test_an_epsilon_is_met_by_the_next_rung(epsilon: float, count: str, select: str) -> None:
+    bought = buy(replace(LABELS, epsilon=epsilon), LADDER)
+    assert (bought.query.count, bought.query.select, bought.query.leak) == (count, select, "leak")
+    named = buy(replace(LABELS, count=count, select=select), LADDER)
+    assert bought == named, "the same question, whichever way it was asked"
+    assert "epsilon" not in bought.query.to_json()
+
+
+def test_what_an_epsilon_cannot_do() -> None:
+    with pytest.raises(InvalidInput, match=r"epsilon must be at most 0\.2"):
+        buy(CountQuery(epsilon=0.3), LADDER)
+    with pytest.raises(InvalidInput, match="do not name count"):
+        buy(CountQuery(epsilon=0.1, count="count"), LADDER)
+    with pytest.raises(InvalidInput, match="epsilon"):
+        CountQuery(epsilon=0)
+    asked = CountQuery(epsilon=0.1)
+    assert CountQuery.from_json(asked.to_json()) == asked
+
+
+def test_selections_that_tell_labels_apart() -> None:
+    """ln(19) = 2.94 over the rate: 30 of 0.1, 15 of 0.2, 8 of 0.4."""
+    for gap, item in ((30, "select-0.1"), (20, "select"), (15, "select"), (8, "select-0.4")):
+        chosen = cheapest_for(LABELS, LADDER, Aim.of(None, gap), 0.95)
+        assert chosen.select == item
+        assert buy(chosen, LADDER).query.count == "count"
+    with pytest.raises(Unattainable, match="tells_apart = 5; the narrowest is 7"):
+        cheapest_for(LABELS, LADDER, Aim.of(None, 5), 0.95)
+    with pytest.raises(Unattainable, match="selects nothing"):
+        cheapest_for(CountQuery(), LADDER, Aim.of(None, 5), 0.95)
+    with pytest.raises(InvalidInput, match="not both"):
+        Aim.of(1, 1)
+
+
+def test_labels_that_far_apart_come_in_the_right_order() -> None:
+    """By drawing: the stated gap is the smallest that reaches the confidence."""
+    mechanism = mechanism_of(buy(replace(LABELS, k=2, categories=("a", "b", "c")), LADDER))
+    selection = mechanism.mechanism.selection
+    gap = selection.expect(0.9, domain_size=3).told_apart
+    assert gap == pytest.approx(np.log(9) / 0.2)
+    counts = np.array([100 + round(gap), 100, 100])
+    right = 0
+    for _ in range(3000):
+        first, *rest = selection.choose(Histogram(np.array(["a", "b", "c"]), counts))[0]
+        right += first == 0 or (rest[0] == 0 and first == 2)
+    assert right / 3000 == pytest.approx(0.9, abs=0.02)
+
+
+def test_repeats_are_tried_where_they_are_cheaper() -> None:
+    """± 14 needs ρ of 26 farthings: seven of four, or two of 16, or one of 64."""
+    chosen = cheapest(CountQuery(), LADDER, 16, 0.95)
+    assert (chosen.count, chosen.repeats) == ("count-0.05", 7)
+    assert buy(chosen, LADDER).price == Price(28, 0)
+    assert cheapest(CountQuery(), LADDER, 20, 0.95).count == "count"

@@ -49,7 +49,7 @@ def test_planning_touches_no_data(opened, monkeypatch) -> None:
     events = opened(ROWS)
     monkeypatch.setattr(type(events._context.source), "run", None)
     events.top_k("article").plan(half_width=20)
-    events.quantile("age", lower=0, upper=100).plan()
+    events.quantile("age", lower=0, upper=100, per_key_limit=1).plan()
     assert events.remaining() == Price(1000, 100)
 
 
@@ -98,7 +98,7 @@ def test_every_kind_of_query(opened, tmp_path) -> None:
     unknown = events.histogram(["article", "country"], contribution_limit=3).run()
     assert ("article 0", "NO") in unknown.labels
     assert all(count >= 200 for count in unknown.counts or ())
-    median = events.quantile("age", lower=0, upper=100).run()
+    median = events.quantile("age", lower=0, upper=100, per_key_limit=1).run()
     assert 35 <= median.value <= 55
     total = events.sum("spend", lower=0, upper=20, places=1, repeats=4).run()
     assert abs(total.value - 6000 * 3) <= 800
@@ -232,3 +232,23 @@ def test_a_tariff_may_come_from_a_file(tmp_path) -> None:
         engine.open(
             ROWS, unit="member", ledger=tmp_path / "c.db", tariff=tmp_path / "none", farthings=8
         )
+
+
+def test_intervals_of_many_bars(opened) -> None:
+    """Given release after a threshold; wider for all bars together; wider where noise chose."""
+    events = opened(ROWS)
+    unknown = events.histogram(["article", "country"], contribution_limit=3)
+    answer = unknown.run()
+    assert answer.half_width is None
+    assert answer.intervals is not None
+    lowest = (answer.counts or ())[-1] - answer.intervals[-1][0]
+    assert lowest >= 30
+    for field in ({}, {"contribution_limit": 1, "mechanism": "noise"}):
+        known = {"categories": [f"article {i}" for i in range(10)], **field}
+        alone = events.top_k("article", 3, **known)
+        together = events.top_k("article", 3, simultaneous=True, **known)
+        planned = [one.plan().expectation.counts.half_width for one in (alone, together)]
+        assert [one.run().half_width for one in (alone, together)] == planned
+        assert (planned[0] < planned[1]) == (not field)
+        assert "hold for all numbers together" in str(together.run())
+    assert planned[0] > 45

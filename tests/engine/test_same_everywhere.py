@@ -10,21 +10,29 @@ import pyarrow.parquet as pq
 import pytest
 
 from farthing.engine.filters import filter_from
+from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.histogram import HistogramQuery
+from farthing.engine.kinds.mean import MeanQuery
+from farthing.engine.kinds.quantile import QuantileQuery
+from farthing.engine.kinds.standard_deviation import StandardDeviationQuery
+from farthing.engine.kinds.sum import SumQuery
+from farthing.engine.kinds.variance import VarianceQuery
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.bounding import (
     Bounded,
     between,
     bounded_histogram,
-    clipped_sums,
     counted_rows,
     fixed_point,
     largest,
 )
 from farthing.engine.sql.conditions import condition, within
+from farthing.engine.sql.measuring import Grouped, weighed_ranks
+from farthing.engine.sql.pairs import labels_of_units, pairs_above, shape_of, sizes_of
 from farthing.engine.sql.texts import Texts
 from farthing.schema import INTEGER, REAL
-from tests.engine.engines import proposed
+from tests.engine.engines import clipped_sums, measured, proposed
 from tests.engine.rows import TEXTS, difficult
 
 #: PostgreSQL has no text with a zero byte in it.
@@ -63,9 +71,27 @@ class Asked:
         worth = fixed_point(self.rows[column], self.schema.kinds[column], places)
         return self._bounded([(between(worth, lower, upper), INTEGER)], limit, 1).expression
 
+    def ranks(self, column: str, places: int, threshold: int, limit: int) -> Any:
+        worth = fixed_point(self.rows[column], self.schema.kinds[column], places)
+        table = self.rows.select(who=self.unit[0], value=worth)
+        table = table.filter(table.value.notnull() & table.who.notnull())
+        grouped = Grouped(table, {"who": self.unit[1]}, "key", None)
+        return weighed_ranks(grouped, threshold, (9, 1), limit)
+
     def sum(self, column: str, places: int, lower: int, upper: int) -> Any:
         worth = fixed_point(self.rows[column], self.schema.kinds[column], places)
         return clipped_sums(self.rows, self.unit, worth, lower, upper).expression
+
+    def above(self, *by: str, limit: int, most: int) -> Any:
+        return pairs_above(self._units(by, most), limit, most).expression
+
+    def shape(self, *by: str, most: int) -> Any:
+        sizes = sizes_of(self.histogram(*by, limit=most), 5)
+        return shape_of(self._units(by, most)).union(sizes)
+
+    def _units(self, by: tuple[str, ...], most: int) -> Any:
+        keys = [(self.rows[name], self.schema.kinds[name]) for name in by]
+        return labels_of_units(self.rows, self.unit, keys, most)
 
     def count(self, per_key: int) -> Any:
         return counted_rows(self.rows, self.unit, per_key).expression
@@ -94,12 +120,48 @@ QUESTIONS = [
     ),
     lambda ask: ask.quantile("worth", 2, -300, 400, 2),
     lambda ask: ask.quantile("large", 0, -3, 4, 1),
+    lambda ask: ask.ranks("worth", 2, 17, 3),
+    lambda ask: ask.where(NOBODY).ranks("large", 0, 1, 1),
     lambda ask: ask.where(WHERE).count(3),
     lambda ask: ask.sum("worth", 3, -5000, 10000),
     lambda ask: ask.where({"text": ["a", None]}).sum("large", 0, -(10**9), 10**9),
     lambda ask: ask.where(NOBODY).count(1),
     lambda ask: ask.where(NOBODY).sum("worth", 0, -5, 10),
     lambda ask: ask.where({"text": {"above": "a", "at_most": "é"}}).histogram("text", limit=None),
+    lambda ask: ask.where({"worth": [1.5, 3.1, None]}).histogram("text", "flag", limit=None),
+    lambda ask: ask.above("text", "whole", limit=2, most=5),
+    lambda ask: ask.where(NOBODY).above("day", limit=1, most=2),
+    lambda ask: ask.where(WHERE).shape("text", "flag", most=4),
+    lambda ask: ask.shape("day", most=64),
+    lambda ask: ask.where(NOBODY).shape("whole", most=3),
+    lambda ask: ask.where({"not": {"text": ["a", "é"]}}).histogram("text", "whole", limit=None),
+    lambda ask: ask.where({"not": {**WHERE, "worth": -2.25}}).histogram("text", "day", limit=None),
+]
+
+LIMITED = {"contribution_limit": 2, "per_key_limit": 2}
+WORTH = {"lower": -3, "upper": 400, "places": 2}
+KEYS = [*(f"{period}(day)" for period in ("day", "week", "month", "quarter", "year"))]
+BINS = ["bins(whole, -3, 0, 2, 8)", "bins(worth, -1e300, -2.25, 0, 3.1, 1e301)"]
+LARGE = {"column": "large", "bins": [-(2**63), 0, 5, 6, 2**63 - 1]}
+MEASURES = [
+    MeanQuery("worth", **WORTH, per_key_limit=2),
+    MeanQuery("worth", by="text", **WORTH, **LIMITED),
+    MeanQuery("large", by=("flag", "text"), lower=-(2**40), upper=2**40, **LIMITED),
+    MeanQuery("whole", by="flag", categories=(True, None), lower=-3, upper=7, **LIMITED),
+    MeanQuery("whole", lower=0, upper=1, per_key_limit=1000, where=NOBODY),
+    VarianceQuery("worth", by="whole", **WORTH, **LIMITED),
+    VarianceQuery("large", by="day", lower=-(2**40), upper=2**40, **LIMITED),
+    StandardDeviationQuery("whole", lower=-3, upper=7, per_key_limit=1),
+    SumQuery("worth", by="text", lower=-5, upper=1000, places=3, contribution_limit=1),
+    SumQuery("large", by="whole", lower=-(2**40), upper=2**40, contribution_limit=3),
+    SumQuery("whole", by="text", categories=("a", None), lower=-5, upper=5, contribution_limit=1),
+    QuantileQuery("worth", **WORTH, per_key_limit=1),
+    QuantileQuery("worth", by="day", **WORTH, **LIMITED),
+    QuantileQuery("large", by=("whole", "day"), lower=-(2**40), upper=2**40, **LIMITED),
+    QuantileQuery("whole", by="flag", categories=(None, False), lower=-3, upper=7, **LIMITED),
+    *(HistogramQuery(key, contribution_limit=2) for key in (*KEYS, *BINS, LARGE)),
+    *(MeanQuery("whole", by=key, lower=-3, upper=7, **LIMITED) for key in (*KEYS, *BINS, LARGE)),
+    QuantileQuery("whole", by=("month(day)", *BINS), lower=-3, upper=7, **LIMITED),
 ]
 
 
@@ -144,6 +206,20 @@ def test_same_bytes(other, place, duckdb_rows, request) -> None:
     unit = ("member", "name")[place % 2]
     found = result(place, unit, duckdb_rows)
     assert result(place, unit, request.getfixturevalue(other)) == found
+
+
+@pytest.mark.parametrize("query", MEASURES, ids=lambda query: f"{query.kind} {query.title}")
+@pytest.mark.parametrize("other", ["spark_rows", "postgres_rows"])
+def test_same_measures(other, query, duckdb_rows, request) -> None:
+    place = MEASURES.index(query)
+    found = table(query, place, duckdb_rows)
+    assert found != [] or query.filter is not None
+    assert table(query, place, request.getfixturevalue(other)) == found
+
+
+def table(query: Query, place: int, source: Source) -> list[tuple[Any, ...]]:
+    _, rows, _ = measured(source, proposed(source), query, unit=("member", "name")[place % 2])
+    return sorted((tuple(row.values()) for row in rows.to_pylist()), key=repr)
 
 
 def result(place: int, unit: str, source: Source) -> list[tuple[Any, ...]]:

@@ -8,11 +8,13 @@ from dataclasses import replace
 from datetime import date
 
 import matplotlib as mpl
+import pyarrow as pa
 import pytest
 from rich.console import Console
 
 from farthing.composition.tariff import Price
 from farthing.engine import Answer
+from farthing.engine.kinds.count import CountQuery
 from farthing.engine.kinds.histogram import HistogramQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.sum import SumQuery
@@ -45,17 +47,27 @@ TOP = answer(
 
 def test_as_text() -> None:
     text = str(TOP)
-    for part in ("top 2 by article, day", "1\u202f200", "(missing)", "2013-01-05", "± at 95%"):
+    for part in (
+        "top 2 article and day with the most unit",
+        "1\u202f200",
+        "(missing)",
+        "2013-01-05",
+        "± at 95%",
+    ):
         assert part in text
     assert "paid 11 farthings and 10 δ units; 1 farthing remaining" in text
     assert all(len(line) <= 100 for line in text.splitlines())
     assert "[bold]" in str(answer(TopKQuery(by="a", k=1), ("[bold]x",), (3,)))
     stopped = answer(TopKQuery(by="a", k=3), ("x",), None, stopped=True, half_width=None)
     assert "ended early" in str(stopped)
-    single = answer(SumQuery(column="x", lower=0, upper=1), ("sum",), (12.5,))
+    single = answer(SumQuery(column="x", lower=0, upper=1, places=0), ("sum",), (12.5,))
     assert "12.50 ± 30" in str(single)
-    quantile = answer(QuantileQuery(column="x", probability=0.5, lower=0, upper=9), (4,), None)
-    assert "0.5 quantile" in str(quantile)
+    quantile = answer(
+        QuantileQuery(column="x", probability=0.5, lower=0, upper=9, places=0, per_key_limit=1),
+        (4,),
+        None,
+    )
+    assert "median of x" in str(quantile)
     assert quantile.value == 4
     with pytest.raises(ValueError, match="2 labels"):
         _ = TOP.value
@@ -74,10 +86,50 @@ def test_as_html() -> None:
     drawn = ET.fromstring(picture)
     names = [element.tag.split("}")[1] for element in drawn.iter()]
     assert (names.count("rect"), names.count("path")) == (2, 2)
-    many = answer(HistogramQuery(by="a"), tuple(range(MOST_BARS + 7)), tuple(range(MOST_BARS + 7)))
+    many = answer(
+        HistogramQuery(by="a", contribution_limit=1),
+        tuple(range(MOST_BARS + 7)),
+        tuple(range(MOST_BARS + 7)),
+    )
     assert "and 7 more" in many._repr_html_()
     plain = answer(TopKQuery(by="a", k=2, counts=False), ("<b>", "c"), None, half_width=None)
     assert "<li>&lt;b&gt;</li>" in plain._repr_html_()
+
+
+def test_nothing_is_a_sentence_and_one_number_a_number() -> None:
+    nothing = answer(HistogramQuery(by="a", contribution_limit=1), (), ())
+    assert "Nothing stood out enough to be released." in str(nothing)
+    assert "┏" not in str(nothing)
+    single = answer(CountQuery(), ("count",), (5143,))
+    assert "┏" not in str(single)
+    assert repr(single) == f"<Answer: {single.caption}: 5\u202f143 ± 30 at 95%>"
+    assert repr(TOP).endswith("2 labels>")
+    assert repr(nothing).endswith("0 labels>")
+
+
+def test_plans_and_batches(opened) -> None:
+    rows = {"member": list(range(40)), "<b>": ["x"] * 40}
+    data = opened(pa.table(rows))
+    question = data.count(where={"<b>": "x"})
+    plan = question.plan()
+    assert repr(question) == f"<Question: {plan.caption}>"
+    assert repr(plan).startswith(f"<Plan: {plan.caption}: ")
+    assert "farthings" in repr(plan)
+    batch = data.batch({"<i>": question, "all": data.count()})
+    both = batch.plan()
+    assert "2 questions together: <i>, all" in repr(both)
+    for shown in (plan._repr_html_(), both._repr_html_()):
+        ET.fromstring(shown)
+        assert "<b>" not in shown
+        assert "<i>" not in shown
+        assert "remaining" in shown
+    assert str(plan.price.farthings) in str(both)
+    answers = batch.run()
+    assert set(answers) == {"<i>", "all"}
+    ET.fromstring(answers._repr_html_())
+    assert str(answers).count("± ") == 2
+    assert batch.run()["all"].cached
+    assert "asked before" in batch.plan()._repr_html_()
 
 
 def test_as_tables_of_others() -> None:
@@ -88,7 +140,7 @@ def test_as_tables_of_others() -> None:
     assert TOP.to_polars().shape == (2, 5)
     clash = answer(TopKQuery(by="count", k=1), ("x",), (3,)).to_arrow()
     assert clash.column_names == ["count", "_count", "lower", "upper"]
-    nothing = answer(HistogramQuery(by="a"), (), ())
+    nothing = answer(HistogramQuery(by="a", contribution_limit=1), (), ())
     assert nothing.to_arrow().num_rows == 0
     assert nothing.intervals == ()
 
@@ -104,7 +156,38 @@ def test_as_a_plot() -> None:
     plt.close("all")
 
 
-def test_round_trip() -> None:
-    data = json.loads(json.dumps(TOP.to_json()))
-    again = Answer.from_json(data, TOP.query, remaining=TOP.remaining)
-    assert again == replace(TOP, cached=True)
+LOPSIDED = answer(
+    HistogramQuery(by="a", contribution_limit=1),
+    ("x", "y"),
+    (40, 9),
+    half_width=None,
+    intervals=((31.5, 60.25), (1, 12)),
+)
+
+
+def test_intervals_need_not_be_symmetric() -> None:
+    text = str(LOPSIDED)
+    assert "interval at 95%" in text
+    assert "31.50 to 60.25" in text
+    assert "±" not in text
+    assert LOPSIDED.to_arrow().to_pylist()[1] == {"a": "y", "count": 9, "lower": 1, "upper": 12}
+    assert "±" not in LOPSIDED._repr_html_()
+    bars, _ = LOPSIDED.plot().collections[0].get_segments()
+    assert [x for x, _ in bars] == [31.5, 60.25]
+    count = SumQuery(column="x", lower=0, upper=1, places=0)
+    one = answer(count, ("sum",), (7,), half_width=None, intervals=((2.123, 11.987),))
+    assert "at 95% in 2.12 to 11.99" in str(one)
+    assert "at 95% in 2.12 to 11.99" in one._repr_html_()
+
+
+def test_releases_that_were_kept_without_intervals_are_read() -> None:
+    data = TOP.to_json()
+    del data["intervals"]
+    assert Answer.from_json(data, TOP.query, remaining=TOP.remaining).intervals == TOP.intervals
+
+
+@pytest.mark.parametrize("kept", [TOP, LOPSIDED])
+def test_round_trip(kept: Answer) -> None:
+    data = json.loads(json.dumps(kept.to_json()))
+    again = Answer.from_json(data, kept.query, remaining=kept.remaining)
+    assert again == replace(kept, cached=True)

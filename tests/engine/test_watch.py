@@ -6,6 +6,9 @@ import contextlib
 import math
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +19,14 @@ import farthing as fa
 from farthing import engine
 from farthing.audit import audit
 from farthing.composition.tariff import Price
+from farthing.engine.converse import WatchAnswer
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.kinds.count import CountQuery
 from farthing.engine.watches import GuessWatch, ThresholdWatch
 from farthing.errors import InvalidInput, Unsupported
 from farthing.interactive import ConversationOver, SparseVector, require_paid
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, statement, verify
+from farthing.ledger.records import Limits
 from farthing.mechanisms import Contribution
 from tests.engine.conftest import TARIFF, Opened
 
@@ -66,6 +71,12 @@ class TestPlan:
         same = session.watch(positives=4, item="count", value_item="count").plan()
         assert dict(same.items) == {"count": 5}
 
+    def test_the_item_called_pure_is_the_standard(self) -> None:
+        sold = {"pure-0.1": (fa.PureDP(0.1), 4), "pure": (fa.PureDP(0.4), 64)}
+        ladder = fa.Tariff(sold, 100)
+        assert ThresholdWatch(positives=1).items_for(ladder) == {"pure": 1}
+        assert ThresholdWatch(positives=1, item="pure-0.1").items_for(ladder) == {"pure-0.1": 1}
+
     def test_what_runs_costs_what_is_bought(self) -> None:
         for kind in (
             ThresholdWatch(positives=3, item="count"),
@@ -85,8 +96,13 @@ class TestPlan:
             session.watch(item="leak").plan()
         with pytest.raises(InvalidInput, match="item must be one of"):
             session.watch(item="nothing").plan()
+        with pytest.raises(InvalidInput, match="item must be one of"):
+            session.watch(value_item=[]).plan()
         with pytest.raises(InvalidInput, match="positives"):
             session.watch(positives=0).plan()
+        for too_much in ({"per_unit": 10**400}, {"positives": 10**400}, {"per_unit": 10**30}):
+            with pytest.raises(InvalidInput, match="noise"):
+                session.watch(**too_much).plan()
 
     def test_a_watch_that_does_not_fit_is_not_opened(self, sure: engine.Session) -> None:
         plan = sure.watch(positives=3, refresh_after=1, value_item="sure").plan()
@@ -119,6 +135,81 @@ class TestAsking:
             watch.exceeds(norway, 1)
         assert sure.remaining() == Price(50)  # asking costs nothing more
 
+    def test_several_questions_at_once_halt_where_single_ones_would(
+        self, sure: engine.Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One statement for each query, one transaction, and no answer after the last positive."""
+        watch, source = sure.watch(positives=2).open(), sure._context.source
+        ran, run = [], type(source).run
+        monkeypatch.setattr(type(source), "run", lambda self, s: ran.append(s) or run(self, s))
+        norway, sweden = sure.count(where={"country": "NO"}), sure.count(where={"country": "SE"})
+        steps = [
+            (norway, 320),
+            (sweden, 90),
+            (norway, 310),
+            (norway, 280),
+            (sweden, 1),
+            (norway, 1),
+        ]
+        answers = watch.exceeds_many(steps)
+        assert [one.positive for one in answers] == [False, True, False, True]
+        assert len(ran) == 2
+        assert [x.asked["threshold"] for x in watch.transcript()] == [320, 90, 310, 280]
+        assert not watch.standing().open
+        with pytest.raises(ConversationOver):
+            watch.exceeds_many(steps)
+
+    def test_several_guesses_at_once(self, sure: engine.Session) -> None:
+        checks = sure.watch_guesses(tolerance=20, corrections=1).open()
+        told = checks.check_many([(sure.count(), 400), (sure.count(), 300), (sure.count(), 1)])
+        assert [one.positive for one in told] == [False, True]
+
+    def test_a_batch_is_refused_whole(self, sure: engine.Session) -> None:
+        watch = sure.watch(positives=2).open()
+        good = (sure.count(), 1)
+        for pairs, reason in (
+            ([], "at least one"),
+            (None, "pairs"),
+            ([good, sure.count()], "pairs"),
+            ([good, (sure.count(), 1, 2)], "pairs"),
+            ([good, ("country", 1)], "a query"),
+            ([good, (sure.count(), math.nan)], "threshold"),
+            ([good, (sure.count(), True)], "threshold"),
+            ([good, (sure.count(), 10**400)], "threshold"),
+            ([good, (sure.count(per_key_limit=2), 1)], "per_unit"),
+        ):
+            with pytest.raises(InvalidInput, match=reason):
+                watch.exceeds_many(pairs)  # type: ignore[arg-type]
+        assert watch.transcript() == []
+        assert watch.standing().open
+
+    def test_thresholds_are_kept_as_they_were_compared(self, sure: engine.Session) -> None:
+        watch = sure.watch(positives=9).open()
+        for threshold in (Fraction(801, 2), Decimal("1e300"), 1e308, -1e308, 400.00001, 10**30):
+            watch.exceeds(sure.count(), threshold)  # type: ignore[arg-type]
+        kept = [(x.asked["threshold"], x.told.positive) for x in watch.transcript()]
+        assert kept == [
+            (400.5, False),
+            (1e300, False),
+            (1e308, False),
+            (-1e308, True),
+            (400.00001, False),
+            (10**30, False),
+        ]
+
+    def test_what_the_owner_declares_anew_counts_at_once(
+        self, sure: engine.Session, tmp_path: Any
+    ) -> None:
+        """A statement that was compiled before is not run under limits that changed."""
+        watch = sure.watch(positives=2, per_unit=3).open()
+        rows = sure.count(per_key_limit=2)
+        assert not watch.exceeds(rows, 900).positive
+        with Ledger.open(tmp_path / "budget.db") as ledger:
+            about = ledger.analyst("events", "analyst").about()
+            ledger.owner().describe(replace(about, limits=Limits(per_key_limit=1)))
+        with pytest.raises(InvalidInput, match="at most 1"):
+            watch.exceeds(rows, 900)
+
     def test_sums_with_decimals_and_numbers(self, sure: engine.Session) -> None:
         watch = sure.watch(value_item="sure", per_unit=1000, positives=2).open()
         total = sure.sum("spend", lower=0, upper=10, places=2)
@@ -127,6 +218,45 @@ class TestAsking:
         truth = sum(min(2 * (i % 10), 10) for i in range(COUNT))
         assert found.value == pytest.approx(truth, abs=10)
         assert isinstance(found.value, float)
+
+    def test_tell_me_when_the_median_reaches_a_value(self, sure: engine.Session) -> None:
+        """Members 0 to 399 with i mod 10: #{x ≥ 5} = #{x < 5}, so the median is at least 5."""
+        watch = sure.watch(positives=2, monotone=False, value_item="sure").open()
+        median = sure.quantile("spend", lower=0, upper=9, per_key_limit=1)
+        assert not watch.exceeds(median, 6).positive
+        assert not watch.exceeds(median, 5.5).positive
+        assert watch.exceeds(median, 4.2) == WatchAnswer(
+            positive=True, value=pytest.approx(0, abs=3)
+        )
+        reached = watch.exceeds(sure.quantile("spend", lower=0, upper=9, per_key_limit=1), 3)
+        assert reached.positive
+        assert reached.value == pytest.approx(200 - 120, abs=3)
+
+    def test_a_quantile_is_charged_for_the_most_that_a_unit_moves_its_rank(
+        self, sure: engine.Session
+    ) -> None:
+        watch = sure.watch(positives=2, monotone=False, per_unit=8).open()
+        for options, most in (
+            ({"probability": 0.9, "per_key_limit": 1}, 9),
+            ({"probability": 0.1, "per_key_limit": 1}, 9),
+            ({"probability": 0.75, "per_key_limit": 3}, 9),
+            ({"per_key_limit": 9}, 9),
+        ):
+            with pytest.raises(InvalidInput, match=f"change this quantile by {most}"):
+                watch.exceeds(sure.quantile("spend", lower=0, upper=9, **options), 5)
+        watch.exceeds(
+            sure.quantile("spend", 0.875, lower=0, upper=9, per_key_limit=1), 9
+        )  # 7/8: by 7
+        for bad in (-1, 9.5, 1e300):
+            with pytest.raises(InvalidInput, match="between 0 and 9"):
+                watch.exceeds(sure.quantile("spend", lower=0, upper=9, per_key_limit=1), bad)
+        with pytest.raises(InvalidInput, match="leave select out"):
+            watch.exceeds(
+                sure.quantile("spend", lower=0, upper=9, per_key_limit=1, select="select"), 5
+            )
+        checks = sure.watch_guesses(tolerance=5).open()
+        with pytest.raises(InvalidInput, match="watched over thresholds"):
+            checks.check(sure.quantile("spend", lower=0, upper=9, per_key_limit=1), 5)
 
     def test_guesses(self, sure: engine.Session) -> None:
         checks = sure.watch_guesses(tolerance=20, corrections=1, per_unit=2).open()
@@ -159,7 +289,7 @@ class TestAsking:
             (sure.sum("spend", lower=-1, upper=1), "monotone=False"),
             (sure.sum("spend", lower=0, upper=5), "by 5"),
             (sure.histogram("country", categories=["NO"]), "about one number"),
-            (sure.quantile("spend", lower=0, upper=9), "about one number"),
+            (sure.quantile("spend", lower=0, upper=9, per_key_limit=1), "monotone=False"),
             (sure.count(count="sure"), "leave count out"),
             (sure.count(repeats=2), "leave repeats out"),
             (sure.count(where={"member": 1}), "unit of privacy"),
@@ -222,6 +352,21 @@ class Played:
         return tuple(said)
 
 
+class PlayedMedian:
+    """The same about medians, which may fall when a unit is added."""
+
+    def __init__(self, per_key_limit: int) -> None:
+        self.limit = per_key_limit
+
+    def run(self, session: engine.Session) -> tuple[bool, ...]:
+        watch, said = session.watch(positives=2, monotone=False).open(), []
+        median = session.quantile("worth", lower=0, upper=50, per_key_limit=self.limit)
+        with contextlib.suppress(ConversationOver):
+            for threshold in (1, 1, 2, 2):
+                said.append(watch.exceeds(median, threshold).positive)
+        return tuple(said)
+
+
 @pytest.mark.slow
 class TestAudit:
     """Measured on neighbours, of which one has one more unit, with forty rows."""
@@ -232,7 +377,7 @@ class TestAudit:
     @classmethod
     def neighbours(cls) -> Iterator[tuple[engine.Session, engine.Session]]:
         """On a file system in memory where there is one: thousands of flushes."""
-        tariff = fa.Tariff({"one": (fa.PureDP(cls.EPSILON), 1)}, farthings=3 * cls.TRIALS)
+        tariff = fa.Tariff({"one": (fa.PureDP(cls.EPSILON), 1)}, farthings=5 * cls.TRIALS)
         certificate = tariff.certify(tolerance=0.9, deltas=(1e-3,), epsilons=(1.0,))
         memory = Path("/dev/shm")
         with (
@@ -242,12 +387,18 @@ class TestAudit:
             sessions = [
                 stack.enter_context(
                     engine.open(
-                        pa.table({"member": members, "country": ["NO"] * len(members)}),
+                        pa.table(
+                            {
+                                "member": members,
+                                "country": ["NO"] * len(members),
+                                "worth": [0, 0, 0, *range(1, 41)][: len(members)],
+                            }
+                        ),
                         unit="member",
                         ledger=Path(folder) / f"{len(members)}.db",
                         dataset="events",
                         tariff=certificate,
-                        farthings=3 * cls.TRIALS,
+                        farthings=5 * cls.TRIALS,
                     )
                 )
                 for members in ([1, 2, 3], [1, 2, 3, *[4] * 40])
@@ -255,7 +406,9 @@ class TestAudit:
             yield sessions[0], sessions[1]
 
     def measured(self, neighbours: Any, per_key_limit: int) -> float:
-        played = Played(per_key_limit)
+        return self.measured_of(Played(per_key_limit), neighbours)
+
+    def measured_of(self, played: Played | PlayedMedian, neighbours: Any) -> float:
         return audit(played, *neighbours, trials=self.TRIALS, confidence=0.999).epsilon
 
     def test_it_is_below_the_price(self, neighbours: Any) -> None:
@@ -266,3 +419,12 @@ class TestAudit:
     ) -> None:
         monkeypatch.setattr(Contribution, "within", lambda *_: True)
         assert self.measured(neighbours, per_key_limit=40) > self.EPSILON
+
+    def test_medians_are_below_the_price_too(self, neighbours: Any) -> None:
+        assert self.measured_of(PlayedMedian(1), neighbours) <= self.EPSILON
+
+    def test_and_a_unit_with_forty_values_would_show(
+        self, neighbours: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Contribution, "within", lambda *_: True)
+        assert self.measured_of(PlayedMedian(40), neighbours) > self.EPSILON

@@ -23,14 +23,14 @@ def within(items, slack=1.0):
     ],
 )
 def test_enough_and_hardly_more(items):
-    noise = fa.least_noise(items, **TARGET)
+    noise = fa.noise_for(items, **TARGET)
     assert within(items(noise))
     assert not within(items(noise / 1.01), slack=0.999)
 
 
 def test_gaussian_noise_is_the_analytic_one():
     exact = fa.gaussian_noise_multiplier(1.0, 1e-6, count=10)
-    found = fa.least_noise(lambda noise: [(fa.Gaussian(noise), 10)], **TARGET)
+    found = fa.noise_for(lambda noise: [(fa.Gaussian(noise), 10)], **TARGET)
     assert exact * (1 - 1e-12) <= found <= 1.001 * exact
 
 
@@ -47,12 +47,12 @@ def test_sgd():
 
 def test_what_cannot_be_met():
     with pytest.raises(fa.Unattainable, match="by itself"):
-        fa.least_noise(lambda noise: [fa.Gaussian(noise), (fa.PureDP(0.5), 5)], **TARGET)
+        fa.noise_for(lambda noise: [fa.Gaussian(noise), (fa.PureDP(0.5), 5)], **TARGET)
     with pytest.raises(fa.Unattainable):
-        fa.least_noise(lambda noise: [fa.Gaussian(noise), fa.ApproximateDP(0.0, 1e-3)], **TARGET)
+        fa.noise_for(lambda noise: [fa.Gaussian(noise), fa.ApproximateDP(0.0, 1e-3)], **TARGET)
     with pytest.raises(fa.InvalidInput):
         fa.sgd_noise(epsilon=1.0, delta=1e-5, epochs=1, batch_size=10, dataset_size=5)
 
 
 def test_so_wide_a_target_needs_next_to_none():
-    assert fa.least_noise(lambda noise: [fa.Laplace(1 / noise)], epsilon=60.0, delta=1e-6) == 0.02
+    assert fa.noise_for(lambda noise: [fa.Laplace(1 / noise)], epsilon=60.0, delta=1e-6) == 0.02

@@ -15,7 +15,8 @@ import psycopg
 import pytest
 
 import farthing as fa
-from farthing.ledger import Dataset, Ledger, Limits
+from farthing.interactive import SparseVector
+from farthing.ledger import Dataset, DurableConversation, Ledger, Limits
 from tests.ledger.server import Server
 
 _numbers = itertools.count()
@@ -103,6 +104,18 @@ def fill(ledger: Ledger, certificate: fa.Certificate, name: str = "events") -> N
     owner.add(Dataset(name, unit="member", owner="team", limits=Limits(contribution_limit=3)))
     owner.sign(name, certificate)
     owner.grant(name, "ann", farthings=100, delta_units=10)
+
+
+WATCH = SparseVector.from_epsilon(0.1, positives=1, monotone=True)
+
+
+def open_talk(ledger: Ledger) -> DurableConversation:
+    """A conversation of ann, under a tariff of its own that can pay for it."""
+    small = fa.Tariff({"small": (fa.PureDP(0.1), 1)}, farthings=10)
+    certificate = small.certify(tolerance=0.9, deltas=(1e-3,), epsilons=(1.0,))
+    ledger.owner().sign("events", certificate, name="talking")
+    ledger.owner().grant("events", "ann", farthings=1)
+    return ledger.analyst("events", "ann").open_conversation(WATCH)
 
 
 @pytest.fixture(scope="session")

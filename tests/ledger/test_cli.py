@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 
 import farthing as fa
 from farthing.cli.ledger import ledger as reader_commands
-from farthing.cli.owner import owner as owner_commands
+from farthing.cli.owner_book import owner as owner_commands
 from farthing.cli.statement import statement
 from farthing.ledger import DoesNotFit, Ledger, Reading, ReadOnly, Sealed
+from tests.ledger.conftest import fill
 
 TARIFF = """
 farthings = 60
@@ -171,6 +172,47 @@ def test_a_book_moves(shell: Shell, tmp_path: Path) -> None:
     third("ledger", "verify", "--quick")
 
 
+def test_from_a_file_to_postgresql_in_one_command(
+    tmp_path: Path, postgres_url: str, certificate: fa.Certificate
+) -> None:
+    shell, there = Shell(str(tmp_path / "small.db")), Shell(postgres_url)
+    with Ledger.open(shell.target) as ledger:
+        fill(ledger, certificate)
+        ledger.analyst("events", "ann").reserve({"select": 3})
+    assert shell.json("owner", "move", there.target) == {"moved": {"events": 6}}
+    with Ledger.open(postgres_url) as ledger:
+        ledger.analyst("events", "ann").reserve({"select": 97})
+        with pytest.raises(DoesNotFit):
+            ledger.analyst("events", "ann").reserve({"select": 1})
+    with Ledger.open(shell.target) as ledger, pytest.raises(Sealed):
+        ledger.analyst("events", "ann").reserve({"select": 1})
+    there("ledger", "verify", "--quick")
+
+
+def test_a_book_is_copied_and_goes_on_from_the_copy(shell: Shell, tmp_path: Path) -> None:
+    file = str(tmp_path / "copy.jsonl")
+    (made,) = shell.json("owner", "backup", file)["datasets"]
+    assert made["head"] == shell.json("ledger", "verify", "--quick")["datasets"][0]["head"]
+    for copy in [file, *([shell.target] if "://" not in shell.target else [])]:
+        other = Shell(str(tmp_path / f"{Path(copy).stem}-restored.db"))
+        assert other.json("owner", "restore", copy) == {"restored": {"events": 4}}
+        (rows,) = other.json("ledger", "show")["datasets"]
+        assert {row["state"] for row in rows["balances"]} == {"retired"}
+        assert {row["farthings_spent"] - row["farthings"] for row in rows["balances"]} == {0}
+        other("ledger", "verify", "--quick")
+    with pytest.raises(fa.InvalidInput, match="cannot be read"):
+        Shell(str(tmp_path / "no.db"))("owner", "restore", str(tmp_path / "missing"))
+    assert not (tmp_path / "no.db").exists()
+    assert "counts as spent" in Shell(str(tmp_path / "last.db"))("owner", "restore", file)
+
+
+def test_what_has_come_to_its_end_is_retired(shell: Shell) -> None:
+    assert shell.json("owner", "retire", "events", "--account", "tariff")["retired"] == ["tariff"]
+    assert "retired" in shell("ledger", "show", "events")
+    with pytest.raises(fa.InvalidInput, match="retired before"):
+        shell("owner", "retire", "events")
+
+
 def test_what_is_granted_can_be_taken_away(shell: Shell) -> None:
     assert shell.json("owner", "revoke", "events", "ann")["farthings"] == 40
     rows = {row["analyst"]: row for row in shell.json("ledger", "show")["datasets"][0]["balances"]}
@@ -203,6 +245,12 @@ def test_history_tells_who_asked_what_when_and_for_how_much(shell: Shell) -> Non
     assert asked[0]["question"] == {"top": "\x1b[2J"}
     assert asked[0]["time"][:4] == str(datetime.now(UTC).year)
     assert len(shell.json("owner", "history", "events", "--analyst", "bob")["asked"]) == 2
+    today, tomorrow = (datetime.now(UTC) + timedelta(days=n) for n in (0, 1))
+    day, next_day = today.date().isoformat(), tomorrow.date().isoformat()
+    assert len(shell.json("owner", "history", "--until", day)["asked"]) == 3
+    assert len(shell.json("owner", "history", "--since", day)["asked"]) == 3
+    assert shell.json("owner", "history", "--since", next_day)["asked"] == []
+    assert "nothing was asked" in shell("owner", "history", "--since", next_day)
     for words in (["history", "events"], ["history", "events", "--json"]):
         assert "\x1b[2J" not in shell("owner", *words)
 

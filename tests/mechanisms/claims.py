@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import math
 
-from farthing.guarantees.kinds import ApproximateDP, BoundedRange, DiscreteGaussian, PureDP
+from farthing.guarantees.kinds import (
+    ApproximateDP,
+    BoundedRange,
+    DiscreteGaussian,
+    Gaussian,
+    PureDP,
+)
 from farthing.mechanisms import Uses
 
 SLACK_DELTA = 1e-3
@@ -20,7 +26,7 @@ def claimed(uses: Uses) -> tuple[float, float]:
             case ApproximateDP(value, leak):
                 epsilon += count * value
                 delta += count * leak
-            case DiscreteGaussian(noise_multiplier=sigma):
+            case Gaussian(noise_multiplier=sigma) | DiscreteGaussian(noise_multiplier=sigma):
                 rho += count * 0.5 / sigma**2
             case _:
                 raise AssertionError(guarantee)

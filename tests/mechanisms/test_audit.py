@@ -13,6 +13,7 @@ from farthing.audit import _clopper_pearson_lower, audit, audit_bounded_range
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import (
     DiscreteGaussian,
+    Gaussian,
     PureDP,
 )
 from farthing.mechanisms import (
@@ -112,6 +113,17 @@ CASES = {
         KnownCounts(coordinate=PureDP(0.4), **TWO), RAISE_TWO, total
     ),
     "KnownCounts, Gaussian": Case(GAUSS, RAISE_ONE, count_of("a")),
+    "KnownCounts, rounded": Case(
+        KnownCounts(coordinate=Gaussian(1.5), **ONE), RAISE_ONE, count_of("a")
+    ),
+    "ThresholdedCounts, rounded": Case(
+        ThresholdedCounts(coordinate=Gaussian(1.5), delta=DELTA, **ONE), HIDDEN, count_of("a")
+    ),
+    "UnknownCounts, rounded": Case(
+        UnknownCounts(coordinate=Gaussian(1.5), delta=DELTA, candidates=1, **ONE),
+        (*HIDDEN[:3], (histogram(a=13, b=0), histogram(a=14, b=0))),
+        count_of("a"),
+    ),
     "KnownGumbel": Case(KNOWN, ORDER, labels),
     "one draw": Case(KnownGumbel(epsilon=0.8, k=1, per_key_limit=1), ORDER, labels),
     "ExponentialMechanism": Case(
@@ -167,7 +179,9 @@ CASES = {
     ),
     "largest": Case(Largest(KnownCounts(coordinate=PureDP(0.4), **TWO), 1), RAISE_TWO, total),
     "ClippedSum": Case(
-        ClippedSum(epsilon=1.0, lower=-4, upper=3), ((0, -4), (10**30, 10**30 + 3), (7, 3)), total
+        ClippedSum(coordinate=PureDP(1.0), lower=-4, upper=3),
+        ((0, -4), (10**30, 10**30 + 3), (7, 3)),
+        total,
     ),
     "generalized randomized response": Case(
         GeneralizedRandomizedResponse(epsilon=1.0, largest_loss=0.3), ((0, 1), (1, 0), (0, 0))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from farthing.errors import InvalidInput
-from farthing.guarantees.kinds import BoundedRange, DiscreteGaussian, PureDP
+from farthing.guarantees.kinds import BoundedRange, DiscreteGaussian, Gaussian, PureDP
 from farthing.mechanisms import (
     ClippedSum,
     ExponentialMechanism,
@@ -30,7 +30,7 @@ LIMITS = {"contribution_limit": 2, "per_key_limit": 1}
 
 GOOD: list[Any] = [
     ExponentialMechanism(epsilon=1.0, score_range=1.0),
-    ClippedSum(epsilon=1.0, lower=-3, upper=10),
+    ClippedSum(coordinate=PureDP(1.0), lower=-3, upper=10),
     Quantile(probability=0.5, epsilon=1.0, lower=0, upper=9, **LIMITS),
     KnownCounts(coordinate=PureDP(1.0), **LIMITS),
     KnownCounts(coordinate=DiscreteGaussian(2.0, 1), **LIMITS),
@@ -43,6 +43,7 @@ GOOD: list[Any] = [
     UnknownCounts(coordinate=DiscreteGaussian(2.0, 1), delta=1e-3, candidates=5, **LIMITS),
     GeneralizedRandomizedResponse(epsilon=1.0, largest_loss=0.5),
     LeakyRandomizedResponse(epsilon=1.0, delta=0.1),
+    KnownCounts(coordinate=Gaussian(2.0), **LIMITS),
 ]
 
 NAN = float("nan")
@@ -95,7 +96,7 @@ def test_relations_between_parameters() -> None:
         Quantile(probability=0.5, epsilon=1, lower=3, upper=2**62, **LIMITS)
     with pytest.raises(InvalidInput, match="scale"):
         KnownCounts(coordinate=PureDP(1e-13), **LIMITS)
-    with pytest.raises(InvalidInput, match="truncated needs a discrete Gaussian"):
+    with pytest.raises(InvalidInput, match="truncated needs a Gaussian"):
         ThresholdedCounts(coordinate=PureDP(1.0), delta=1e-3, truncated=True, **LIMITS)
     with pytest.raises(InvalidInput, match="Gaussian"):
         TopKWithCounts(selection=GOOD[5], counting=GOOD[3], use_order=True)

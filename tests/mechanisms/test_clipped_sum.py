@@ -22,7 +22,7 @@ def law(scale: float, around: int) -> dict[int, float]:
 
 @pytest.mark.parametrize("total", [0, -12, 10**40])
 def test_the_law(total: int) -> None:
-    mechanism = ClippedSum(epsilon=0.5, lower=-4, upper=3)
+    mechanism = ClippedSum(coordinate=PureDP(0.5), lower=-4, upper=3)
     releases = [mechanism.run(total) for _ in range(8000)]
     assert {release.labels for release in releases} == {("sum",)}
     drawn = [count for release in releases for count in release.counts or ()]
@@ -36,14 +36,14 @@ def test_the_law(total: int) -> None:
     ("lower", "upper", "size"), [(-4, 3, 4), (0, 3, 3), (-9, -2, 9), (5, 5, 5)]
 )
 def test_assumptions_and_price(lower: int, upper: int, size: int) -> None:
-    mechanism = ClippedSum(epsilon=0.5, lower=lower, upper=upper)
+    mechanism = ClippedSum(coordinate=PureDP(0.5), lower=lower, upper=upper)
     assert mechanism.assumes == Contribution(1, size)
     assert mechanism.guarantees == ((PureDP(0.5), 1),)
     assert mechanism.noise.scale == 2 * size
 
 
 def test_accuracy_stated_before_running_holds() -> None:
-    mechanism = ClippedSum(epsilon=0.5, lower=-4, upper=3)
+    mechanism = ClippedSum(coordinate=PureDP(0.5), lower=-4, upper=3)
     stated = mechanism.expect(0.9).counts
     assert stated is not None
     errors = [abs((mechanism.run(7).counts or (0,))[0] - 7) for _ in range(4000)]
@@ -59,12 +59,12 @@ class OnlyTheUpperBound:
     claimed: ClippedSum
 
     def run(self, total: int) -> Release:
-        narrow = ClippedSum(epsilon=self.claimed.epsilon, lower=0, upper=self.claimed.upper)
+        narrow = ClippedSum(coordinate=self.claimed.coordinate, lower=0, upper=self.claimed.upper)
         return narrow.run(total)
 
 
 def test_an_audit_tells_the_lower_bound_forgotten() -> None:
-    sound = ClippedSum(epsilon=1.0, lower=-4, upper=1)
+    sound = ClippedSum(coordinate=PureDP(1.0), lower=-4, upper=1)
     options = {"trials": 4000, "confidence": 0.999, "view": lambda r: r.counts[0]}
     assert audit(OnlyTheUpperBound(sound), 0, -4, **options).epsilon > 1.5
     assert 0.7 < audit(sound, 0, -4, **options).epsilon <= 1.0
@@ -83,4 +83,4 @@ def test_an_audit_tells_the_lower_bound_forgotten() -> None:
 )
 def test_bounds_that_cannot_be_right(bounds: dict[str, int], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        ClippedSum(epsilon=1.0, **bounds)
+        ClippedSum(coordinate=PureDP(1.0), **bounds)

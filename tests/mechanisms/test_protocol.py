@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from farthing.audit import audit
-from farthing.guarantees.kinds import DiscreteGaussian, PureDP
+from farthing.guarantees.kinds import DiscreteGaussian, Gaussian, PureDP
 from farthing.mechanisms import (
     ClippedSum,
     Contribution,
@@ -42,11 +42,17 @@ KNOWN = KnownGumbel(epsilon=0.4, k=2, per_key_limit=3)
 UNKNOWN = UnknownGumbel(epsilon=0.4, delta=DELTA, k=2, candidates=3, **LIMITS)
 LIMITED = UnknownCounts(coordinate=PURE, delta=DELTA, candidates=3, **LIMITS)
 TOP = TopKWithCounts(selection=UNKNOWN, counting=LAPLACE)
-SUM = ClippedSum(epsilon=0.8, lower=-3, upper=2)
+SUM = ClippedSum(coordinate=PureDP(0.8), lower=-3, upper=2)
 
 ALL: dict[str, Mechanism[Any]] = {
     "known, Laplace": LAPLACE,
     "known, Gaussian": GAUSSIAN,
+    "known, rounded": KnownCounts(coordinate=Gaussian(2.0), **LIMITS),
+    "thresholded, rounded": ThresholdedCounts(coordinate=Gaussian(2.0), delta=DELTA, **LIMITS),
+    "unknown, rounded": UnknownCounts(
+        coordinate=Gaussian(2.0), delta=DELTA, candidates=3, **LIMITS
+    ),
+    "sum, rounded": ClippedSum(coordinate=Gaussian(2.0), lower=-3, upper=2),
     "thresholded, Laplace": ThresholdedCounts(coordinate=PURE, delta=DELTA, **LIMITS),
     "thresholded, Gaussian": ThresholdedCounts(coordinate=GAUSS, delta=DELTA, **LIMITS),
     "thresholded, truncated": ThresholdedCounts(
@@ -182,6 +188,7 @@ def test_which_mechanisms_look_at_candidates() -> None:
     assert looking == {
         "unknown, Laplace",
         "unknown, truncated",
+        "unknown, rounded",
         "unknown Gumbel",
         "unknown Gumbel, counts",
         "repeated, top-k",
@@ -252,5 +259,11 @@ def test_a_mechanism_of_your_own() -> None:
         def expect(self, confidence: float = 0.95, *, domain_size: int | None = None) -> Any:
             return Expectation()
 
+        def errors(self, release: Release, confidence: float, *, together: bool = False) -> float:
+            return 0.0
+
+        def total(self, release: Release, confidence: float) -> None:
+            return None
+
     assert isinstance(Constant(), Mechanism)
-    assert Largest(Constant(), 2).run(None) == Release(("b", "c"), (3, 2))
+    assert Largest(Constant(), 2).run(None) == Release(("b", "c"), (3, 2), among=3)

@@ -36,7 +36,7 @@ LAPLACE = KnownCounts(coordinate=PureDP(0.5), **LIMITS)
 GAUSSIAN = KnownCounts(coordinate=DiscreteGaussian(4.0, 1), **LIMITS)
 UNKNOWN = UnknownGumbel(epsilon=0.5, delta=1e-6, k=5, candidates=9, **LIMITS)
 TOP = TopKWithCounts(selection=UNKNOWN, counting=LAPLACE)
-SUM = ClippedSum(epsilon=0.5, lower=0, upper=2)
+SUM = ClippedSum(coordinate=PureDP(0.5), lower=0, upper=2)
 
 
 class TestPrices:

@@ -17,7 +17,7 @@ import pytest
 from farthing.errors import InvalidInput
 from farthing.mechanisms.acceptance import EXPONENT_ERROR, Acceptance, _exponential, accept
 from farthing.mechanisms.discrete_gaussian import DiscreteGaussianNoise
-from farthing.mechanisms.discrete_laplace import DiscreteLaplaceNoise, _digits, _geometric
+from farthing.mechanisms.discrete_laplace import DiscreteLaplaceNoise, _digits, geometric
 from farthing.mechanisms.inverse_transform import Inversion, bernoulli, exact_ball, scaled_floor
 from farthing.mechanisms.randomness import BitSource
 from farthing.mechanisms.truncated_gaussian import TruncatedGaussianNoise
@@ -135,7 +135,7 @@ def exact_draw(below: Callable[[int], mpmath.mpf], words: list[int]) -> int:
 @pytest.mark.parametrize("second", [0, 2**63, 2**64 - 1])
 def test_a_word_on_a_threshold_is_refined(size: int | None, second: int) -> None:
     rate = Fraction(2, 7)
-    law = _geometric(rate, size)
+    law = geometric(rate, size)
     with mpmath.workdps(300):
         r = mpmath.mpf(2) / 7
         whole = 1 if size is None else 1 - mpmath.exp(-r * size)
@@ -146,7 +146,7 @@ def test_a_word_on_a_threshold_is_refined(size: int | None, second: int) -> None
 
 
 def test_refinement_follows_the_second_and_third_word() -> None:
-    law = _geometric(Fraction(1, 3), None)
+    law = geometric(Fraction(1, 3), None)
     with mpmath.workdps(300):
         third = mpmath.mpf(1) / 3
         below = lambda j: 1 - mpmath.exp(-third * j)  # noqa: E731 # one line
@@ -169,7 +169,7 @@ def test_refinement_follows_the_second_and_third_word() -> None:
 
 def test_the_far_tail_is_reached() -> None:
     """All-ones words lie beyond every tabulated threshold; the draw is still the exact one."""
-    law = _geometric(Fraction(1), None)
+    law = geometric(Fraction(1), None)
     ones = 2**64 - 1
     assert law._refine(ones, Scripted(*([ones] * 3), *([0] * 70)).source()) == int(
         mpmath.floor(mpmath.log(2) * 64 * 4)

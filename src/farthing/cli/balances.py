@@ -9,6 +9,8 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from farthing.engine.context import record_in_words
+from farthing.errors import FarthingError
 from farthing.ledger.history import Asked
 from farthing.ledger.reader import Reader
 from farthing.ledger.records import Account, Purse
@@ -18,6 +20,8 @@ from farthing.wording import plain
 _RIGHT = {"farthings spent", "δ units spent", "used", "farthings", "δ units"}
 #: Longer questions are cut where people read them; --json has all of it.
 _LONGEST = 80
+#: How the end of a question is called for people.
+_OUTCOMES = {"open": "open", "close": "answered", "abandon": "abandoned", "end": "ended"}
 
 
 def balances_of(reader: Reader, name: str) -> dict[str, Any]:
@@ -107,25 +111,34 @@ def balances_table(shown: dict[str, Any]) -> Iterator[Table | str]:
     yield f"{len(shown['open_reservations'])} open reservations{said}{where}"
 
 
-def history_table(name: str, asked: list[Asked]) -> Table:
+def history_table(asked: list[Asked]) -> Table:
     """Who asked what, when, and for how much."""
+    several = len({one.dataset for one in asked}) > 1
     return _table(
-        escape(plain(name)),
-        ["entry", "time", "analyst", "account", "question", "farthings", "δ units", "outcome"],
+        "history" if several else escape(plain(asked[0].dataset)),
+        ["time (UTC)", "analyst", "question", "farthings", "δ units", "outcome"],
         [
             [
-                str(one.entry),
-                one.time[:19],
+                one.time[:16].replace("T", " "),
                 one.analyst,
-                one.account,
-                "" if one.question is None else json.dumps(one.question)[:_LONGEST],
+                (f"{one.dataset}: " if several else "") + _question_in_words(one.question),
                 str(one.price.farthings),
                 str(one.price.delta_units),
-                one.outcome,
+                _OUTCOMES[one.outcome],
             ]
             for one in asked
         ],
     )
+
+
+def _question_in_words(question: Any) -> str:
+    """As the engine would title it; what was asked without the engine as it was kept."""
+    if question is None:
+        return "(not stated)"
+    try:
+        return record_in_words(question)
+    except FarthingError:
+        return json.dumps(question, ensure_ascii=False)[:_LONGEST]
 
 
 def _state(tariff: Account, held: Account | Purse) -> str:

@@ -142,7 +142,7 @@ def calibrate(
         return [item.replace("?", repr(value)) for item in items]
 
     with patience("calibrating"):
-        found = fa.least_noise(
+        found = fa.noise_for(
             lambda amount: [parse_item(item) for item in written(amount)],
             epsilon=epsilon,
             delta=delta,

@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -19,27 +18,18 @@ from rich.table import Table
 from rich.text import Text
 
 import farthing as fa
+from farthing.cli.demo_page import ReleasedRow, demo_page
 from farthing.cli.output import console, patience
 from farthing.engine import Answer, Session
-from farthing.engine.show.notebook import bar_chart
-from farthing.engine.show.sheet import number, percent
+from farthing.engine.show.sheet import amount, number, percent
 from farthing.engine.show.terminal import bar
-from farthing.ledger import Ledger, markdown, statement, verify
+from farthing.ledger import Ledger, markdown, odometer, statement, verify
 from farthing.numerics.rounding import shown_up
 
 ROWS, MEMBERS, ARTICLES = 1_000_000, 100_000, 5_000
 WHERE = {"country": "NO", "seniority": "director"}
 DELTA = 1e-6
-TARIFF = fa.Tariff(
-    {
-        "select": (fa.BoundedRange(0.1), 1),
-        "count": (fa.PureDP(0.1), 4),
-        "leak": (fa.ApproximateDP(0.0, 1e-9), 1),
-    },
-    farthings=400,
-    delta_units=100,
-    delta_unit=1e-9,
-)
+EPSILON = 3.0
 
 
 def main() -> None:
@@ -48,20 +38,18 @@ def main() -> None:
     started = time.monotonic()
     with step(f"{ROWS:,} engagements of {MEMBERS:,} members with {ARTICLES:,} articles"):
         generate(folder / "events.parquet")
-    with step(f"a tariff of {TARIFF.farthings} farthings, certified and signed"):
-        certificate = TARIFF.certify()
+    with step(f"a budget of ε = {EPSILON:g} at δ = {DELTA:g}, made into a tariff and proved"):
         data = fa.open(
             folder / "events.parquet",
             unit="member_id",
             ledger=folder / "budget.db",
-            tariff=certificate,
-            farthings=TARIFF.farthings,
+            epsilon=EPSILON,
+            delta=DELTA,
             owner="data team",
             analyst="ann",
         )
-    epsilon = shown_up(certificate.epsilon_at(DELTA))
     say(
-        f"  However it is spent, everything released is ({epsilon}, {DELTA:g})-differentially "
+        f"  However it is spent, everything released is ({EPSILON:g}, {DELTA:g})-differentially "
         "private for each member.\n"
     )
     question = data.top_k("article", k=10, where=WHERE, counts=True)
@@ -71,7 +59,7 @@ def main() -> None:
     truth = exact(folder / "events.parquet", answer.labels)
     console().print(beside(answer, truth))
     page = folder / "top-10.html"
-    page.write_text(html(answer, truth), encoding="utf-8")
+    page.write_text(page_of(folder, answer, truth), encoding="utf-8")
     say("  One interval in twenty may miss: │ is the truth, ▒ where the interval says it is.")
     say(f"  The same as a picture: {page}")
     say(f"  Once more, {question.run().paid}\n")
@@ -128,42 +116,48 @@ def exact(path: Path, labels: tuple[Any, ...]) -> dict[Any, int]:
 def beside(answer: Answer, truth: dict[Any, int]) -> Table:
     """Truth and release with error bars, and whether each interval holds."""
     table = Table(title="Released beside the truth", title_justify="left", title_style="bold")
-    for name in ("article", "truth", "released", f"± at {percent(answer.confidence)}", "", ""):
+    heading, errors = answer.sheet.errors
+    for name in ("article", "truth", "released", heading, "", ""):
         table.add_column(name, justify="right" if name else "left")
-    counts, width = answer.counts or (), answer.half_width or 0
-    top = max(*counts, *truth.values()) + width
-    for label, count in zip(answer.labels, counts, strict=True):
-        inside = abs(count - truth[label]) <= width
+    intervals = answer.intervals or ()
+    top = max(*(high for _, high in intervals), *truth.values())
+    released = zip(answer.labels, answer.counts or (), intervals, errors, strict=True)
+    for label, count, (low, high), error in released:
+        inside = low <= truth[label] <= high
         table.add_row(
             str(label),
             number(truth[label]),
             number(count),
-            number(width),
-            bar(count, width, top, truth[label]),
-            Text("inside", "green") if inside else Text("outside", "yellow"),
+            error,
+            bar((low, high), top, truth[label]),
+            Text("inside", "green") if inside else Text("missed", "yellow"),
         )
     return table
 
 
-def html(answer: Answer, truth: dict[Any, int]) -> str:
-    """A page with the picture."""
-    names = [str(label) for label in answer.labels]
-    picture = bar_chart(
-        names, answer.counts or (), answer.half_width or 0, [truth[n] for n in answer.labels]
+def page_of(folder: Path, answer: Answer, truth: dict[Any, int]) -> str:
+    """The picture, and what it cost in farthings and in ε."""
+    with Ledger.open(folder / "budget.db", upgrade=False) as ledger:
+        so_far = odometer(ledger.reader(), "events", delta=DELTA)
+    costs = (
+        ("this answer", amount(answer.price)),
+        ("everything so far", f"ε ≤ {shown_up(so_far.epsilon, digits=3)}"),
+        ("everything, ever", f"ε ≤ {EPSILON:g}"),
     )
-    return (
-        '<!doctype html><meta charset="utf-8"><title>farthing</title>'
-        "<style>body{font:15px system-ui,sans-serif;max-width:46em;margin:3em auto;padding:0 1em}"
-        "</style><h1>What directors in Norway read</h1><p>Bars are what was released, whiskers the "
-        f"{percent(answer.confidence)} intervals, dots the truth, no part of the release.</p>"
-        f"{picture}<p>{escape(f'Paid {answer.price.farthings} farthings.')}</p>"
+    words = (
+        "Bars are what was released, whiskers the "
+        f"{percent(answer.confidence)} intervals. Dots are the truth: no part of the release. "
+        f"Every ε is for one member, at δ = {DELTA:g}."
     )
+    released = zip(answer.labels, answer.counts or (), answer.intervals or (), strict=True)
+    rows = [ReleasedRow(str(label), n, ends, truth[label]) for label, n, ends in released]
+    return demo_page("What directors in Norway read", words, costs, rows)
 
 
 def report(data: Session, folder: Path) -> None:
     """The purse, the statement, and the book."""
-    left = data.remaining()
-    say(f"[bold]Purse of ann[/bold]: {left.farthings} of {TARIFF.farthings} farthings left")
+    left, purse = data.remaining(), data.purse()
+    say(f"[bold]Purse of ann[/bold]: {left.farthings} of {purse.farthings} farthings left")
     with Ledger.open(folder / "budget.db", upgrade=False) as ledger:
         with step("the statement of the dataset"):
             text = markdown(statement(ledger.reader(), data.name, delta=DELTA))

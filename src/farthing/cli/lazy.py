@@ -23,6 +23,9 @@ def lazy_group(name: str, module: str, words: str) -> typer.Typer:
         def list_commands(self, ctx: Any) -> list[str]:
             return list(self._group().list_commands(ctx))
 
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            return self._group().resolve_command(ctx, args)
+
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             return self._group().get_command(ctx, cmd_name)
 

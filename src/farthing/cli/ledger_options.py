@@ -13,6 +13,7 @@ import typer
 
 from farthing.cli.output import console, print_json
 from farthing.errors import InvalidInput
+from farthing.whole_files import whole_file
 from farthing.wording import plain
 
 Name = Annotated[str, typer.Argument(metavar="DATASET", help="The dataset.", show_default=False)]
@@ -37,11 +38,8 @@ def put(output: Path | None, text: TextIO) -> None:
     if output is None:
         shutil.copyfileobj(text, sys.stdout)
         return
-    try:
-        with output.open("w", encoding="utf-8") as file:
-            shutil.copyfileobj(text, file)
-    except OSError as error:
-        raise InvalidInput(f"{output} cannot be written: {error}") from None
+    with whole_file(output) as file:
+        shutil.copyfileobj(text, file)
 
 
 @contextmanager

@@ -33,7 +33,6 @@ app = typer.Typer(
     name="farthing",
     help="The tightest privacy loss that can be proved, and a budget that is never overspent.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -94,7 +93,7 @@ def root(
 def run() -> None:
     """The entry point: errors go to standard error, with exit code 2 and nothing on stdout."""
     try:
-        app()
+        app(prog_name="farthing")
     except SystemExit as stop:
         if stop.code == _INTERRUPTED:
             sys.stderr.write("farthing: interrupted; what was reserved stays spent\n")

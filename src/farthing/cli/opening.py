@@ -35,7 +35,16 @@ def option(flag: str, words: str, panel: str, **more: Any) -> Any:
 class Opening:
     """Where the data and the budget are, and who asks; its fields are options."""
 
-    ledger: options.LedgerAt
+    ledger: options.LedgerBeside = None
+    budget_epsilon: Annotated[
+        float | None, option("--epsilon", "A new budget: what everything may cost.", BUDGET)
+    ] = None
+    budget_delta: Annotated[
+        float | None, option("--delta", "A new budget: the chance that it fails.", BUDGET)
+    ] = None
+    unit: Annotated[
+        str | None, option("--unit", "With a new budget: the column that says whose row.", BUDGET)
+    ] = None
     analyst: Annotated[str, option("--analyst", "Whose purse pays.", BUDGET)] = "analyst"
     dataset: Annotated[
         str | None, option("--dataset", "The dataset's name in the ledger.", DATA)
@@ -63,6 +72,9 @@ class Opening:
             return open_session(
                 source,
                 ledger=self.ledger,
+                epsilon=self.budget_epsilon,
+                delta=self.budget_delta,
+                unit=self.unit,
                 analyst=self.analyst,
                 dataset=self.dataset,
                 table=self.table,

@@ -60,3 +60,13 @@ LedgerAt = Annotated[
         show_default=False,
     ),
 ]
+LedgerBeside = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        "-l",
+        help="A SQLite file or a postgresql:// address; a file beside the data if left out.",
+        envvar="FARTHING_LEDGER",
+        show_default=False,
+    ),
+]

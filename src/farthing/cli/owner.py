@@ -13,13 +13,12 @@ from typing import Annotated
 import typer
 
 from farthing.cli import options
-from farthing.cli.balances import history_table
-from farthing.cli.ledger_options import Analyst, AnyName, Name, reading, say
-from farthing.cli.output import console, patience, print_json
+from farthing.cli.ledger_options import Analyst, Name, reading, say
+from farthing.cli.output import patience
 from farthing.composition.certificate import Certificate, certificate_in
 from farthing.errors import InvalidInput
 from farthing.guarantees.notation import parse_item
-from farthing.ledger import Dataset, Ledger, Limits, RegisteredBatch, RegisteredSet, history, move
+from farthing.ledger import Dataset, Ledger, Limits, RegisteredBatch, RegisteredSet
 
 owner = typer.Typer(
     name="owner",
@@ -225,71 +224,25 @@ def end_conversation_command(
     )
 
 
-@owner.command("seal")
-def seal_command(
+@owner.command("retire")
+def retire_command(
     name: Name,
     where: options.LedgerAt,
-    successor: Annotated[
-        str, typer.Option("--successor", help="The identity of the ledger where it goes on.")
-    ],
-    as_json: options.AsJson = False,
-) -> None:
-    """End a book here, for good: only that ledger can go on with it. `move` does all of it."""
-    with Ledger.open(where, upgrade=False) as ledger:
-        entry = ledger.owner().seal(name, successor=successor)
-    say(
-        as_json,
-        {"dataset": name, "successor": successor, "seal": entry.hash},
-        f"{name} is sealed; it goes on in the ledger {successor}\n"
-        f"(there: farthing ledger import FILE --take-over {entry.hash})",
-    )
-
-
-@owner.command("move")
-def move_command(
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="The ledger to move to.")],
-    where: options.LedgerAt,
-    name: AnyName = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Move a dataset, or all, to another ledger: sealed here, sold from there. Safe to repeat."""
-    with (
-        Ledger.open(where, upgrade=False) as source,
-        Ledger.open(target) as there,
-        patience("moving"),
-    ):
-        counts = move(source, there, name)
-    say(
-        as_json,
-        {"moved": counts},
-        "\n".join(f"{moved}: {count} entries" for moved, count in counts.items()),
-    )
-
-
-@owner.command("upgrade")
-def upgrade_command(where: options.LedgerAt, as_json: options.AsJson = False) -> None:
-    """Create the ledger or bring its schema up to date."""
-    with Ledger.open(where):
-        pass
-    say(as_json, {"upgraded": True}, "the ledger is up to date")
-
-
-@owner.command("history")
-def history_command(
-    name: Name,
-    where: options.LedgerAt,
-    analyst: Annotated[
-        str | None, typer.Option("--analyst", help="Only this one.", show_default=False)
+    account: Annotated[
+        str | None,
+        typer.Option("--account", help="Only this tariff or list.", show_default=False),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Who asked what, when, and for how much."""
+    """End a tariff, a list, or a whole dataset: nothing more can be spent; the book stays."""
     with Ledger.open(where, upgrade=False) as ledger:
-        asked = list(history(ledger.reader(), name, analyst))
-    if as_json:
-        print_json({"dataset": name, "asked": [one.to_json() for one in asked]})
-    else:
-        console().print(history_table(name, asked))
+        retired = ledger.owner().retire(name, account)
+    say(
+        as_json,
+        {"dataset": name, "retired": list(retired)},
+        f"nothing can be spent of {', '.join(retired)} of {name} any more; what was spent stays "
+        "spent",
+    )
 
 
 def certificate_from(file: Path) -> Certificate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,11 @@ from farthing.cli import options
 from farthing.cli.forms import command
 from farthing.cli.ledger_options import say
 from farthing.cli.output import patience
-from farthing.cli.owner import certificate_from, owner
+from farthing.cli.owner import certificate_from
+from farthing.cli.owner_book import owner
+from farthing.composition.certificate import Certificate
+from farthing.engine.first_budget import EpsilonDelta, ledger_beside
+from farthing.errors import InvalidInput
 from farthing.ledger import Limits
 from farthing.schema_files import columns_to_toml, read_schema
 from farthing.wording import plain
@@ -50,13 +55,20 @@ def schema_command(source: Source, table: TableName = None, spark: Spark = None)
 @command(owner, "add")
 @dataclass(frozen=True)
 class Add:
-    """Add data with a schema, and put a tariff in force; creates the ledger if it is not there."""
+    """Add data with a schema and a budget; creates the ledger if it is not there."""
 
     source: Source
-    where: options.LedgerAt
     unit: Annotated[str, typer.Option("--unit", help="The column that says whose row it is.")]
+    where: options.LedgerBeside = None
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="The budget: what everything may cost.")
+    ] = None
+    delta: Annotated[
+        float | None, typer.Option("--delta", help="The budget: the chance that it fails.")
+    ] = None
     tariff: Annotated[
-        Path | None, typer.Option("--tariff", help="Put this tariff or certificate in force.")
+        Path | None,
+        typer.Option("--tariff", help="Instead: put this tariff or certificate in force."),
     ] = None
     name: Annotated[str | None, typer.Option("--name", help="The dataset's name.")] = None
     schema: Annotated[
@@ -83,7 +95,7 @@ class Add:
         """Open, declare, sign, and say what was declared."""
         from farthing.engine import Declaration, Desk, open_source
 
-        certificate = None if self.tariff is None else certificate_from(self.tariff)
+        certificate = self._certificate()
         declared = Declaration(
             unit=self.unit,
             schema=None if self.schema is None else read_schema(self.schema),
@@ -93,7 +105,8 @@ class Add:
         with patience("opening"):
             source = open_source(self.source, table=self.table, spark=self.spark)
         try:
-            with Desk.open(self.where, owner=self.by) as desk, patience("adding"):
+            where = self.where or ledger_beside(source, self.name)
+            with Desk.open(where, owner=self.by) as desk, patience("adding"):
                 name = self.name or source.name
                 if desk.is_described(name):
                     dataset = desk.add(source, declared, name=name, beside=self.beside)
@@ -106,7 +119,25 @@ class Add:
         columns = [] if dataset.schema is None else dataset.schema.to_json()
         say(
             self.as_json,
-            {"dataset": dataset.name, "version": dataset.version, "columns": columns},
+            {
+                "dataset": dataset.name,
+                "version": dataset.version,
+                "columns": columns,
+                "ledger": os.fspath(where),
+            },
             f"{dataset.name}: version {dataset.version or 'live'}, "
-            + ", ".join(f"{column['name']} {column['kind']}" for column in columns),
+            + ", ".join(f"{column['name']} {column['kind']}" for column in columns)
+            + ("" if self.where else f"\nThe budget is kept in {where}."),
         )
+
+    def _certificate(self) -> Certificate | None:
+        """What is signed: of an (ε, δ), or from a file; None if only data is added."""
+        budget = EpsilonDelta.of(self.epsilon, self.delta)
+        if budget is not None and self.tariff is not None:
+            raise InvalidInput("give --epsilon and --delta, or a --tariff: not both")
+        if self.tariff is not None:
+            return certificate_from(self.tariff)
+        if budget is None:
+            return None
+        with patience("making a tariff"):
+            return budget.certificate()

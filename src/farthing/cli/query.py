@@ -16,17 +16,20 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import typer
 
 from farthing.cli import options
-from farthing.cli.forms import POSITIONAL, options_of, with_options
+from farthing.cli.forms import POSITIONAL, command, options_of, with_options
 from farthing.cli.opening import Opening, Source, option
 from farthing.cli.output import console, patience, print_json
 from farthing.cli.values import categories_of, filter_of
 from farthing.engine.answer import Answer
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import ROLES, Query
-from farthing.engine.question import Question
+from farthing.engine.kinds.fields import Limit
+from farthing.engine.plan import Plan
+from farthing.engine.question import Batch, Question
 from farthing.engine.session import Session
 from farthing.engine.show.sheet import spreadsheet_cell
 from farthing.errors import InvalidInput
+from farthing.wording import plain
 
 query = typer.Typer(
     name="query",
@@ -36,6 +39,7 @@ query = typer.Typer(
 
 _RUN = "Plan and run"
 #: Options that are given as often as there are values, and what one of them is called.
+_NUMBERS: dict[str, Any] = {"limits": list[int], "noise": list[float]}
 _SEVERAL = {"by": "by", "where": "where", "categories": "category"}
 
 
@@ -49,6 +53,13 @@ class Common(Opening):
     half_width: Annotated[
         float | None, option("--half-width", "Choose the cheapest way to ± this.", _RUN)
     ] = None
+    tells_apart: Annotated[
+        float | None,
+        option("--tells-apart", "Choose the cheapest selections that order such a gap.", _RUN),
+    ] = None
+    rows: Annotated[
+        int | None, option("--rows", "With --half-width: about how many rows a mean is of.", _RUN)
+    ] = None
     again: Annotated[
         bool, option("--again", "Pay for a fresh release of a known answer.", _RUN)
     ] = False
@@ -59,17 +70,58 @@ class Common(Opening):
         """Plan it or run it, and print what came out."""
         if self.plan and self.as_csv:
             raise InvalidInput("a plan is printed as a table or, with --json, as JSON; not as CSV")
-        planned = question.plan(half_width=self.half_width)
+        planned = question.plan(
+            half_width=self.half_width, tells_apart=self.tells_apart, rows=self.rows
+        )
         if self.plan:
             return print_json(planned.to_json()) if self.as_json else console().print(planned)
         with patience("running"):
             answer = planned.run(again=self.again)
         if self.as_json:
-            print_json(_everything(answer))
+            print_json(_plain(answer))
         elif self.as_csv:
             print_csv(answer)
         else:
             console().print(answer)
+        return None
+
+
+@command(query, "sql")
+@dataclass(frozen=True, kw_only=True)
+class Sql(Common):
+    """What one SELECT asks, read into the same questions; nothing of it reaches the engine.
+
+    OPTIONS (contribution_limit = 3) at its end says what SQL has no words for.
+    """
+
+    source: Source
+    text: Annotated[
+        str, typer.Argument(metavar="SELECT", help="The statement, in quotes.", show_default=False)
+    ]
+
+    def run(self) -> None:
+        with self.open(self.source) as session:
+            asked = session.sql(self.text)
+            if isinstance(asked, Question):
+                self.answer(asked)
+            else:
+                self._answers(session, asked)
+
+    def _answers(self, session: Session, batch: Batch) -> None:
+        """Several questions: all of them run, or none."""
+        if self.half_width is not None or self.as_csv:
+            raise InvalidInput("--half-width and --csv are for one question; ask them one by one")
+        found: dict[str, Plan | Answer] = {}
+        if self.plan:
+            found |= {name: session.question(one).plan() for name, one in batch.queries.items()}
+        else:
+            with patience("running"):
+                found |= batch.run(again=self.again)
+        if self.as_json:
+            return print_json({name: _plain(one) for name, one in found.items()})
+        for name, one in found.items():
+            console().print(plain(name), style="bold", markup=False, highlight=False)
+            console().print(one)
         return None
 
 
@@ -80,12 +132,14 @@ def print_csv(answer: Answer) -> None:
     writer.writerows([spreadsheet_cell(cell) for cell in row] for row in (names, *rows))
 
 
-def _everything(answer: Answer) -> dict[str, Any]:
+def _plain(answer: Plan | Answer) -> dict[str, Any]:
+    if isinstance(answer, Plan):
+        return answer.to_json()
     return {
         **answer.to_json(),
-        "intervals": answer.intervals,
         "cached": answer.cached,
         "remaining": asdict(answer.remaining),
+        "spending": None if answer.spending is None else answer.spending.to_json(),
     }
 
 
@@ -109,11 +163,16 @@ def _annotation(name: str, hint: Any, *, needed: bool) -> Any:
     if name in _SEVERAL:
         several: Any = list[str] if needed else list[str] | None
         return Annotated[several, typer.Option(f"--{_SEVERAL[name]}", help=words)]
-    if plain_type == int | float:
-        plain_type = float
+    if plain_type in (int | float, int | float | None):
+        plain_type = float if needed else float | None
+    plain_type = _NUMBERS.get(name, plain_type)
+    if plain_type == Limit:
+        plain_type = str | None
     flag = f"--{name.replace('_', '-')}"
     if name in ROLES:
         flag = f"--{name}-item"
+    elif name == "epsilon":  # --epsilon is that of a new budget
+        flag = "--item-epsilon"
     elif len(name) == 1:
         flag = f"-{name}"
     elif plain_type is bool:
@@ -126,8 +185,11 @@ def _asked(session: Session, kind: type[Query], given: dict[str, Any]) -> Questi
     if "where" in given:
         given["where"] = filter_of(session.schema, given["where"] or [])
     if "categories" in given:
-        labels = categories_of(session.schema, given["by"], given["categories"] or [])
+        labels = categories_of(session.schema, given["by"] or [], given["categories"] or [])
         given["categories"] = labels
+    limit = given.get("contribution_limit")
+    if isinstance(limit, str) and limit.isdecimal():
+        given["contribution_limit"] = int(limit)
     return session.question(kind.from_json(given))
 
 

@@ -24,7 +24,7 @@ LEAST, MOST = 0.02, 1e9
 COARSE, NEAR = 0.05, 1.1
 
 
-def least_noise(
+def noise_for(
     items: NoisyList,
     *,
     epsilon: float,
@@ -83,7 +83,7 @@ def sgd_noise(
     epochs = require_real("epochs", epochs, above=0)
     rate = min(1.0, float_up(Fraction(batch, examples)))
     steps = math.ceil(Fraction(epochs) * Fraction(examples, batch))
-    return least_noise(
+    return noise_for(
         lambda noise: [(Subsampled(Gaussian(noise), rate), steps)],
         epsilon=epsilon,
         delta=delta,

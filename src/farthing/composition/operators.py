@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -61,12 +62,9 @@ class FixedLoss:
         cells, rests = grid.split_all(-losses)
         left, right = max(0, -int(cells.min())), max(0, int(cells.max()) + 1)
         values, slopes = later.padded(left, right)
-        total, fall = np.zeros(size), np.zeros(size)
-        shifts = zip(cells.tolist(), rests.tolist(), masses.tolist(), strict=True)
-        for cell, rest, mass in shifts:
-            value, slope = _support(values, slopes, left + cell, size, rest, grid.step)
-            total += mass * value
-            fall += mass * slope
+        total, fall = compiled().support_average(
+            values, slopes, left + cells, rests, masses, size, grid.step
+        )
         return Supports(grid, deflated(total, 2 * len(cells) + 16), fall)
 
 
@@ -231,23 +229,6 @@ def atoms_of(profile: Chords) -> Atoms:
     return Atoms(profile.grid.points(), masses, inflated(float(values[-1]), 4))
 
 
-def _support(
-    values: FloatArray, slopes: FloatArray, start: int, size: int, rest: float, step: float
-) -> tuple[FloatArray, FloatArray]:
-    """Value and −d/dx of the better of the two lines around `rest` past each point."""
-    here, here_slope = values[start : start + size], slopes[start : start + size]
-    if rest == 0:
-        return here, here_slope
-    there, there_slope = values[start + 1 : start + 1 + size], slopes[start + 1 : start + 1 + size]
-    from_here = deflated(here, 8) - here_slope * inflated(math.expm1(rest), 8)
-    from_there = deflated(there, 8) + there_slope * deflated(-math.expm1(rest - step), 8)
-    use_here = from_here >= from_there
-    return (
-        np.where(use_here, from_here, from_there),
-        np.where(use_here, here_slope * math.exp(rest), there_slope * math.exp(rest - step)),
-    )
-
-
 def _aligned_up(epsilon: float, step: float) -> float:
     """A slightly larger ε that is a whole number of cells, or clearly is not.
 
@@ -263,7 +244,8 @@ def _aligned_up(epsilon: float, step: float) -> float:
     return inflated((whole + 1) * step, 2) if rest > (1 - 1e-6) * step else epsilon
 
 
-def _cuts(epsilon: float, step: float) -> list[float]:
+@lru_cache(maxsize=256)
+def _cuts(epsilon: float, step: float) -> tuple[float, ...]:
     """The t in [0, ε] at which x − t or x + ε − t crosses a grid point, with both ends."""
     whole = [m * step for m in range(math.ceil(epsilon / step) + 1)]
     crossings = sorted({t for m in whole for t in (m, epsilon - m) if 0 < t < epsilon})
@@ -271,4 +253,4 @@ def _cuts(epsilon: float, step: float) -> list[float]:
     for t in crossings:
         if t - cuts[-1] > 1e-7 * step and epsilon - t > 1e-7 * step:
             cuts.append(t)
-    return [*cuts, epsilon]
+    return (*cuts, epsilon)

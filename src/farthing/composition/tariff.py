@@ -17,12 +17,11 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from importlib import metadata
-from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -43,6 +42,7 @@ from farthing.guarantees.kinds import (
 )
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.rounding import UNIT, deflated, float_down, inflated
+from farthing.whole_files import whole_file
 
 #: Kinds with a known worst case and a short text that a certificate can carry.
 SELLABLE = (PureDP, BoundedRange, ApproximateDP, Laplace, Gaussian, DiscreteGaussian)
@@ -126,9 +126,13 @@ class Tariff:
                 f"delta_units × delta_unit must be less than 1, got {self.delta_units * unit:g}"
             )
 
+    def __hash__(self) -> int:
+        items = frozenset(self.items.items())
+        return hash((items, self.farthings, self.delta_units, self.delta_unit))
+
     def price(self, name: str, times: int = 1) -> Price:
         """What `times` uses of an item cost."""
-        if name not in self.items:
+        if not isinstance(name, str) or name not in self.items:
             raise InvalidInput(f"item must be one of {', '.join(self.items)}, got {name!r:.60}")
         times = require_count("times", times, at_least=1)
         guarantee, price = self.items[name]
@@ -201,9 +205,16 @@ def recursion_of(tariff: Tariff, fineness: float, delta: float) -> Recursion:
     return budget.start(budget.grid(fineness, delta), delta)
 
 
-def tariff_profiles(tariff: Tariff, fineness: float, delta: float) -> Iterator[TariffProfile]:
-    """V_0, V_1, V_2, … on one grid, accurate where they are about `delta`; at most `farthings`."""
+def tariff_profiles(
+    tariff: Tariff, fineness: float, delta: float, *, lower: bool = True
+) -> Iterator[TariffProfile]:
+    """V_0, V_1, V_2, … on one grid, accurate where they are about `delta`; at most `farthings`.
+
+    Without `lower` only the upper sides are computed.
+    """
     recursion = recursion_of(tariff, fineness, delta)
+    if not lower:
+        recursion = replace(recursion, lower=())
     for profile in recursion:
         last = min(profile.farthings + recursion.farthing_step, tariff.farthings + 1)
         for spent in range(profile.farthings, last):
@@ -218,8 +229,12 @@ class Proof:
     end: TariffProfile
 
     @staticmethod
+    @lru_cache(maxsize=16)
     def of(tariff: Tariff, tolerance: float, delta: float) -> Proof:
-        """On the grid for this tolerance at this δ: the same numbers whenever it is repeated."""
+        """On the grid for this tolerance at this δ: the same numbers whenever it is repeated.
+
+        So it is not repeated in one process, where whoever certifies often proves again at once.
+        """
         inner = (delta - tariff.leak) / (1 - tariff.leak)
         return Proof(tariff.leak, recursion_of(tariff, 0.8 * tolerance, inner).last())
 
@@ -363,17 +378,8 @@ class Certificate:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the file whole or not at all."""
         text = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
-        target = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with whole_file(path) as file:
+            file.write(text)
 
 
 def tariff_to_json(tariff: Tariff) -> dict[str, object]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from farthing.composition.tariff import Tariff, tariff_to_json
 from farthing.errors import InvalidInput
 from farthing.guarantees.notation import parse_guarantee
+from farthing.whole_files import whole_file
 
 
 def tariff_from_json(data: object) -> Tariff:
@@ -64,4 +65,5 @@ def tariff_to_toml(tariff: Tariff) -> str:
 
 def write_tariff(tariff: Tariff, path: str | os.PathLike[str]) -> None:
     """A TOML file that `read_tariff` reads back as the same tariff."""
-    Path(path).write_text(tariff_to_toml(tariff), encoding="utf-8")
+    with whole_file(path) as file:
+        file.write(tariff_to_toml(tariff))

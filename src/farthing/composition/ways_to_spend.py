@@ -122,8 +122,9 @@ class Budget:
         }
         for offer in useful:
             _require_sane(offer.guarantee)
+        needed = [o for o in useful if not any(_replaces(other, o) for other in useful - {o})]
         ordered = sorted(
-            useful, key=lambda o: (format_guarantee(o.guarantee), o.farthings, o.delta_units)
+            needed, key=lambda o: (format_guarantee(o.guarantee), o.farthings, o.delta_units)
         )
         coin = math.gcd(*(offer.farthings for offer in ordered)) or farthings
         unit = math.gcd(*(offer.delta_units for offer in ordered))
@@ -155,6 +156,11 @@ class Budget:
         step = aligned(step, [e for e in epsilons if e is not None and e > step])
         cells = math.ceil(reach / step) + 2
         return Grid(step, cells, cells)
+
+    def work(self, fineness: float, delta: float) -> float:
+        """About how many nanoseconds the recursion takes on the grid for this."""
+        grid = self.grid(fineness, delta)
+        return self.farthings * sum(_cost(o.guarantee, grid, delta) for o in self.offers)
 
     def _most(self, offer: Offer) -> int:
         """How often one offer can be bought."""
@@ -353,6 +359,24 @@ class Recursion:
         pure = state.epsilon < self.beyond
         most = Fraction(state.epsilon, self.whole) if pure else None
         return TariffProfile(spent * self.farthing_step, state.upper, state.lower, most)
+
+
+def _replaces(one: Offer, other: Offer) -> bool:
+    """Whoever may buy `one`, some number of times, gains nothing by `other` for the same price.
+
+    n Gaussians of σ are one of σ/√n. Randomized response with ε is the bounded-range choice t = ε
+    of 2ε. In both cases V stays the same supremum (docs/theory/tariffs.md). Neither relation goes
+    round in a circle, so leaving out all that is replaced loses nothing.
+    """
+    if one.delta_units > 0:
+        return False
+    times = other.farthings // one.farthings
+    match one.guarantee, other.guarantee:
+        case Gaussian(fine), Gaussian(coarse):
+            return Fraction(coarse) ** 2 * times >= Fraction(fine) ** 2
+        case BoundedRange(wide), PureDP(epsilon):
+            return times >= 1 and wide >= 2 * epsilon
+    return False
 
 
 def _epsilon(offer: Offer) -> float:

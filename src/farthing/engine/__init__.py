@@ -1,10 +1,11 @@
 """Private answers from real tables: questions, plans, releases, and the owner's desk."""
 
-from farthing.engine.answer import Answer
+from farthing.engine.answer import Answer, Answers
 from farthing.engine.converse import WatchAnswer, WatchConversation
 from farthing.engine.desk import Declaration, Desk
 from farthing.engine.errors import ChargeMismatch, EngineFailure
-from farthing.engine.filters import AllOf, AnyOf, Between, Equals, OneOf, Present
+from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Not, OneOf, Present
+from farthing.engine.keys import bins, day, hour, month, quarter, week, year
 from farthing.engine.kinds import query_from
 from farthing.engine.plan import BatchPlan, Plan
 from farthing.engine.question import Batch, Question
@@ -15,6 +16,7 @@ from farthing.engine.watch import Watch, WatchPlan
 __all__ = [
     "AllOf",
     "Answer",
+    "Answers",
     "AnyOf",
     "Batch",
     "BatchPlan",
@@ -24,6 +26,7 @@ __all__ = [
     "Desk",
     "EngineFailure",
     "Equals",
+    "Not",
     "OneOf",
     "Plan",
     "Present",
@@ -33,7 +36,14 @@ __all__ = [
     "WatchAnswer",
     "WatchConversation",
     "WatchPlan",
+    "bins",
+    "day",
+    "hour",
+    "month",
     "open",
     "open_source",
+    "quarter",
     "query_from",
+    "week",
+    "year",
 ]

@@ -11,9 +11,13 @@ from rich.console import RenderableType
 from farthing.composition.tariff import Price
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import label_from_json, label_to_json
+from farthing.engine.kinds.loss import Loss
 from farthing.engine.show import frames, notebook, terminal
-from farthing.engine.show.sheet import Sheet, amount
+from farthing.engine.show.sheet import Sheet, amount, one_number, percent
+from farthing.engine.spending import Spending
 from farthing.engine.sql.keys import Label
+from farthing.mechanisms.accuracy import Interval
+from farthing.wording import many, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,11 +29,13 @@ if TYPE_CHECKING:
 class Answer:
     """A release, with everything needed to read it.
 
-    `counts` are None for a top-k without counts. Each interval is count ± `half_width` and holds
-    the number it is about with probability `confidence`, one by one. (Where small noisy counts
-    are withheld, that is the probability before it is known which are.) For a quantile the one
-    label is the value, and `half_width` is in ranks: how many values may lie between it and
-    the quantile. `stopped`: a top-k ended early because no further label stood out.
+    `counts` are None for a top-k without counts. Each of the `intervals` holds the number it is
+    about with probability `confidence`: one by one, given that it was released, or all together
+    where the question says `simultaneous`. `half_width` is None where they are not all count ± the
+    same number. A quantile has no intervals, and its `half_width` is in ranks: how many values may
+    lie between it and the quantile; without a key its one label is the value. `stopped`: a top-k
+    ended early because no further label stood out. `loss`: what the limit left out, if that was
+    measured. `spending`: what the price means, if it was paid just now.
     """
 
     query: Query
@@ -42,6 +48,17 @@ class Answer:
     used: Mapping[str, int]
     remaining: Price
     cached: bool = False
+    intervals: tuple[Interval, ...] | None = None
+    unit: str = "unit"
+    loss: Loss | None = None
+    spending: Spending | None = None
+
+    def __post_init__(self) -> None:
+        wide, counts = self.half_width, self.counts
+        if self.query.in_ranks or self.intervals is not None:
+            return
+        if counts is not None and wide is not None:
+            object.__setattr__(self, "intervals", tuple((c - wide, c + wide) for c in counts))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -49,35 +66,32 @@ class Answer:
     @property
     def value(self) -> Any:
         """The one number of a count, a sum or a quantile."""
-        if self.query.in_ranks:
+        if self.query.in_ranks and self.counts is None:
             return self.labels[0]
         if self.counts is None or len(self.counts) != 1:
             raise ValueError(f"this answer has {len(self)} labels; read labels and counts")
         return self.counts[0]
 
-    @property
-    def intervals(self) -> tuple[tuple[float, float], ...] | None:
-        """count ± half_width for each label."""
-        if self.counts is None or self.half_width is None:
-            return None
-        return tuple((c - self.half_width, c + self.half_width) for c in self.counts)
-
     def to_json(self) -> dict[str, Any]:
         """Plain data; `from_json` reads it back."""
         return {
             "query": self.query.to_json(),
+            "unit": self.unit,
             "labels": list(map(label_to_json, self.labels)),
             "counts": None if self.counts is None else list(self.counts),
             "half_width": self.half_width,
+            "intervals": None if self.intervals is None else list(map(list, self.intervals)),
             "confidence": self.confidence,
             "stopped": self.stopped,
+            "loss": None if self.loss is None else self.loss.to_json(),
             "price": asdict(self.price),
             "used": dict(self.used),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], query: Query, *, remaining: Price) -> Answer:
-        """The answer to this query that was kept as plain data."""
+        """The answer to this query that was kept as plain data, with or without intervals."""
+        kept, loss = data.get("intervals"), data.get("loss")
         return cls(
             query=query,
             labels=tuple(map(label_from_json, data["labels"])),
@@ -89,6 +103,9 @@ class Answer:
             used=dict(data["used"]),
             remaining=remaining,
             cached=True,
+            loss=None if loss is None else Loss.from_json(loss),
+            unit=data.get("unit", "unit"),
+            intervals=None if kept is None else tuple((low, high) for low, high in kept),
         )
 
     def left_with(self, remaining: Price) -> Answer:
@@ -101,21 +118,37 @@ class Answer:
         notes = []
         if self.stopped:
             notes.append("The list ended early: no further label stood out.")
-        if self.query.counted is not None:
-            notes.append(f"Each unit counts for {self.query.counted}.")
+        if self.query.together and self.intervals:
+            notes.append("The intervals hold for all numbers together.")
+        if self.loss is not None:
+            notes.append(self.loss.in_words(percent(self.confidence)))
         return Sheet(
-            title=self.query.title,
+            title=self.caption,
             headings=self.query.headings,
             number=self.query.number,
             labels=self.labels,
             numbers=self.counts,
             half_width=self.half_width,
+            intervals=self._drawn,
             confidence=self.confidence,
             single=self.query.single,
             in_ranks=self.query.in_ranks,
+            ranks=self.query.ranks,
             notes=tuple(notes),
             paid=self.paid,
         )
+
+    @property
+    def _drawn(self) -> tuple[Interval, ...] | None:
+        """What is drawn around each number; where the error is known in ranks alone, nothing."""
+        if not self.query.in_ranks or self.counts is None:
+            return self.intervals
+        return tuple((value, value) for value in self.counts)
+
+    @property
+    def caption(self) -> str:
+        """What was counted, of which rows, and how much of each unit."""
+        return self.query.caption(self.unit)
 
     @property
     def paid(self) -> str:
@@ -123,7 +156,16 @@ class Answer:
         left = f"{amount(self.remaining)} remaining"
         if self.cached:
             return f"asked before: the earlier release, at no cost; {left}"
-        return f"paid {amount(self.price)}; {left}"
+        if self.spending is None:
+            return f"paid {amount(self.price)}; {left}"
+        parts = [f"paid {amount(self.price)}, {self.spending.of_budget}", left]
+        if self.spending.so_far is not None:
+            parts.append(self.spending.so_far)
+        return "; ".join(parts)
+
+    def spent(self, spending: Spending) -> Answer:
+        """The same answer, with what its price means."""
+        return replace(self, spending=spending)
 
     def to_arrow(self) -> pa.Table:
         """Labels, counts and intervals as an Arrow table."""
@@ -149,3 +191,22 @@ class Answer:
 
     def _repr_html_(self) -> str:
         return notebook.answer_html(self.sheet)
+
+    def __repr__(self) -> str:
+        told = many(len(self), "label") if not self.query.single else " ".join(
+            one_number(self.sheet)
+        )  # fmt: skip # one choice
+        return plain(f"<Answer: {self.caption}: {told}>")
+
+
+class Answers(dict[str, Answer]):
+    """The answers of a batch, by name."""
+
+    def __rich__(self) -> RenderableType:
+        return terminal.answers_table({name: one.sheet for name, one in self.items()})
+
+    def __str__(self) -> str:
+        return terminal.as_text(self.__rich__())
+
+    def _repr_html_(self) -> str:
+        return notebook.answers_html({name: one.sheet for name, one in self.items()})

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from farthing.engine.answer import Answer
-from farthing.engine.kinds.base import Query, check_query
+from farthing.engine.kinds import query_from
+from farthing.engine.kinds.base import Query, completed_query
 from farthing.engine.purchase import Purchase
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
@@ -54,8 +55,7 @@ class Context:
 
     def checked(self, query: Query) -> Query:
         """The query within the owner's limits, about columns that are declared."""
-        check_query(query, self.schema, self.about.unit)
-        return query.within(self.about.limits)
+        return completed_query(query, self.schema, self.about.unit, self.about.limits)
 
     def earlier(self, purchases: Mapping[str, Purchase]) -> dict[str, Answer] | None:
         """The releases of the same questions about the same rows, if this analyst has them."""
@@ -66,11 +66,22 @@ class Context:
             return None
         left = self.analyst.remaining()
         return {
-            key: Answer.from_json(found.release[key], purchases[key].query, remaining=left)
-            for key in purchases
+            key: Answer.from_json(found.release[key], purchase.query, remaining=left)
+            for key, purchase in purchases.items()
+            if key in found.release
         }
 
 
 def record_of(context: Context, purchases: Mapping[str, Purchase]) -> dict[str, Any]:
     """The question as the ledger keeps it, whether it is one or a batch."""
     return {key: context.asked(purchase) for key, purchase in purchases.items()}
+
+
+def record_in_words(record: Mapping[str, Any]) -> str:
+    """What `record_of` keeps, for people; InvalidInput if it is something else."""
+    try:
+        return "; ".join(
+            query_from(asked["query"]).caption(asked["unit"]) for asked in record.values()
+        )
+    except (AttributeError, KeyError, TypeError):
+        raise InvalidInput("this is not a question as a ledger keeps it") from None

@@ -9,21 +9,21 @@ because that something failed may depend on the data.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
-from typing import Any, Protocol
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from farthing.canonical import canonical
 from farthing.composition.tariff import Tariff
 from farthing.engine.context import Context
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.kinds.base import ROLES, Query
-from farthing.engine.kinds.fields import unscaled
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.statement import Statement
-from farthing.engine.translate import statement_of
+from farthing.engine.translate import comparison_of, statement_of
 from farthing.engine.watches import Watcher, WatchKind, guarantees_of
 from farthing.errors import InvalidInput, require_real
 from farthing.guarantees.notation import format_guarantee
@@ -44,6 +44,7 @@ log = logging.getLogger("farthing.engine")
 THRESHOLD, GUESS = "threshold", "guess"
 
 
+@runtime_checkable
 class AskedOfData(Protocol):
     """A question about some data, of which only the query matters here."""
 
@@ -55,12 +56,28 @@ class AskedOfData(Protocol):
         """What is asked."""
 
 
+#: A query, or a question about the data of the conversation, and what its number is held against.
+AskedPair: TypeAlias = tuple[Query | AskedOfData, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question that may be asked: its public words, its statement, and what the number is held
+    against in units of its last decimal place."""
+
+    query: Query
+    words: dict[str, Any]
+    statement: Statement
+    units: int
+
+
 @dataclass(frozen=True, slots=True)
 class WatchAnswer:
     """What a conversation says.
 
     `positive`: the number reaches its threshold, or the guess is wrong. `value`: the number with
-    noise, in the units of the question, where numbers were bought and the answer is positive.
+    noise, in the units of the question, where numbers were bought and the answer is positive; for a
+    quantile, by how many values it is beyond the threshold.
     """
 
     positive: bool
@@ -77,6 +94,7 @@ class WatchConversation:
         self._context = context
         self._held = held
         self._mechanism: Watcher = mechanism
+        self._declared = context.about
         self._statements: dict[str, Statement] = {}  # by the text of the query
 
     @property
@@ -86,15 +104,27 @@ class WatchConversation:
 
     def exceeds(self, query: Query | AskedOfData, threshold: float) -> WatchAnswer:
         """Is the number at least `threshold`? `query` is a query, or a question about this data."""
+        return self.exceeds_many([(query, threshold)])[0]
+
+    def exceeds_many(self, pairs: Iterable[AskedPair]) -> list[WatchAnswer]:
+        """The same for pairs of a query and a threshold, which are fixed now.
+
+        Each different query is run once. The answers are on disk together, a thousand in a
+        transaction; there are fewer answers than questions if it halts on the way.
+        """
         if not isinstance(self._mechanism, SparseVector):
             raise InvalidInput("this conversation checks guesses; open a watch for thresholds")
-        return self._ask(query, THRESHOLD, threshold)
+        return self._ask(pairs, THRESHOLD)
 
     def check(self, query: Query | AskedOfData, guess: float) -> WatchAnswer:
         """Is the guess right within the tolerance? If not, the answer brings a number."""
+        return self.check_many([(query, guess)])[0]
+
+    def check_many(self, pairs: Iterable[AskedPair]) -> list[WatchAnswer]:
+        """The same for pairs of a query and a guess, as in `exceeds_many`."""
         if not isinstance(self._mechanism, GuessAndCheck):
             raise InvalidInput("this conversation compares with thresholds; open one for guesses")
-        return self._ask(query, GUESS, guess)
+        return self._ask(pairs, GUESS)
 
     def close(self) -> None:
         """Nothing can be asked any more. Nothing is paid back."""
@@ -111,27 +141,55 @@ class WatchConversation:
     def __repr__(self) -> str:
         return f"<WatchConversation {self.id} on {self._context.about.name}: {self._mechanism!r}>"
 
-    def _ask(self, given: Query | AskedOfData, what: str, against: float) -> WatchAnswer:
-        if not isinstance(given, Query):
+    def _ask(self, pairs: Iterable[AskedPair], what: str) -> list[WatchAnswer]:
+        now = self._context.now()
+        if now.about != self._declared:
+            self._declared, self._statements = now.about, {}
+        if not isinstance(pairs, Iterable):
+            raise InvalidInput(f"questions must be pairs of a query and a {what}")
+        asked = [self._checked(now, pair, what) for pair in pairs]
+        self._held.require_open()  # what is not paid for is not looked at
+        numbers: dict[int, int] = {}  # by statement, each of which is kept once
+        for one in asked:
+            if id(one.statement) not in numbers:
+                numbers[id(one.statement)] = self._number(one.statement)
+        told = self._held.ask_many(
+            (one.words, _question(what, numbers[id(one.statement)], one.units)) for one in asked
+        )
+        return [
+            WatchAnswer(verdict.positive, _shown(verdict.value, one.query))
+            for one, verdict in zip(asked, told, strict=False)
+        ]
+
+    def _checked(self, now: Context, pair: AskedPair, what: str) -> _Asked:
+        """What may be asked: everything about it that can be refused is refused here."""
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise InvalidInput(f"questions must be pairs of a query and a {what}")
+        given, against = pair
+        if isinstance(given, AskedOfData):
             if not given.is_asked_of(self._context):
                 raise InvalidInput("the question must be asked of the data of the conversation")
             given = given.query
-        query = self._context.now().checked(given)
-        _require_plain(query)
-        statement = self._statement(query)
-        units = _units(what, against, query.decimal_places)
-        self._held.require_open()  # what is not paid for is not looked at
-        number = self._number(statement)
-        asked = Exceeds(number, units) if what == THRESHOLD else Guess(number, units)
-        told = self._held.ask({"query": query.to_json(), what: against}, asked)
-        value = None if told.value is None else unscaled(told.value, query.decimal_places)
-        return WatchAnswer(told.positive, value)
+        if not isinstance(given, Query):
+            raise InvalidInput(
+                f"a query, or a question about this data, is asked; got {given!r:.60}"
+            )
+        query = now.checked(given)
+        _require_plain(query, what)
+        number = against if type(against) is int else require_real(what, against)
+        units = _units(what, number, query.decimal_places)
+        words = {"query": query.to_json(), what: number}
+        if query.in_ranks:  # the statement knows the threshold, and its number is held against 0
+            return _Asked(query, words, self._statement(now, query, units), 0)
+        return _Asked(query, words, self._statement(now, query), units)
 
-    def _statement(self, query: Query) -> Statement:
+    def _statement(self, now: Context, query: Query, value: int | None = None) -> Statement:
         """Compiled once; refused if a unit may change the number by more than was paid for."""
-        key = canonical(query.to_json())
+        key = canonical({"query": query.to_json(), "value": value})
         if key not in self._statements:
-            statement, limited = statement_of(self._context, query)
+            statement, limited = (
+                statement_of(now, query) if value is None else comparison_of(now, query, value)
+            )
             sensitivity = self._mechanism.sensitivity
             if not limited.within(Contribution(1, sensitivity)):
                 raise InvalidInput(
@@ -193,10 +251,12 @@ def _check_charge(tariff: Tariff, items: Mapping[str, int], mechanism: Watcher) 
         raise ChargeMismatch(f"the mechanism takes {counted} items, but {dict(items)} are bought")
 
 
-def _require_plain(query: Query) -> None:
+def _require_plain(query: Query, what: str) -> None:
     """A query in a conversation is about one number, and buys nothing of its own."""
-    if not query.single or query.in_ranks:
+    if not query.single:
         raise InvalidInput(f"a conversation is about one number, and a {query.kind} is not")
+    if query.in_ranks and what == GUESS:
+        raise InvalidInput(f"a {query.kind} is watched over thresholds; a guess of it has no error")
     bought = [name for name in ROLES if name in query.field_names() and _field(query, name)]
     if "repeats" in query.field_names() and _field(query, "repeats") != 1:
         bought.append("repeats")
@@ -217,8 +277,19 @@ def _require_monotone(query: Query) -> None:
         )
 
 
-def _units(what: str, given: float, places: int) -> int:
-    """A threshold or a guess in units of the last decimal place; thresholds are reached from it."""
-    require_real(what, given)
-    rounding = ROUND_CEILING if what == THRESHOLD else ROUND_HALF_EVEN
-    return int(Decimal(str(given)).scaleb(places).to_integral_value(rounding))
+def _units(what: str, number: float, places: int) -> int:
+    """A threshold or a guess in units of the last decimal place; thresholds are reached from it.
+
+    A float is read as it is written: 0.1 is a tenth.
+    """
+    require_real(what, number)
+    exact = Fraction(str(number)) * Fraction(10) ** places
+    return math.ceil(exact) if what == THRESHOLD else round(exact)
+
+
+def _question(what: str, number: int, units: int) -> Exceeds | Guess:
+    return Exceeds(number, units) if what == THRESHOLD else Guess(number, units)
+
+
+def _shown(value: int | None, query: Query) -> int | float | None:
+    return None if value is None else query.watched_number(value)

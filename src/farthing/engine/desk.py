@@ -7,19 +7,20 @@ here. A service in front of it is the boundary (docs/known-limits.md).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from farthing.composition.certificate import Certificate, certificate_in, tariff_in
 from farthing.composition.tariff import Price, Tariff, tariff_to_json
+from farthing.engine.companions import with_companions
 from farthing.engine.kinds import query_from
-from farthing.engine.kinds.base import check_query
+from farthing.engine.kinds.base import completed_query
 from farthing.engine.purchase import buy
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Dataset, Ledger, Limits, Purse, RegisteredBatch
-from farthing.schema import KEYS, Schema
+from farthing.schema import KEYS, Schema, with_unit
 
 #: A tariff, its certificate, or the file it is in.
 TariffLike = Tariff | Certificate | str | os.PathLike[str]
@@ -31,10 +32,11 @@ class Declaration:
 
     Without a `schema` the one is taken that the engine's own types propose. `version` names the
     state of the rows; None says that they change without notice, and nothing is answered from
-    the past.
+    the past. A `unit` of several columns is a tuple of their names; a row with one of them missing
+    has no unit and does not count.
     """
 
-    unit: str
+    unit: str | Sequence[str]
     schema: Schema | None = None
     limits: Limits | None = None
     version: str | None = "1"
@@ -125,14 +127,14 @@ class Desk:
 
     def _declared(self, source: Source, declared: Declaration, name: str | None) -> Dataset:
         schema = declared.schema or Schema(source.proposed_schema().columns)
-        if schema[declared.unit].kind not in KEYS:
+        schema, unit = with_unit(schema, declared.unit)
+        if schema[unit].kind not in KEYS:
             raise InvalidInput(
-                f"the unit must be {' or '.join(KEYS)}, "
-                f"but {declared.unit} is {schema[declared.unit].kind}"
+                f"the unit must be {' or '.join(KEYS)}, but {unit} is {schema[unit].kind}"
             )
         return Dataset(
             name or source.name,
-            unit=declared.unit,
+            unit=unit,
             owner=self._name,
             schema=schema,
             limits=declared.limits or Limits(),
@@ -162,6 +164,10 @@ class Desk:
         """Take back what is left of a purse, and say how much it was."""
         return self._owner.revoke(dataset, analyst)
 
+    def retire(self, dataset: str, account: str | None = None) -> tuple[str, ...]:
+        """End a tariff or a registered list, or everything that is open; says what it was."""
+        return self._owner.retire(dataset, account)
+
     def register(
         self, dataset: str, name: str, questions: Mapping[str, Any], *, analyst: str
     ) -> Account:
@@ -174,11 +180,12 @@ class Desk:
         if about.schema is None:
             raise InvalidInput(f"{dataset} has no declared columns")
         tariff = self.ledger.analyst(dataset, analyst).terms().tariff
-        listed = {}
+        listed, queries = {}, {}
         for key, given in questions.items():
             query = query_from(given)
-            check_query(query, about.schema, about.unit)
-            purchase = buy(query.within(about.limits), tariff)
+            queries[key] = completed_query(query, about.schema, about.unit, about.limits)
+        for key, query in with_companions(queries).items():
+            purchase = buy(query, tariff)
             mechanism = purchase.query.mechanism_for(purchase.paid)
             listed[purchase.listed_as(key)] = mechanism.guarantees
         return self._owner.register(dataset, name, RegisteredBatch(listed), analyst=analyst)
@@ -200,6 +207,7 @@ class Desk:
 
 def certificate_of(given: TariffLike) -> Certificate:
     """What is to be signed: given, or proved here."""
+    _require_tariff(given)
     if isinstance(given, Certificate):
         return given
     return given.certify() if isinstance(given, Tariff) else certificate_in(given)
@@ -207,9 +215,18 @@ def certificate_of(given: TariffLike) -> Certificate:
 
 def tariff_of(given: TariffLike) -> Tariff:
     """The tariff that is meant."""
+    _require_tariff(given)
     if isinstance(given, Tariff):
         return given
     return given.tariff if isinstance(given, Certificate) else tariff_in(given)
+
+
+def _require_tariff(given: object) -> None:
+    if not isinstance(given, Tariff | Certificate | str | os.PathLike):
+        raise InvalidInput(
+            "tariff must be a Tariff, a Certificate or the path of a file with one, got "
+            f"{type(given).__name__}; fa.Tariff(items, farthings=…) makes one from a table of items"
+        )
 
 
 def matching_tariff(in_force: Tariff, given: TariffLike, dataset: str) -> None:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from farthing.canonical import digest
 from farthing.composition.tariff import Price, Tariff
 from farthing.engine.answer import Answer
+from farthing.engine.companions import folded
 from farthing.engine.context import Context, record_of
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.translate import Step
@@ -24,6 +26,7 @@ from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import RegisteredBatch, Reservation, RowsChanged, Terms, Use
 from farthing.ledger.registered_lists import Registered
 from farthing.mechanisms import Release
+from farthing.mechanisms.accuracy import Interval, joint_level
 
 log = logging.getLogger("farthing.engine")
 
@@ -44,6 +47,7 @@ def execute(
         _require_registered(analyst.registered(registered), registered, steps)
         held = analyst.reserve_list(registered, question=question)
     answers: dict[str, Answer] = {}
+    totals: dict[str, Interval | None] = {}
     used: Counter[str] = Counter(dict.fromkeys(held.items, 0))
     try:
         _check_charge(steps, held, terms.tariff, registered)
@@ -51,10 +55,12 @@ def execute(
             release, spent = _release(context, step)
             price = Price(0) if registered else _price(terms.tariff, spent)
             answers[key] = _answer(context, step, release, price, spent)
+            totals[key] = step.mechanism.total(release, joint_level(context.confidence, 2))
             used.update(spent)
     except BaseException as error:
         analyst.abandon(held, reason=type(error).__name__)
         raise
+    answers = folded(answers, totals)
     record = {key: answer.to_json() for key, answer in answers.items()}
     analyst.close(
         held,
@@ -109,6 +115,11 @@ def _answer(
 ) -> Answer:
     query, confidence = step.purchase.query, context.confidence
     result = query.result(release, query.expect(step.mechanism, confidence))
+    errors = query.errors(step.mechanism, release, confidence)
+    if isinstance(errors, tuple):
+        result = replace(result, half_width=None, intervals=errors)
+    elif errors is not None:
+        result = replace(result, half_width=errors)
     return Answer(
         query=query,
         labels=result.labels,
@@ -119,6 +130,8 @@ def _answer(
         price=price,
         used=used,
         remaining=Price(0),  # known once the entry is closed
+        intervals=result.intervals,
+        unit=context.about.unit,
     )
 
 

@@ -4,22 +4,27 @@
     OneOf("country", ("NO", "SE"))
     Between("age", at_least=18, below=65)
     Present("company")                  not missing
-    AllOf((…, …)), AnyOf((…, …))
+    AllOf((…, …)), AnyOf((…, …)), Not(…)
 
 The same as plain data, for JSON and for people:
 
     {"country": "NO"}    {"country": ["NO", "SE"]}    {"age": {"at_least": 18, "below": 65}}
-    {"company": {"present": True}}    {"any_of": [{…}, {…}]}    several keys mean "and"
+    {"company": {"present": True}}    {"any_of": [{…}, {…}]}    {"not": {…}}
+    several keys mean "and"
 
-A condition on a missing value is never true, except `Equals(column, None)`.
+A condition on a missing value is never true, and neither is its negation, as in SQL. What says
+something about missing values is always true or false: `Present(column)`, `Equals(column, None)`,
+`OneOf(column, (…, None))`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 from farthing.errors import InvalidInput
@@ -27,6 +32,17 @@ from farthing.schema import Value
 
 DEEPEST = 8
 _SMALLEST_WHOLE, _LARGEST_WHOLE = -(2**63), 2**64 - 1
+#: Up to here every whole number is a 64-bit float.
+_EXACT = 2**53
+_DATE, _TIME, _DECIMAL = "date", "time", "decimal"
+#: What is not plain data is written behind a mark.
+_MARKED: dict[str, Callable[[str], date | Decimal]] = {
+    _DATE: date.fromisoformat,
+    _TIME: datetime.fromisoformat,
+    _DECIMAL: Decimal,
+}
+#: An exact number has at most this many digits on each side of its point.
+_DIGITS = 18
 _RANGE = ("at_least", "above", "at_most", "below")
 
 
@@ -39,7 +55,7 @@ class Equals:
 
     def __post_init__(self) -> None:
         require_column(self.column)
-        require_value(self.value)
+        object.__setattr__(self, "value", require_value(self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +67,10 @@ class OneOf:
 
     def __post_init__(self) -> None:
         require_column(self.column)
-        object.__setattr__(self, "values", tuple(self.values))
-        if not self.values:
+        values = tuple(require_value(value) for value in self.values)
+        if not values:
             raise InvalidInput(f"a filter on {self.column} needs at least one value, got none")
-        for value in self.values:
-            require_value(value)
-        unique = {(type(value).__name__, value): value for value in self.values}
+        unique = {(type(value).__name__, value): value for value in values}
         object.__setattr__(self, "values", tuple(unique[key] for key in sorted(unique, key=repr)))
 
 
@@ -74,8 +88,8 @@ class Between:
         require_column(self.column)
         if not self.sides:
             raise InvalidInput(f"a range on {self.column} needs one of {', '.join(_RANGE)}")
-        for _, value in self.sides:
-            require_value(value)
+        for name, value in self.sides:
+            object.__setattr__(self, name, require_value(value))
             if isinstance(value, bool):
                 raise InvalidInput(f"a range on {self.column} needs ordered values, got a bool")
         for one, other in (("at_least", "above"), ("at_most", "below")):
@@ -119,21 +133,39 @@ class AnyOf:
         object.__setattr__(self, "parts", _parts(self.parts))
 
 
-Filter: TypeAlias = Equals | OneOf | Between | Present | AllOf | AnyOf
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The part does not hold, and nothing is missing that it depends on."""
+
+    part: Filter
+
+    def __post_init__(self) -> None:
+        part = filter_from(self.part)
+        if part is None:
+            raise InvalidInput("not needs a filter that says something, got an empty one")
+        object.__setattr__(self, "part", part)
+
+
+Filter: TypeAlias = Equals | OneOf | Between | Present | AllOf | AnyOf | Not
+_NODES = (Equals, OneOf, Between, Present, AllOf, AnyOf, Not)
 _JOINTS: dict[str, type[AllOf] | type[AnyOf]] = {"all_of": AllOf, "any_of": AnyOf}
+_NOT = "not"
 
 
 def filter_from(where: object) -> Filter | None:
     """A filter from nodes or plain data; None keeps everything."""
-    if where is None or isinstance(where, Equals | OneOf | Between | Present | AllOf | AnyOf):
+    if isinstance(where, AllOf | AnyOf) and len(where.parts) == 1:
+        return where.parts[0]  # one question has one form
+    if isinstance(where, OneOf) and where.values == (None,):
+        return Equals(where.column, None)
+    if where is None or isinstance(where, _NODES):
         return where
     if not isinstance(where, Mapping):
         raise InvalidInput(f"where must be a table of conditions, got {type(where).__name__}")
     _require_shallow(where)
     if not where:
         return None
-    parts = tuple(_condition(column, wanted) for column, wanted in where.items())
-    return parts[0] if len(parts) == 1 else AllOf(parts)
+    return filter_from(AllOf(tuple(_condition(*condition) for condition in where.items())))
 
 
 def filter_to_json(where: Filter | None) -> dict[str, Any] | None:
@@ -153,6 +185,8 @@ def filter_to_json(where: Filter | None) -> dict[str, Any] | None:
             return {"all_of": [filter_to_json(part) for part in parts]}
         case AnyOf(parts):
             return {"any_of": [filter_to_json(part) for part in parts]}
+        case Not(part):
+            return {_NOT: filter_to_json(part)}
 
 
 def columns_of(where: Filter | None) -> frozenset[str]:
@@ -162,24 +196,32 @@ def columns_of(where: Filter | None) -> frozenset[str]:
             return frozenset()
         case AllOf(parts) | AnyOf(parts):
             return frozenset().union(*(columns_of(part) for part in parts))
+        case Not(part):
+            return columns_of(part)
         case _:
             return frozenset((where.column,))
 
 
 def value_to_json(value: Value) -> Any:
-    """A value as plain data; dates are marked, so that text stays text."""
-    return {"date": value.isoformat()} if isinstance(value, date) else value
+    """A value as plain data; dates and times are marked, so that text stays text."""
+    if isinstance(value, datetime):
+        return {_TIME: value.isoformat()}
+    if isinstance(value, Decimal):
+        return {_DECIMAL: f"{value:f}"}
+    return {_DATE: value.isoformat()} if isinstance(value, date) else value
 
 
 def value_from_json(value: Any) -> Value:
     """The inverse of `value_to_json`."""
     if isinstance(value, Mapping):
-        if set(value) != {"date"} or not isinstance(value["date"], str):
-            raise InvalidInput('a date is written {"date": "2013-01-31"}')
-        try:
-            return date.fromisoformat(value["date"])
-        except ValueError:
-            raise InvalidInput('a date is written {"date": "2013-01-31"}') from None
+        for mark, read in _MARKED.items():
+            if set(value) == {mark} and isinstance(value[mark], str):
+                with suppress(ValueError, InvalidOperation):
+                    return read(value[mark])
+        raise InvalidInput(
+            'a date is written {"date": "2013-01-31"}, a time {"time": "2013-01-31T12:30:00"}, '
+            'an exact number {"decimal": "1.50"}'
+        )
     return value  # type: ignore[no-any-return] # checked where it is used
 
 
@@ -187,30 +229,44 @@ def require_column(name: object) -> str:
     """A column name: text that is not empty."""
     if not isinstance(name, str) or not name:
         raise InvalidInput(f"a column must be named by text, got {name!r:.60}")
-    if name in _JOINTS:
+    if name in (*_JOINTS, _NOT):
         raise InvalidInput(f"a column cannot be called {name}: it joins filters")
     return name
 
 
 def require_value(value: Any) -> Value:
-    """Something a column can be compared with."""
-    if isinstance(value, datetime):
-        raise InvalidInput("a filter compares with dates, not with times of day")
+    """Something a column can be compared with; 1e6 and 1000000 are one value."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        raise InvalidInput("a time has no zone of its own: it is in the zone of the column")
     if isinstance(value, str) and "\0" in value:
         raise InvalidInput("a text to compare with cannot contain the character NUL")
     if value is None or isinstance(value, str | bool | date):
         return value
+    if isinstance(value, Decimal) and value.is_finite() and abs(value) < 10**_DIGITS:
+        exact = value.quantize(Decimal(1).scaleb(-_DIGITS), context=Context(prec=3 * _DIGITS))
+        if exact == value:
+            return _canonical(value)
     if isinstance(value, int) and _SMALLEST_WHOLE <= value <= _LARGEST_WHOLE:
         return value
     if isinstance(value, float) and math.isfinite(value):
-        return value
+        return int(value) if value.is_integer() and abs(value) <= _EXACT else value
     raise InvalidInput(
-        "a value must be text, a whole number of at most 64 bits, a finite number, a truth value, "
-        f"a date or None, got {value!r:.60}"
+        "a value must be text, a whole number of at most 64 bits, a finite number, an exact one of "
+        f"at most {_DIGITS} digits and as many decimals, a truth value, a date, a time or None, "
+        f"got {value!r:.60}"
     )
 
 
+def _canonical(value: Decimal) -> Decimal:
+    """1.50 and 1.5 are one value, and so are 0 and -0."""
+    if not value:
+        return Decimal(0)
+    return Decimal(f"{value:f}".rstrip("0").rstrip(".") if "." in f"{value:f}" else f"{value:f}")
+
+
 def _condition(column: str, wanted: Any) -> Filter:
+    if column == _NOT:
+        return Not(wanted)
     if column in _JOINTS:
         if not isinstance(wanted, list | tuple):
             raise InvalidInput(f"{column} needs a list of filters, got {type(wanted).__name__}")
@@ -218,7 +274,7 @@ def _condition(column: str, wanted: Any) -> Filter:
     if isinstance(wanted, list | tuple | set | frozenset):
         values = sorted(wanted, key=repr) if isinstance(wanted, set | frozenset) else wanted
         return OneOf(column, tuple(value_from_json(value) for value in values))
-    if isinstance(wanted, Mapping) and set(wanted) != {"date"}:
+    if isinstance(wanted, Mapping) and not (len(wanted) == 1 and set(wanted) <= set(_MARKED)):
         if dict(wanted) == {"present": True}:
             return Present(column)
         unknown = set(wanted) - set(_RANGE)

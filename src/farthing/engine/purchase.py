@@ -3,10 +3,13 @@
 Items are matched by what they guarantee, not by their names:
 
     select   one draw of a selection           bounded range
-    count    one coordinate of noisy counts     pure DP, or discrete Gaussian for the same limit
+    count    one noisy number                   Gaussian or pure DP, or discrete Gaussian for
+                                                the same limit
     leak     the δ of an unknown domain         (ε, δ)-DP, best with ε = 0
 
-The cheapest item of the right kind is taken, unless the query names another one. A δ has no price
+A query names an item, or the ε that one should have at least (of a Gaussian 1/σ, the ε of pure DP
+with the same ρ), which picks the cheapest that has it. Otherwise the item that has the name of its
+role is taken if there is one, else the cheapest of the right kind. A δ has no price
 of its own: it is bought as an item, so that one subtraction in the ledger covers everything.
 """
 
@@ -20,10 +23,17 @@ from types import MappingProxyType
 from farthing.canonical import digest
 from farthing.composition.tariff import Price, Tariff
 from farthing.engine.errors import ChargeMismatch
-from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.base import COUNT, LEAK, SELECT, Query
 from farthing.errors import InvalidInput
 from farthing.guarantees.covering import covers
-from farthing.guarantees.kinds import ApproximateDP, Guarantee
+from farthing.guarantees.kinds import (
+    ApproximateDP,
+    BoundedRange,
+    DiscreteGaussian,
+    Gaussian,
+    Guarantee,
+    PureDP,
+)
 from farthing.guarantees.notation import format_guarantee
 from farthing.mechanisms import Uses
 
@@ -58,14 +68,17 @@ class Purchase:
 def buy(query: Query, tariff: Tariff) -> Purchase:
     """The items a query needs at most, from what is asked alone."""
     roles = query.roles()
+    named = [role for role in (SELECT, COUNT) if role in roles and getattr(query, role) is not None]
+    if query.epsilon is not None and named:
+        raise InvalidInput(f"epsilon chooses the items: leave it out, or do not name {named[0]}")
     names = {role: _item(query, role, tariff) for role in roles}
     counted: Counter[str] = Counter()
     for role, times in roles.items():
         counted[names[role]] += times
-    named = replace(query, **names)  # type: ignore[type-var] # a dataclass with a field per role
+    chosen = replace(query, epsilon=None, **names)  # type: ignore[type-var] # a field per role
     sold = {name: tariff.items[name][0] for name in names.values()}
     return Purchase(
-        named,
+        chosen,
         MappingProxyType({role: sold[name] for role, name in names.items()}),
         MappingProxyType(sold),
         MappingProxyType(dict(counted)),
@@ -97,6 +110,10 @@ def _item(query: Query, role: str, tariff: Tariff) -> str:
     fitting = list(items_for(tariff, query, role))
     if not fitting:
         raise InvalidInput(f"this query needs {query.needs(role)}, and the tariff sells none")
+    if query.epsilon is not None and role != LEAK:
+        fitting = _reaching(query.epsilon, fitting, tariff)
+    elif role in fitting:
+        return role
 
     def dearness(name: str) -> tuple[float, int, int, str]:
         guarantee, price = tariff.items[name]
@@ -104,3 +121,25 @@ def _item(query: Query, role: str, tariff: Tariff) -> str:
         return wasted, price, tariff.price(name).delta_units, name
 
     return min(fitting, key=dearness)
+
+
+def _reaching(epsilon: float, names: list[str], tariff: Tariff) -> list[str]:
+    """The items with at least this ε: the next rung is the cheapest of them."""
+    sold = {name: rung_epsilon(tariff.items[name][0]) for name in names}
+    found = [name for name in names if sold[name] >= epsilon * (1 - 1e-9)]
+    if not found:
+        raise InvalidInput(
+            f"epsilon must be at most {max(sold.values()):.4g}, the largest that the tariff "
+            f"sells for this, got {epsilon:g}"
+        )
+    return found
+
+
+def rung_epsilon(guarantee: Guarantee) -> float:
+    """ε of an item as people ask for it: of a Gaussian that of pure DP with the same ρ."""
+    match guarantee:
+        case PureDP(epsilon) | BoundedRange(epsilon) | ApproximateDP(epsilon, _):
+            return epsilon
+        case Gaussian(sigma) | DiscreteGaussian(sigma, _):
+            return 1 / sigma
+    return 0.0

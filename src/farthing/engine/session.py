@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -11,17 +12,19 @@ from farthing.composition.certificate import Certificate
 from farthing.composition.tariff import Price, Tariff
 from farthing.engine.context import Context
 from farthing.engine.converse import WatchConversation
-from farthing.engine.desk import Declaration, Desk, matching_tariff
+from farthing.engine.desk import Declaration, Desk, certificate_of, matching_tariff
+from farthing.engine.first_budget import VARIABLE, EpsilonDelta, ledger_beside
 from farthing.engine.kinds import Kinds, query_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.question import BATCH, Batch, Question
 from farthing.engine.sources.opening import open_source
+from farthing.engine.sql_questions.reading import queries_in
 from farthing.engine.watch import Watch
 from farthing.engine.watches import GuessWatch, ThresholdWatch
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger, Limits, OpenedConversation, Purse
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence
-from farthing.schema import Schema
+from farthing.schema import Schema, unit_name
 from farthing.wording import plain
 
 
@@ -32,9 +35,13 @@ class Session(Kinds[Question]):
     purses, registered lists) is done at a `Desk`.
     """
 
-    def __init__(self, context: Context, resources: ExitStack) -> None:
+    def __init__(
+        self, context: Context, resources: ExitStack, ledger_path: str | None = None
+    ) -> None:
         self._context = context
         self._resources = resources
+        #: Where the budget is kept; None where a ledger was given that was open already.
+        self.ledger_path = ledger_path
 
     @property
     def name(self) -> str:
@@ -56,6 +63,18 @@ class Session(Kinds[Question]):
             queries = query.get("queries")
             return self.batch(queries if isinstance(queries, Mapping) else {})
         return self.question(query_from(query))
+
+    def sql(self, text: str, **options: Any) -> Question | Batch:
+        """What one SELECT asks: a question, or a batch if it has several functions.
+
+        The text is read into the same questions as everything here and never passed on; a clause
+        that none of them has is refused. `options` are fields that SQL has no words for, such as
+        contribution_limit; OPTIONS (contribution_limit = 3) at the end of the text says the same.
+        """
+        asked = queries_in(text, self._context.about, options)
+        if len(asked) > 1:
+            return self.batch(asked)
+        return self.question(*asked.values())
 
     def batch(self, questions: Mapping[str, Any]) -> Batch:
         """Several questions, queries or plain data, fixed in advance and run together."""
@@ -142,20 +161,24 @@ class Session(Kinds[Question]):
 
     def __repr__(self) -> str:
         analyst = self._context.analyst.name
-        return plain(f"<Session of {analyst} on {self.name}: {', '.join(self.schema.kinds)}>")
+        kept = "" if self.ledger_path is None else f"; budget in {self.ledger_path}"
+        columns = ", ".join(self.schema.kinds)
+        return plain(f"<Session of {analyst} on {self.name}: {columns}{kept}>")
 
 
 def open(  # noqa: A001 # farthing.open is the name people will look for
     data: Any,
     *,
-    ledger: Ledger | str | os.PathLike[str],
-    unit: str | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    unit: str | Sequence[str] | None = None,
     analyst: str = "analyst",
     dataset: str | None = None,
     table: str | None = None,
     spark: Any = None,
     memory: str | None = None,
     confidence: float = DEFAULT_CONFIDENCE,
+    epsilon: float | None = None,
+    delta: float | None = None,
     tariff: Tariff | Certificate | str | os.PathLike[str] | None = None,
     farthings: int | None = None,
     delta_units: int | None = None,
@@ -164,51 +187,72 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
     version: str | None = "1",
     owner: str = "owner",
 ) -> Session:
-    """A table with a budget.
+    """A table with a budget: `fa.open("salaries.parquet", unit="player", epsilon=3, delta=1e-6)`.
 
     `data` is a path (Parquet, CSV, a DuckDB or SQLite file with `table`), a pandas, Polars or
     Arrow table, or postgresql://… with `table`. With `spark` (a session, sc://host:port or
     "local[2]") it is a path or a table of Spark's catalogue. `memory` is what DuckDB may use
     before it spills to disk, such as "8GB".
 
-    `ledger` keeps the budget, which belongs to the data. Data that the ledger knows is opened for
-    an `analyst` who has a purse; nothing is added, signed or granted. Data that it does not know
-    is added first, which needs a `unit` (the column that says whose row it is), a `tariff` (it
-    is certified and signed) and the `farthings` that this analyst may spend; `schema`, `limits`,
-    `version` and `owner` are then declared too (see `Desk.add`).
+    `ledger` keeps the budget, which belongs to the data; without one it is what FARTHING_LEDGER
+    names, else a file beside the data (salaries.farthing.db; for a table in memory in the working
+    directory), and `ledger_path` says which. Data that the ledger knows is opened for an `analyst`
+    who has a purse; nothing is added, signed or granted. Data that it does not know is added first,
+    which needs a `unit` (the column that says whose row it is) and what everything together may
+    cost: an `epsilon` with its `delta`, of which a ladder of items is made and certified, or a
+    `tariff`, which is certified and signed, with the `farthings` that this analyst may spend (of a
+    ladder: all). `schema`, `limits`, `version` and `owner` are then declared too (see `Desk.add`).
     """
     level = require_confidence(confidence)
+    budget = EpsilonDelta.of(epsilon, delta)
+    ledger = ledger or os.environ.get(VARIABLE) or None
+    if budget is not None and tariff is not None:
+        raise InvalidInput("give epsilon and delta, or a tariff: not both")
     with ExitStack() as undo:
         source = open_source(data, table=table, spark=spark, memory=memory)
         undo.callback(source.shut)
-        book = ledger
+        book = ledger_beside(source, dataset) if ledger is None else ledger
+        path = None if isinstance(book, Ledger) else os.fspath(book)
         if not isinstance(book, Ledger):
-            # only who brings a tariff starts a ledger: a slip in its name must leave no file behind
-            book = undo.enter_context(Ledger.open(book, upgrade=tariff is not None))
+            # only who brings a budget starts a ledger: a slip in its name must leave no file behind
+            starts = tariff is not None or budget is not None
+            if ledger is None and not starts and not os.path.exists(book):
+                raise InvalidInput(
+                    f"{source.name} has no budget yet (there is no {book}); open it with epsilon "
+                    "and delta, or say where its ledger is"
+                )
+            book = undo.enter_context(Ledger.open(book, upgrade=starts))
         desk = Desk(book, owner=owner)
         known = desk.name_of(source, dataset)
         if known is None:
-            if unit is None or tariff is None or farthings is None:
+            given = None if unit is None or budget is None else budget.certificate()
+            if tariff is not None and farthings is not None:
+                given = certificate_of(tariff)
+            if unit is None or given is None:
                 raise InvalidInput(
-                    f"{source.name} is not in the ledger; its owner adds it with a unit, a tariff "
-                    "and farthings for an analyst"
+                    f"{source.name} is not in the ledger; its owner adds it with a unit and a "
+                    "budget: epsilon and delta, or a tariff and farthings for an analyst"
                 )
             wanted = Declaration(unit=unit, schema=schema, limits=limits, version=version)
             known = desk.begin(
                 source,
                 wanted,
-                tariff,
+                given,
                 name=dataset,
                 analyst=analyst,
-                farthings=farthings,
+                farthings=given.tariff.farthings if farthings is None else farthings,
                 delta_units=delta_units,
             ).name
+            if ledger is None:
+                sys.stderr.write(plain(f"The budget of {known} is kept in {path}.") + "\n")
         holder = book.analyst(known, analyst)
         about = holder.about()
-        if unit not in (None, about.unit):
+        if unit is not None and unit_name(unit) != about.unit:
             raise InvalidInput(f"the unit of {known} in the ledger is {about.unit}, got {unit}")
         if tariff is not None:
             matching_tariff(holder.terms().tariff, tariff, known)
+        if budget is not None:
+            budget.require_in_force(book, known, holder.terms().account)
         holder.purse()  # an analyst without one hears it now
-        return Session(Context(source, holder, about, level), undo.pop_all())
+        return Session(Context(source, holder, about, level), undo.pop_all(), path)
     raise AssertionError  # an error above leaves through the stack

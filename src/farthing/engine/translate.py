@@ -9,7 +9,7 @@ from farthing.engine.context import Context
 from farthing.engine.errors import ChargeMismatch
 from farthing.engine.kinds.base import Query, Rows
 from farthing.engine.purchase import Purchase
-from farthing.engine.sql.bounding import largest
+from farthing.engine.sql.bounding import Bounded, largest
 from farthing.engine.sql.statement import Statement
 from farthing.engine.sql.texts import Texts
 from farthing.mechanisms import Contribution, Mechanism
@@ -49,12 +49,29 @@ def statement_of(
     context: Context, query: Query, candidates: int | None = None
 ) -> tuple[Statement, Contribution]:
     """The statement of a query, and what it makes of one unit at most."""
-    texts = Texts()
-    declared = context.source.declared(context.schema)
-    rows = Rows(declared, context.about.unit, context.schema.kinds, context.analyst.secret(), texts)
-    bounded = query.bounded(rows.where(query.filter))
+    rows = _rows(context, query)
+    return _stated(context, rows, query.bounded(rows), candidates)
+
+
+def comparison_of(context: Context, query: Query, value: int) -> tuple[Statement, Contribution]:
+    """The statement of the one number that says on which side of this value a query lies."""
+    rows = _rows(context, query)
+    return _stated(context, rows, query.ranks_at(rows, value))
+
+
+def _rows(context: Context, query: Query) -> Rows:
+    declared, kinds = context.source.declared(context.schema), context.schema.kinds
+    rows = Rows(declared, context.about.unit, kinds, context.analyst.secret(), Texts())
+    return rows.where(query.filter)
+
+
+def _stated(
+    context: Context, rows: Rows, bounded: Bounded, candidates: int | None = None
+) -> tuple[Statement, Contribution]:
     expression = bounded.expression
     if candidates is not None:
         expression = largest(expression, candidates + 1)
-    limited = Contribution(bounded.contribution_limit, bounded.per_key_limit)
-    return context.source.statement(expression, texts), limited
+    limited = Contribution(
+        bounded.contribution_limit, bounded.per_key_limit, bounded.others, bounded.total
+    )
+    return context.source.statement(expression, rows.texts), limited

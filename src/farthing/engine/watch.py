@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rich.console import RenderableType
-
 from farthing.composition.tariff import Price
 from farthing.engine.context import Context
 from farthing.engine.converse import WatchConversation, open_watch
-from farthing.engine.show import terminal
+from farthing.engine.show.plans import Line, ShownPlan
 from farthing.engine.show.sheet import amount, number, percent
 from farthing.engine.watches import WatchKind
 from farthing.interactive import WatchAccuracy
@@ -46,13 +44,13 @@ class Watch:
         return self.plan().open()
 
 
-@dataclass(frozen=True, slots=True)
-class WatchPlan:
+@dataclass(frozen=True, slots=True, repr=False)
+class WatchPlan(ShownPlan):
     """What a conversation costs in full, and its accuracy. `open()` opens exactly this one."""
 
-    _context: Context = field(repr=False, compare=False)
+    _context: Context = field(compare=False)
     kind: WatchKind
-    terms: Terms = field(repr=False)
+    terms: Terms
     items: Mapping[str, int]
     price: Price
     remaining: Price
@@ -80,13 +78,12 @@ class WatchPlan:
             "accuracy": asdict(self.accuracy),
         }
 
-    def __rich__(self) -> RenderableType:
-        return terminal.plan_table(self.kind.kind, self._lines())
+    @property
+    def caption(self) -> str:
+        """The kind of conversation."""
+        return self.kind.kind
 
-    def __str__(self) -> str:
-        return terminal.as_text(self.__rich__())
-
-    def _lines(self) -> Iterator[tuple[str, str, str]]:
+    def lines(self) -> Iterator[Line]:
         bought = ", ".join(f"{times} × {name}" for name, times in self.items.items())
         yield "price", f"{amount(self.price)}  ({bought}), paid when it is opened", ""
         yield "remaining", amount(self.remaining), ""

@@ -1,7 +1,8 @@
 """What can be opened as a conversation about numbers of a table, and the items that pay for it.
 
 `per_unit` is how much one unit may change any number that will be asked about: 1 for counts of
-units, the limit for counts of rows, the larger bound for sums in units of their last decimal place.
+units, the limit for counts of rows, the larger bound for sums in units of their last decimal place,
+max(a, b − a) times the rows that count of a unit for the quantile a/b.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ from farthing.interactive import GuessAndCheck, SparseVector, require_chargeable
 
 #: What runs in a conversation that was opened here.
 Watcher: TypeAlias = SparseVector | GuessAndCheck
+
+
+#: What the standard item of a conversation is called.
+PURE = "pure"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,13 +116,13 @@ def guarantees_of(tariff: Tariff, items: Mapping[str, int]) -> dict[str, str]:
 
 
 def _item(tariff: Tariff, named: str | None) -> str:
-    """The item that is named, or the cheapest that can pay."""
+    """The item that is named, or the one called pure, or the cheapest that can pay."""
     if named is not None:
         return named
     pure = [n for n, (g, _) in tariff.items.items() if isinstance(g, PureDP) and g.epsilon > 0]
     if not pure:
         raise InvalidInput("a conversation needs a pure-DP item (dp:ε), and the tariff sells none")
-    return min(pure, key=lambda name: (tariff.price(name).farthings, name))
+    return PURE if PURE in pure else min(pure, key=lambda n: (tariff.price(n).farthings, n))
 
 
 def _epsilon_of(tariff: Tariff, name: str) -> float:

@@ -6,6 +6,7 @@ from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,
     DiscreteGaussian,
+    Gaussian,
     Guarantee,
     PureDP,
 )
@@ -18,6 +19,8 @@ def covers(sold: Guarantee, used: Guarantee) -> bool:
             return needed <= granted
         case ApproximateDP(granted, delta), ApproximateDP(needed, leaked):
             return needed <= granted and leaked <= delta
+        case Gaussian(granted), Gaussian(needed):
+            return needed >= granted
         case DiscreteGaussian(), DiscreteGaussian():
             return sold == used
     return False

@@ -11,6 +11,7 @@ from farthing.interactive.composer import Concurrent
 from farthing.interactive.decomposition import (
     Decomposition,
     Distinguishable,
+    LogOf,
     converse,
     decompose,
     simulate,
@@ -52,6 +53,7 @@ __all__ = [
     "Guess",
     "GuessAndCheck",
     "InteractiveMechanism",
+    "LogOf",
     "OneDraw",
     "SealedState",
     "SparseVector",

@@ -5,7 +5,8 @@ Two systems M⁰, M¹ are (ε, δ)-indistinguishable exactly if there are system
     Mᵇ = δ·Eᵇ + (1 − δ)·(z·Nᵇ + N¹⁻ᵇ)/(1 + z),   z = e^ε,
 
 for every adversary. So a conversation can be held by somebody who knows the secret bit only
-through one leaky randomized response. Everything is an exact fraction.
+through one leaky randomized response. Everything is an exact fraction: e^ε itself if ε is `LogOf`
+one, else a fraction not above it that will do.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from farthing.errors import InvalidInput, NotCertified
+from flint import arb, ctx
+
+from farthing.errors import InvalidInput, NotCertified, require_real
 from farthing.interactive.divergences import Attack, Excess, best_attack, require_factor
 from farthing.interactive.finite import (
     AnswerSymbol,
@@ -27,10 +30,33 @@ from farthing.interactive.finite import (
     Reply,
 )
 from farthing.interactive.pairs import Both, Pair, align, transcripts
-from farthing.mechanisms.randomized_response import LeakyAnswer
+from farthing.mechanisms.randomized_response import LeakyAnswer, require_bit
 from farthing.mechanisms.randomness import BitSource, system_bits
+from farthing.numerics.ball import ends
 
 Systems: TypeAlias = tuple[FiniteSystem, FiniteSystem]
+
+#: Bits of the first enclosure of e^ε; each one that leaves the question open is refined.
+_FIRST_PRECISION = 64
+#: The largest ε that is given as a number; its e^ε still fits a float.
+_LARGEST = 700
+
+
+@dataclass(frozen=True, slots=True)
+class LogOf:
+    """ε = ln(odds), exactly, for a fraction of at least 1: `LogOf(2)` is ε = ln 2."""
+
+    odds: Fraction
+
+    def __post_init__(self) -> None:
+        odds = require_factor(self.odds)
+        if odds < 1:
+            raise InvalidInput(f"the odds e^epsilon must be at least 1, got {odds}")
+        object.__setattr__(self, "odds", odds)
+
+
+#: ε as a number, or as the logarithm of one. A float is the number it is, not a rounded one.
+Epsilon: TypeAlias = float | Fraction | LogOf
 
 
 class Distinguishable(InvalidInput):
@@ -39,9 +65,9 @@ class Distinguishable(InvalidInput):
     `bit` says which of the two systems gives the event too often.
     """
 
-    def __init__(self, attack: Attack, bit: int, factor: Fraction, delta: Fraction) -> None:
+    def __init__(self, attack: Attack, bit: int, odds: Fraction, delta: Fraction) -> None:
         super().__init__(
-            f"the systems are not indistinguishable with e^epsilon = {float(factor):g} and delta = "
+            f"the systems are not indistinguishable with e^epsilon = {float(odds):g} and delta = "
             f"{float(delta):g}: an adversary meets one of {len(attack.event)} transcripts with "
             f"probability {float(attack.first):g} in system {bit} and {float(attack.second):g} in "
             "the other"
@@ -52,7 +78,10 @@ class Distinguishable(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
-    """E⁰, E¹ (what is shown when the bit leaked) and N⁰, N¹ (what is shown otherwise)."""
+    """E⁰, E¹ (what is shown when the bit leaked) and N⁰, N¹ (what is shown otherwise).
+
+    `factor` is z, at most e^ε: the mixture proves what was asked for, or a little more.
+    """
 
     factor: Fraction
     delta: Fraction
@@ -66,26 +95,36 @@ class Decomposition:
         mixed += (1 - honest) * self.hidden[1 - bit].weight(history)
         return self.delta * self.leaked[bit].weight(history) + (1 - self.delta) * mixed
 
+    def respond(self, bit: int) -> LeakyAnswer:
+        """One leaky randomized response of the secret bit, with exactly this δ and these odds."""
+        secret, source = require_bit(bit), system_bits()
+        if source.below(self.delta.denominator) < self.delta.numerator:
+            return LeakyAnswer(secret, leaked=True)
+        z = self.factor
+        truthful = source.below(z.numerator + z.denominator) < z.numerator
+        return LeakyAnswer(secret if truthful else 1 - secret, leaked=False)
+
 
 def decompose(
-    first: FiniteSystem, second: FiniteSystem, factor: Fraction, delta: Fraction
+    first: FiniteSystem, second: FiniteSystem, epsilon: Epsilon, delta: float | Fraction
 ) -> Decomposition:
-    """The four systems for M⁰ = first, M¹ = second, e^ε = factor ≥ 1; raises `Distinguishable`.
+    """The four systems for M⁰ = first, M¹ = second; raises `Distinguishable`.
 
     The construction of [Lyu22, Lemmas 1–3] from the root downwards. The identity is then checked
     for every complete transcript, which is the same as for every adversary: with any adversary a
     transcript has the probability of its answers times a number that does not depend on the
     system [Lyu22, eq. 16].
     """
-    factor, delta = _require_parameters(factor, delta)
-    pair = align(first, second)
-    builder, whole = _Builder(factor), (Fraction(1), Fraction(1))
+    delta = _exact("delta", delta, 1)
+    pair, whole = align(first, second), (Fraction(1), Fraction(1))
+    builder = _builder(pair, epsilon, delta)
     for bit, excess in enumerate(builder.lower(pair, whole)):
         if excess > delta:
             ordered = (first, second) if bit == 0 else (second, first)
-            raise Distinguishable(best_attack(*ordered, factor), bit, factor, delta)
+            attack = best_attack(*ordered, builder.factor)
+            raise Distinguishable(attack, bit, builder.factor, delta)
     leaked, hidden = builder.systems(pair, whole, (delta, delta))
-    found = Decomposition(factor, delta, leaked, hidden)
+    found = Decomposition(builder.factor, delta, leaked, hidden)
     for history, weights in transcripts(pair):
         for bit in (0, 1):
             if found.weight(bit, history) != weights[bit]:
@@ -96,8 +135,8 @@ def decompose(
 def simulate(decomposition: Decomposition, response: LeakyAnswer) -> FiniteSystem:
     """The system to converse with, chosen by one leaky randomized response and nothing else.
 
-    With ε = ln(factor), δ = delta and the secret bit b, conversing with the result is
-    conversing with Mᵇ.
+    With the response that `Decomposition.respond` draws for the secret bit b, conversing with the
+    result is conversing with Mᵇ.
     """
     systems = decomposition.leaked if response.leaked else decomposition.hidden
     return systems[response.bit]
@@ -118,7 +157,7 @@ class _Builder:
     """The construction for one factor z. Weights are those of whole histories, not conditional."""
 
     def __init__(self, factor: Fraction) -> None:
-        self._z = factor
+        self.factor = self._z = factor
         self._excess = (Excess(), Excess(swapped=True))
 
     def lower(self, pair: Pair, m: Both) -> Both:
@@ -191,10 +230,39 @@ def _drawn(
     raise NotCertified("the probabilities of the answers do not add up to 1")
 
 
-def _require_parameters(factor: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
-    z = require_factor(factor)
-    if z < 1:
-        raise InvalidInput(f"the factor e^epsilon must be at least 1, got {z}")
-    if not isinstance(delta, (Fraction, int)) or isinstance(delta, bool) or not 0 <= delta <= 1:
-        raise InvalidInput(f"delta must be a fraction between 0 and 1, got {delta!r}")
-    return z, Fraction(delta)
+def _builder(pair: Pair, epsilon: Epsilon, delta: Fraction) -> _Builder:
+    """For z = e^ε, or a fraction that decides as e^ε does: below it if (ε, δ) holds, else above.
+
+    The excess is piecewise linear in z with rational pieces and, unless ε = 0, e^ε is irrational
+    for every rational ε. So either the excess at e^ε is not δ, or it is constant there: some
+    enclosure is narrow enough for both ends to say the same.
+    """
+    if isinstance(epsilon, LogOf):
+        return _Builder(epsilon.odds)
+    exact = _exact("epsilon", epsilon, _LARGEST)
+    precision = _FIRST_PRECISION
+    while True:
+        low, high = _exponential(exact, precision)
+        for factor, holds in ((low, True), (high, False)):
+            builder = _Builder(factor)
+            excess = max(builder.lower(pair, (Fraction(1), Fraction(1))))
+            if (excess <= delta) == holds or low == high:
+                return builder
+        precision *= 2
+
+
+def _exponential(epsilon: Fraction, precision: int) -> Both:
+    """Fractions that enclose e^ε; both are 1 at ε = 0."""
+    if epsilon == 0:
+        return Fraction(1), Fraction(1)
+    with ctx.workprec(precision):
+        low, high = ends((arb(epsilon.numerator) / epsilon.denominator).exp())
+    return max(low, Fraction(1)), high
+
+
+def _exact(name: str, value: float | Fraction, most: int) -> Fraction:
+    """The number that a float is, or the fraction that was given."""
+    exact = value if isinstance(value, Fraction) else Fraction(require_real(name, value))
+    if not 0 <= exact <= most:
+        raise InvalidInput(f"{name} must be between 0 and {most}, got {value!r}")
+    return exact

@@ -9,6 +9,7 @@ except ImportError:
 
 from farthing.canonical import digest
 from farthing.ledger.analyst import Analyst
+from farthing.ledger.backups import back_up, restore
 from farthing.ledger.coalition import Coalition, coalition
 from farthing.ledger.conversations import DurableConversation
 from farthing.ledger.errors import (
@@ -88,6 +89,7 @@ __all__ = [
     "Use",
     "Verified",
     "WrongSchema",
+    "back_up",
     "coalition",
     "digest",
     "export_lines",
@@ -96,6 +98,7 @@ __all__ = [
     "markdown",
     "move",
     "odometer",
+    "restore",
     "statement",
     "verify",
 ]

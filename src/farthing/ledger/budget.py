@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,18 +17,22 @@ from farthing.composition.certificate import tariff_from_json
 from farthing.composition.tariff import Tariff
 from farthing.ledger.months import month_number
 from farthing.ledger.reader import Reader
-from farthing.ledger.records import TARIFF, Account, Purse
+from farthing.ledger.records import RESTORE, TARIFF, Account, Purse
 from farthing.ledger.registered_lists import Registered, from_document
 
 #: What composing accounts, or counting one analyst alone, rests on.
 PLANNED = "the accounts and grants were decided without looking at releases"
+#: What a book rests on that went on from a copy.
+RESTORED = "nothing was opened after the copy was made from which its book went on"
 
 
 @dataclass(frozen=True, slots=True)
 class TariffAccount:
     """A tariff, the levels fixed when it was signed, and the purses granted of it.
 
-    `first_month` is the month of the first grant of each purse that renews.
+    `first_month` is the month of the first grant of each purse that renews. `restored`: the book
+    went on from a copy, and what was granted and spent after it was made is not known; then
+    everybody counts, with all there is.
     """
 
     dataset: str
@@ -38,6 +42,7 @@ class TariffAccount:
     steps: tuple[int, ...]
     purses: tuple[Purse, ...]
     first_month: Mapping[str, int]
+    restored: bool
 
     def spent_by(self, analysts: Collection[str] | None) -> int:
         """What these analysts, or all of them, have spent."""
@@ -52,13 +57,15 @@ class TariffAccount:
     @property
     def reach(self) -> int:
         """What all analysts together can ever spend, as it is granted."""
-        if any(purse.renewal is not None for purse in self.purses):
+        if self.restored or any(purse.renewal is not None for purse in self.purses):
             return self.account.farthings
         return self.reach_in_a_month
 
     @property
     def reach_in_a_month(self) -> int:
         """What all analysts together can spend in any one month."""
+        if self.restored:
+            return self.account.farthings
         return min(sum(purse.farthings for purse in self.purses), self.account.farthings)
 
     @property
@@ -83,6 +90,8 @@ class TariffAccount:
             1 if purse.month is None else now - self.first_month[purse.analyst] + 1
             for purse in self.purses
         ]
+        if self.restored:
+            return False
         farthings = sum(n * p.farthings for n, p in zip(months, self.purses, strict=True))
         units = sum(n * p.delta_units for n, p in zip(months, self.purses, strict=True))
         return farthings <= self.account.farthings and units <= self.account.delta_units
@@ -102,6 +111,11 @@ class TariffAccount:
         stated = frozenset({*usual, farthings})
         return profiles_when_spent(self.tariff, stated, delta)[farthings]
 
+    def reached_by(self, analysts: Collection[str], delta: float) -> AccountProfile:
+        """What it reveals when these analysts have spent everything they were granted of it."""
+        granted = sum(sum(self.own(name)) for name in analysts)
+        return self.profile(min(granted, self.account.farthings), delta)
+
     def whole(self, delta: float) -> AccountProfile:
         """What it reveals when it is spent to its cap."""
         return self.profile(self.account.farthings, delta)
@@ -116,10 +130,17 @@ class ListAccount:
     document: Mapping[str, Any]
     listed: Registered
     used: bool
+    restored: bool
 
     def whole(self, delta: float) -> AccountProfile:
         """What it reveals when it is run whole."""
         return list_profile(self.listed.items, self.listed.adaptivity, delta)
+
+
+def resting_on(accounts: Iterable[TariffAccount | ListAccount], *assumed: str) -> str | None:
+    """What a number over these accounts assumes besides, in one clause."""
+    restored = any(one.restored for one in accounts)
+    return " and ".join((*assumed, RESTORED) if restored else assumed) or None
 
 
 def accounts_together(reader: Reader, dataset: str) -> list[TariffAccount | ListAccount]:
@@ -130,10 +151,15 @@ def accounts_together(reader: Reader, dataset: str) -> list[TariffAccount | List
 
 def _account(reader: Reader, dataset: str, account: Account) -> TariffAccount | ListAccount:
     opened = reader.entry(dataset, account.entry).fact
+    restored = any(entry.number > account.entry for entry in reader.entries(dataset, RESTORE))
     if account.mode != TARIFF:
         document = opened["document"]
-        used = any(lot.spent > 0 for lot in reader.lots(dataset, account.name))
-        return ListAccount(dataset, account, document, from_document(document), used)
+        left = reader.lots(dataset, account.name)  # none of a list that was retired
+        used = restored or any(lot.spent > 0 for lot in left)
+        if not left and not used:
+            taken = (entry.fact["account"] for entry in reader.entries(dataset, "reserve"))
+            used = account.number in taken
+        return ListAccount(dataset, account, document, from_document(document), used, restored)
     certificate = opened["certificate"]
     first: dict[str, int] = {}
     for grant in reader.entries(dataset, "grant"):
@@ -147,4 +173,5 @@ def _account(reader: Reader, dataset: str, account: Account) -> TariffAccount | 
         steps=levels(account.farthings, opened["levels"]),
         purses=tuple(p for p in reader.purses(dataset) if p.account == account.number),
         first_month=first,
+        restored=restored,
     )

@@ -171,18 +171,20 @@ class _Charge:
     ) -> Entry | LedgerError | _Obstacle:
         """One statement of PostgreSQL, which is its own transaction."""
         try:
-            return spend.make_at_once(run)
+            entry = spend.make_at_once(run)
         except self.book.store.driver_error as error:
             if sqlstate_of(error) != statements.NO_ROOM:
                 raise
-        return self._why_not(run)
+            entry = None
+        return entry or self._why_not(run)
 
     def _why_not(self, run: Runs) -> LedgerError | _Obstacle:
         """What stands in the way of a charge that was not made."""
         found, fact, price = self.found, self.fact, self.price
-        statements.require_writable(run, found.row)
         key = {"dataset": found.row, "in_account": found.terms.account, "who": fact["analyst"]}
         rows: list[Any] = [_PurseRow(*row) for row in run.execute(_BOTH, key).fetchall()]
+        if not rows or not rows[0].writable:
+            statements.require_writable(run, found.row)
         by_name = {row.analyst: purse_of(row) for row in rows}
         cap, purse = by_name.get(EVERYBODY), by_name.get(fact["analyst"])
         if cap is None:
@@ -200,8 +202,9 @@ class _Charge:
         return DoesNotFit(price, left, fits)
 
 
-_PurseRow = namedtuple("_PurseRow", purses.c.keys())  # type: ignore[misc] # the columns of a row
-_BOTH = select(purses).where(
+_PurseRow = namedtuple("_PurseRow", [*purses.c.keys(), "writable"])  # type: ignore[misc] # columns
+#: Both purses, and whether their book can be written at all, in one round trip.
+_BOTH = select(purses, statements.IS_WRITABLE).where(
     purses.c.dataset_id == bindparam("dataset", type_=Integer),
     purses.c.account == bindparam("in_account", type_=Integer),
     purses.c.analyst.in_([literal_column(f"'{EVERYBODY}'"), bindparam("who", type_=String)]),

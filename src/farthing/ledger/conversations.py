@@ -231,6 +231,11 @@ class Talk:
             raise _unknown()
         return found[0]
 
+    def is_open(self) -> bool:
+        """Whether it goes on, as of now."""
+        query = select(conversations.c.open).filter_by(id=self._id)
+        return self._book.store.ask(lambda connection: connection.scalar(query)) == 1
+
     def transcript(self) -> list[Answered]:
         """Everything that was asked and answered, in order."""
 
@@ -251,7 +256,7 @@ class Talk:
         return found
 
     def _unsealed(self, run: Runs, standing: Standing) -> OpenConversation:
-        secret = stored.noise(run, self._id)
+        secret = stored.kept_noise(run, self._id)
         if secret is None:
             raise Damaged("the noise of an open conversation is missing", self._dataset)
         try:
@@ -327,7 +332,7 @@ class DurableConversation:
 
     def require_open(self) -> None:
         """ConversationOver if it has ended: before anything is looked at that it is about."""
-        if not self.standing().open:
+        if not self._talk.is_open():
             raise ConversationOver("nothing more can be asked: the conversation is over")
 
     def ask(self, public: Any, question: Any) -> Verdict:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from farthing.composition.tariff import Price
+from farthing.errors import InvalidInput
+from farthing.ledger.months import written_time
 from farthing.ledger.reader import Reader
 from farthing.ledger.records import END, OPEN
 
@@ -21,6 +24,7 @@ class Asked:
     `outcome` is open, close or abandon, and end for a conversation that has ended.
     """
 
+    dataset: str
     entry: int
     time: str
     analyst: str
@@ -29,8 +33,13 @@ class Asked:
     price: Price
     outcome: str
 
+    def __repr__(self) -> str:
+        cost = f"{self.price.farthings} farthings"
+        return f"<Asked of {self.dataset} by {self.analyst} at {self.time[:16]}: {cost}>"
+
     def to_json(self) -> dict[str, Any]:
         return {
+            "dataset": self.dataset,
             "entry": self.entry,
             "time": self.time,
             "analyst": self.analyst,
@@ -42,8 +51,17 @@ class Asked:
         }
 
 
-def history(reader: Reader, dataset: str, analyst: str | None = None) -> Iterator[Asked]:
-    """Every question that was paid for, or those of one analyst, in order."""
+def history(
+    reader: Reader,
+    dataset: str,
+    analyst: str | None = None,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Iterator[Asked]:
+    """Every question that was paid for, in order: of one analyst, from `since`, before `until`."""
+    first = None if since is None else written_time(_in_a_zone("since", since))
+    end = None if until is None else written_time(_in_a_zone("until", until))
     names = {account.number: account.name for account in reader.accounts(dataset)}
     book = list(reader.entries(dataset, *_PAID, *_ENDS))
     ends = {entry.fact["settles"]: entry for entry in book if entry.kind in _ENDS}
@@ -51,15 +69,24 @@ def history(reader: Reader, dataset: str, analyst: str | None = None) -> Iterato
         fact = entry.fact
         if entry.kind not in _PAID or analyst not in (None, fact["analyst"]):
             continue
-        end = ends.get(entry.number)
-        said = {} if end is None else end.fact
+        if (first or "") > fact["time"] or (end is not None and fact["time"] >= end):
+            continue
+        last = ends.get(entry.number)
+        said = {} if last is None else last.fact
         returned = (said.get("farthings", 0), said.get("delta_units", 0))
         yield Asked(
+            dataset=dataset,
             entry=entry.number,
             time=fact["time"],
             analyst=fact["analyst"],
             account=names[fact["account"]],
             question=fact["question"],
             price=Price(fact["farthings"] + returned[0], fact["delta_units"] + returned[1]),
-            outcome=OPEN if end is None else end.kind,
+            outcome=OPEN if last is None else last.kind,
         )
+
+
+def _in_a_zone(name: str, given: datetime) -> datetime:
+    if given.tzinfo is None:
+        raise InvalidInput(f"{name} must have a time zone, such as tzinfo=UTC, got none")
+    return given

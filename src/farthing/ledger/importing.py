@@ -56,7 +56,7 @@ def import_lines(
     `carried` are the conversations of books that are taken over, with their noise, which is never
     in an export. Those that are open and do not come along end here.
     """
-    given, along, heads = _parsed(lines), carried or {}, frozenset(take_over)
+    given, along, heads = parsed(lines), carried or {}, frozenset(take_over)
     counts = ledger.book.store.write(
         lambda connection: _import(connection, ledger.book, given, along, heads)
     )
@@ -64,7 +64,8 @@ def import_lines(
     return counts
 
 
-def _parsed(lines: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+def parsed(lines: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """The entries of each dataset in an export, their shape checked."""
     records: dict[str, list[dict[str, Any]]] = {}
     for place, line in enumerate(lines, start=1):
         try:
@@ -91,9 +92,7 @@ def _import(
 ) -> dict[str, int]:
     one_adds_at_a_time(connection)
     here = identity_of_ledger(connection)
-    checked = {name: _write_book(connection, name, records) for name, records in given.items()}
-    for walk in checked.values():
-        require_company(all_declared(connection), walk)
+    checked = write_books(connection, given)
     wanted = {walk.hash: walk for walk in checked.values() if walk.replay.sealed_for == here}
     if heads - wanted.keys():
         raise InvalidInput(
@@ -104,6 +103,16 @@ def _import(
         if head in heads:
             _take_over(connection, book, walk, carried.get(walk.dataset, []))
     return {name: walk.number for name, walk in checked.items()}
+
+
+def write_books(
+    connection: Connection, given: dict[str, list[dict[str, Any]]]
+) -> dict[str, ChainCheck]:
+    """Copies of these books, checked; what shares data comes together."""
+    checked = {name: _write_book(connection, name, records) for name, records in given.items()}
+    for walk in checked.values():
+        require_company(all_declared(connection), walk)
+    return checked
 
 
 def _write_book(connection: Connection, name: str, records: list[dict[str, Any]]) -> ChainCheck:
@@ -127,7 +136,7 @@ def _write_book(connection: Connection, name: str, records: list[dict[str, Any]]
         raise AlreadyThere(f"the book of {name} here is longer: {length} entries")
     if walk.replay.dataset is None or walk.replay.dataset.name != name:
         raise Damaged(f"entry 1 does not describe {name}", name, 1)
-    _write_balances(connection, row, walk)
+    _write_head(connection, row, walk)
     return walk
 
 
@@ -154,7 +163,7 @@ def _entry_row(row: int, written: str, fact: Any, record: dict[str, Any]) -> dic
     }
 
 
-def _write_balances(connection: Connection, row: int, walk: ChainCheck) -> None:
+def _write_head(connection: Connection, row: int, walk: ChainCheck) -> None:
     connection.execute(
         update(datasets)
         .filter_by(id=row)
@@ -166,6 +175,11 @@ def _write_balances(connection: Connection, row: int, walk: ChainCheck) -> None:
             writable=0,
         )
     )
+    write_balances(connection, row, walk)
+
+
+def write_balances(connection: Connection, row: int, walk: ChainCheck) -> None:
+    """What the entries of a book add up to."""
     for table, rows in (
         (accounts, walk.replay.accounts.values()),
         (purses, walk.replay.purses.values()),

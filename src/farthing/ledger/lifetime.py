@@ -1,7 +1,8 @@
 """What can ever be learned: by each analyst, by all of them, from the data as a whole.
 
 Each is the composition of accounts, of which a tariff counts with the farthings that can be
-spent of it (docs/theory/odometer.md, "Several accounts").
+spent of it (docs/theory/odometer.md, "Several accounts"). The share of δ is that of the cap in a
+reading, so that nobody reads more so far than ever.
 """
 
 from __future__ import annotations
@@ -10,12 +11,19 @@ from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
 
 from farthing.composition.account_profiles import (
+    CAP_SHARE,
     AccountProfile,
     epsilon_if_opened_by_releases,
     epsilon_of,
     proved,
 )
-from farthing.ledger.budget import PLANNED, ListAccount, TariffAccount, accounts_together
+from farthing.ledger.budget import (
+    PLANNED,
+    ListAccount,
+    TariffAccount,
+    accounts_together,
+    resting_on,
+)
 from farthing.ledger.reader import Reader
 
 UNPLANNED = "whatever led to opening these accounts (sum of their epsilons, an ex-post statement)"
@@ -32,6 +40,7 @@ class Lifetimes:
         self.delta = delta
         self.accounts = accounts_together(reader, dataset)
         self.tariffs = [one for one in self.accounts if isinstance(one, TariffAccount)]
+        self.planned = resting_on(self.accounts, PLANNED)
         self._known: dict[tuple[tuple[str, int, int | None], ...], float | None] = {}
 
     def whole(self) -> list[dict[str, Any]]:
@@ -40,8 +49,12 @@ class Lifetimes:
             nothing = "no account was opened; nothing is released"
             return [{"epsilon": 0.0, "delta": 0.0, "if": nothing}]
         return [
-            {**self._row([(one, _cap(one)) for one in self.accounts]), "if": PLANNED},
-            {"epsilon": proved(self._sum), "delta": self.delta, "if": UNPLANNED},
+            {**self._row([(one, _cap(one)) for one in self.accounts]), "if": self.planned},
+            {
+                "epsilon": proved(self._sum),
+                "delta": self.delta,
+                "if": resting_on(self.accounts, UNPLANNED),
+            },
         ]
 
     def per_analyst(self) -> list[dict[str, Any]]:
@@ -53,14 +66,14 @@ class Lifetimes:
             {
                 "analyst": name,
                 **self._row(self._held_by(name) if separate else self._held_by_all()),
-                "if": PLANNED,
+                "if": self.planned,
             }
             for name in sorted(names)
         ]
 
     def colluding(self) -> dict[str, Any]:
         """All analysts who pool what they see, as far as their purses reach."""
-        return {**self._row(self._held_by_all()), "if": PLANNED}
+        return {**self._row(self._held_by_all()), "if": self.planned}
 
     def together(self, analysts: Collection[str]) -> float | None:
         """ε of these analysts as one; of all of them where the cap can refuse them."""
@@ -79,7 +92,9 @@ class Lifetimes:
         key = tuple((one.dataset, one.account.number, spent) for one, spent in parts)
         if key not in self._known:
             self._known[key] = proved(
-                lambda: epsilon_of([self._profile(*part) for part in parts], self.delta)
+                lambda: epsilon_of(
+                    [self._profile(*part) for part in parts], self.delta, share=CAP_SHARE
+                )
             )
         return self._known[key]
 

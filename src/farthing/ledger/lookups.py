@@ -29,6 +29,7 @@ from farthing.ledger.store.tables import (
     datasets,
     entries,
     ledgers,
+    lots,
     purses,
 )
 
@@ -154,8 +155,9 @@ def accounts_of(connection: Connection, row: int) -> list[Account]:
         purses.c.analyst == EVERYBODY,
     )
     amounts = (purses.c[name] for name in (*_AMOUNTS, "open"))
+    own = and_(lots.c.dataset_id == accounts.c.dataset_id, lots.c.account == accounts.c.number)
     rows = connection.execute(
-        select(accounts, *amounts)
+        select(accounts, *amounts, select(lots.c.item).where(own).exists().label("has_lots"))
         .outerjoin(purses, cap)
         .where(accounts.c.dataset_id == row)
         .order_by(accounts.c.number)
@@ -172,7 +174,7 @@ def _account_of(row: Any) -> Account:
         name=row.name,
         entry=row.entry,
         analyst=row.analyst,
-        open=row.open != 0,
+        open=row.open != 0 if row.mode == TARIFF else bool(row.has_lots),
         **{name: row._mapping[name] or 0 for name in _AMOUNTS},
     )
 

@@ -9,10 +9,11 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from farthing.canonical import digest
+from farthing.composition.account_profiles import HALVING
 from farthing.composition.certificate import Certificate
 from farthing.composition.tariff import Price
 from farthing.errors import InvalidInput, require_choice, require_count
-from farthing.ledger import registered_lists, settling
+from farthing.ledger import registered_lists, retiring, settling
 from farthing.ledger.conversations import Talk
 from farthing.ledger.errors import AlreadyThere, NotInLedger
 from farthing.ledger.lookups import (
@@ -30,7 +31,6 @@ from farthing.ledger.open_book import InForce, OpenBook, lock_dataset
 from farthing.ledger.proofs import prove_certificate
 from farthing.ledger.records import (
     LARGEST,
-    LEVELS,
     MONTHLY,
     TARIFF,
     Account,
@@ -296,6 +296,17 @@ class Owner:
         """Settle a reservation that a crash left open, whoever made it. It stays spent."""
         return settling.abandon(self._book, reservation, reason)
 
+    def retire(self, dataset: str, account: str | None = None) -> tuple[str, ...]:
+        """Nothing can be spent of this account any more; without a name, of the whole dataset.
+
+        Gives the names of what was retired. With the whole dataset its conversations end too.
+        What was spent stays spent, the book stays readable, and the data stays in it: another
+        tariff can be signed later, and composes with what was before.
+        """
+        retired = retiring.retire(self._book, dataset, account)
+        self._book.forget(dataset)
+        return retired
+
     def end_conversation(self, dataset: str, identity: str, *, reason: str) -> None:
         """Nothing can be asked in it any more, whoever opened it. It stays spent."""
         Talk(self._book, dataset, identity).end(reason)
@@ -391,7 +402,7 @@ def _tariff_account(certificate: Certificate, name: str) -> _Opening:
     if max(tariff.farthings, tariff.delta_units) > LARGEST:
         raise InvalidInput(f"a tariff in a ledger has at most {LARGEST} farthings")
     prove_certificate(document)
-    what = {"mode": TARIFF, "name": name, "certificate": document, "levels": LEVELS}
+    what = {"mode": TARIFF, "name": name, "certificate": document, "levels": HALVING}
     return _Opening(what, cap=Price(tariff.farthings, tariff.delta_units))
 
 

@@ -20,10 +20,13 @@ LARGEST = 2**53
 
 TARIFF, BATCH, SETWISE = "tariff", "batch", "setwise"
 MONTHLY = "monthly"
-#: How many levels of spending the odometer distinguishes (docs/theory/odometer.md).
+#: How many equal levels the odometer distinguishes in tariffs of earlier books; those signed now
+#: have levels that halve (docs/theory/odometer.md).
 LEVELS = 16
 #: The entries of a conversation: it was opened, so much was said, it has ended.
 OPEN, SAID, END = "open", "said", "end"
+#: The entries that end an account, and that go on with a book from an older copy of it.
+RETIRE, RESTORE = "retire", "restore"
 #: How the first format named the one limit that is a limit today.
 _OLD_CONTRIBUTION_LIMIT = "keys"
 
@@ -89,6 +92,9 @@ class Dataset:
             "version": self.version,
         }
 
+    def __repr__(self) -> str:
+        return f"<Dataset {self.name}: unit {self.unit}, version {self.version or 'live'}>"
+
 
 def dataset_from_json(data: Mapping[str, Any]) -> Dataset:
     """A dataset from what its first entry says, also if the first format wrote it."""
@@ -135,6 +141,11 @@ class Account:
     delta_units_spent: int
     analyst: str | None = None
 
+    def __repr__(self) -> str:
+        state = "in force" if self.open else "retired"
+        spent = f", {_spent(self)}" if self.mode == TARIFF else f" of {self.analyst}"
+        return f"<Account {self.number} {self.name}: {self.mode}, {state}{spent}>"
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -146,6 +157,10 @@ class Terms:
 
     account: int
     tariff: Tariff
+
+    def __repr__(self) -> str:
+        sold = ", ".join(self.tariff.items)
+        return f"<Terms of account {self.account}: {self.tariff.farthings} farthings for {sold}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +191,11 @@ class Purse:
     month: str | None = None
     open: bool = True
 
+    def __repr__(self) -> str:
+        state = "" if self.open else ", revoked"
+        month = "" if self.month is None else f" in {self.month}"
+        return f"<Purse of {self.analyst}: {_spent(self)}{month}{state}>"
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -190,6 +210,9 @@ class Entry:
     def kind(self) -> str:
         return str(self.fact["kind"])
 
+    def __repr__(self) -> str:
+        return f"<Entry {self.number}: {self.kind}, {self.hash[:16]}…>"
+
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
@@ -203,6 +226,10 @@ class Reservation:
     items: Mapping[str, int]
     price: Price
     question_digest: str | None
+
+    def __repr__(self) -> str:
+        bought = ", ".join(f"{times} x {name}" for name, times in self.items.items())
+        return f"<Reservation of {self.analyst} on {self.dataset}: {bought}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,9 +271,9 @@ class KeptRelease:
     """What an analyst got for a question: theirs to see again."""
 
     time: str
-    question: Any
-    release: Any
-    release_digest: str
+    question: Any = field(repr=False)
+    release: Any = field(repr=False)
+    release_digest: str = field(repr=False)
     price: Price
 
 
@@ -296,6 +323,14 @@ class Answered:
 def answered_from_json(data: Mapping[str, Any]) -> Answered:
     """A question and its answer from what a turn says."""
     return Answered(data["asked"], Verdict(data["positive"], data["value"]))
+
+
+def _spent(held: Account | Purse) -> str:
+    units = f" and {held.delta_units_spent} of {held.delta_units} δ units"
+    return (
+        f"{held.farthings_spent} of {held.farthings} farthings"
+        f"{units if held.delta_units else ''} spent"
+    )
 
 
 def require_name(what: str, value: object) -> str:

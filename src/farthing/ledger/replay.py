@@ -27,6 +27,8 @@ from farthing.ledger.records import (
     END,
     LARGEST,
     OPEN,
+    RESTORE,
+    RETIRE,
     SAID,
     TARIFF,
     Dataset,
@@ -66,7 +68,8 @@ class Replay:
     """The state of one dataset after some of its entries.
 
     `home` is the ledger in which the book goes on, as far as it says so; `sealed_for` the one
-    that may take it over, while it is sealed.
+    that may take it over, while it is sealed. `restored` is the entry by which it last went on
+    from a copy.
     """
 
     def __init__(self) -> None:
@@ -80,9 +83,10 @@ class Replay:
         self.lots: dict[tuple[int, str], Row] = {}
         self.documents: dict[int, Row] = {}
         self.conversations: dict[str, Opened] = {}
+        self.restored = 0
         self.last_hash = ""
         self._tariffs: dict[int, Tariff] = {}
-        self._held: dict[int, Fact] = {}
+        self.held: dict[int, Fact] = {}
 
     def take(self, number: int, fact: Fact, previous: str) -> None:
         """One more entry, which follows on the hash `previous`, or Broken."""
@@ -102,6 +106,8 @@ class Replay:
             END: self._end,
             SEAL: self._seal,
             "resume": self._resume,
+            RETIRE: self._retire,
+            RESTORE: self._restore,
         }
         try:
             require_shape(fact)
@@ -149,6 +155,26 @@ class Replay:
         _require(fact["ledger"] == self.sealed_for, "another ledger was named by the seal")
         _require(fact["seal"] == self.last_hash, "it names another seal")
         self.home, self.sealed_for = fact["ledger"], None
+
+    def _restore(self, number: int, fact: Fact) -> None:
+        """Nobody knows what was spent after the copy was made: all of every account counts."""
+        _require(fact["ledger"] != self.home, "a book is restored in another ledger")
+        self.home, self.restored = fact["ledger"], number
+        self.lots.clear()
+        for row in self.purses.values():
+            spent = {f"{name}_spent": row[name] for name in ("farthings", "delta_units")}
+            row.update(open=0, **spent)
+
+    def _retire(self, _: int, fact: Fact) -> None:
+        account = fact["account"]
+        if self.accounts[account]["mode"] == TARIFF:
+            self._require_in_force(account)
+            self.purses[account, EVERYBODY]["open"] = 0
+            return
+        own = [key for key in self.lots if key[0] == account]
+        _require(bool(own), "the list was retired before")
+        for key in own:
+            del self.lots[key]
 
     def _account(self, number: int, fact: Fact) -> None:
         account, mode = fact["account"], fact["mode"]
@@ -228,7 +254,7 @@ class Replay:
                 lot = self.lots[account, item]
                 lot["spent"] += times
                 _require(lot["spent"] <= lot["granted"], f"{item} is overspent")
-        self._held[number] = fact
+        self.held[number] = fact
 
     def _spend(self, fact: Fact) -> None:
         account, price = fact["account"], Price(fact["farthings"], fact["delta_units"])
@@ -274,12 +300,14 @@ class Replay:
         opened.open = False
 
     def _settle(self, _: int, fact: Fact) -> None:
-        held = self._held.pop(fact["settles"], None)
+        held = self.held.pop(fact["settles"], None)
         _require(held is not None, "it settles what is not reserved, or was settled before")
         assert held is not None
         for part in ("account", "analyst", "question_digest"):
             _require(fact[part] == held[part], f"its {part} is not that of the reservation")
         account, unused = held["account"], fact["unused"]
+        known = fact["settles"] > self.restored or fact["kind"] == "abandon"
+        _require(known, "what was open in a copy can only be abandoned")
         whole = self.accounts[account]["mode"] == BATCH
         _require(not (whole and unused), "a batch runs once and whole; nothing of it is unused")
         for item, times in unused.items():
@@ -288,7 +316,8 @@ class Replay:
         if self.accounts[account]["mode"] != TARIFF:
             _require(back == Price(0), "a registered list costs no farthings")
             for item, times in unused.items():
-                self.lots[account, item]["spent"] -= times
+                if (account, item) in self.lots:  # else the list was retired
+                    self.lots[account, item]["spent"] -= times
             return
         expected = self._tariffs[account].price_of(unused) if unused else Price(0)
         _require(back == expected, "it returns more or less than was unused")

@@ -46,7 +46,7 @@ def close(
             statements.give_back(connection, row, account, held.fact["analyst"], back, month)
 
     amounts = {"unused": unused, "farthings": -back.farthings, "delta_units": -back.delta_units}
-    fact = _settled(book, "close", held, reservation.dataset, {**amounts, **kept})
+    fact = _settled(book, "close", held, {**amounts, **kept})
 
     def work(connection: Connection, token: str) -> Entry:
         entry = _append_once(connection, row, fact, token)
@@ -59,9 +59,7 @@ def close(
 def abandon(book: OpenBook, reservation: Reservation, reason: str) -> Entry:
     """Nothing was released, or nobody knows. What was reserved stays spent."""
     row, held = book.held(reservation)
-    nothing = {"unused": {}, "farthings": 0, "delta_units": 0}
-    why = {"reason": require_name("reason", reason)}
-    fact = _settled(book, "abandon", held, reservation.dataset, {**nothing, **why})
+    fact = abandoned(book, held, reason)
 
     def work(connection: Connection, token: str) -> Entry:
         return _append_once(connection, row, fact, token)
@@ -69,11 +67,15 @@ def abandon(book: OpenBook, reservation: Reservation, reason: str) -> Entry:
     return book.write(reservation.dataset, work)
 
 
-def _settled(
-    book: OpenBook, kind: str, held: Entry, dataset: str, more: dict[str, Any]
-) -> dict[str, Any]:
-    repeated = {key: held.fact[key] for key in ("account", "analyst", "question_digest")}
-    return book.fact(kind, dataset, settles=held.number, **repeated, **more)
+def abandoned(book: OpenBook, held: Entry, reason: str) -> dict[str, Any]:
+    """What the entry says that abandons the reservation of this one."""
+    nothing = {"unused": {}, "farthings": 0, "delta_units": 0}
+    return _settled(book, "abandon", held, {**nothing, "reason": require_name("reason", reason)})
+
+
+def _settled(book: OpenBook, kind: str, held: Entry, more: dict[str, Any]) -> dict[str, Any]:
+    repeated = {key: held.fact[key] for key in ("dataset", "account", "analyst", "question_digest")}
+    return book.fact(kind, settles=held.number, **repeated, **more)
 
 
 def _append_once(connection: Connection, row: int, fact: dict[str, Any], token: str) -> Entry:

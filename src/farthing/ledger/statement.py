@@ -108,6 +108,7 @@ def _account(lifetimes: Lifetimes, one: TariffAccount | ListAccount) -> dict[str
         "name": one.account.name,
         "mode": one.account.mode,
         "in_force": one.account.open,
+        "restored": one.restored,
         "digest": document["digest"],
         "versions": document["versions"],
         "claims": claims,

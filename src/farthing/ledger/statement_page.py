@@ -135,6 +135,11 @@ def _account_lines(account: dict[str, Any]) -> list[str]:
         " The purses together exceed the cap or renew, so a refusal can depend on what others "
         "spent: each analyst's lifetime is that of all together."
     )  # fmt: skip # one sentence
+    if account["restored"]:
+        separate = (
+            " The book went on from a copy. What was granted and spent after the copy was made is "
+            "not known, so all of this account counts, for everybody."
+        )
     together, month = account["colluding"], account["everybody_in_one_month"]
     return [
         *lines,

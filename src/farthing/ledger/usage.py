@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger.reader import Reader
 from farthing.ledger.records import END, OPEN, SETWISE, TARIFF, Account, Use, use_from_json
+from farthing.ledger.registered_lists import EVERYTHING
 
 NOT_STATED = "not stated"
 
@@ -35,6 +36,22 @@ def usage(reader: Reader, dataset: str) -> list[dict[str, Any]]:
         }
         for use, times in Counter(uses.values()).most_common()
     ]
+
+
+def bought_items(
+    reader: Reader, dataset: str, account: int, analysts: Collection[str] | None
+) -> Counter[str]:
+    """How often these analysts, or all, have bought each item of a tariff, less what came back."""
+    bought: Counter[str] = Counter()
+    for entry in reader.entries(dataset, "reserve", "close", OPEN):
+        fact = entry.fact
+        if fact["account"] != account or (analysts is not None and fact["analyst"] not in analysts):
+            continue
+        if entry.kind == "close":
+            bought.subtract(fact["unused"])
+        else:
+            bought.update(fact["items"])
+    return bought
 
 
 def conversations_held(reader: Reader, dataset: str) -> list[dict[str, Any]]:
@@ -79,4 +96,4 @@ def _guarantees(reader: Reader, dataset: str, book: Account) -> dict[str, str]:
     if book.mode == SETWISE:
         listed = reader.document(dataset, book.number)["list"]
         return {name: guarantee for name, (guarantee, _) in listed}
-    return {lot.item: f"list {book.name}" for lot in reader.lots(dataset, book.name)}
+    return {EVERYTHING: f"list {book.name}"}

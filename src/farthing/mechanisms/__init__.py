@@ -16,7 +16,10 @@ from farthing.mechanisms.gumbel import KnownGumbel, UnknownGumbel
 from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.known_counts import KnownCounts
 from farthing.mechanisms.largest import Largest
-from farthing.mechanisms.noise import Noise, noise_for
+from farthing.mechanisms.least_total import LeastTotal
+from farthing.mechanisms.noise import Noise, coordinate_noise
+from farthing.mechanisms.noisy_totals import NoisyTotals
+from farthing.mechanisms.per_label import Groups, PerLabel
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses
 from farthing.mechanisms.quantile import Quantile
 from farthing.mechanisms.randomized_response import (
@@ -26,6 +29,7 @@ from farthing.mechanisms.randomized_response import (
 )
 from farthing.mechanisms.release import Release
 from farthing.mechanisms.repeated import Repeated
+from farthing.mechanisms.rounded_gaussian import RoundedGaussianNoise
 from farthing.mechanisms.top_k_with_counts import TopKWithCounts
 from farthing.mechanisms.truncated_gaussian import TruncatedGaussianNoise
 from farthing.mechanisms.unknown_counts import ThresholdedCounts, UnknownCounts
@@ -39,23 +43,28 @@ __all__ = [
     "Expectation",
     "ExponentialMechanism",
     "GeneralizedRandomizedResponse",
+    "Groups",
     "Histogram",
     "KnownCounts",
     "KnownGumbel",
     "Largest",
     "LeakyAnswer",
     "LeakyRandomizedResponse",
+    "LeastTotal",
     "Mechanism",
     "Noise",
+    "NoisyTotals",
+    "PerLabel",
     "Quantile",
     "Release",
     "Repeated",
+    "RoundedGaussianNoise",
     "ThresholdedCounts",
     "TopKWithCounts",
     "TruncatedGaussianNoise",
     "UnknownCounts",
     "UnknownGumbel",
     "Uses",
-    "noise_for",
+    "coordinate_noise",
     "ordered_counts",
 ]

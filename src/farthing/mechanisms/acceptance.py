@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb, ctx
 
-from farthing.mechanisms.inverse_transform import exact_ball, scaled_floor
-from farthing.mechanisms.randomness import WORD_BITS, BitSource
+from farthing.mechanisms.inverse_transform import Integers, exact_ball, scaled_floor
+from farthing.mechanisms.randomness import WORD_BITS, BitSource, Words
 from farthing.numerics.ball import middle
 
 Floats = npt.NDArray[np.float64]
@@ -69,15 +69,21 @@ def accept(exponents: Floats, exact: Callable[[int], Fraction], source: BitSourc
     [p(1 − e), p(1 + e)], e = _ERROR. A coin shows 53 bits v of its uniform, which lies in
     [v, v+1)·2^−53; it is decided where that cell lies on one side of the interval.
     """
+    words = source.words(exponents.size)
+    accepted, undecided = first_look(exponents, words)
+    for index in undecided.tolist():
+        accepted[index] = _refine(int(words[index]), exact(index), source)
+    return accepted
+
+
+def first_look(exponents: Floats, words: Words) -> tuple[Booleans, Integers]:
+    """What the first word of each coin decides: those accepted so far, and which are open."""
     value = _exponential(np.clip(exponents, 0.0, _LARGEST)) * 2.0**53
     low = np.where(exponents < _LARGEST, value * (1 - _ERROR), 0.0)
     high = value * (1 + _ERROR)
-    words = source.words(exponents.size)
     cells = (words >> np.uint64(11)).astype(np.float64)
     accepted = cells + 1 <= low
-    for index in np.flatnonzero(~accepted & (cells < high)).tolist():
-        accepted[index] = _refine(int(words[index]), exact(index), source)
-    return accepted
+    return accepted, np.flatnonzero(~accepted & (cells < high))
 
 
 def _refine(word: int, exponent: Fraction, source: BitSource) -> bool:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
 
 from farthing.errors import require_real
 from farthing.mechanisms.noise import Noise
 
 DEFAULT_CONFIDENCE = 0.95
+
+#: Where a number lies: both ends belong to it.
+Interval: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +34,13 @@ class Expectation:
     """What to expect before running.
 
     `counts`: the error of each released number. `selection`: how far, in counts, a selected
-    label may lie below the best one that was left. `found_from`: a label whose count exceeds the
-    largest count that is not looked at by this much is found with probability `confidence`.
+    label may lie below the best one that was left. `told_apart`: of two labels whose counts differ
+    by this much the larger comes first with probability `confidence`. `found_from`: a label whose
+    count exceeds the largest count that is not looked at by this much is found with probability
+    `confidence`.
     `threshold`: noisy counts below it are withheld. `above_cutoff`: so are those that are not
-    this much above the noisy largest count that is not looked at.
+    this much above the noisy largest count that is not looked at. `totals`: half-widths of the
+    totals that a number is computed from, which hold all together.
     """
 
     counts: Accuracy | None = None
@@ -40,12 +48,26 @@ class Expectation:
     found_from: float | None = None
     threshold: int | None = None
     above_cutoff: int | None = None
+    totals: tuple[float, ...] | None = None
+    told_apart: float | None = None
 
 
+@lru_cache(maxsize=1024)
 def noise_accuracy(noise: Noise, confidence: float, times: int = 1) -> Accuracy:
     """Accuracy of one count with this noise, or of the mean of `times` such counts."""
     level = require_confidence(confidence)
     return Accuracy(noise.expected_absolute(times), noise.half_width(level, times), level)
+
+
+def joint_level(confidence: float, count: int) -> float:
+    """The confidence that each of `count` independent intervals needs for all of them to hold.
+
+    level^(1/count), rounded up.
+    """
+    level = require_confidence(confidence)
+    if count <= 1:
+        return level
+    return min(math.nextafter(math.exp(math.log(level) / count), 1), math.nextafter(1, 0))
 
 
 def selection_accuracy(rate: float, competitors: int, confidence: float) -> Accuracy:
@@ -59,6 +81,16 @@ def selection_accuracy(rate: float, competitors: int, confidence: float) -> Accu
     odds = competitors * level / (1 - level)
     width = math.log(odds) / rate if odds > 1 else 0.0
     return Accuracy(math.log1p(competitors) / rate, width, level)
+
+
+def told_apart(rate: float, confidence: float) -> float:
+    """By how much two counts must differ for their order to be right with this probability.
+
+    The one of weight e^(rate·gap) comes before that of weight 1 with probability
+    1/(1 + e^(−rate·gap)), whatever else there is to draw.
+    """
+    level = require_confidence(confidence)
+    return max(0.0, math.log(level / (1 - level)) / rate)
 
 
 def losing(log_odds: list[float]) -> float:

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from farthing.errors import InvalidInput, require_count
-from farthing.guarantees.kinds import PureDP
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, noise_accuracy
-from farthing.mechanisms.discrete_laplace import DiscreteLaplaceNoise
-from farthing.mechanisms.parameters import check
+from farthing.mechanisms.noise import Coordinate, Noise, coordinate_noise
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses
 from farthing.mechanisms.randomness import system_bits
 from farthing.mechanisms.release import Release
@@ -19,19 +17,17 @@ _LARGEST_BOUND = 1 << 62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClippedSum(Mechanism[int]):
-    """The sum plus discrete Laplace noise of scale max(|lower|, |upper|)/ε.
+    """The sum plus the noise that its guarantee asks for, as one count.
 
-    Adding a unit adds a whole number between `lower` and `upper`. One step changes a
-    probability by a factor of at most e^(1/scale), so that many steps by at most e^ε
-    (docs/theory/mechanisms.md, Theorem 1, with τ the larger bound).
+    Adding a unit adds a whole number between `lower` and `upper`, so it moves the sum by at most
+    the larger bound (docs/theory/mechanisms.md, Theorems 1, 2 and 2a, with τ that bound).
     """
 
-    epsilon: float
+    coordinate: Coordinate
     lower: int
     upper: int
 
     def __post_init__(self) -> None:
-        check(self, "epsilon")
         lower = require_count("lower", self.lower, at_least=-_LARGEST_BOUND)
         upper = require_count("upper", self.upper, at_least=lower)
         object.__setattr__(self, "lower", lower)
@@ -41,9 +37,9 @@ class ClippedSum(Mechanism[int]):
         _ = self.noise  # the scale is checked when the mechanism is made
 
     @property
-    def noise(self) -> DiscreteLaplaceNoise:
+    def noise(self) -> Noise:
         """What is added."""
-        return DiscreteLaplaceNoise(self.assumes.per_key_limit / Fraction(self.epsilon))
+        return coordinate_noise(self.coordinate, self.assumes.per_key_limit)
 
     @property
     def assumes(self) -> Contribution:
@@ -52,8 +48,8 @@ class ClippedSum(Mechanism[int]):
 
     @property
     def guarantees(self) -> Uses:
-        """One ε-DP release."""
-        return ((PureDP(self.epsilon), 1),)
+        """One coordinate."""
+        return ((self.coordinate, 1),)
 
     def recount(self, labels: int | None) -> Uses:
         """The price of drawing the sum once more."""
@@ -67,6 +63,12 @@ class ClippedSum(Mechanism[int]):
         """The mean of so many noisy sums, as the nearest float; a single one stays whole."""
         drawn = times * total + sum(self.noise.draw(times, system_bits()).tolist())
         return Release(("sum",), (drawn if times == 1 else float(Fraction(drawn, times)),))
+
+    def errors_of_mean(
+        self, release: Release, confidence: float, times: int, *, together: bool
+    ) -> float:
+        """The half-width of the one number."""
+        return self.noise.half_width(confidence, times) + release.moved
 
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None

@@ -39,9 +39,9 @@ class DiscreteLaplaceNoise:
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", Fraction(self.scale))
         if not 0 < self.scale <= LARGEST_SCALE:
+            got = "more" if self.scale > 0 else f"{self.scale}"  # more may be beyond every float
             raise InvalidInput(
-                f"the scale of the noise must be greater than 0 and at most 2^40, "
-                f"got {float(self.scale):g}"
+                f"the scale of the noise must be greater than 0 and at most 2^40, got {got}"
             )
 
     def draw(self, count: int, source: BitSource) -> Integers:
@@ -111,13 +111,13 @@ def _digits(scale: Fraction) -> tuple[tuple[int, Inversion], ...]:
     """
     place, digits = 1, []
     while scale / place > _TOP_SCALE:
-        digits.append((place, _geometric(place / scale, _RADIX)))
+        digits.append((place, geometric(place / scale, _RADIX)))
         place *= _RADIX
-    digits.append((place, _geometric(place / scale, None)))
+    digits.append((place, geometric(place / scale, None)))
     return tuple(digits)
 
 
-def _geometric(rate: Fraction, size: int | None) -> Inversion:
+def geometric(rate: Fraction, size: int | None) -> Inversion:
     """Pr[X = j] proportional to e^(−rate·j) on 0 … size − 1, or on all j ≥ 0."""
 
     def missing(j: int) -> Ball:

@@ -15,6 +15,7 @@ from farthing.mechanisms.accuracy import (
     losing,
     require_confidence,
     selection_accuracy,
+    told_apart,
 )
 from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.parameters import check, epsilon_less_leak
@@ -74,7 +75,11 @@ class KnownGumbel(Mechanism[Histogram]):
     ) -> Expectation:
         """How far the first label lies below the largest count."""
         size = require_count("domain_size", domain_size, at_least=self.k)
-        return Expectation(selection=selection_accuracy(float(self.rate), size - 1, confidence))
+        rate = float(self.rate)
+        return Expectation(
+            selection=selection_accuracy(rate, size - 1, confidence),
+            told_apart=told_apart(rate, confidence),
+        )
 
     def miss_probability(self, *, domain_size: int, gap: float = 0) -> float:
         """At most, for a label that leads the (k+1)-th count by `gap`.
@@ -184,6 +189,7 @@ class UnknownGumbel(Mechanism[Histogram]):
         return Expectation(
             selection=selection_accuracy(rate, self.candidates - 1, level),
             found_from=self.per_key_limit + odds / rate,
+            told_apart=told_apart(rate, level),
         )
 
     def miss_probability(self, *, lead: float, gap: float = 0) -> float:

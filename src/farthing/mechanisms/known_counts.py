@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, noise_accuracy
+from farthing.mechanisms.accuracy import (
+    DEFAULT_CONFIDENCE,
+    Expectation,
+    Interval,
+    joint_level,
+    noise_accuracy,
+)
 from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.noise import Coordinate, Noise, noise_for
+from farthing.mechanisms.noise import Coordinate, Noise, coordinate_noise
 from farthing.mechanisms.parameters import check
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses
 from farthing.mechanisms.randomness import system_bits
@@ -36,7 +42,7 @@ class KnownCounts(Mechanism[Histogram]):
     @property
     def noise(self) -> Noise:
         """What is added to each count."""
-        return noise_for(self.coordinate, self.per_key_limit)
+        return coordinate_noise(self.coordinate, self.per_key_limit)
 
     @property
     def assumes(self) -> Contribution:
@@ -66,6 +72,19 @@ class KnownCounts(Mechanism[Histogram]):
         noise, source = self.noise, system_bits()
         draws = [histogram.counts + noise.draw(len(histogram), source) for _ in range(times)]
         return Release(tuple(histogram.labels.tolist()), exact_means(draws))
+
+    def errors(
+        self, release: Release, confidence: float, *, together: bool = False
+    ) -> float | tuple[Interval, ...] | None:
+        """Independent noise; if labels were chosen by their counts, all must hold anyway."""
+        return self.errors_of_mean(release, confidence, 1, together=together)
+
+    def errors_of_mean(
+        self, release: Release, confidence: float, times: int, *, together: bool
+    ) -> float:
+        """The same for the mean of so many draws."""
+        among = release.among or (len(release.labels) if together else 1)
+        return self.noise.half_width(joint_level(confidence, among), times) + release.moved
 
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from farthing.errors import require_count
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, Interval, joint_level
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses
 from farthing.mechanisms.release import Release
 
@@ -48,10 +48,20 @@ class Largest(Mechanism[Data], Generic[Data]):
         counts = release.counts or ()
         order = sorted(range(len(counts)), key=counts.__getitem__, reverse=True)[: self.k]
         labels = tuple(release.labels[i] for i in order)
-        return replace(release, labels=labels, counts=tuple(counts[i] for i in order))
+        kept = tuple(counts[i] for i in order)
+        return replace(release, labels=labels, counts=kept, among=len(counts))
+
+    def errors(
+        self, release: Release, confidence: float, *, together: bool = False
+    ) -> float | tuple[Interval, ...] | None:
+        """What is shown was chosen by its noise: intervals of all that was drawn must hold."""
+        return self.mechanism.errors(release, confidence, together=together)
 
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
     ) -> Expectation:
-        """As the mechanism."""
-        return self.mechanism.expect(confidence, domain_size=domain_size)
+        """As the mechanism; of a known domain, with intervals that hold for all of it."""
+        level = joint_level(confidence, domain_size or 1)
+        found = self.mechanism.expect(level, domain_size=domain_size)
+        assert found.counts is not None
+        return replace(found, counts=replace(found.counts, confidence=confidence))

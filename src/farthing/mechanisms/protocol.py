@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from operator import le
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from farthing.guarantees.kinds import ApproximateDP, Guarantee
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, Interval
 from farthing.mechanisms.release import Release
 
 #: What composition charges: guarantees, each with how often it is used. Independent steps.
@@ -20,22 +21,36 @@ Data_contra = TypeVar("Data_contra", contravariant=True)
 class Contribution:
     """How much one unit may change what a mechanism runs on.
 
-    At most `contribution_limit` numbers (None: any number), each by at most `per_key_limit`.
-    Counts of a histogram are only raised by a unit that is added; a sum may fall.
+    At most `contribution_limit` numbers (None: any number), each by at most `per_key_limit`, and
+    all of them together by at most `total` (None: as follows from the two). Where a mechanism runs
+    once for each label, `contribution_limit` is that of labels, and `per_key_limit` what the first
+    number of a label, or the weights of all of its values together, change by; `others` are the
+    limits of further numbers that a label has. Counts of a histogram are
+    only raised by a unit that is added; a sum may fall.
     """
 
     contribution_limit: int | None
     per_key_limit: int
+    others: tuple[int, ...] = ()
+    total: int | None = None
 
     def within(self, other: Contribution) -> bool:
         """Whether data bounded like this is also bounded like `other`."""
-        return self.per_key_limit <= other.per_key_limit and (
-            other.contribution_limit is None
-            or (
-                self.contribution_limit is not None
-                and self.contribution_limit <= other.contribution_limit
-            )
+        if len(self.others) != len(other.others):
+            return False
+        own, limits = (self.per_key_limit, *self.others), (other.per_key_limit, *other.others)
+        return (
+            all(map(le, own, limits))
+            and _at_most(self.contribution_limit, other.contribution_limit)
+            and _at_most(self._most, other.total)
         )
+
+    @property
+    def _most(self) -> int | None:
+        """What a unit changes all of the first numbers by, together."""
+        if self.total is not None or self.contribution_limit is None:
+            return self.total
+        return self.contribution_limit * self.per_key_limit
 
 
 @runtime_checkable
@@ -79,6 +94,31 @@ class Mechanism(Protocol[Data_contra]):
 
         `domain_size`, the number of labels, is needed by selections from a known domain.
         """
+
+    def errors(
+        self, release: Release, confidence: float, *, together: bool = False
+    ) -> float | tuple[Interval, ...] | None:
+        """Where the true numbers lie: within a half-width of each, or in an interval for each.
+
+        One by one with probability `confidence` given that they were released, or `together`.
+        None where no number is released.
+        """
+        return None
+
+    def total(self, release: Release, confidence: float) -> Interval | None:
+        """Where the sum of the true numbers lies that are released; None where there are none."""
+        if release.counts is None:
+            return None
+        errors = self.errors(release, confidence, together=True)
+        if isinstance(errors, tuple):
+            return sum(low for low, _ in errors), sum(high for _, high in errors)
+        found, wide = sum(release.counts), len(release.counts) * (errors or 0.0)
+        return None if errors is None else (found - wide, found + wide)
+
+
+def _at_most(own: int | None, limit: int | None) -> bool:
+    """None is no limit."""
+    return limit is None or (own is not None and own <= limit)
 
 
 def leak_once(delta: float) -> tuple[Guarantee, int]:

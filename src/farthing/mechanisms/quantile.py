@@ -19,8 +19,17 @@ from farthing.mechanisms.release import Release
 from farthing.mechanisms.selection import Selection
 
 _LARGEST_DENOMINATOR = 1000
-_LARGEST_TOTAL = 1 << 52
+#: Scores stay within 64 bits.
+_LARGEST_SCORE = 1 << 62
 _LARGEST_VALUE = 1 << 61
+
+
+def exact_probability(probability: float) -> Fraction:
+    """The fraction a/b that a quantile is about: the nearest with a denominator up to 1000."""
+    exact = Fraction(probability).limit_denominator(_LARGEST_DENOMINATOR)
+    if not 0 < exact < 1:
+        raise InvalidInput(f"probability must be between 1/1000 and 999/1000, got {probability}")
+    return exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +60,11 @@ class Quantile(Mechanism[Histogram]):
         upper = require_count("upper", self.upper, at_least=lower)
         if upper > _LARGEST_VALUE:
             raise InvalidInput(f"upper must be at most 2^61, got {upper}")
-        if not 0 < self._fraction < 1:
-            raise InvalidInput(
-                f"probability must be between 1/1000 and 999/1000, got {self.probability}"
-            )
+        _ = self._fraction
 
     @property
     def _fraction(self) -> Fraction:
-        return Fraction(self.probability).limit_denominator(_LARGEST_DENOMINATOR)
+        return exact_probability(self.probability)
 
     @property
     def score_range(self) -> int:
@@ -68,8 +74,9 @@ class Quantile(Mechanism[Histogram]):
 
     @property
     def assumes(self) -> Contribution:
-        """The two limits."""
-        return Contribution(self.contribution_limit, self.per_key_limit)
+        """Spans of the score add, so only what a unit adds in total matters."""
+        most = self.contribution_limit * self.per_key_limit
+        return Contribution(None, most, total=most)
 
     @property
     def guarantees(self) -> Uses:
@@ -111,8 +118,9 @@ class Quantile(Mechanism[Histogram]):
         labels = histogram.labels
         if labels.dtype.kind not in "iu":
             raise InvalidInput(f"values must be whole numbers, got labels of type {labels.dtype}")
-        if float(histogram.counts.astype(np.float64).sum()) >= _LARGEST_TOTAL:
-            raise InvalidInput("the counts must add up to less than 2^52")
+        most = _LARGEST_SCORE // self._fraction.denominator
+        if float(histogram.counts.astype(np.float64).sum()) >= most:
+            raise InvalidInput(f"the counts must add up to less than {most}")
         clipped = np.clip(labels[present], self.lower, self.upper).astype(np.int64)
         values, inverse = np.unique(clipped, return_inverse=True)
         counts = np.zeros(values.size, dtype=np.int64)

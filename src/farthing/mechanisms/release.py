@@ -19,13 +19,17 @@ class Release:
     """Labels in order, with a count each where counts were bought.
 
     `stopped` says that a list ended because ⊥ came up, before the wanted number of labels. `moved`
-    is how far at most a count was moved from its noisy value afterwards.
+    is how far at most a count was moved from its noisy value afterwards. `among`: these labels were
+    chosen, by the counts that are released, from so many. `parts` are what was measured of each
+    label, where that is more than a count.
     """
 
     labels: tuple[Any, ...]
     counts: tuple[int | float, ...] | None = None
     stopped: bool = False
     moved: float = 0.0
+    among: int | None = None
+    parts: tuple[Release, ...] = ()
 
 
 def exact_means(draws: Sequence[Integers]) -> tuple[int | float, ...]:

@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 from farthing.errors import require_count
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, noise_accuracy
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, Interval, noise_accuracy
 from farthing.mechanisms.noise import Noise
 from farthing.mechanisms.protocol import Contribution, Data_contra, Mechanism, Uses, summed_uses
 from farthing.mechanisms.release import Release
 
 Data = TypeVar("Data")
+#: Sums of more draws than this are bounded one by one: the exact law of Laplace sums is long.
+_MOST_DRAWS = 512
 
 
 class Repeatable(Mechanism[Data_contra], Protocol[Data_contra]):
@@ -26,6 +28,11 @@ class Repeatable(Mechanism[Data_contra], Protocol[Data_contra]):
 
     def mean(self, data: Data_contra, times: int, /) -> Release:
         """Labels found once, with the mean of `times` draws of each number."""
+
+    def errors_of_mean(
+        self, release: Release, confidence: float, times: int, *, together: bool
+    ) -> float:
+        """The half-width of each of these means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,23 @@ class Repeated(Mechanism[Data], Generic[Data]):
     def run(self, data: Data) -> Release:
         """Labels found once, with means."""
         return self.mechanism.mean(data, self.times)
+
+    def errors(
+        self, release: Release, confidence: float, *, together: bool = False
+    ) -> float | tuple[Interval, ...] | None:
+        """Those of the means."""
+        if release.counts is None:
+            return None
+        found = self.mechanism
+        return found.errors_of_mean(release, confidence, self.times, together=together)
+
+    def total(self, release: Release, confidence: float) -> Interval | None:
+        """Independent noise partly cancels: the sum is so many times a mean of all draws."""
+        counts, draws = release.counts or (), self.times * len(release.labels)
+        if not counts or draws > _MOST_DRAWS:
+            return Mechanism.total(self, release, confidence)
+        wide = len(counts) * (self.mechanism.noise.half_width(confidence, draws) + release.moved)
+        return sum(counts) - wide, sum(counts) + wide
 
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from farthing.errors import InvalidInput
-from farthing.guarantees.kinds import DiscreteGaussian
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation
+from farthing.guarantees.kinds import PureDP
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, Interval
 from farthing.mechanisms.count_mle import ordered_counts
 from farthing.mechanisms.gumbel import KnownGumbel, UnknownGumbel
 from farthing.mechanisms.histogram import Histogram
@@ -30,7 +30,7 @@ class TopKWithCounts(Mechanism[Histogram]):
     use_order: bool = False
 
     def __post_init__(self) -> None:
-        if self.use_order and not isinstance(self.counting.coordinate, DiscreteGaussian):
+        if self.use_order and isinstance(self.counting.coordinate, PureDP):
             raise InvalidInput("use_order needs Gaussian counts: CountMLE is their likeliest value")
         if self.selection.per_key_limit != self.counting.per_key_limit:
             raise InvalidInput(
@@ -88,6 +88,18 @@ class TopKWithCounts(Mechanism[Histogram]):
         counts = tuple(ordered_counts(noisy).tolist())
         moved = max(abs(new - old) for new, old in zip(counts, noisy, strict=True))
         return Release(release.labels, counts, stopped, moved)
+
+    def errors(
+        self, release: Release, confidence: float, *, together: bool = False
+    ) -> float | tuple[Interval, ...] | None:
+        """The noise of the counts has no part in which labels were found."""
+        return self.counting.errors(release, confidence, together=together)
+
+    def errors_of_mean(
+        self, release: Release, confidence: float, times: int, *, together: bool
+    ) -> float:
+        """The same for the mean of so many draws."""
+        return self.counting.errors_of_mean(release, confidence, times, together=together)
 
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None

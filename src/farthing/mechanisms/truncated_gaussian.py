@@ -1,8 +1,8 @@
-"""Truncated discrete Gaussian noise, for TruncGauss in two sound versions.
+"""Truncated Gaussian noise, discrete or rounded, for TruncGauss in two sound versions.
 
 Noise that never exceeds a bound T makes "no label that a neighbour lacks is ever released"
 certain instead of likely. The price is δ for the ends of the support that only one of two
-neighbours can reach; what is left is no worse than the whole discrete Gaussian. Lemma C and
+neighbours can reach; what is left is no worse than the whole Gaussian. Lemma C and
 Theorems 6 and 7 of docs/theory/mechanisms.md. As printed in [CR22] the mechanism is not private.
 """
 
@@ -17,18 +17,19 @@ from flint import arb
 from farthing.mechanisms.discrete_gaussian import DiscreteGaussianNoise
 from farthing.mechanisms.inverse_transform import Integers
 from farthing.mechanisms.randomness import BitSource
+from farthing.mechanisms.rounded_gaussian import RoundedGaussianNoise
 from farthing.mechanisms.tails import at_least_one, least_reaching
 from farthing.numerics.ball import Ball, in_balls
 
 
 @dataclass(frozen=True, slots=True)
 class TruncatedGaussianNoise:
-    """Discrete Gaussian noise conditioned on |Z| ≤ bound.
+    """Discrete or rounded Gaussian noise conditioned on |Z| ≤ bound.
 
     The condition makes |Z| smaller, so what `whole` promises of errors and widths holds.
     """
 
-    whole: DiscreteGaussianNoise
+    whole: DiscreteGaussianNoise | RoundedGaussianNoise
     bound: int
 
     def draw(self, count: int, source: BitSource) -> Integers:
@@ -66,7 +67,11 @@ class TruncatedGaussianNoise:
 @lru_cache(maxsize=256)
 @in_balls
 def truncated_noise(
-    whole: DiscreteGaussianNoise, *, per_key_limit: int, contribution_limit: int, delta: float
+    whole: DiscreteGaussianNoise | RoundedGaussianNoise,
+    *,
+    per_key_limit: int,
+    contribution_limit: int,
+    delta: float,
 ) -> TruncatedGaussianNoise:
     """With the smallest bound T for which the supports overlap enough: 1 − (1 − η)^Δ ≤ δ.
 

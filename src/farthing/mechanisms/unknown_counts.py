@@ -8,7 +8,7 @@ for the threshold, and it is the smallest that such a label *never* reaches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -16,16 +16,24 @@ from flint import arb
 
 from farthing.errors import InvalidInput, require_count
 from farthing.mechanisms.access import TopCounts, positive_counts, top_counts
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, noise_accuracy
+from farthing.mechanisms.accuracy import (
+    DEFAULT_CONFIDENCE,
+    Expectation,
+    Interval,
+    joint_level,
+    noise_accuracy,
+)
+from farthing.mechanisms.after_threshold import intervals_after
 from farthing.mechanisms.discrete_gaussian import DiscreteGaussianNoise
 from farthing.mechanisms.discrete_laplace import DiscreteLaplaceNoise
 from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.inverse_transform import Integers
-from farthing.mechanisms.noise import Coordinate, Noise, noise_for
+from farthing.mechanisms.noise import Coordinate, Noise, coordinate_noise
 from farthing.mechanisms.parameters import check
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses, leak_once
 from farthing.mechanisms.randomness import system_bits
 from farthing.mechanisms.release import Release, ranked
+from farthing.mechanisms.rounded_gaussian import RoundedGaussianNoise
 from farthing.mechanisms.tails import at_least_one, least_reaching
 from farthing.mechanisms.truncated_gaussian import TruncatedGaussianNoise, truncated_noise
 from farthing.numerics.ball import in_balls, middle
@@ -36,7 +44,7 @@ class ThresholdedCounts(Mechanism[Histogram]):
     """Noisy counts of every label present, where they reach a fixed threshold.
 
     contribution_limit coordinates, plus δ. Theorem 5 of docs/theory/mechanisms.md; `truncated`,
-    for discrete Gaussian coordinates only, Theorem 6.
+    for Gaussian coordinates only, Theorem 6.
     """
 
     coordinate: Coordinate
@@ -52,12 +60,12 @@ class ThresholdedCounts(Mechanism[Histogram]):
     @property
     def noise(self) -> Noise:
         """What is added to each count."""
-        noise = noise_for(self.coordinate, self.per_key_limit)
+        noise = coordinate_noise(self.coordinate, self.per_key_limit)
         if not self.truncated:
             return noise
-        if isinstance(noise, DiscreteGaussianNoise):
-            return _truncated(self, noise)
-        raise InvalidInput("truncated needs a discrete Gaussian coordinate: Lemma C is about those")
+        if isinstance(noise, DiscreteLaplaceNoise):
+            raise InvalidInput("truncated needs a Gaussian coordinate: Lemma C is about those")
+        return _truncated(self, noise)
 
     @property
     def threshold(self) -> int:
@@ -86,6 +94,17 @@ class ThresholdedCounts(Mechanism[Histogram]):
     ) -> Expectation:
         """The error of one count, and the threshold."""
         return Expectation(noise_accuracy(self.noise, confidence), threshold=self.threshold)
+
+    def errors(
+        self, release: Release, confidence: float, *, together: bool = False
+    ) -> float | tuple[Interval, ...] | None:
+        """Given that a count was released, by the law of the noise from there on (section 11).
+
+        Given which labels were released their noises are still independent.
+        """
+        among = release.among or (len(release.labels) if together else 1)
+        level, counts = joint_level(confidence, among), release.counts or ()
+        return intervals_after(self.noise, self.threshold, counts, level)
 
     @in_balls
     def miss_probability(self, count: int) -> float:
@@ -116,7 +135,7 @@ class UnknownCounts(Mechanism[Histogram]):
     @property
     def noise(self) -> DiscreteLaplaceNoise | TruncatedGaussianNoise:
         """What is added to each count and to the cutoff."""
-        noise = noise_for(self.coordinate, self.per_key_limit)
+        noise = coordinate_noise(self.coordinate, self.per_key_limit)
         if isinstance(noise, DiscreteLaplaceNoise):
             return noise
         return _truncated(self, noise)
@@ -148,8 +167,17 @@ class UnknownCounts(Mechanism[Histogram]):
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
     ) -> Expectation:
-        """The error of one count, and the threshold above the noisy cutoff."""
-        return Expectation(noise_accuracy(self.noise, confidence), above_cutoff=self.threshold)
+        """The error of each count, and the threshold above the noisy cutoff."""
+        level = joint_level(confidence, self.candidates)
+        counts = replace(noise_accuracy(self.noise, level), confidence=confidence)
+        return Expectation(counts, above_cutoff=self.threshold)
+
+    def errors(
+        self, release: Release, confidence: float, *, together: bool = False
+    ) -> float | tuple[Interval, ...] | None:
+        """The threshold is a noisy count too, so what a release says about one label depends on
+        all: the intervals of all candidates hold together, and so those of any that are shown."""
+        return self.noise.half_width(joint_level(confidence, self.candidates))
 
     @in_balls
     def miss_probability(self, lead: int) -> float:
@@ -187,7 +215,8 @@ def _reaching(histogram: Histogram, top: TopCounts, noisy: Integers, least: int)
 
 
 def _truncated(
-    mechanism: ThresholdedCounts | UnknownCounts, whole: DiscreteGaussianNoise
+    mechanism: ThresholdedCounts | UnknownCounts,
+    whole: DiscreteGaussianNoise | RoundedGaussianNoise,
 ) -> TruncatedGaussianNoise:
     return truncated_noise(
         whole,

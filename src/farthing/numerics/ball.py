@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from functools import wraps
 from typing import ParamSpec, TypeAlias, TypeVar
 
@@ -58,6 +59,16 @@ def hull(low: Ball, high: Ball) -> Ball:
 def larger(one: Ball, other: Ball) -> Ball:
     """A ball that contains the larger of the two, also where they overlap."""
     return one.max(other)
+
+
+def ends(ball: Ball) -> tuple[Fraction, Fraction]:
+    """Fractions between which the exact value certainly lies."""
+    return _exactly(ball.lower()), _exactly(ball.upper())
+
+
+def _exactly(number: Ball) -> Fraction:
+    mantissa, exponent = number.man_exp()
+    return int(mantissa) * Fraction(2) ** int(exponent)
 
 
 def _directed(exact: Ball, towards: float) -> float:

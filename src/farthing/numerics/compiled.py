@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-from farthing.numerics.rounding import FloatArray
+from farthing.numerics.rounding import FloatArray, IntArray
 
 
 class Compiled(NamedTuple):
@@ -21,11 +21,15 @@ class Compiled(NamedTuple):
         [FloatArray, FloatArray, int, float, float, int, float],
         tuple[FloatArray, FloatArray, FloatArray],
     ]
+    support_average: Callable[
+        [FloatArray, FloatArray, IntArray, FloatArray, FloatArray, int, float],
+        tuple[FloatArray, FloatArray],
+    ]
 
 
 @cache
 def compiled() -> Compiled:
     """The kernels; the first call loads numba."""
-    from farthing.numerics.kernels import chord_supremum, support_maximum
+    from farthing.numerics.kernels import chord_supremum, support_average, support_maximum
 
-    return Compiled(chord_supremum, support_maximum)
+    return Compiled(chord_supremum, support_maximum, support_average)

@@ -1,7 +1,7 @@
-"""The inner loops of the bounded-range operator, compiled once and cached on disk.
+"""The inner loops of the operators, compiled once and cached on disk.
 
-Both take a profile padded by `origin` points on each side, on a grid of spacing `step`, and
-work out, at each of the other points x_j, the best choice of t in
+Those of bounded range take a profile padded by `origin` points on each side, on a grid of spacing
+`step`, and work out, at each of the other points x_j, the best choice of t in
 
     q_t V(x_j − t) + (1 − q_t) V(x_j + ε − t),      q_t = (1 − e^{t−ε})/(1 − e^{−ε}).
 """
@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-from farthing.numerics.rounding import UNIT, FloatArray
+from farthing.numerics.rounding import UNIT, FloatArray, IntArray
 
 
 @njit(cache=True, nogil=True)
@@ -111,3 +111,37 @@ def support_maximum(
                 top_slope = stay[m] * slopes[near] + leave[m] * far_slope
         best[j], best_slope[j], chosen[j] = top, top_slope, min(top_choice * step, epsilon)
     return best, best_slope, chosen
+
+
+@njit(cache=True, nogil=True)
+def support_average(
+    values: FloatArray,
+    slopes: FloatArray,
+    starts: IntArray,
+    rests: FloatArray,
+    masses: FloatArray,
+    size: int,
+    step: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Σ masses·(the better of the two lines around a point), for supporting lines.
+
+    Of point j and atom a the point lies `rests[a]` past the grid point j + starts[a].
+    """
+    total, fall = np.zeros(size), np.zeros(size)
+    for a in range(len(starts)):
+        start, rest, mass = starts[a], rests[a], masses[a]
+        if rest == 0.0:
+            for j in range(size):
+                total[j] += mass * values[start + j]
+                fall[j] += mass * slopes[start + j]
+            continue
+        here_by, here_scale = math.expm1(rest) * (1 + 8 * UNIT), math.exp(rest)
+        there_by, there_scale = -math.expm1(rest - step) * (1 - 8 * UNIT), math.exp(rest - step)
+        for j in range(size):
+            here, there = slopes[start + j], slopes[start + j + 1]
+            from_here = values[start + j] * (1 - 8 * UNIT) - here * here_by
+            from_there = values[start + j + 1] * (1 - 8 * UNIT) + there * there_by
+            use_here = from_here >= from_there
+            total[j] += mass * (from_here if use_here else from_there)
+            fall[j] += mass * (here * here_scale if use_here else there * there_scale)
+    return total, fall

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from farthing.errors import NotCertified
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 Number = TypeVar("Number", float, FloatArray)
 
 #: The relative error of one rounding to the nearest float.

@@ -13,6 +13,8 @@ def main() -> None:
     kernels = compiled()
     kernels.chord_supremum(profile, 8, 0.1, 0.5, np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]))
     kernels.support_maximum(profile, profile, 8, 0.1, 0.5, 5, 0.0)
+    places, parts = np.zeros(2, np.int64), np.array([0.0, 0.05])
+    kernels.support_average(profile, profile, places, parts, parts, 8, 0.1)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,14 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.count import CountQuery
 from farthing.engine.kinds.distinct import DistinctQuery
 from farthing.engine.kinds.histogram import HistogramQuery
+from farthing.engine.kinds.limit import LimitQuery
+from farthing.engine.kinds.loss import LossQuery
+from farthing.engine.kinds.mean import MeanQuery
 from farthing.engine.kinds.quantile import QuantileQuery
+from farthing.engine.kinds.standard_deviation import StandardDeviationQuery
 from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.top_k import TopKQuery
+from farthing.engine.kinds.variance import VarianceQuery
 from farthing.errors import InvalidInput, require_choice
 
 
@@ -23,7 +28,12 @@ class Kinds(Asker[Asked]):
     top_k = Kind(TopKQuery)
     quantile = Kind(QuantileQuery)
     sum = Kind(SumQuery)
+    mean = Kind(MeanQuery)
+    variance = Kind(VarianceQuery)
+    standard_deviation = Kind(StandardDeviationQuery)
     distinct = Kind(DistinctQuery)
+    loss = Kind(LossQuery)
+    limit = Kind(LimitQuery)
 
 
 #: The kinds by the word for them.

@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from farthing.engine.kinds.base import Query
+from farthing.errors import InvalidInput
 
 P = ParamSpec("P")
 Asked = TypeVar("Asked")
@@ -40,8 +41,10 @@ class Kind(Generic[P]):
         @wraps(made, updated=())
         def ask(*values: P.args, **named: P.kwargs) -> Asked:
             given = dict(zip(made.field_names(), values, strict=False))
-            if len(values) > len(given) or set(given) & set(named):
-                raise TypeError(f"{made.kind} takes each field once")
+            if len(values) > len(given):
+                raise InvalidInput(f"{made.kind} has {len(given)} fields, got {len(values)} values")
+            if given.keys() & named.keys():
+                raise InvalidInput(f"{min(given.keys() & named.keys())} was given twice")
             return asker.question(made.from_fields({**given, **named}))
 
         ask.__signature__ = inspect.signature(made)  # type: ignore[attr-defined] # for help()

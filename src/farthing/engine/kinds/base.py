@@ -9,20 +9,24 @@ knows another one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, get_args, get_type_hints
 
 from farthing.engine.filters import Filter, columns_of, filter_from, filter_to_json
-from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json
+from farthing.engine.keys import Key, key_to_json
+from farthing.engine.kinds.captions import caption
+from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json, unscaled
 from farthing.engine.sql.bounding import Bounded
 from farthing.engine.sql.conditions import check_filter, condition
+from farthing.engine.sql.grouping import key_column
 from farthing.engine.sql.keys import Label
 from farthing.engine.sql.texts import Texts
-from farthing.errors import InvalidInput
+from farthing.errors import InvalidInput, did_you_mean
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Guarantee, PureDP
 from farthing.ledger.records import Limits
 from farthing.mechanisms import Expectation, Mechanism, Release
+from farthing.mechanisms.accuracy import Interval
 from farthing.schema import Schema
 
 if TYPE_CHECKING:
@@ -33,9 +37,11 @@ if TYPE_CHECKING:
 SELECT, COUNT, LEAK = "select", "count", "leak"
 ROLES = {
     SELECT: "a bounded-range item (br:ε)",
-    COUNT: "a pure-DP item (dp:ε)",
+    COUNT: "a Gaussian or pure-DP item (gauss:σ, dp:ε)",
     LEAK: "an item with a delta (adp:0,δ)",
 }
+#: What the column that says whose row it is is called once keys are columns.
+WHO = "who"
 #: What a thing is bought for, and the guarantee it is paid with.
 Paid = Mapping[str, Guarantee]
 
@@ -62,14 +68,27 @@ class Rows:
         """The column that says whose row it is, and its kind."""
         return self.table[self.unit], self.kinds[self.unit]
 
+    def keyed(self, keys: Sequence[Key], **more: Any) -> Rows:
+        """Whose row it is, the keys as `key0`, `key1`, …, and more columns; nothing else."""
+        owner, kind = self.owner
+        made = [key_column(self.table, key, self.kinds, self.texts) for key in keys]
+        columns = {f"key{i}": column for i, (column, _) in enumerate(made)}
+        kinds = {WHO: kind, **{f"key{i}": kind for i, (_, kind) in enumerate(made)}}
+        table = self.table.select(**{WHO: owner}, **columns, **more)
+        return replace(self, table=table, unit=WHO, kinds=kinds)
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A release in the words of the question: labels, numbers, and the error of each number."""
+    """A release in the words of the question: labels, numbers, and the error of each number.
+
+    `intervals`, one for each number, where they are not all number ± half_width.
+    """
 
     labels: tuple[Label, ...]
     counts: tuple[int | float, ...] | None
     half_width: float | None
+    intervals: tuple[Interval, ...] | None = None
 
 
 class Query(ABC):
@@ -80,8 +99,9 @@ class Query(ABC):
 
     __slots__ = ()
 
-    #: Every kind has this field.
+    #: Every kind has these fields.
     where: object
+    epsilon: float | None
 
     #: The word for it in plain data and on the command line.
     kind: ClassVar[str]
@@ -91,11 +111,14 @@ class Query(ABC):
     single: ClassVar[bool] = False
     #: Whether `half_width` counts ranks around the one value that is released.
     in_ranks: ClassVar[bool] = False
+    #: What is counted there.
+    ranks: ClassVar[str] = "ranks"
 
     def __post_init__(self) -> None:
-        for name in self.field_names():
-            if name in CHECKS:
-                object.__setattr__(self, name, CHECKS[name](name, getattr(self, name)))
+        for one in fields(self):  # type: ignore[arg-type] # every query is a dataclass
+            value = getattr(self, one.name)
+            if one.name in CHECKS and (value is not None or one.default is not None):
+                object.__setattr__(self, one.name, CHECKS[one.name](one.name, value))
         self.check_fields()
 
     @property
@@ -123,10 +146,19 @@ class Query(ABC):
             if most is None or name not in self.field_names():
                 continue
             wanted = getattr(self, name)
-            if wanted is not None and wanted > most:
+            if isinstance(wanted, int) and wanted > most:
                 raise InvalidInput(f"{name} must be at most {most} for this data, got {wanted}")
             given[name] = most if wanted is None else wanted
         return replace(self, **given)  # type: ignore[type-var] # every query is a dataclass
+
+    @property
+    def needed_limits(self) -> Mapping[str, str]:
+        """Limits that the question or the owner must state, and what each of them limits."""
+        return {}
+
+    def completed(self, schema: Schema) -> Self:  # noqa: ARG002 # most need nothing of it
+        """The same, with what the schema says where it says nothing."""
+        return self
 
     @abstractmethod
     def roles(self) -> dict[str, int]:
@@ -172,18 +204,60 @@ class Query(ABC):
         """The decimal places of that number; the statement gives it in units of the last one."""
         return 0
 
+    def ranks_at(self, rows: Rows, value: int) -> Bounded:  # noqa: ARG002 # for kinds in ranks
+        """One number that is not negative exactly if the released value is at least this one."""
+        raise InvalidInput(f"a {self.kind} is a number itself, not a value among others")
+
+    def watched_number(self, number: int) -> int | float:
+        """A number that a conversation gives out, in the units of the question."""
+        return unscaled(number, self.decimal_places)
+
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """What to expect, in the units of the question."""
         return mechanism.expect(confidence)
+
+    def errors(
+        self,
+        mechanism: Mechanism[Any],  # noqa: ARG002 # for kinds with several bars
+        release: Release,  # noqa: ARG002
+        confidence: float,  # noqa: ARG002
+    ) -> float | tuple[Interval, ...] | None:
+        """How far off the released numbers are, or an interval for each.
+
+        None: what was expected, `half_width` of the result.
+        """
+        return None
+
+    def width_times_rows(self, expectation: Expectation) -> float | None:  # noqa: ARG002 # few do
+        """About the largest half-width of a number times the rows that it is made from, where that
+        is what is known before."""
+        return None
 
     @abstractmethod
     def result(self, release: Release, expectation: Expectation) -> Result:
         """The release, read as an answer."""
 
     @property
+    def together(self) -> bool:
+        """Whether its intervals hold for all numbers together."""
+        return False
+
+    @property
     @abstractmethod
     def title(self) -> str:
         """The question in a few words."""
+
+    def subject(self, unit: str) -> str:  # noqa: ARG002 # of a column it is nobody's
+        """What the numbers are about, where `unit` is the column that says whose row it is."""
+        return self.title
+
+    def limited(self, unit: str) -> str | None:
+        """How much of a unit counts, as the end of a caption; None if nothing can be left out."""
+        return None if self.counted is None else f"of each {unit} {self.counted}"
+
+    def caption(self, unit: str) -> str:
+        """What is counted, the filter and the limit, in words."""
+        return caption(self.subject(unit), self.filter, self.limited(unit))
 
     @property
     def described(self) -> str:
@@ -211,9 +285,14 @@ class Query(ABC):
         return tuple(f.name for f in fields(cls))  # type: ignore[arg-type] # a dataclass
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data with every field: a default that changes later changes no old query."""
+        """Plain data with every field: a default that changes later changes no old query.
+
+        Only an ε that was not asked for is left out: once items are named there is none.
+        """
         data: dict[str, Any] = {"kind": self.kind}
         for name in self.field_names():
+            if name == "epsilon" and self.epsilon is None:
+                continue
             data[name] = _plain(name, getattr(self, name))
         return data
 
@@ -221,9 +300,7 @@ class Query(ABC):
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The query that plain data describes; fields that are left out have their defaults."""
         values = {name: value for name, value in data.items() if name != "kind"}
-        unknown = sorted(set(map(str, values)) - set(cls.field_names()))
-        if unknown:
-            raise InvalidInput(f"a {cls.kind} query has no {', '.join(unknown)}")
+        cls._require_known(values)
         if isinstance(values.get("categories"), list | tuple):
             values["categories"] = tuple(map(label_from_json, values["categories"]))
         return cls.from_fields(values)
@@ -231,14 +308,37 @@ class Query(ABC):
     @classmethod
     def from_fields(cls, values: Mapping[str, Any]) -> Self:
         """Made from its fields; InvalidInput if one is not known or is missing."""
-        unknown = sorted(set(values) - set(cls.field_names()))
-        if unknown:
-            raise InvalidInput(f"a {cls.kind} query has no {', '.join(unknown)}")
-        try:
-            return cls(**values)
-        except TypeError:
-            needed = [name for name in _required(cls) if name not in values]
-            raise InvalidInput(f"a {cls.kind} query is not complete: {', '.join(needed)}") from None
+        cls._require_known(values)
+        needed = [name for name in _required(cls) if name not in values]
+        if needed:
+            hints = get_type_hints(cls, include_extras=True)
+            meant = (f"{name} ({_words(hints[name])})" for name in needed)
+            raise InvalidInput(f"{cls.kind} needs {' and '.join(meant)}")
+        return cls(**values)
+
+    @classmethod
+    def _require_known(cls, values: Mapping[str, Any]) -> None:
+        known = cls.field_names()
+        for name in values:
+            if name not in known:
+                hint = did_you_mean(name, known) or f"; it has {', '.join(known)}"
+                raise InvalidInput(f"{cls.kind} has no {name!s:.60}{hint}")
+
+
+def completed_query(query: Query, schema: Schema, unit: str, limits: Limits) -> Query:
+    """The query with everything said that the schema and the owner's limits say, and checked.
+
+    What nobody says about how much of a unit counts is asked for: nothing is dropped by default.
+    """
+    check_query(query, schema, unit)
+    whole = query.within(limits).completed(schema)
+    for name, words in whole.needed_limits.items():
+        if getattr(whole, name) is None:
+            raise InvalidInput(
+                f"{name} must be given: {words}. Nothing is dropped by default: ask with {name}, "
+                "or let the owner declare it as a limit of the data"
+            )
+    return whole
 
 
 def check_query(query: Query, schema: Schema, unit: str) -> None:
@@ -258,9 +358,17 @@ def _required(cls: type[Query]) -> list[str]:
     return [f.name for f in own if f.default is MISSING]
 
 
+def _words(hint: Any) -> str:
+    """What stands beside the type of a field, as part of a sentence."""
+    text = str(get_args(hint)[-1]).rstrip(".")
+    return text[0].lower() + text[1:]
+
+
 def _plain(name: str, value: Any) -> Any:
     if name == "where":
         return filter_to_json(filter_from(value))
+    if name == "by" and value is not None:
+        return [key_to_json(key) for key in value]
     if name == "categories" and value is not None:
         return [label_to_json(label) for label in value]
     return list(value) if isinstance(value, tuple) else value

@@ -11,6 +11,7 @@ from farthing.engine.kinds.fields import (
     LARGEST_REPEATS,
     CountItem,
     PerKeyLimit,
+    QuestionEpsilon,
     Repeats,
     Where,
 )
@@ -32,6 +33,7 @@ class CountQuery(Query):
     where: Where = None
     per_key_limit: PerKeyLimit = 1
     count: CountItem = None
+    epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     kind: ClassVar[str] = "count"
     single: ClassVar[bool] = True
@@ -65,6 +67,13 @@ class CountQuery(Query):
     def result(self, release: Release, expectation: Expectation) -> Result:
         assert expectation.counts is not None
         return Result(release.labels, release.counts, expectation.counts.half_width)
+
+    def subject(self, unit: str) -> str:
+        return f"number of {unit if self.per_key_limit == 1 else 'rows'}"
+
+    def limited(self, unit: str) -> str | None:
+        rows = self.per_key_limit
+        return None if rows == 1 else f"of each {unit} at most {rows}"
 
     @property
     def title(self) -> str:

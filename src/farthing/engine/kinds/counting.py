@@ -7,10 +7,12 @@ from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,
     DiscreteGaussian,
+    Gaussian,
     Guarantee,
     PureDP,
 )
 from farthing.mechanisms import KnownCounts
+from farthing.mechanisms.noise import Coordinate
 
 
 def counts_with(paid: Paid, contribution_limit: int, per_key_limit: int) -> KnownCounts:
@@ -22,10 +24,10 @@ def counts_with(paid: Paid, contribution_limit: int, per_key_limit: int) -> Know
     )
 
 
-def coordinate_of(paid: Paid) -> PureDP | DiscreteGaussian:
-    """What one noisy count is paid with."""
+def coordinate_of(paid: Paid) -> Coordinate:
+    """What one noisy number is paid with."""
     guarantee = paid[COUNT]
-    assert isinstance(guarantee, PureDP | DiscreteGaussian)
+    assert isinstance(guarantee, Coordinate)
     return guarantee
 
 
@@ -44,10 +46,17 @@ def delta_of_leak(paid: Paid) -> float:
 
 
 def suits_counts(guarantee: Guarantee, per_key_limit: int) -> bool:
-    """Discrete Laplace noise, or discrete Gaussian noise for the same limit."""
+    """Discrete Laplace or rounded Gaussian noise, or discrete Gaussian for the same limit."""
     match guarantee:
         case PureDP(epsilon):
             return epsilon > 0
+        case Gaussian():
+            return True
         case DiscreteGaussian(_, sensitivity):
             return sensitivity == per_key_limit
     return False
+
+
+def suits_any_limit(guarantee: Guarantee) -> bool:
+    """Noise that can be made as wide as any limit asks for, for the same guarantee."""
+    return suits_counts(guarantee, 1) and suits_counts(guarantee, 2)

@@ -10,9 +10,10 @@ from farthing.engine.kinds.counting import counts_with, suits_counts
 from farthing.engine.kinds.fields import (
     LARGEST_REPEATS,
     CountItem,
+    QuestionEpsilon,
     Repeats,
     Where,
-    require_limited,
+    require_number,
 )
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import Bounded, bounded_histogram, counts_of
@@ -37,14 +38,25 @@ class DistinctQuery(Query):
     column: Annotated[str, "The column with the values."]
     _: KW_ONLY
     where: Where = None
-    contribution_limit: Annotated[int, "Values of a unit that count."] = 1
+    contribution_limit: Annotated[int | None, "Values of a unit that count."] = None
     count: CountItem = None
+    epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     kind: ClassVar[str] = "distinct"
     single: ClassVar[bool] = True
 
     def check_fields(self) -> None:
-        require_limited(self.contribution_limit)
+        require_number(self.contribution_limit, self.kind)
+
+    @property
+    def needed_limits(self) -> dict[str, str]:
+        return {"contribution_limit": f"how many values of {self.column} count of a unit"}
+
+    @property
+    def values(self) -> int:
+        """How many values of a unit count."""
+        assert self.contribution_limit is not None
+        return self.contribution_limit
 
     def columns(self) -> frozenset[str]:
         return frozenset((self.column,))
@@ -56,14 +68,14 @@ class DistinctQuery(Query):
         return {COUNT: self.repeats}
 
     def suits(self, role: str, guarantee: Guarantee) -> bool:
-        return role == COUNT and suits_counts(guarantee, self.contribution_limit)
+        return role == COUNT and suits_counts(guarantee, self.values)
 
     @property
     def most_repeats(self) -> int:
         return LARGEST_REPEATS
 
     def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
-        return Repeated(counts_with(paid, 1, self.contribution_limit), self.repeats)
+        return Repeated(counts_with(paid, 1, self.values), self.repeats)
 
     def bounded(self, rows: Rows) -> Bounded:
         """The number of labels of a bounded histogram."""
@@ -73,11 +85,11 @@ class DistinctQuery(Query):
             (table[rows.unit], rows.kinds[rows.unit]),
             [(table[self.column], rows.kinds[self.column])],
             secret=rows.secret,
-            contribution_limit=self.contribution_limit,
+            contribution_limit=self.values,
             per_key_limit=1,
         ).expression
         counted = labels.aggregate(**{NUMBER: labels.count().cast("decimal(38, 0)")})
-        return Bounded(counted, contribution_limit=1, per_key_limit=self.contribution_limit)
+        return Bounded(counted, contribution_limit=1, per_key_limit=self.values)
 
     def data(self, rows: pa.Table) -> Histogram:
         return Histogram(["distinct"], counts_of(rows))
@@ -100,4 +112,4 @@ class DistinctQuery(Query):
 
     @property
     def contribution(self) -> str:
-        return f"at most {many(self.contribution_limit, 'value')}"
+        return f"at most {many(self.values, 'value')}"

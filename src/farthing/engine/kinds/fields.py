@@ -7,36 +7,59 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from farthing.engine.filters import (
     Filter,
-    filter_from,
     require_column,
     require_value,
     value_from_json,
     value_to_json,
 )
+from farthing.engine.keys import Key, key_from
 from farthing.engine.sql.keys import Label
+from farthing.engine.where_text.reading import where_from
 from farthing.errors import InvalidInput, require_count, require_real
 
 Where: TypeAlias = Annotated[
-    Filter | Mapping[str, Any] | None, "Only rows that pass: COLUMN=VALUE, or a filter in JSON."
+    Filter | Mapping[str, Any] | str | None,
+    "Only rows that pass: \"age >= 18 and country == 'NO'\", country=NO,SE, or a filter in JSON.",
 ]
-By: TypeAlias = Annotated[str | Iterable[str], "A column of the key; repeat for several."]
+By: TypeAlias = Annotated[
+    Key | Iterable[Key],
+    "A column of the key, or month(COLUMN), bins(COLUMN, …); repeat for several.",
+]
 Categories: TypeAlias = Annotated[
     Iterable[Label] | None, "A label of a known domain; repeat for several."
 ]
 ColumnName: TypeAlias = Annotated[str, "The column with the numbers."]
 NumberBound: TypeAlias = int | float
-ContributionLimit: TypeAlias = Annotated[int | None, "Labels of a unit that count."]
+Limit: TypeAlias = int | Literal["auto"] | None
+ContributionLimit: TypeAlias = Annotated[Limit, "Labels of a unit that count: a number, or auto."]
+LabelsOfUnit: TypeAlias = Annotated[int | None, "Labels of a unit that count."]
+MaybeBy: TypeAlias = Annotated[
+    Key | Iterable[Key] | None, "One answer for each label of this key; repeat for several."
+]
+ValueBound: TypeAlias = Annotated[
+    NumberBound | None, "Values beyond are moved here; else the schema's."
+]
+RowsOfUnit: TypeAlias = Annotated[
+    int | None, "Rows of a unit that count for one label; more of them weigh less."
+]
 PerKeyLimit: TypeAlias = Annotated[int, "Rows of a unit that count for one label."]
-Places: TypeAlias = Annotated[int, "Decimal places that are kept."]
+Places: TypeAlias = Annotated[int | None, "Decimal places that are kept; else the schema's."]
 Repeats: TypeAlias = Annotated[int, "Draw the numbers this often and average."]
+Simultaneous: TypeAlias = Annotated[bool, "Intervals that hold for all bars together."]
+MeasureLoss: TypeAlias = Annotated[bool, "Count also what the limit leaves out."]
 SelectItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for selections."]
 CountItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for counts."]
+QuestionEpsilon: TypeAlias = Annotated[
+    float | None, "The ε of each item that is bought, at least; instead of naming items."
+]
 LeakItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for the δ."]
 
+#: A limit that is looked for before the question is asked, as a small question of its own.
+AUTO: Literal["auto"] = "auto"
 #: Decimal places of fixed-point values stay below this, so that they fit 64 bits.
 LARGEST_PLACES = 9
 LARGEST_BOUND = 1 << 40
@@ -84,10 +107,17 @@ def require_categories(given: tuple[Label, ...] | None, width: int) -> None:
         raise InvalidInput("categories must be different from one another")
 
 
-def require_limited(contribution_limit: int | None) -> None:
-    """The noise follows from how much of a unit counts, so it must be limited."""
-    if contribution_limit is None:
-        raise InvalidInput("contribution_limit must be a whole number of at least 1, got None")
+def stated(limit: Limit) -> int | None:
+    """A limit of a question that can run: an automatic one has been found."""
+    if limit == AUTO:
+        raise InvalidInput(f'contribution_limit must be a number here, got "{AUTO}"')
+    return limit
+
+
+def require_number(limit: Limit, kind: str) -> None:
+    """For kinds in which no limit can be looked for."""
+    if limit == AUTO:
+        raise InvalidInput(f'contribution_limit of a {kind} must be a number, got "{AUTO}"')
 
 
 def label_to_json(label: Label) -> Any:
@@ -119,8 +149,8 @@ def _count(most: int = LARGEST_LIMIT) -> Callable[[str, Any], int]:
     return check
 
 
-def _optional(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
-    return lambda name, value: None if value is None else check(name, value)
+def _limit(name: str, value: Any) -> Limit:
+    return AUTO if value == AUTO else _count()(name, value)
 
 
 def _item(name: str, value: Any) -> str:
@@ -129,22 +159,28 @@ def _item(name: str, value: Any) -> str:
     return value
 
 
-def _key(_: str, by: Any) -> tuple[str, ...]:
-    names = (by,) if isinstance(by, str) else by
-    if isinstance(names, Mapping) or not isinstance(names, Iterable):
+def _key(_: str, by: Any) -> tuple[Key, ...]:
+    names = by if isinstance(by, list | tuple | set | frozenset) else (by,)
+    if isinstance(by, int | float):
         raise InvalidInput(f"by must name at least one column, got {by!r:.60}")
-    columns = tuple(require_column(name) for name in names)
-    if not columns:
+    keys = tuple(key_from(name) for name in names)
+    if not keys:
         raise InvalidInput("by must name at least one column, got none")
-    if len(set(columns)) != len(columns):
+    if len(set(keys)) != len(keys):
         raise InvalidInput("by must name different columns")
-    return columns
+    return keys
 
 
 def _labels(name: str, given: Any) -> tuple[Label, ...]:
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise InvalidInput(f"{name} must be a list of labels, got {type(given).__name__}")
     return tuple(tuple(label) if isinstance(label, list) else label for label in given)
+
+
+def _list(name: str, value: Any) -> tuple[Any, ...]:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{name} must be a list of numbers, got {type(value).__name__}")
+    return tuple(value)
 
 
 def _bound(name: str, value: Any) -> NumberBound:
@@ -168,24 +204,34 @@ def _truth(name: str, value: Any) -> bool:
     return value
 
 
-#: How a field of this name is checked and put into its one form, whatever kind has it.
+#: How a field of this name is checked and put into its one form, whatever kind has it. A field
+#: whose default is None may be None.
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "where": lambda _, value: filter_from(value),
+    "where": lambda _, value: where_from(value),
     "by": _key,
-    "categories": _optional(_labels),
+    "categories": _labels,
     "column": lambda _, value: require_column(value),
     "lower": _bound,
     "upper": _bound,
     "places": _places,
     "k": _count(100_000),
-    "candidates": _optional(_count()),
-    "contribution_limit": _optional(_count()),
+    "candidates": _count(),
+    "most": _count(),
+    "labels": _count(),
+    "limits": lambda name, value: tuple(_count()(name, one) for one in _list(name, value)),
+    "noise": lambda name, value: tuple(
+        require_real(name, one, at_least=0) for one in _list(name, value)
+    ),
+    "contribution_limit": _limit,
     "per_key_limit": _count(),
     "repeats": _count(LARGEST_REPEATS),
     "probability": lambda name, value: require_real(name, value, above=0, below=1),
     "counts": _truth,
     "use_order": _truth,
-    "select": _optional(_item),
-    "count": _optional(_item),
-    "leak": _optional(_item),
+    "simultaneous": _truth,
+    "epsilon": lambda name, value: require_real(name, value, above=0),
+    "measure_loss": _truth,
+    "select": _item,
+    "count": _item,
+    "leak": _item,
 }

@@ -14,10 +14,12 @@ from farthing.engine.kinds.fields import (
     ContributionLimit,
     CountItem,
     LeakItem,
+    MeasureLoss,
     PerKeyLimit,
+    QuestionEpsilon,
     Repeats,
+    Simultaneous,
     Where,
-    require_limited,
 )
 from farthing.engine.kinds.labels import LabelQuery
 from farthing.errors import InvalidInput
@@ -30,23 +32,26 @@ class HistogramQuery(LabelQuery):
     """How many units (or rows, as in a count) have each label.
 
     With `categories` the labels are those, present or not. Without, they are discovered: a label
-    is released if its noisy count reaches a threshold.
+    is released if its noisy count reaches a threshold. Of each unit `contribution_limit` labels
+    count.
     """
 
     by: By
     _: KW_ONLY
     categories: Categories = None
     where: Where = None
-    contribution_limit: ContributionLimit = 1
+    contribution_limit: ContributionLimit = None
     per_key_limit: PerKeyLimit = 1
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
+    simultaneous: Simultaneous = False
+    measure_loss: MeasureLoss = False
     kind: ClassVar[str] = "histogram"
 
     def check_fields(self) -> None:
         LabelQuery.check_fields(self)
-        require_limited(self.contribution_limit)
         if self.categories is None and self.repeats > 1:
             raise InvalidInput("repeats needs categories: a thresholded histogram is drawn once")
 
@@ -86,6 +91,9 @@ class HistogramQuery(LabelQuery):
         width = expectation.counts.half_width
         return Result(self.labels_in(release.labels), release.counts, width)
 
+    def subject(self, unit: str) -> str:
+        return f"{self.counted_things or unit} per {' and '.join(map(str, self.key))}"
+
     @property
     def title(self) -> str:
-        return f"histogram by {', '.join(self.key)}"
+        return f"histogram by {', '.join(map(str, self.key))}"

@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from decimal import Decimal
+from itertools import product
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
+from farthing.engine.keys import Bins, Key, column_of, domain_of, kind_of
 from farthing.engine.kinds.base import Query, Rows
-from farthing.engine.kinds.fields import require_categories
-from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
-from farthing.engine.sql.conditions import require_fits, require_kind, within
+from farthing.engine.kinds.fields import AUTO, Limit, require_categories, stated
+from farthing.engine.sql.bounding import (
+    Bounded,
+    TypedColumn,
+    bounded_histogram,
+    labels_and_counts,
+)
+from farthing.engine.sql.conditions import require_fits, within
 from farthing.engine.sql.keys import Label, labels_of, text_of
-from farthing.mechanisms import Histogram
-from farthing.schema import KEYS, Schema
+from farthing.errors import InvalidInput
+from farthing.mechanisms import Expectation, Histogram, Mechanism, Release
+from farthing.mechanisms.accuracy import Interval, joint_level
+from farthing.schema import DECIMAL, Schema, Value
 from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class LabelQuery(Query):
-    """A question whose answer has a label for each value of a key."""
+#: Labels that follow from bins and declared categories are listed up to this many.
+MOST_LISTED = 10_000
+
+
+class KeyQuery(Query):
+    """A question about the labels that a key gives to rows."""
 
     __slots__ = ()
 
     by: object
     categories: object
-    contribution_limit: int | None
-    per_key_limit: int
 
     @property
-    def key(self) -> tuple[str, ...]:
-        """The columns of the key."""
-        return cast(tuple[str, ...], self.by)
+    def key(self) -> tuple[Key, ...]:
+        """The columns of the key, or functions of them."""
+        return cast(tuple[Key, ...], self.by)
+
+    @property
+    def key_words(self) -> str:
+        """The key in a caption."""
+        return " and ".join(map(str, self.key))
 
     @property
     def domain(self) -> tuple[Label, ...] | None:
@@ -41,37 +61,82 @@ class LabelQuery(Query):
         return cast(tuple[Label, ...] | None, self.categories)
 
     @property
-    def limit(self) -> int | None:
-        """How many labels of a unit count: no more than there are."""
-        sizes = (self.contribution_limit, None if self.domain is None else len(self.domain))
-        return min((size for size in sizes if size is not None), default=None)
+    def size(self) -> int | None:
+        """How many labels there are, where they are known."""
+        return None if self.domain is None else len(self.domain)
 
     def check_fields(self) -> None:
         require_categories(self.domain, len(self.key))
 
     def columns(self) -> frozenset[str]:
-        return frozenset(self.key)
+        return frozenset(column_of(key) for key in self.key)
 
     def check_columns(self, schema: Schema) -> None:
-        for name in self.key:
-            require_kind(name, schema.kinds[name], KEYS, "a key")
-        for label in self.domain or ():
-            parts = label if isinstance(label, tuple) else (label,)
-            for name, part in zip(self.key, parts, strict=True):
-                require_fits(name, schema.kinds[name], part)
+        check_labels(self.key, self.domain, schema)
+
+    def completed(self, schema: Schema) -> Self:
+        """With the labels that the schema lists."""
+        if self.domain is not None:
+            return self
+        known = known_labels(self.key, schema)
+        return replace(self, categories=known)  # type: ignore[type-var] # a dataclass
+
+    def keyed(self, rows: Rows) -> tuple[Rows, list[TypedColumn]]:
+        """The rows, and the columns of the key with their kinds.
+
+        Rows outside a known domain go first, so that no unit spends its limit on them.
+        """
+        rows = rows.keyed(self.key)
+        names = rows.table.columns[1:]
+        if self.domain is not None:
+            table = within(rows.table, names, self.domain, rows.kinds, rows.texts)
+            rows = replace(rows, table=table)
+        return rows, [(rows.table[name], rows.kinds[name]) for name in names]
+
+
+class LabelQuery(KeyQuery):
+    """A question whose answer has a label for each value of a key."""
+
+    __slots__ = ()
+
+    contribution_limit: Limit
+    per_key_limit: int
+    count: str | None
+    simultaneous: bool
+    measure_loss: bool
+
+    @property
+    @abstractmethod
+    def coordinates(self) -> int:
+        """How many of the counts that are drawn a unit can change."""
+
+    @property
+    def limit(self) -> int | None:
+        """How many labels of a unit count: no more than there are."""
+        sizes = (stated(self.contribution_limit), self.size)
+        return min((size for size in sizes if size is not None), default=None)
+
+    @property
+    def needed_limits(self) -> dict[str, str]:
+        """Of a known domain with one label nothing can be dropped."""
+        if not self.drops or self.size == 1:
+            return {}
+        keys = ", ".join(map(str, self.key))
+        return {"contribution_limit": f'how many labels of {keys} count of a unit, or "{AUTO}"'}
+
+    @property
+    def drops(self) -> bool:
+        """Whether its price depends on how many labels of a unit count."""
+        return True
 
     def bounded(self, rows: Rows) -> Bounded:
-        """Rows outside a known domain go first, so that no unit spends its limit on them."""
-        if self.domain is not None:
-            table = within(rows.table, self.key, self.domain, rows.kinds, rows.texts)
-            rows = replace(rows, table=table)
-        keys = [(rows.table[name], rows.kinds[name]) for name in self.key]
+        rows, keys = self.keyed(rows)
         bounded = bounded_histogram(
             rows.table,
             rows.owner,
             keys,
             secret=rows.secret,
-            contribution_limit=self.contribution_limit,
+            contribution_limit=stated(self.contribution_limit),
             per_key_limit=self.per_key_limit,
         )
         return replace(bounded, contribution_limit=self.limit)
@@ -86,23 +151,88 @@ class LabelQuery(Query):
             return Histogram(domain, np.zeros(domain.size, dtype=np.int64))
         return Histogram.over(domain, labels, counts)
 
+    def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
+        """For all bars together, if that is wanted and it is known how many there are."""
+        bars = self.bars
+        expected = mechanism.expect(confidence, domain_size=self.size)
+        if not self.simultaneous or bars is None:
+            return expected
+        level = joint_level(confidence, bars)
+        counts = mechanism.expect(level, domain_size=self.size).counts
+        return replace(
+            expected, counts=None if counts is None else replace(counts, confidence=confidence)
+        )
+
+    @property
+    def together(self) -> bool:
+        return self.simultaneous
+
+    @property
+    def bars(self) -> int | None:
+        """How many numbers there are at most, where that is known."""
+        return self.size
+
+    def errors(
+        self, mechanism: Mechanism[Any], release: Release, confidence: float
+    ) -> float | tuple[Interval, ...] | None:
+        return mechanism.errors(release, confidence, together=self.simultaneous)
+
     def labels_in(self, texts: tuple[str, ...]) -> tuple[Label, ...]:
         """The labels that have these texts."""
         return labels_of(texts, len(self.key))
 
     @property
     def headings(self) -> tuple[str, ...]:
-        return self.key
+        return tuple(map(str, self.key))
 
     @property
-    def counted(self) -> str | None:
-        if self.contribution_limit is None and self.per_key_limit == 1:
-            return None
-        return counted_in_words(self.contribution_limit, self.per_key_limit)
+    def counted_things(self) -> str | None:
+        """What is counted besides units."""
+        return None if self.per_key_limit == 1 else "rows"
+
+    def limited(self, unit: str) -> str | None:
+        """No limit is told that no unit can reach."""
+        key, rows = " and ".join(map(str, self.key)), self.per_key_limit
+        most = "" if rows == 1 else f" with at most {many(rows, 'row')} for each"
+        if self.contribution_limit == AUTO:
+            return f"each {unit} in at most a number of {key} that is looked for{most}"
+        limit = self.limit
+        if limit is None or (self.size is not None and limit >= self.size):
+            return most.removeprefix(" ") or None
+        return f"each {unit} in at most {limit} {key}{most}"
 
     @property
     def contribution(self) -> str:
-        return counted_in_words(self.contribution_limit, self.per_key_limit)
+        return counted_in_words(self.limit, self.per_key_limit)
+
+
+def check_labels(keys: Sequence[Key], domain: Sequence[Label] | None, schema: Schema) -> None:
+    """Rows can be grouped by these keys, and they can have these labels, or InvalidInput."""
+    kinds = [kind_of(key, schema) for key in keys]
+    for label in domain or ():
+        parts = label if isinstance(label, tuple) else (label,)
+        for key, kind, part in zip(keys, kinds, parts, strict=True):
+            require_fits(str(key), kind, part)
+            if kind == DECIMAL and not isinstance(part, Decimal | None):
+                raise InvalidInput(f"{key} is decimal: its labels are exact, Decimal('1.50')")
+            if isinstance(key, Bins) and part not in (*key.labels, None):
+                raise InvalidInput(f"{key} has the labels {', '.join(key.labels)}")
+
+
+def known_labels(keys: Sequence[Key], schema: Schema) -> tuple[Label, ...] | None:
+    """Every label, where the keys or the schema list them and they are not too many.
+
+    What is missing has a label of its own, except outside of bins.
+    """
+    parts: list[tuple[Value, ...]] = []
+    for key in keys:
+        listed = domain_of(key, schema)
+        if listed is None:
+            return None
+        parts.append(listed if isinstance(key, Bins) else (*listed, None))
+    if math.prod(map(len, parts)) > MOST_LISTED:
+        return None
+    return tuple(product(*parts)) if len(parts) > 1 else parts[0]
 
 
 def counted_in_words(labels: int | None, rows: int) -> str:

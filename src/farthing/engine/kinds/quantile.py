@@ -1,114 +1,156 @@
-"""A value near a quantile of a numeric column."""
+"""A value near a quantile of a numeric column, overall or for each label."""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from farthing.engine.kinds.base import SELECT, Paid, Result, Rows
 from farthing.engine.kinds.counting import epsilon_of_selection
 from farthing.engine.kinds.fields import (
+    Categories,
     ColumnName,
-    ContributionLimit,
-    NumberBound,
-    PerKeyLimit,
+    CountItem,
+    LabelsOfUnit,
+    LeakItem,
+    MaybeBy,
     Places,
+    QuestionEpsilon,
+    RowsOfUnit,
     SelectItem,
+    ValueBound,
     Where,
-    require_limited,
     unscaled,
 )
-from farthing.engine.kinds.numbers import NumberQuery
-from farthing.engine.sql.bounding import Bounded, between, bounded_histogram, labels_and_counts
+from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
+from farthing.engine.sql.bounding import COUNT as NUMBER
+from farthing.engine.sql.bounding import LABEL, Bounded
+from farthing.engine.sql.measuring import VALUE, WEIGHT, Grouped, weighed_ranks, weighted_values
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Quantile, Release
-from farthing.schema import INTEGER, Schema
+from farthing.mechanisms.per_label import Groups
+from farthing.mechanisms.quantile import exact_probability
+from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: How many different values a quantile may distinguish.
-LARGEST_GRID = 10_000_000
-
 
 @dataclass(frozen=True, slots=True)
-class QuantileQuery(NumberQuery):
-    """A value of a numeric column near a quantile, between `lower` and `upper`.
+class QuantileQuery(MeasureQuery):
+    """A value of a numeric column near a quantile, overall or for each label of a key.
 
-    Values are kept to `places` decimals and moved to the nearest bound. Of each unit
-    `contribution_limit` different values count, each at most `per_key_limit` times.
+    Values are kept to `places` decimals and moved to the nearest of `lower` and `upper`. The rows
+    of a unit with more than `per_key_limit` of them (for a label) weigh less: as much as that many.
     """
 
     column: ColumnName
     probability: Annotated[float, "Which quantile."] = 0.5
     _: KW_ONLY
-    lower: Annotated[NumberBound, "The smallest value."]
-    upper: Annotated[NumberBound, "The largest value."]
-    places: Places = 0
+    by: MaybeBy = None
+    categories: Categories = None
+    lower: ValueBound = None
+    upper: ValueBound = None
+    places: Places = None
     where: Where = None
-    contribution_limit: ContributionLimit = 1
-    per_key_limit: PerKeyLimit = 1
+    contribution_limit: LabelsOfUnit = None
+    per_key_limit: RowsOfUnit = None
     select: SelectItem = None
+    count: CountItem = None
+    leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     kind: ClassVar[str] = "quantile"
-    single: ClassVar[bool] = True
+    number: ClassVar[str] = "value"
     in_ranks: ClassVar[bool] = True
+    pays: ClassVar[Mapping[str, int]] = {SELECT: 1}
 
-    def check_fields(self) -> None:
-        NumberQuery.check_fields(self)
-        require_limited(self.contribution_limit)
-
-    def check_columns(self, schema: Schema) -> None:
-        NumberQuery.check_columns(self, schema)
+    def measure(self, paid: Paid) -> Mechanism[Any]:
         lower, upper = self.bounds
-        if upper - lower + 1 > LARGEST_GRID:
-            raise InvalidInput(
-                f"a quantile distinguishes at most {LARGEST_GRID} values, "
-                f"got {upper - lower + 1}; use fewer decimal places or narrower bounds"
-            )
-
-    def roles(self) -> dict[str, int]:
-        return {SELECT: 1}
-
-    def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
-        lower, upper = self.bounds
-        assert self.contribution_limit is not None
         return Quantile(
             probability=self.probability,
             epsilon=epsilon_of_selection(paid),
             lower=lower,
             upper=upper,
-            contribution_limit=self.contribution_limit,
-            per_key_limit=self.per_key_limit,
+            contribution_limit=self.rows_of_a_unit,
+            per_key_limit=WEIGHT,
         )
 
-    def bounded(self, rows: Rows) -> Bounded:
-        """A histogram of the values themselves; what is missing has none."""
-        owned = rows.table.select(who=rows.table[rows.unit], value=self.worth(rows))
-        owned = owned.filter(owned.value.notnull())
-        return bounded_histogram(
-            owned,
-            (owned.who, rows.kinds[rows.unit]),
-            [(between(owned.value, *self.bounds), INTEGER)],
-            secret=rows.secret,
-            contribution_limit=self.contribution_limit,
-            per_key_limit=self.per_key_limit,
-        )
+    def measured(self, grouped: Grouped) -> Bounded:
+        most = WEIGHT * self.rows_of_a_unit
+        expression = weighted_values(grouped, self.rows_of_a_unit, units=self.finds_labels)
+        if not self.key:
+            return Bounded(expression, None, most, total=most)
+        return Bounded(expression, self.labels_of_a_unit, most, (1,) if self.finds_labels else ())
 
-    def data(self, rows: pa.Table) -> Histogram:
-        labels, counts = labels_and_counts(rows)
-        values = np.array([int(label[1:]) for label in labels], dtype=np.int64)
-        return Histogram(values, counts) if values.size else Histogram.without_rows()
-
-    def result(self, release: Release, expectation: Expectation) -> Result:
-        assert expectation.selection is not None
-        value = unscaled(release.labels[0], self.places)
-        return Result((value,), None, expectation.selection.half_width)
+    def ranks_at(self, rows: Rows, value: int) -> Bounded:
+        """a·#{x ≥ value} − (b − a)·#{x < value} for the quantile a/b: not negative exactly if
+        #{x < value} ≤ (a/b)·n, that is, if the quantile is at least this value."""
+        lower, upper = self.bounds
+        if not lower <= value <= upper:
+            raise InvalidInput(
+                f"a threshold for this quantile must be between {self.lower} and {self.upper}"
+            )
+        a, b = exact_probability(self.probability).as_integer_ratio()
+        limit = self.rows_of_a_unit
+        expression = weighed_ranks(self.grouped(rows), value, (a, b - a), limit)
+        return Bounded(expression, 1, max(a, b - a) * limit)
 
     @property
-    def title(self) -> str:
-        return f"{self.probability:g} quantile of {self.column}"
+    def decimal_places(self) -> int:
+        return self.decimals
+
+    def watched_number(self, number: int) -> int | float:
+        """By how many rows the quantile is beyond the threshold: (a/b)·n − #{x < value}."""
+        return number / exact_probability(self.probability).denominator
+
+    def collected(self, rows: pa.Table) -> Groups[Histogram]:
+        """Values and weights of each label; where labels are found, units stand beside no value."""
+        values, weights = rows.column(VALUE), rows.column(NUMBER).cast("int64").to_numpy()
+        if not self.key:
+            whole = _weighted(values.to_numpy(), weights)
+            return Groups({"": whole}, Histogram.without_rows())
+        labels = rows.column(LABEL).combine_chunks().dictionary_encode()
+        names, place = labels.dictionary.to_pylist(), labels.indices.to_numpy()
+        counted = values.is_null().to_numpy()
+        of = {}
+        order = np.argsort(np.where(counted, len(names), place), kind="stable")
+        ends = np.searchsorted(place[order][: int((~counted).sum())], np.arange(len(names) + 1))
+        numbers = values.fill_null(0).to_numpy()
+        for i, name in enumerate(names):
+            part = order[ends[i] : ends[i + 1]]
+            of[name] = _weighted(numbers[part], weights[part])
+        if not self.finds_labels:
+            return Groups(of, Histogram.without_rows())
+        found = [names[i] for i in place[counted]]
+        return Groups(of, Histogram.without_rows(), units_of_labels(found, weights[counted]))
+
+    def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
+        """In rows: the mechanism counts what they weigh."""
+        expectation = mechanism.expect(confidence)
+        ranks = expectation.selection
+        assert ranks is not None
+        width, error = (x / WEIGHT for x in (ranks.half_width, ranks.expected_error))
+        return replace(
+            expectation, selection=replace(ranks, half_width=width, expected_error=error)
+        )
+
+    def result(self, release: Release, expectation: Expectation) -> Result:
+        """How far a value may be off is known in ranks alone."""
+        assert expectation.selection is not None
+        ranks = expectation.selection.half_width
+        found = (part.labels[0] for part in self.parts_of(release))
+        values = tuple(unscaled(value, self.decimals) for value in found)
+        if not self.key:
+            return Result(values, None, ranks)
+        return Result(self.labels_in(release), values, ranks)
+
+    @property
+    def measures(self) -> str:
+        return "median" if self.probability == 0.5 else f"{self.probability:g} quantile"
 
     @property
     def counted(self) -> str | None:
@@ -116,6 +158,12 @@ class QuantileQuery(NumberQuery):
 
     @property
     def contribution(self) -> str:
-        values = self.contribution_limit
-        which = "one value" if values == 1 else f"at most {values} different values"
-        return which if self.per_key_limit == 1 else f"{which}, each {self.per_key_limit} times"
+        rows = f"at most {many(self.rows_of_a_unit, 'row')}"
+        if not self.key:
+            return rows
+        return f"at most {many(self.labels_of_a_unit, 'label')}, with {rows} each"
+
+
+def _weighted(values: npt.NDArray[Any], weights: npt.NDArray[np.int64]) -> Histogram:
+    """Values with what they weigh; nothing has a count where there is none."""
+    return Histogram(values, weights) if values.size else Histogram.without_rows()

@@ -1,75 +1,125 @@
-"""The sum of a numeric column."""
+"""The sum of a numeric column, overall or for each label."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from farthing.engine.kinds.base import COUNT, Paid, Result, Rows
+from farthing.engine.kinds.counting import coordinate_of
 from farthing.engine.kinds.fields import (
     LARGEST_REPEATS,
+    Categories,
     ColumnName,
     CountItem,
+    LabelsOfUnit,
+    LeakItem,
+    MaybeBy,
     NumberBound,
     Places,
+    QuestionEpsilon,
     Repeats,
+    RowsOfUnit,
     Where,
     unscaled,
 )
-from farthing.engine.kinds.numbers import NumberQuery
+from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.sql.bounding import COUNT as NUMBER
-from farthing.engine.sql.bounding import Bounded, clipped_sums
+from farthing.engine.sql.bounding import LABEL, Bounded
+from farthing.engine.sql.measuring import VALUE, WHOLE, Grouped, total_name, totals
 from farthing.errors import InvalidInput
-from farthing.guarantees.kinds import PureDP
 from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Repeated
+from farthing.mechanisms.per_label import Groups
+from farthing.schema import Column
+from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
-class SumQuery(NumberQuery):
-    """The sum of a numeric column, to `places` decimals.
+class SumQuery(MeasureQuery):
+    """The sum of a numeric column, to `places` decimals, overall or for each label of a key.
 
-    The values of a unit are added up and the sum is moved to the nearest of `lower` and `upper`;
-    the answer is about the sum of these.
+    The values of a unit (for a label) are added up and the sum is moved to the nearest of `lower`
+    and `upper`; the answer is about the sum of these. Without them, they are what
+    `per_key_limit` rows within the declared bounds of the column can add up to.
     """
 
     column: ColumnName
     _: KW_ONLY
-    lower: Annotated[NumberBound, "The smallest sum of one unit."]
-    upper: Annotated[NumberBound, "The largest sum of one unit."]
-    places: Places = 0
+    by: MaybeBy = None
+    categories: Categories = None
+    lower: Annotated[NumberBound | None, "The smallest sum of one unit."] = None
+    upper: Annotated[NumberBound | None, "The largest sum of one unit."] = None
+    places: Places = None
     where: Where = None
+    contribution_limit: LabelsOfUnit = None
+    per_key_limit: RowsOfUnit = None
     count: CountItem = None
+    leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     kind: ClassVar[str] = "sum"
     number: ClassVar[str] = "sum"
-    single: ClassVar[bool] = True
+    weighs_rows: ClassVar[bool] = False
 
     def check_fields(self) -> None:
-        if self.bounds == (0, 0):
+        MeasureQuery.check_fields(self)
+        if self.lower == self.upper == 0:
             raise InvalidInput("lower and upper must not both be 0: the sum would always be 0")
 
-    def roles(self) -> dict[str, int]:
+    def bounds_in(self, column: Column) -> tuple[NumberBound, NumberBound]:
+        if self.lower is not None and self.upper is not None:
+            return self.lower, self.upper
+        if column.lower is None or column.upper is None or self.per_key_limit is None:
+            raise InvalidInput(
+                f"the sum of {self.column} needs lower and upper, the least and the most that one "
+                "unit adds; or bounds in the schema and a per_key_limit, the rows of a unit"
+            )
+        rows = self.per_key_limit
+        lower, upper = rows * min(column.lower, 0), rows * max(column.upper, 0)
+        return lower if self.lower is None else self.lower, upper if self.upper is None else (
+            self.upper
+        )
+
+    @property
+    def pays(self) -> Mapping[str, int]:  # type: ignore[override] # drawn as often as it repeats
         return {COUNT: self.repeats}
 
     @property
     def most_repeats(self) -> int:
         return LARGEST_REPEATS
 
-    def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
-        guarantee = paid[COUNT]
-        assert isinstance(guarantee, PureDP)
+    def measure(self, paid: Paid) -> Mechanism[Any]:
         lower, upper = self.bounds
-        once = ClippedSum(epsilon=guarantee.epsilon, lower=lower, upper=upper)
+        once = ClippedSum(coordinate=coordinate_of(paid), lower=lower, upper=upper)
         return Repeated(once, self.repeats)
 
-    def bounded(self, rows: Rows) -> Bounded:
-        return clipped_sums(rows.table, rows.owner, self.worth(rows), *self.bounds)
+    def value_in(self, rows: Rows) -> Any:
+        """As it is: the bounds are those of a unit's sum."""
+        return self.worth(rows)
 
-    def data(self, rows: pa.Table) -> int:
-        return int(rows.column(NUMBER)[0].as_py())
+    def measured(self, grouped: Grouped) -> Bounded:
+        import ibis
+
+        lower, upper = self.bounds
+        pairs = grouped.pairs(total=grouped.table[VALUE].cast(WHOLE).sum())
+        low, high = (ibis.literal(bound).cast(WHOLE) for bound in (lower, upper))
+        moved = ibis.least(ibis.greatest(pairs.total, low), high)
+        most = max(abs(lower), abs(upper))
+        units = [(ibis.literal(1), 1)] if self.finds_labels else []
+        expression = totals(grouped, pairs, [(moved, most), *units])
+        return Bounded(expression, self.labels_of_a_unit, most, tuple(n for _, n in units))
+
+    def collected(self, rows: pa.Table) -> Groups[int]:
+        labels = rows.column(LABEL).to_pylist() if self.key else [""]
+        of = dict(zip(labels, map(int, rows.column(NUMBER).to_pylist()), strict=True))
+        if not self.finds_labels:
+            return Groups(of, 0)
+        units = rows.column(total_name(1)).cast("int64").to_numpy()
+        return Groups(of, 0, units_of_labels(labels, units))
 
     @property
     def monotone(self) -> bool:
@@ -77,22 +127,29 @@ class SumQuery(NumberQuery):
 
     @property
     def decimal_places(self) -> int:
-        return self.places
+        return self.decimals
 
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """In the units of the column."""
         expectation = mechanism.expect(confidence)
         counts = expectation.counts
         assert counts is not None
-        width, error = (x / 10**self.places for x in (counts.half_width, counts.expected_error))
+        width, error = (x / 10**self.decimals for x in (counts.half_width, counts.expected_error))
         return replace(expectation, counts=replace(counts, half_width=width, expected_error=error))
 
     def result(self, release: Release, expectation: Expectation) -> Result:
-        assert release.counts is not None
         assert expectation.counts is not None
-        sums = tuple(unscaled(total, self.places) for total in release.counts)
-        return Result(release.labels, sums, expectation.counts.half_width)
+        drawn = (part.counts[0] for part in self.parts_of(release) if part.counts is not None)
+        sums = tuple(unscaled(total, self.decimals) for total in drawn)
+        return Result(self.labels_in(release), sums, expectation.counts.half_width)
+
+    @property
+    def counted(self) -> str | None:
+        return self.contribution
 
     @property
     def contribution(self) -> str:
-        return f"a sum from {self.lower} to {self.upper}"
+        one = f"a sum from {self.lower} to {self.upper}"
+        if not self.key:
+            return one
+        return f"at most {many(self.labels_of_a_unit, 'label')}, with {one} each"

@@ -20,14 +20,18 @@ from farthing.engine.kinds.fields import (
     ContributionLimit,
     CountItem,
     LeakItem,
+    MeasureLoss,
     PerKeyLimit,
+    QuestionEpsilon,
     Repeats,
     SelectItem,
+    Simultaneous,
     Where,
+    stated,
 )
 from farthing.engine.kinds.labels import LabelQuery
 from farthing.errors import InvalidInput, require_choice
-from farthing.guarantees.kinds import DiscreteGaussian, Guarantee, PureDP
+from farthing.guarantees.kinds import Guarantee, PureDP
 from farthing.mechanisms import (
     Expectation,
     KnownGumbel,
@@ -72,7 +76,10 @@ class TopKQuery(LabelQuery):
     select: SelectItem = None
     count: CountItem = None
     leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
+    simultaneous: Simultaneous = False
+    measure_loss: MeasureLoss = False
     kind: ClassVar[str] = "top_k"
 
     def check_fields(self) -> None:
@@ -96,14 +103,17 @@ class TopKQuery(LabelQuery):
 
     def _check_at_once(self) -> None:
         name = self.mechanism
-        if self.contribution_limit is None:
-            raise InvalidInput(f'mechanism "{name}" needs a contribution_limit')
         if not self.counts or self.repeats > 1:
             raise InvalidInput(f'mechanism "{name}" draws its counts once and releases them')
         if self.use_order:
             raise InvalidInput(f'mechanism "{name}" discovers no order; use_order needs "gumbel"')
         if name == "truncated" and self.domain is not None:
             raise InvalidInput('mechanism "truncated" is for an unknown domain, without categories')
+
+    @property
+    def drops(self) -> bool:
+        """Selections, and counts of what was selected, need no limit."""
+        return self.mechanism in AT_ONCE
 
     @property
     def coordinates(self) -> int:
@@ -127,13 +137,13 @@ class TopKQuery(LabelQuery):
 
     def needs(self, role: str) -> str:
         if role == COUNT and self._gaussian:
-            return f"a discrete Gaussian item (dgauss:σ,{self.per_key_limit})"
+            return f"a Gaussian item (gauss:σ, dgauss:σ,{self.per_key_limit})"
         return LabelQuery.needs(self, role)
 
     def suits(self, role: str, guarantee: Guarantee) -> bool:
         if role != COUNT:
             return LabelQuery.suits(self, role, guarantee)
-        if self._gaussian and not isinstance(guarantee, DiscreteGaussian):
+        if self._gaussian and isinstance(guarantee, PureDP):
             return False
         return suits_counts(guarantee, self.per_key_limit)
 
@@ -163,7 +173,7 @@ class TopKQuery(LabelQuery):
             k=self.k,
             candidates=self._looked_at,
             per_key_limit=self.per_key_limit,
-            contribution_limit=self.contribution_limit,
+            contribution_limit=stated(self.contribution_limit),
         )
 
     @property
@@ -193,21 +203,25 @@ class TopKQuery(LabelQuery):
             truncated=truncated,
         )
 
-    def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
-        size = None if self.domain is None else len(self.domain)
-        return mechanism.expect(confidence, domain_size=size)
+    @property
+    def bars(self) -> int | None:
+        """Where labels are chosen by their counts, intervals hold for all of them anyway."""
+        return self.k if self.mechanism == "gumbel" else None
 
     def result(self, release: Release, expectation: Expectation) -> Result:
         labels = self.labels_in(release.labels)
         if not self.counts:
             return Result(labels, None, None)
         assert expectation.counts is not None
-        return Result(labels, release.counts, expectation.counts.half_width + release.moved)
+        return Result(labels, release.counts, expectation.counts.half_width)
 
     @property
     def described(self) -> str:
         return f"{self.kind} ({self.mechanism})"
 
+    def subject(self, unit: str) -> str:
+        return f"{self.title} with the most {self.counted_things or unit}"
+
     @property
     def title(self) -> str:
-        return f"top {self.k} by {', '.join(self.key)}"
+        return f"top {self.k} {' and '.join(map(str, self.key))}"

@@ -52,7 +52,9 @@ def plot(sheet: Sheet, ax: Any) -> Any:
         raise Unsupported("there is nothing to plot: the answer has no counts")
     axes = ax if ax is not None else plt.subplots()[1]
     names = [label_text(label) for label in sheet.labels]
-    axes.barh(range(len(names)), sheet.numbers, xerr=sheet.half_width, capsize=3)
+    ends = zip(sheet.numbers, sheet.intervals or (), strict=True)
+    errors = [(n - low, high - n) for n, (low, high) in ends]
+    axes.barh(range(len(names)), sheet.numbers, xerr=list(zip(*errors, strict=True)), capsize=3)
     # a label is text, not mathematics: $ and \ in it mean themselves
     axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.invert_yaxis()

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from farthing.engine.show.sheet import Sheet, label_text, number, percent
-from farthing.engine.show.sheet import width as width_text
+from farthing.engine.show.sheet import (
+    NOTHING,
+    Sheet,
+    label_text,
+    number,
+    one_number,
+    percent,
+    width,
+)
+from farthing.mechanisms.accuracy import Interval
 from farthing.wording import plain
 
 MOST_BARS = 40
@@ -17,20 +25,20 @@ _LETTERS = 26
 def answer_html(sheet: Sheet) -> str:
     """One self-contained fragment that follows the colours of the page around it."""
     parts = [f"<strong>{escape(plain(sheet.title))}</strong>"]
-    width = width_text(sheet.half_width or 0)
-    if sheet.in_ranks:
-        value = escape(label_text(sheet.labels[0]))
-        parts.append(f"{value}, at {percent(sheet.confidence)} within {width} ranks")
-    elif sheet.single and sheet.numbers is not None:
-        parts.append(f"{number(sheet.numbers[0])} ± {width} at {percent(sheet.confidence)}")
+    if sheet.single:
+        parts.append(escape(" ".join(one_number(sheet))))
     elif not sheet.labels:
-        parts.append("Nothing stood out enough to be released.")
+        parts.append(NOTHING)
     elif sheet.numbers is not None:
         names = [label_text(label) for label in sheet.labels]
-        parts.append(bar_chart(names, sheet.numbers, sheet.half_width or 0.0))
+        parts.append(bar_chart(names, sheet.numbers, sheet.intervals or ()))
         if len(names) > MOST_BARS:
             parts.append(f"and {len(names) - MOST_BARS} more")
-        whiskers = f"whiskers {percent(sheet.confidence)} intervals (± {width})"
+        wide = "" if sheet.half_width is None else f" (± {width(sheet.half_width)})"
+        whiskers = f"whiskers {percent(sheet.confidence)} intervals{wide}"
+        if sheet.in_ranks:
+            ranks = width(sheet.half_width or 0)
+            whiskers = f"each at {percent(sheet.confidence)} within {ranks} ranks"
         parts.append(f"Bars are released numbers, {whiskers}.")
     else:
         rows = "".join(f"<li>{escape(label_text(label))}</li>" for label in sheet.labels)
@@ -41,31 +49,43 @@ def answer_html(sheet: Sheet) -> str:
     return f'<div class="farthing">{body}</div>'
 
 
-def bar_chart(
-    names: Sequence[str],
-    counts: Sequence[float],
-    half_width: float,
-    truth: Sequence[float] | None = None,
-) -> str:
-    """Horizontal bars with whiskers; `truth`, where somebody may see it, as a mark on each."""
+def plan_html(title: str, lines: Iterable[tuple[str, str, str]]) -> str:
+    """Price, accuracy and what remains: (what, text, style of a terminal) a row."""
+    rows = "".join(
+        f'<tr><th style="text-align:left">{escape(plain(what))}</th>'
+        f'<td style="text-align:left">{escape(plain(text))}</td></tr>'
+        for what, text, _ in lines
+    )
+    head = f"<p><strong>{escape(plain(title))}</strong></p>"
+    return f'<div class="farthing">{head}<table>{rows}</table></div>'
+
+
+def answers_html(sheets: Mapping[str, Sheet]) -> str:
+    """Several answers, each under its name."""
+    parts = (f"<h4>{escape(plain(name))}</h4>{answer_html(one)}" for name, one in sheets.items())
+    return f'<div class="farthing">{"".join(parts)}</div>'
+
+
+def bar_chart(names: Sequence[str], counts: Sequence[float], intervals: Sequence[Interval]) -> str:
+    """Horizontal bars with whiskers."""
     names, counts = names[:MOST_BARS], counts[:MOST_BARS]
-    ends = [*(c + half_width for c in counts), *(truth or ())]
-    low = min([0.0, *(c - half_width for c in counts)])
+    ends = [high for _, high in intervals[:MOST_BARS]]
+    low = min([0.0, *(low for low, _ in intervals[:MOST_BARS])])
     span = max([1.0, *ends]) - low
 
     def x(value: float) -> float:
         return round(_LEFT + _WIDTH * (value - low) / span, 1)
 
-    height, width = _ROW * len(names) + 8, _LEFT + _WIDTH + _RIGHT
+    height, across = _ROW * len(names) + 8, _LEFT + _WIDTH + _RIGHT
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" role="img" font-family="system-ui, sans-serif" font-size="13" '
-        'fill="currentColor">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across} {height}" width="{across}" '
+        'style="max-width:100%;height:auto" role="img" font-family="system-ui, sans-serif" '
+        'font-size="13" fill="currentColor">'
     ]
     for i, (name, count) in enumerate(zip(names, counts, strict=True)):
         middle = 4 + _ROW * i + _ROW / 2
         start, end = sorted((x(0), x(count)))
-        left, right = x(count - half_width), x(count + half_width)
+        left, right = map(x, intervals[i])
         parts += [
             f'<text x="{_LEFT - 8}" y="{middle + 4.5}" text-anchor="end">'
             f"{escape(_short(name))}<title>{escape(name)}</title></text>",
@@ -75,8 +95,6 @@ def bar_chart(
             'stroke="currentColor" stroke-width="1.4" fill="none"/>',
             f'<text x="{max(right, end) + 8}" y="{middle + 4.5}">{number(count)}</text>',
         ]
-        if truth is not None:
-            parts.append(f'<circle cx="{x(truth[i])}" cy="{middle}" r="2.8" fill="#d9480f"/>')
     parts.append("</svg>")
     return "".join(parts)
 

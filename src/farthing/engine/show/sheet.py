@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from farthing.composition.tariff import Price
-from farthing.wording import many, plain
+from farthing.mechanisms.accuracy import Interval
+from farthing.wording import THIN, many, plain
 
+#: What an answer without labels says.
+NOTHING = "Nothing stood out enough to be released."
 #: What a spreadsheet takes for the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -18,8 +21,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 class Sheet:
     """Labels, a number for each where there are numbers, and how to read them.
 
-    `single`: one number, not a list. `in_ranks`: the one label is the value, and the half-width
-    counts ranks around it.
+    `intervals` has one for each number; `half_width` where all of them are number ± that.
+    `single`: one number, not a list. `in_ranks`: the half-width counts `ranks`; of a single one
+    the label is the value.
     """
 
     title: str
@@ -28,9 +32,11 @@ class Sheet:
     labels: tuple[Any, ...]
     numbers: tuple[int | float, ...] | None
     half_width: float | None
+    intervals: tuple[Interval, ...] | None
     confidence: float
     single: bool
     in_ranks: bool
+    ranks: str
     notes: tuple[str, ...]
     paid: str
 
@@ -45,13 +51,48 @@ class Sheet:
         names = list(self.headings)
         rows = [list(cells) for cells in self.cells]
         if self.in_ranks:
-            return [*names, "rank_half_width"], [[*row, self.half_width] for row in rows]
-        if self.numbers is None:
+            values = [(n,) for n in self.numbers] if self.numbers is not None else [()] * len(rows)
+            names += [self.number] if self.numbers is not None else []
+            named = zip(rows, values, strict=True)
+            return [*names, "rank_half_width"], [[*row, *v, self.half_width] for row, v in named]
+        if self.numbers is None or self.intervals is None:
             return names, rows
-        taken, width = set(names), self.half_width or 0
+        taken = set(names)
         names += [f"_{n}" if n in taken else n for n in (self.number, "lower", "upper")]
-        numbered = zip(rows, self.numbers, strict=True)
-        return names, [[*row, n, n - width, n + width] for row, n in numbered]
+        numbered = zip(rows, self.numbers, self.intervals, strict=True)
+        return names, [[*row, n, *interval] for row, n, interval in numbered]
+
+    @property
+    def errors(self) -> tuple[str, tuple[str, ...]]:
+        """What to write beside the numbers: a heading, and the error of each of them."""
+        ends = self.intervals or ()
+        if self.in_ranks:
+            return f"ranks at {percent(self.confidence)}", (width(self.half_width or 0),) * len(
+                ends
+            )
+        if self.half_width is not None:
+            return f"± at {percent(self.confidence)}", (width(self.half_width),) * len(ends)
+        return f"interval at {percent(self.confidence)}", tuple(map(between_text, ends))
+
+
+def one_number(sheet: Sheet) -> tuple[str, str]:
+    """The one number of an answer, and where the true one lies."""
+    level = percent(sheet.confidence)
+    if sheet.in_ranks:
+        near = width(sheet.half_width or 0)
+        return _value_text(sheet.labels[0]), f"at {level} within {near} {sheet.ranks}"
+    assert sheet.numbers is not None
+    assert sheet.intervals is not None
+    value = number(sheet.numbers[0])
+    if sheet.half_width is None:
+        return value, f"at {level} in {between_text(sheet.intervals[0])}"
+    return f"{value} ± {width(sheet.half_width)}", f"at {level}"
+
+
+def _value_text(value: Any) -> str:
+    """A label that is the answer: a number is written as one."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number(value) if is_number else label_text(value)
 
 
 def label_text(label: Any) -> str:
@@ -84,12 +125,22 @@ def percent(level: float) -> str:
 
 def width(value: float) -> str:
     """A half-width: never shown smaller than it is."""
-    whole = float(value).is_integer() or abs(value) >= 1000
-    step = Decimal(1) if whole else Decimal("0.01")
-    return number(float(Decimal(value).quantize(step, rounding=ROUND_CEILING)))
+    return _rounded(value, ROUND_CEILING)
+
+
+def between_text(interval: Interval) -> str:
+    """An interval: never shown narrower than it is."""
+    low, high = interval
+    return f"{_rounded(low, ROUND_FLOOR)} to {_rounded(high, ROUND_CEILING)}"
 
 
 def number(value: float) -> str:
     """A number with thin spaces between thousands, with decimals only where they matter."""
     whole = float(value).is_integer() or abs(value) >= 1000
-    return (f"{value:,.0f}" if whole else f"{value:,.2f}").replace(",", "\u202f")
+    return (f"{value:,.0f}" if whole else f"{value:,.2f}").replace(",", THIN)
+
+
+def _rounded(value: float, rounding: str) -> str:
+    whole = float(value).is_integer() or abs(value) >= 1000
+    step = Decimal(1) if whole else Decimal("0.01")
+    return number(float(Decimal(value).quantize(step, rounding=rounding)))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from io import StringIO
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farthing.engine.show.sheet import Sheet, label_text, number, percent
-from farthing.engine.show.sheet import width as width_text
+from farthing.engine.show.sheet import NOTHING, Sheet, label_text, number, one_number
+from farthing.mechanisms.accuracy import Interval
 from farthing.wording import plain
 
 _BAR = 24
@@ -21,22 +21,30 @@ def answer_table(sheet: Sheet) -> RenderableType:
     notes = [Text(plain(note), style="dim") for note in (*sheet.notes, sheet.paid)]
     if sheet.single:
         return Group(Text(plain(sheet.title), style="bold"), _one(sheet), *notes)
+    if not sheet.labels:
+        return Group(Text(plain(sheet.title), style="bold"), Text(NOTHING), *notes)
     table = _titled(sheet.title)
     for name in sheet.headings:
         table.add_column(Text(plain(name)), overflow="fold")
-    width = sheet.half_width or 0
+    heading, errors = sheet.errors
     if sheet.numbers is not None:
         table.add_column(sheet.number, justify="right")
-        table.add_column(f"± at {percent(sheet.confidence)}", justify="right")
+        table.add_column(heading, justify="right")
         table.add_column("")
-    top = max((float(n) for n in sheet.numbers or ()), default=0.0) + width
+    intervals = sheet.intervals or ()
+    top = max((high for _, high in intervals), default=0.0)
     for i, cells in enumerate(sheet.cells):
         row = [Text(label_text(cell)) for cell in cells]
         if sheet.numbers is not None:
-            n = sheet.numbers[i]
-            row += [Text(number(n)), Text(width_text(width)), bar(n, width, top)]
+            row += [Text(number(sheet.numbers[i])), Text(errors[i]), bar(intervals[i], top)]
         table.add_row(*row)
     return Group(table, *notes)
+
+
+def answers_table(sheets: Mapping[str, Sheet]) -> RenderableType:
+    """Several answers, each under its name."""
+    parts = [(Text(plain(name), style="bold"), answer_table(one)) for name, one in sheets.items()]
+    return Group(*(part for pair in parts for part in (*pair, Text(""))))
 
 
 def plan_table(title: str, lines: Iterable[tuple[str, str, str]]) -> RenderableType:
@@ -56,7 +64,7 @@ def as_text(thing: RenderableType) -> str:
     return screen.export_text().rstrip("\n")
 
 
-def bar(count: float, half_width: float, top: float, truth: float | None = None) -> Text:
+def bar(interval: Interval, top: float, truth: float | None = None) -> Text:
     """Solid up to the lower end of the interval, shaded up to the upper one; `truth` as a line."""
     if top <= 0:
         return Text("")
@@ -64,7 +72,7 @@ def bar(count: float, half_width: float, top: float, truth: float | None = None)
     def place(value: float) -> int:
         return round(_BAR * min(max(value / top, 0.0), 1.0))
 
-    low, high = place(count - half_width), place(count + half_width)
+    low, high = map(place, interval)
     drawn = Text("█" * low, "cyan") + Text("▒" * max(high - low, 1), "cyan")
     if truth is None:
         return drawn
@@ -74,13 +82,8 @@ def bar(count: float, half_width: float, top: float, truth: float | None = None)
 
 
 def _one(sheet: Sheet) -> Text:
-    width = width_text(sheet.half_width or 0)
-    if sheet.in_ranks:
-        value = label_text(sheet.labels[0])
-        return Text(f"{value}   at {percent(sheet.confidence)} within {width} ranks")
-    assert sheet.numbers is not None
-    shown = Text(f"{number(sheet.numbers[0])} ± {width}", "bold cyan")
-    return shown + Text(f"   at {percent(sheet.confidence)}", "default not bold")
+    value, level = one_number(sheet)
+    return Text(value, "bold cyan") + Text(f"   {level}", "default not bold")
 
 
 def _titled(title: str) -> Table:

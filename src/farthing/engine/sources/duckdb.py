@@ -144,7 +144,10 @@ def open_file(path: str, *, table: str | None, memory: str | None) -> DuckDBSour
         known = ", ".join(_ENDINGS)
         raise InvalidInput(f"a file must end in one of {known}, got {title_of(files[0])!r:.80}")
     if ending in DUCKDB + SQLITE and table is None:
-        raise InvalidInput("a database file needs table=, the name of the table to read")
+        raise InvalidInput(
+            f"{title_of(path)} is a database: say which of its tables to read with table= "
+            "(--table on the command line)"
+        )
     connection = _connect(memory)
     try:
         return _opened(connection, path, files, ending, table)
@@ -155,7 +158,8 @@ def open_file(path: str, *, table: str | None, memory: str | None) -> DuckDBSour
         connection.close()
         log.exception("the source %s could not be opened", title_of(path, table))
     raise InvalidInput(
-        f"{title_of(path, table)} could not be read as {ending[1:]}; the owner's log says why"
+        f"{title_of(path, table)} could not be read as {ending[1:]}: the file is damaged, or is "
+        "something else, or may not be read; the owner's log says which (--log FILE)"
     )
 
 

@@ -73,7 +73,10 @@ class PostgresSource(Source):
 def open_postgres(url: str, *, table: str | None) -> PostgresSource:
     """A source from a table at postgresql://…; `table` is a name, or schema.name."""
     if table is None:
-        raise InvalidInput("a database needs table=, the name of the table to read")
+        raise InvalidInput(
+            "this is a database: say which of its tables to read with table= (--table on the "
+            "command line)"
+        )
     try:
         import psycopg
     except ImportError:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Filter, OneOf, Present
+from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Filter, Not, OneOf, Present
 from farthing.engine.sql.keys import Label, key_text, text_of
 from farthing.engine.sql.texts import Texts
 from farthing.errors import InvalidInput
@@ -19,10 +19,10 @@ from farthing.schema import (
     DECIMAL,
     DIGITS,
     INTEGER,
-    KEYS,
     NUMBERS,
     REAL,
     TEXT,
+    TIMESTAMP,
     Value,
 )
 
@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 _FITS: dict[str, tuple[type, ...]] = {
-    INTEGER: (int,),
+    INTEGER: (int, float, Decimal),
     TEXT: (str,),
     BOOLEAN: (bool,),
     DATE: (date,),
+    TIMESTAMP: (date,),
     REAL: (int, float),
-    DECIMAL: (int, float),
+    DECIMAL: (int, float, Decimal),
 }
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
 
@@ -49,8 +50,12 @@ def require_kind(name: str, kind: str, allowed: Sequence[str], what: str) -> Non
 def require_fits(name: str, kind: str, value: Value) -> None:
     """A column of this kind can be compared with this value, or InvalidInput."""
     plain = isinstance(value, _FITS[kind]) and (kind == BOOLEAN or not isinstance(value, bool))
+    plain = plain and (kind != DATE or not isinstance(value, datetime))
     if value is not None and not plain:
-        raise InvalidInput(f"{name} is {kind} and cannot be compared with {type(value).__name__}")
+        how = "; as text a date is DATE '2013-01-31'" if kind == DATE else ""
+        raise InvalidInput(
+            f"{name} is {kind} and cannot be compared with {type(value).__name__}{how}"
+        )
 
 
 def check_filter(where: Filter | None, kinds: Mapping[str, str]) -> None:
@@ -59,12 +64,11 @@ def check_filter(where: Filter | None, kinds: Mapping[str, str]) -> None:
         case AllOf(parts) | AnyOf(parts):
             for part in parts:
                 check_filter(part, kinds)
+        case Not(part):
+            check_filter(part, kinds)
         case Equals(column, value):
-            if kinds[column] == REAL and value is not None:
-                raise InvalidInput(f"{column} is real: use a range, not equality")
             require_fits(column, kinds[column], value)
         case OneOf(column, values):
-            require_kind(column, kinds[column], (*KEYS, DECIMAL), "a column filtered by values")
             for value in values:
                 require_fits(column, kinds[column], value)
         case Between(column):
@@ -103,6 +107,29 @@ def condition(
             return reduce(and_, (condition(table, part, kinds, texts) for part in parts))
         case AnyOf(parts):
             return reduce(or_, (condition(table, part, kinds, texts) for part in parts))
+        case Not(part):
+            return _denied(table, part, kinds, texts)
+
+
+def _denied(
+    table: ir.Table, where: Filter, kinds: Mapping[str, str], texts: Texts
+) -> ir.BooleanValue:
+    """The negation in SQL's three-valued logic, with every NOT beside one comparison.
+
+    There "not missing, and not" says it, so no engine's own NOT ever meets a missing value. What
+    is left are "and" and "or", which are true or not whether a part is missing or false.
+    """
+    match where:
+        case Not(part):
+            return condition(table, part, kinds, texts)
+        case AllOf(parts):
+            return reduce(or_, (_denied(table, part, kinds, texts) for part in parts))
+        case AnyOf(parts):
+            return reduce(and_, (_denied(table, part, kinds, texts) for part in parts))
+        case Present(column):
+            return table[column].isnull()
+        case Equals(column) | OneOf(column) | Between(column):
+            return table[column].notnull() & ~condition(table, where, kinds, texts)
 
 
 def within(
@@ -137,11 +164,14 @@ def _compared(side: str, column: Any, kind: str, value: Value, texts: Texts) -> 
 
     if isinstance(value, str):
         return _COMPARE[side](column, texts.literal(value))
+    if kind == TIMESTAMP and isinstance(value, date):
+        moment = datetime(value.year, value.month, value.day)  # of no zone
+        return _COMPARE[side](column, _moment(value if isinstance(value, datetime) else moment))
     if isinstance(value, date):
         return _COMPARE[side](column, ibis.date(value.year, value.month, value.day))
     if kind == BOOLEAN:
         return column if value else ~column
-    if kind not in NUMBERS or not isinstance(value, int | float):
+    if kind not in NUMBERS or not isinstance(value, int | float | Decimal):
         raise InvalidInput(f"a {kind} column cannot be compared with {type(value).__name__}")
     if kind == REAL:
         return _COMPARE[side](column, ibis.literal(float(value), "float64"))
@@ -177,6 +207,13 @@ def _exact(side: str, column: Any, kind: str, value: Decimal) -> Any:
     return column <= _units(min(last, largest), places, kind)
 
 
+def _moment(value: datetime) -> Any:
+    """A time of no zone, to the microsecond."""
+    import ibis
+
+    return ibis.literal(value, "timestamp(6)")
+
+
 def _units(units: int, places: int, kind: str) -> Any:
     import ibis
 
@@ -186,7 +223,7 @@ def _units(units: int, places: int, kind: str) -> Any:
 
 
 _COMPARE = {
-    "equal": lambda column, bound: column == bound,
+    "equal": lambda column, bound: column == bound,  # reals too: 64-bit floats, never NaN
     "at_least": lambda column, bound: column >= bound,
     "above": lambda column, bound: column > bound,
     "at_most": lambda column, bound: column <= bound,

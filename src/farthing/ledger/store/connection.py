@@ -35,6 +35,7 @@ PATIENCE_SECONDS = 120.0
 BUSY_SECONDS = 20.0
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+_NOT_WRITABLE = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 #: PostgreSQL: serialization failure, deadlock, and the ways in which it ends a connection: shut
 #: down, crashed, starting up, idle for too long.
@@ -114,18 +115,13 @@ class Store:
         return self._insist(lambda: self._fast.run(work), done, PATIENCE_SECONDS)
 
     def write_together(
-        self, work: Callable[[Any], T], *, done: Callable[[Connection], T | None]
+        self, work: Callable[[FastTransaction], T], *, done: Callable[[Connection], T | None]
     ) -> T:
         """One transaction of several statements that is short and comes often.
 
-        On SQLite it may share its flush with works of other threads. What the work is given runs
-        statements with their parameters (`statements.Runs`).
+        On SQLite it may share its flush with works of other threads.
         """
-        if self.is_sqlite:
-            return self.write_fast(work, done=done)
-        result = self.write(work, done=done)
-        assert result is not None
-        return result
+        return self._insist(lambda: self._fast.run_whole(work), done, PATIENCE_SECONDS)
 
     def ask(self, work: Callable[[Connection], T]) -> T:
         """Run `work` on one consistent snapshot, again if a restart got in the way."""
@@ -249,6 +245,8 @@ class Store:
         what = lines[0] if lines else type(cause).__name__
         if isinstance(cause, sqlite3.Error) and _primary(cause) in _DAMAGED:
             return Damaged(f"{self.name} is damaged or not a ledger: {what}")
+        if isinstance(cause, sqlite3.Error) and _primary(cause) in _NOT_WRITABLE:
+            what += "; the file and its folder must be writable (SQLite keeps a log beside it)"
         return Unavailable(f"the ledger at {self.name} could not be used: {what}")
 
 

@@ -73,6 +73,17 @@ class FastPath:
         finally:
             self._give_back(run)
 
+    def run_whole(self, work: Callable[[FastTransaction], T]) -> T:
+        """One transaction of several statements, on PostgreSQL too."""
+        if self._is_sqlite:
+            return self.run(work)
+
+        def whole(run: FastTransaction) -> T:
+            with run.connection.transaction():
+                return work(run)
+
+        return self.run(whole)
+
     def _together(self, tickets: list[Ticket]) -> None:
         """One transaction on SQLite; a work that fails takes nothing of the others with it."""
         run = self._borrow()

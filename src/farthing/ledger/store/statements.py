@@ -110,14 +110,21 @@ _TAKE_LOT = (
     )
     .values(spent=lots.c.spent + _TIMES)
 )
+_WRITABLE = and_(
+    datasets.c.writable == _ONE,
+    select(version.c.version_num).scalar_subquery() == literal_column(f"'{REVISION}'", String),
+)
+#: Whether an entry can be added; if not, `require_writable` says why.
+IS_WRITABLE = (
+    select(func.count())
+    .select_from(datasets)
+    .where(datasets.c.id == _whole("dataset"), _WRITABLE)
+    .scalar_subquery()
+)
 #: Every entry begins here, so this is where a book that is closed for writing is guarded.
 _NEXT = (
     update(datasets)
-    .where(
-        datasets.c.id == _whole("dataset"),
-        datasets.c.writable == _ONE,
-        select(version.c.version_num).scalar_subquery() == literal_column(f"'{REVISION}'", String),
-    )
+    .where(datasets.c.id == _whole("dataset"), _WRITABLE)
     .values(
         number=datasets.c.number + _ONE,
         previous=datasets.c.hash,
@@ -143,19 +150,20 @@ _WRITE = insert(entries).values(_COLUMNS)
 def _everything_at_once() -> Any:
     """Head, purses and entry in one statement of PostgreSQL, which is its own transaction.
 
-    It fails as a whole, by a division by zero, unless the chain was continued and both purses
-    had room. A head that looks hopeless is not touched, which saves writing what would be
-    undone.
+    Where it sees no room it touches nothing and says 0. Where it saw room it fails as a whole, by
+    a division by zero, unless the chain was continued and both purses still had room when their
+    rows were locked.
     """
-    room = select(func.count()).select_from(purses).where(_BOTH_FIT).scalar_subquery()
+    fitting = select(func.count().label("purses")).select_from(purses).where(_BOTH_FIT).cte("room")
+    room = select(fitting.c.purses).scalar_subquery()
     head = _NEXT.where(room == _TWO).returning(*_END).cte("head")
-    taken = _TAKE.returning(purses.c.analyst).cte("taken")
+    taken = _TAKE.where(room == _TWO).returning(purses.c.analyst).cte("taken")
     known = {**_COLUMNS, "number": head.c.number, "previous": head.c.previous, "hash": head.c.hash}
     entry = select(*known.values()).select_from(head)
     written = insert(entries).from_select(list(known), entry).returning(entries.c.number)
     done = and_(_count(head) == _ONE, _count(taken) == _TWO)
     return select(
-        (_ONE / case((done, _ONE), else_=_ZERO)).label("done"),
+        case((room != _TWO, _ZERO), else_=_ONE / case((done, _ONE), else_=_ZERO)).label("done"),
         *(select(column).scalar_subquery() for column in head.c),
     ).add_cte(written.cte("written"))
 
@@ -211,10 +219,11 @@ class Spend:
         run.execute(_WRITE, {**values, **head})
         return self._entry(*head.values())
 
-    def make_at_once(self, run: Runs) -> Entry:
-        """The entry, in one statement; the driver's error NO_ROOM if it does not fit."""
-        _, number, previous, hash_ = run.execute(_AT_ONCE, self.parameters).fetchone()
-        return self._entry(number, previous, hash_)
+    def make_at_once(self, run: Runs) -> Entry | None:
+        """The entry, in one statement, or None if it does not fit; the driver's error NO_ROOM if
+        it fitted when the statement began."""
+        done, *head = run.execute(_AT_ONCE, self.parameters).fetchone()
+        return self._entry(*head) if done else None
 
     def _entry(self, number: int, previous: str, hash_: str) -> Entry:
         return Entry(number, self.fact, previous, hash_)

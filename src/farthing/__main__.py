@@ -1,4 +1,4 @@
-"""`python -m farthing.cli`."""
+"""`python -m farthing`."""
 
 from farthing.cli.main import run
 

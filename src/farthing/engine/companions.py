@@ -1,0 +1,82 @@
+"""Questions that are asked beside another one, in the same reservation, and become part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from farthing.composition.tariff import Price
+from farthing.engine.answer import Answer
+from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.fields import AUTO
+from farthing.engine.kinds.histogram import HistogramQuery
+from farthing.engine.kinds.labels import LabelQuery
+from farthing.engine.kinds.loss import Loss, LossQuery
+from farthing.errors import InvalidInput
+from farthing.mechanisms.accuracy import Interval
+
+#: What a companion is called: the name of its question and this.
+_ABOVE = " above the limit"
+
+
+def with_companions(queries: Mapping[str, Query]) -> dict[str, Query]:
+    """The questions, each followed by the one that measures its loss, where that is wanted."""
+    everything: dict[str, Query] = {}
+    for key, query in queries.items():
+        everything[key] = query
+        beside = _loss_question(query)
+        if beside is not None:
+            if key + _ABOVE in queries:
+                raise InvalidInput(f"a question cannot be called {key + _ABOVE} in this batch")
+            everything[key + _ABOVE] = beside
+    return everything
+
+
+def _loss_question(query: Query) -> LossQuery | None:
+    """How many pairs are above the limit; None where that is not asked or nothing can be."""
+    if not isinstance(query, LabelQuery) or not query.measure_loss:
+        return None
+    limit = query.contribution_limit
+    if limit is None:
+        raise InvalidInput("measure_loss needs a contribution_limit: without one nothing is lost")
+    if limit == AUTO or (query.size is not None and limit >= query.size):
+        return None
+    return LossQuery(
+        query.key, contribution_limit=limit, categories=query.domain, where=query.filter
+    )
+
+
+def folded(
+    answers: Mapping[str, Answer], totals: Mapping[str, Interval | None]
+) -> dict[str, Answer]:
+    """Each answer with what its companion found.
+
+    `totals`: where the numbers of each add up to, so that two of them hold together.
+    """
+    return {
+        key: _folded(answer, answers.get(key + _ABOVE), totals[key], totals.get(key + _ABOVE))
+        for key, answer in answers.items()
+        if not (key.endswith(_ABOVE) and key.removesuffix(_ABOVE) in answers)
+    }
+
+
+def _folded(
+    answer: Answer, beside: Answer | None, total: Interval | None, above: Interval | None
+) -> Answer:
+    if beside is None or above is None:
+        return answer
+    assert isinstance(beside.query, LossQuery)
+    query, kept = answer.query, None
+    if total is not None and isinstance(query, HistogramQuery) and query.per_key_limit == 1:
+        kept = float(sum(answer.counts or ())), total
+    found = Loss.beside(beside.value, above, kept, beside.query.looked_at)
+    price, more = answer.price, beside.price
+    used = dict(answer.used)
+    for name, times in beside.used.items():
+        used[name] = used.get(name, 0) + times
+    return replace(
+        answer,
+        loss=found,
+        price=Price(price.farthings + more.farthings, price.delta_units + more.delta_units),
+        used=used,
+    )

@@ -1,0 +1,66 @@
+"""What a question is about, in words: what is counted, the filter, how much of a unit counts."""
+
+from __future__ import annotations
+
+from farthing.engine.filters import (
+    AllOf,
+    AnyOf,
+    Between,
+    Equals,
+    Filter,
+    Not,
+    OneOf,
+    Present,
+)
+from farthing.schema import Value
+
+_SIDES = {"at_least": "at least", "above": "above", "at_most": "at most", "below": "below"}
+#: Longer lists of values are told by their length.
+_MOST_VALUES = 5
+
+
+def caption(subject: str, where: Filter | None, limited: str | None) -> str:
+    """One line: "playerID per yearID where lgID is AL, each in at most 3 yearID"."""
+    passing = "" if where is None else f" where {in_words(where)}"
+    return f"{subject}{passing}{'' if limited is None else f', {limited}'}"
+
+
+def in_words(where: Filter) -> str:
+    """A filter as somebody would say it."""
+    match where:
+        case Equals(column, None):
+            return f"{column} is missing"
+        case Equals(column, value):
+            return f"{column} is {_said(value)}"
+        case OneOf(column, values):
+            return f"{column} is {_one_of(values)}"
+        case Between(column):
+            return f"{column} is {_range(where)}"
+        case Present(column):
+            return f"{column} is not missing"
+        case AllOf(parts):
+            return " and ".join(map(_part, parts))
+        case AnyOf(parts):
+            return " or ".join(map(_part, parts))
+        case Not(part):
+            return f"not ({in_words(part)})"
+
+
+def _part(where: Filter) -> str:
+    words = in_words(where)
+    return f"({words})" if isinstance(where, AllOf | AnyOf) else words
+
+
+def _one_of(values: tuple[Value, ...]) -> str:
+    if len(values) > _MOST_VALUES:
+        return f"one of {len(values)} values"
+    said = [*map(_said, values)]
+    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} or {said[-1]}"
+
+
+def _range(where: Between) -> str:
+    return " and ".join(f"{_SIDES[name]} {_said(value)}" for name, value in where.sides)
+
+
+def _said(value: Value) -> str:
+    return "missing" if value is None else str(value)

@@ -1,0 +1,172 @@
+"""How many labels of a unit should count, so that the numbers are off by least in all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
+
+import numpy as np
+
+from farthing.engine.kinds.base import SELECT, Paid, Result, Rows
+from farthing.engine.kinds.counting import epsilon_of_selection
+from farthing.engine.kinds.fields import By, Categories, QuestionEpsilon, SelectItem, Where
+from farthing.engine.kinds.labels import KeyQuery
+from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
+from farthing.engine.sql.pairs import labels_of_units, shape_of, sizes_of
+from farthing.errors import InvalidInput
+from farthing.mechanisms import Expectation, Histogram, LeastTotal, Mechanism, Release
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: A label of an unknown domain is off by at most its count, and counted as so many times the noise.
+_TIMES = 3
+#: Totals are whole numbers of this part of a pair, so that rounding adds next to nothing.
+PARTS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class LimitQuery(KeyQuery):
+    """Which of some limits on the labels of a unit makes the total error of the counts least.
+
+    `noise` is the expected error of one count at each of the `limits`. The total error at a limit
+    is what it leaves out of all units and what noise adds to `labels` numbers (those of
+    `categories`, if they are given); without either, to each label no more than its count.
+    One draw of a selection (docs/theory/mechanisms.md, section 13).
+    """
+
+    by: By
+    _: KW_ONLY
+    limits: Annotated[Iterable[int], "A limit that may be chosen; repeat for several."]
+    noise: Annotated[Iterable[float], "The expected error of a count at each limit."]
+    labels: Annotated[int | None, "How many numbers have that error."] = None
+    categories: Categories = None
+    where: Where = None
+    select: SelectItem = None
+    epsilon: QuestionEpsilon = None
+    kind: ClassVar[str] = "limit"
+    number: ClassVar[str] = "limit"
+    single: ClassVar[bool] = True
+    in_ranks: ClassVar[bool] = True
+    ranks: ClassVar[str] = "pairs of the least total error"
+
+    def check_fields(self) -> None:
+        KeyQuery.check_fields(self)
+        if not self.candidates or list(self.candidates) != sorted(set(self.candidates)):
+            raise InvalidInput("limits must be whole numbers that grow, at least one of them")
+        if len(self.errors_of_one) != len(self.candidates):
+            raise InvalidInput("noise must have one number for each of the limits")
+
+    @property
+    def candidates(self) -> tuple[int, ...]:
+        """The limits that may be chosen."""
+        return cast(tuple[int, ...], self.limits)
+
+    @property
+    def errors_of_one(self) -> tuple[float, ...]:
+        """The expected error of one count at each of them."""
+        return cast(tuple[float, ...], self.noise)
+
+    @property
+    def numbers(self) -> int | None:
+        """How many counts there are, where that is known."""
+        return self.size if self.labels is None else self.labels
+
+    @property
+    def score_range(self) -> int:
+        """Theorem 10, in thousandths of a pair: what one unit can move the totals apart."""
+        most = self.candidates[-1]
+        return PARTS * most if self.numbers is None else PARTS * (most - 1) + 2
+
+    def roles(self) -> dict[str, int]:
+        return {SELECT: 1}
+
+    def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
+        return LeastTotal(epsilon=epsilon_of_selection(paid), score_range=self.score_range)
+
+    def bounded(self, rows: Rows) -> Bounded:
+        """How many units have how many labels; of an unknown domain also the sizes of labels."""
+        rows, keys = self.keyed(rows)
+        most = self.candidates[-1]
+        shape = shape_of(labels_of_units(rows.table, rows.owner, keys, most))
+        if self.numbers is None:
+            counts = bounded_histogram(
+                rows.table,
+                rows.owner,
+                keys,
+                secret=rows.secret,
+                contribution_limit=most,
+                per_key_limit=1,
+            ).expression
+            shape = shape.union(sizes_of(counts, max(self._caps)))
+        return Bounded(shape, None, self.score_range)
+
+    @property
+    def _caps(self) -> tuple[int, ...]:
+        """Up to what a label of an unknown domain counts at each limit; never less at a larger."""
+        whole = (math.ceil(_TIMES * error) for error in self.errors_of_one)
+        return tuple(accumulate(whole, max))
+
+    def data(self, rows: pa.Table) -> Histogram:
+        """The total error at each limit, in thousandths of a pair."""
+        texts, counts = labels_and_counts(rows)
+        places = np.array([int(text[1:]) for text in texts], dtype=np.int64)
+        of_units = np.array([text[0] == "u" for text in texts], dtype=bool)
+        held, units = places[of_units], counts[of_units]
+        lost = [int((np.maximum(held - limit, 0) * units).sum()) for limit in self.candidates]
+        if self.numbers is None:
+            sizes, many = places[~of_units], counts[~of_units]
+            noise = [int((np.minimum(sizes, cap) * many).sum()) for cap in self._caps]
+            totals = [PARTS * (bias + error) for bias, error in zip(lost, noise, strict=True)]
+        else:
+            pairs = zip(lost, self.errors_of_one, strict=True)
+            totals = [total_error(bias, error, self.numbers) for bias, error in pairs]
+        return Histogram(list(self.candidates), totals)
+
+    def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
+        """In pairs."""
+        expected = mechanism.expect(confidence, domain_size=len(self.candidates))
+        found = expected.selection
+        assert found is not None
+        wide, error = found.half_width / PARTS, found.expected_error / PARTS
+        return replace(expected, selection=replace(found, half_width=wide, expected_error=error))
+
+    def result(self, release: Release, expectation: Expectation) -> Result:
+        assert expectation.selection is not None
+        return Result(release.labels, None, expectation.selection.half_width)
+
+    def subject(self, unit: str) -> str:
+        return f"limit on {self.key_words} of each {unit} with about the least total error"
+
+    @property
+    def title(self) -> str:
+        return f"limit on {self.key_words}"
+
+    @property
+    def counted(self) -> str | None:
+        return self.contribution
+
+    @property
+    def contribution(self) -> str:
+        return f"the first {self.candidates[-1]} labels"
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        return ("limit",)
+
+
+def total_error(lost: int, error: float, numbers: int) -> int:
+    """What `numbers` counts are off by together, in parts, if `lost` is missing from them evenly.
+
+    numbers·E|N(lost/numbers, s²)| with E|N(0, s²)| = error, rounded up: bias hides in noise while
+    it is the smaller of the two. It grows with `lost`, by at most 1 pair for 1.
+    """
+    deviation, bias = error * math.sqrt(math.pi / 2), lost / numbers
+    if deviation == 0:
+        return PARTS * lost
+    ratio = bias / deviation
+    folded = error * math.exp(-(ratio**2) / 2) + bias * math.erf(ratio / math.sqrt(2))
+    return math.ceil(PARTS * numbers * folded)

@@ -1,0 +1,58 @@
+"""The mean of a numeric column, overall or for each label."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+from farthing.engine.kinds.estimates import mean_from
+from farthing.engine.kinds.fields import (
+    Categories,
+    ColumnName,
+    CountItem,
+    LabelsOfUnit,
+    LeakItem,
+    MaybeBy,
+    Places,
+    QuestionEpsilon,
+    RowsOfUnit,
+    ValueBound,
+    Where,
+)
+from farthing.engine.kinds.totals import Measured, TotalsQuery
+from farthing.mechanisms import Expectation, Release
+
+
+@dataclass(frozen=True, slots=True)
+class MeanQuery(TotalsQuery):
+    """The mean of a numeric column, overall or for each label of a key.
+
+    Values are moved to the nearest of `lower` and `upper`. A unit with more than `per_key_limit`
+    rows (for a label) counts as that many rows with its own average.
+    """
+
+    column: ColumnName
+    _: KW_ONLY
+    by: MaybeBy = None
+    categories: Categories = None
+    lower: ValueBound = None
+    upper: ValueBound = None
+    places: Places = None
+    where: Where = None
+    contribution_limit: LabelsOfUnit = None
+    per_key_limit: RowsOfUnit = None
+    count: CountItem = None
+    leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
+    kind: ClassVar[str] = "mean"
+    number: ClassVar[str] = "mean"
+    powers: ClassVar[int] = 1
+
+    def estimate(self, release: Release, expectation: Expectation) -> Measured:
+        return mean_from(self, release, expectation)
+
+    def width_times_rows(self, expectation: Expectation) -> float | None:
+        """A mean m of n rows moves by (sum's error + |m|·rows' error)/n; |m| is at most R."""
+        assert expectation.totals is not None
+        rows, middle = expectation.totals
+        return self.unstepped((middle + self.reach * rows) / 2)

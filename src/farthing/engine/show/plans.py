@@ -1,0 +1,43 @@
+"""What every plan can do for people: print, and be looked at in a notebook."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from rich.console import RenderableType
+
+from farthing.engine.show import notebook, terminal
+from farthing.wording import plain
+
+#: What a line is about, what it says, and how it looks in a terminal.
+Line: TypeAlias = tuple[str, str, str]
+
+
+class ShownPlan(ABC):
+    """A caption, and lines of which the first is the price."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def caption(self) -> str:
+        """What it is a plan for."""
+
+    @abstractmethod
+    def lines(self) -> Iterator[Line]:
+        """Price, what remains, and what to expect, in words."""
+
+    def __rich__(self) -> RenderableType:
+        return terminal.plan_table(self.caption, self.lines())
+
+    def __str__(self) -> str:
+        return terminal.as_text(self.__rich__())
+
+    def __repr__(self) -> str:
+        _, price, _ = next(self.lines())
+        return plain(f"<{type(self).__name__}: {self.caption}: {price}>")
+
+    def _repr_html_(self) -> str:
+        return notebook.plan_html(self.caption, self.lines())

@@ -1,0 +1,163 @@
+"""Totals and weights of a numeric column per key, each unit limited before anything is added up.
+
+The rows have the columns `who`, `key0`, `key1`, … and `value`, a whole number that is never
+missing (`Rows.keyed`).
+
+    rows  → one row for each (unit, key), with what the unit has there
+          → of each unit the first Δ keys, in the order of order.py
+          → per key the sum of what each unit adds, moved into its limits
+
+A unit with more than τ rows for a key counts as τ rows, each with its own average: what it has
+there is scaled down, and no row is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from farthing.engine.sql.bounding import COUNT, LABEL
+from farthing.engine.sql.keys import key_text
+from farthing.engine.sql.order import Order
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+WHO, VALUE, ROWS = "who", "value", "rows"
+#: What a row weighs whose unit is within its limit. Units with this many times more rows than they
+#: may have weigh nothing.
+WEIGHT = 1 << 20
+WHOLE = "decimal(38, 0)"
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Rows with keys and values, the kinds of the keys, and how many keys of a unit count."""
+
+    table: ir.Table
+    kinds: Mapping[str, str]
+    secret: str
+    contribution_limit: int | None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of the key."""
+        return tuple(name for name in self.table.columns if name not in (WHO, VALUE))
+
+    def pairs(self, **aggregates: Any) -> ir.Table:
+        """Each (unit, key) that counts, with aggregates of its rows."""
+        import ibis
+
+        found = self.table.group_by([WHO, *self.keys]).aggregate(**aggregates)
+        return self.first(found, ibis.row_number()) if self.keys else found
+
+    def first(self, rows: ir.Table, place: Any) -> ir.Table:
+        """Of each unit the rows with its first keys; `place` counts keys from 0."""
+        if self.contribution_limit is None:
+            return rows
+        order = Order(self.secret, self.kinds[WHO], [self.kinds[name] for name in self.keys])
+        return order.first(rows, self.keys, place, self.contribution_limit)
+
+    def label(self, table: ir.Table) -> dict[str, Any]:
+        """The text of the key as a column, where there is a key."""
+        if not self.keys:
+            return {}
+        columns = [table[name] for name in self.keys]
+        return {LABEL: key_text(columns, [self.kinds[name] for name in self.keys])}
+
+
+def totals(grouped: Grouped, pairs: ir.Table, amounts: Sequence[tuple[Any, int]]) -> ir.Table:
+    """Columns `label` (with a key) and `n`, `n1`, …: the sum over units of each amount.
+
+    An amount is an expression over `pairs` and the most that its size may be: whatever the rows
+    hold, it is moved to within that.
+    """
+    import ibis
+
+    named = {}
+    for i, (amount, most) in enumerate(amounts):
+        edge = ibis.literal(most).cast(WHOLE)
+        inside = ibis.least(ibis.greatest(amount.cast(WHOLE), (-edge).cast(WHOLE)), edge)
+        named[total_name(i)] = inside.cast(WHOLE)
+    limited = pairs.select(*grouped.keys, **named)
+    sums = {name: ibis.coalesce(limited[name].sum(), 0).cast(WHOLE) for name in named}
+    if not grouped.keys:
+        return limited.aggregate(**sums)
+    summed = limited.group_by(list(grouped.keys)).aggregate(**sums)
+    return summed.select(**grouped.label(summed), **{name: summed[name] for name in named})
+
+
+def total_name(place: int) -> str:
+    """The column of a total."""
+    return COUNT if place == 0 else f"{COUNT}{place}"
+
+
+def scaled_to(total: Any, rows: Any, limit: int) -> Any:
+    """What a unit's total is when its rows count as at most `limit`; both are at least 0."""
+    share = rounded_quotient(total.cast("float64") * float(limit), rows)
+    return (rows <= limit).ifelse(total.cast(WHOLE), share.cast(WHOLE))
+
+
+def rounded_quotient(number: Any, by: Any) -> Any:
+    """The whole number nearest to a quotient of two that are at least 0 and 1, half up.
+
+    ⌊(2n + b)/2b⌋ in floats. Whole numbers below 2^53 are divided correctly rounded, so nothing
+    below a whole number becomes one, and every engine gets the same.
+    """
+    divisor = float(by) if isinstance(by, int) else by.cast("float64")
+    return ((2.0 * number.cast("float64") + divisor) / (2.0 * divisor)).floor()
+
+
+def weighed_ranks(
+    grouped: Grouped, threshold: int, weights: tuple[int, int], per_key_limit: int
+) -> ir.Table:
+    """One row, one column `n`: w₊·#{x ≥ threshold} − w₋·#{x < threshold} for weights (w₊, w₋).
+
+    A unit with more than `per_key_limit` rows counts as that many, on the two sides in the
+    proportion of its rows, to the nearest whole row. So it moves the number by at most
+    w₊·per_key_limit upwards or w₋·per_key_limit downwards.
+    """
+    import ibis
+
+    (above, below), limit = weights, per_key_limit
+    reached = (grouped.table[VALUE] >= ibis.literal(threshold, "int64")).ifelse(1, 0)
+    pairs = grouped.pairs(reached=reached.sum(), rows=lambda t: t.count())
+    share = pairs.reached.cast("float64") * float(limit) / pairs[ROWS].cast("float64")
+    whole = (share + 0.5).floor().cast(WHOLE)
+    kept = (pairs[ROWS] <= limit).ifelse(pairs.reached.cast(WHOLE), whole)
+    rest = ibis.least(pairs[ROWS], limit).cast(WHOLE) - kept
+    return totals(grouped, pairs, [(above * kept - below * rest, max(weights) * limit)])
+
+
+def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.Table:
+    """Columns `label` (with a key), `value` and `n`: what the rows with each value weigh.
+
+    A row weighs WEIGHT; those of a unit with more than `per_key_limit` rows for a key weigh less,
+    together at most per_key_limit·WEIGHT. With `units` there is a row for each label whose value is
+    missing, and whose number is that of the units.
+    """
+    import ibis
+
+    keys = list(grouped.keys)
+    rows = grouped.table.group_by([WHO, *keys, VALUE]).aggregate(rows=lambda t: t.count())
+    if keys:
+        rows = grouped.first(rows, ibis.dense_rank())
+    owner = [rows[name] for name in (WHO, *keys)]
+    rows = rows.mutate(all_rows=rows[ROWS].sum().over(group_by=owner))
+    most = ibis.least(rows.all_rows, per_key_limit)
+    each = (most.cast("float64") * float(WEIGHT) / rows.all_rows.cast("float64")).floor()
+    heavy = rows.select(*keys, VALUE, weight=rows[ROWS].cast(WHOLE) * each.cast(WHOLE))
+    summed = heavy.group_by([*keys, VALUE]).aggregate(
+        **{COUNT: heavy.weight.cast(WHOLE).sum().cast(WHOLE)}
+    )
+    found = summed.select(**grouped.label(summed), **{VALUE: summed[VALUE], COUNT: summed[COUNT]})
+    found = found.filter(found[COUNT] > 0)
+    if not units:
+        return found
+    owners = rows.select(WHO, *keys).distinct().group_by(keys).aggregate(units=lambda t: t.count())
+    counted = owners.select(
+        **grouped.label(owners),
+        **{VALUE: ibis.null("int64"), COUNT: owners.units.cast(WHOLE)},
+    )
+    return found.union(counted)

@@ -1,0 +1,1 @@
+"""Conditions as text: read into filters, written from them, never passed on."""

@@ -1,0 +1,238 @@
+"""A condition in the words of Python or of SQL, read into a filter.
+
+    age >= 18 and country == 'NO'          country in ('NO', 'SE')       18 <= age < 65
+    AGE BETWEEN 18 AND 64                  day < DATE '2013-02-01'       company IS NOT NULL
+    not (active or "odd name" <> 'x')
+
+Texts stand in single quotes; double quotes are for names of columns. Anything else is refused
+with the part that is the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from sqlglot import expressions as sge
+
+from farthing.engine.filters import (
+    AllOf,
+    AnyOf,
+    Between,
+    Equals,
+    Filter,
+    Not,
+    OneOf,
+    Present,
+    filter_from,
+    require_value,
+)
+from farthing.engine.where_text.parsing import SqlText, shown, within_reason
+from farthing.errors import InvalidInput
+from farthing.schema import Value
+
+#: A comparison with the column on the left, and with the column on the right.
+_SIDES: dict[type[sge.Expr], tuple[str, str]] = {
+    sge.GTE: ("at_least", "at_most"),
+    sge.GT: ("above", "below"),
+    sge.LTE: ("at_most", "at_least"),
+    sge.LT: ("below", "above"),
+}
+_LONGEST_NUMBER = 400
+
+
+@within_reason
+def filter_in(text: str) -> Filter:
+    """The filter that a text says."""
+    sql = SqlText.of(text)
+    return ConditionReader(sql).filter(sql.parsed(sge.Condition))
+
+
+def where_from(where: object) -> Filter | None:
+    """A filter from its nodes, plain data, or text; None keeps everything."""
+    return filter_in(where) if isinstance(where, str) else filter_from(where)
+
+
+class ConditionReader:
+    """Reads the conditions of one text; `tables` may stand before the name of a column."""
+
+    def __init__(self, sql: SqlText, tables: frozenset[str] = frozenset()) -> None:
+        self._sql = sql
+        self._tables = tables
+
+    def filter(self, node: sge.Expr) -> Filter:
+        """The filter that a condition says."""
+        match node:
+            case sge.Paren():
+                return self.filter(node.this)
+            case sge.And():
+                return self.every(operands(node))
+            case sge.Or():
+                return self._either(operands(node))
+            case sge.Not(this=sge.Is(expression=missing)) if self._is_missing(missing):
+                return Present(self.column(node.this.this))
+            case sge.Not():
+                return Not(self.filter(node.this))
+            case sge.Is():
+                return self._is(node)
+            case sge.EQ() | sge.NEQ():
+                column, value, _ = self._compared(node)
+                return (
+                    Equals(column, value)
+                    if isinstance(node, sge.EQ)
+                    else Not(Equals(column, value))
+                )
+            case sge.GTE() | sge.GT() | sge.LTE() | sge.LT():
+                return self._range(node)
+            case sge.In():
+                return OneOf(self.column(node.this), self.values_of(node))
+            case sge.Between():
+                this, low, high = self._sql.arguments(node, "this", "low", "high")
+                return Between(
+                    self.column(this), at_least=self.value(low), at_most=self.value(high)
+                )
+            case sge.Column():
+                return Equals(self.column(node), True)
+        raise self._sql.refused(
+            node, "a condition compares a column with a value: = <> < <= > >=, in, between, is null"
+        )
+
+    def every(self, nodes: Sequence[sge.Expr]) -> Filter:
+        """The filter that all of these conditions say together."""
+        parts = tuple(self._merged(nodes))
+        return parts[0] if len(parts) == 1 else AllOf(parts)
+
+    def column(self, node: sge.Expr) -> str:
+        """The name of a column."""
+        if isinstance(node, sge.Paren):
+            return self.column(node.this)
+        if not isinstance(node, sge.Column) or isinstance(node.this, sge.Star):
+            raise self._sql.refused(node, "a column must stand here, by its name alone")
+        _, table = self._sql.arguments(node, "this", "table")
+        if table is not None and table.name not in self._tables:
+            raise self._sql.refused(node, f"there is no table {shown(table.name)} here")
+        return node.name
+
+    def value(self, node: sge.Expr) -> Value:
+        """The value that a literal writes."""
+        match node:
+            case sge.Paren():
+                return self.value(node.this)
+            case sge.Literal(is_string=True):
+                return require_value(node.this)
+            case sge.Literal():
+                return self._number(node, node.this)
+            case sge.Neg(this=sge.Literal(is_string=False)):
+                return self._number(node, "-" + node.this.this)
+            case sge.Boolean():
+                return bool(node.this)
+            case sge.Cast(this=sge.Literal(is_string=True), to=sge.DataType(this=kind)) if (
+                kind == sge.DataType.Type.DATE
+            ):
+                return self._date(node, node.this.this)
+        if self._is_missing(node):
+            raise self._sql.refused(node, "nothing equals a missing value; write IS NULL")
+        if isinstance(node, sge.Column):
+            raise self._sql.refused(
+                node, "a value must stand here; a text is written in single quotes: 'NO'"
+            )
+        raise self._sql.refused(node, "a value must stand here: 18, 1.5, 'NO', TRUE, DATE '…'")
+
+    def values_of(self, node: sge.In) -> tuple[Value, ...]:
+        """The values of a list, in their order."""
+        _, given = self._sql.arguments(node, "this", "expressions")
+        if not given:
+            raise self._sql.refused(node, "a list of values must follow IN")
+        return tuple(self.value(value) for value in given)
+
+    def _is(self, node: sge.Is) -> Filter:
+        this, other = self._sql.arguments(node, "this", "expression")
+        if self._is_missing(other):
+            return Equals(self.column(this), None)
+        raise self._sql.refused(node, "IS is for NULL; compare truth values with =")
+
+    def _compared(self, node: sge.Expr) -> tuple[str, Value, bool]:
+        """The column, the value, and whether the column stands on the left."""
+        left, right = self._sql.arguments(node, "this", "expression")
+        if isinstance(right, sge.Column) and isinstance(left, sge.Literal | sge.Neg | sge.Boolean):
+            return self.column(right), self.value(left), False
+        return self.column(left), self.value(right), True
+
+    def _range(self, node: sge.Expr) -> Filter:
+        if type(node.this) in _SIDES:  # 18 <= age < 65
+            middle, last = node.this.expression, node.expression
+            chain = [node.this, type(node)(this=middle.copy(), expression=last.copy())]
+            parts = tuple(self._merged(chain))
+            if len(parts) == 1:
+                return parts[0]
+            raise self._sql.refused(node, "a range has one lower and one upper bound")
+        column, value, left = self._compared(node)
+        return Between(column, **{_SIDES[type(node)][0 if left else 1]: value})
+
+    def _merged(self, nodes: Sequence[sge.Expr]) -> Iterator[Filter]:
+        """The parts of an "and"; a lower and an upper bound side by side are one range."""
+        waiting: Filter | None = None
+        for node in nodes:
+            found = self.filter(node)
+            open_side = not isinstance(node, sge.Paren)
+            if waiting is not None:
+                together = _one_range(waiting, found) if open_side else None
+                if together is not None:
+                    yield together
+                    waiting = None
+                    continue
+                yield waiting
+            waiting = found if open_side else None
+            if not open_side:
+                yield found
+        if waiting is not None:
+            yield waiting
+
+    def _either(self, nodes: Sequence[sge.Expr]) -> Filter:
+        """The parts of an "or"; "is null or in (…)" of one column is a list with the missing."""
+        parts = tuple(self.filter(node) for node in nodes)
+        match parts:
+            case (Equals(one, None), OneOf(other, values)) if one == other and isinstance(
+                nodes[0], sge.Is
+            ):
+                return OneOf(one, (*values, None))
+        return AnyOf(parts)
+
+    def _is_missing(self, node: sge.Expr) -> bool:
+        if isinstance(node, sge.Null):
+            return True
+        return isinstance(node, sge.Column) and node.sql() == "None"
+
+    def _number(self, node: sge.Expr, text: str) -> Value:
+        if len(text) > _LONGEST_NUMBER:
+            raise self._sql.refused(node, "this number has too many digits")
+        try:
+            return require_value(int(text) if text.lstrip("-").isdigit() else float(text))
+        except ValueError as error:
+            why = str(error) if isinstance(error, InvalidInput) else "this is no number"
+            raise self._sql.refused(node, why) from None
+
+    def _date(self, node: sge.Expr, text: str) -> date:
+        try:
+            return date.fromisoformat(text)
+        except ValueError:
+            raise self._sql.refused(node, "a date is written DATE '2013-01-31'") from None
+
+
+def operands(node: sge.Expr) -> tuple[sge.Expr, ...]:
+    """The operands of a chain of one operator, from left to right."""
+    found, joint = [], type(node)
+    while isinstance(node, joint):
+        found.append(node.expression)
+        node = node.this
+    return (node, *reversed(found))
+
+
+def _one_range(one: Filter, other: Filter) -> Between | None:
+    """Two ranges of one column that are open on different sides, as one."""
+    match one, other:
+        case Between(a), Between(b) if a == b and len(one.sides) == len(other.sides) == 1:
+            sides = dict(one.sides + other.sides)
+            if {"at_least", "above"} & set(sides) and {"at_most", "below"} & set(sides):
+                return Between(a, **sides)
+    return None

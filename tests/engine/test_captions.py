@@ -1,0 +1,72 @@
+"""Titles say what was counted, of which rows, and how much of each unit."""
+
+from __future__ import annotations
+
+import pytest
+
+from farthing.engine import query_from
+from farthing.engine.filters import columns_of
+
+YEARS = {"by": "yearID", "contribution_limit": 3}
+CASES = [
+    (
+        {"kind": "histogram", **YEARS, "where": {"lgID": "AL"}},
+        "playerID per yearID where lgID is AL, each playerID in at most 3 yearID",
+    ),
+    (
+        {"kind": "histogram", **YEARS, "categories": [2010, 2011]},
+        "playerID per yearID",  # two labels, limit 3: nothing can be left out
+    ),
+    (
+        {"kind": "histogram", "by": ["a", "b"], "contribution_limit": 2, "per_key_limit": 4},
+        "rows per a and b, each playerID in at most 2 a and b with at most 4 rows for each",
+    ),
+    (
+        {"kind": "top_k", "by": "team", "k": 5, "where": {"team": {"present": True}}},
+        "top 5 team with the most playerID where team is not missing",
+    ),
+    ({"kind": "count"}, "number of playerID"),
+    ({"kind": "count", "per_key_limit": 9}, "number of rows, of each playerID at most 9"),
+    (
+        {"kind": "sum", "column": "pay", "lower": 0, "upper": 5, "where": {"pay": {"below": 9}}},
+        "sum of pay where pay is below 9, of each playerID a sum from 0 to 5",
+    ),
+    (
+        {"kind": "distinct", "column": "team", "contribution_limit": 1},
+        "different values of team, of each playerID at most 1 value",
+    ),
+    (
+        {
+            "kind": "quantile",
+            "column": "pay",
+            "lower": 0,
+            "upper": 9,
+            "per_key_limit": 2,
+        },
+        "median of pay, of each playerID at most 2 rows",
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "caption"), CASES)
+def test_captions(asked: dict, caption: str) -> None:
+    assert query_from(asked).caption("playerID") == caption
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ({"a": None}, "a is missing"),
+        ({"a": ["x", "y", None]}, "a is missing, x or y"),
+        ({"a": list("abcdef")}, "a is one of 6 values"),
+        ({"n": {"at_least": 1, "below": 2.5}}, "n is at least 1 and below 2.5"),
+        (
+            {"a": "x", "any_of": [{"b": 1}, {"c": True, "d": 2}]},
+            "a is x and (b is 1 or (c is True and d is 2))",
+        ),
+    ],
+)
+def test_filters_in_words(where: dict, words: str) -> None:
+    query = query_from({"kind": "count", "where": where})
+    assert query.caption("u") == f"number of u where {words}"
+    assert all(name in words for name in columns_of(query.filter))

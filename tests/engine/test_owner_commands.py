@@ -1,0 +1,67 @@
+"""An owner's desk in a terminal, from a table to a history that people can read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import farthing as fa
+from farthing.cli.main import app
+from farthing.errors import InvalidInput
+
+SMALL = ("--epsilon", "1", "--delta", "1e-4")
+
+
+def run(*words: str) -> str:
+    done = CliRunner().invoke(app, list(words))
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FARTHING_LEDGER", raising=False)
+    rows = {"member": list(range(300)), "team": ["a", "b", "c"] * 100}
+    pq.write_table(pa.table(rows), "rows.parquet")
+    return tmp_path
+
+
+def test_a_budget_in_two_numbers_beside_the_data(table: Path) -> None:
+    told = run("owner", "add", "rows.parquet", "--unit", "member", *SMALL)
+    beside = str(table / "rows.farthing.db")
+    assert f"The budget is kept in {beside}." in " ".join(told.split("\n"))
+    whole = json.loads(run("ledger", "show", "--json", "--ledger", beside))
+    farthings = whole["datasets"][0]["balances"][0]["farthings"]
+    run("owner", "grant", "rows", "ann", "--farthings", str(farthings // 2), "--ledger", beside)
+    run("query", "count", "rows.parquet", "--analyst", "ann", "--where", "team=a")
+    shown = run("owner", "history", "--ledger", beside)
+    assert "ann" in shown
+    assert "answered" in shown
+    assert "team" in shown, "what was asked, in words"
+    (asked,) = json.loads(run("owner", "history", "--json", "--ledger", beside))["asked"]
+    assert (asked["analyst"], asked["dataset"]) == ("ann", "rows")
+    with pytest.raises(InvalidInput, match="not both"):
+        run("owner", "add", "rows.parquet", "--unit", "member", *SMALL, "--tariff", "t.toml")
+
+
+def test_one_variable_names_the_ledger_everywhere(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FARTHING_LEDGER", str(table / "central.db"))
+    run("owner", "add", "rows.parquet", "--unit", "member", *SMALL)
+    run("owner", "grant", "rows", "ann", "--farthings", "20")
+    run("query", "count", "rows.parquet", "--analyst", "ann")
+    with fa.open("rows.parquet", analyst="ann") as data:
+        assert data.ledger_path == str(table / "central.db")
+        assert data.count().run().cached
+    assert "ann" in run("owner", "history")
+    run("statement", "rows")
+    assert not (table / "rows.farthing.db").exists()
