@@ -10,6 +10,7 @@ from benchmarks import (
     conversations,
     engine,
     ledger,
+    limits,
     mechanisms,
     peers,
 )
@@ -17,7 +18,7 @@ from benchmarks import (
 
 def main() -> None:
     """Print the report and keep it."""
-    sections = (composition, adaptive, mechanisms, ledger, conversations, engine, peers)
+    sections = (composition, adaptive, mechanisms, ledger, conversations, engine, limits, peers)
     parts = ["# Benchmarks\n", *(section.report() for section in sections)]
     text = "\n".join(parts)
     Path(__file__).with_name("report.md").write_text(text, encoding="utf-8")

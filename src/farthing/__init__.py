@@ -10,6 +10,7 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from farthing.composition.calibration import noise_for, sgd_noise
 from farthing.composition.compose import ADAPTIVITIES, Composition, compose
 from farthing.composition.gaussian import (
     gaussian_delta,
@@ -42,7 +43,10 @@ from farthing.guarantees.kinds import (
     LossDistribution,
     PureDP,
     RenyiDP,
+    Subsampled,
+    SubsampledWithoutReplacement,
     TruncatedConcentratedDP,
+    TwoWayLoss,
     ZeroConcentratedDP,
 )
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
@@ -123,8 +127,11 @@ __all__ = [
     "Schema",
     "ScoreBounds",
     "Session",
+    "Subsampled",
+    "SubsampledWithoutReplacement",
     "Tariff",
     "TruncatedConcentratedDP",
+    "TwoWayLoss",
     "Unattainable",
     "Unsupported",
     "ZeroConcentratedDP",
@@ -142,12 +149,14 @@ __all__ = [
     "largest_epsilon",
     "largest_farthings",
     "month",
+    "noise_for",
     "open",
     "parse_guarantee",
     "propose_prices",
     "quarter",
     "score_bounds",
     "score_bounds_of",
+    "sgd_noise",
     "week",
     "year",
     "zcdp_epsilon",

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from farthing.composition.dominating import loss_distribution_above
-from farthing.composition.items import items_from, take_out_leaks
+from farthing.composition.items import Items, items_from, take_out_leaks
 from farthing.composition.operators import Kernel, atoms_of
 from farthing.composition.profiles import KINDS, curves
 from farthing.errors import InvalidInput, Unsupported, require_choice, require_real
-from farthing.guarantees.kinds import Guarantee, LossDistribution
+from farthing.guarantees.kinds import Guarantee, LossDistribution, TwoWayLoss
 from farthing.numerics.ball import up
 from farthing.numerics.curves import Chords, Grid
 
@@ -46,7 +46,17 @@ def to_dp_accounting(
     require_choice("adaptivity", adaptivity, ("none", "adaptive", "setwise"))
     interval = require_real("interval", interval, above=0)
     delta = require_real("delta", delta, above=0, below=1)
-    leaky = take_out_leaks(items_from(items))
+    pmfs = [
+        _pmf(pld, one, adaptivity, (interval, delta, tolerance))
+        for one in items_from(items).directions()
+    ]
+    return pld.privacy_loss_distribution.PrivacyLossDistribution(*pmfs)
+
+
+def _pmf(pld: Any, items: Items, adaptivity: str, accuracy: tuple[float, float, float]) -> Any:
+    """One direction of neighbours; with the unit comes first, which is `remove` there."""
+    interval, delta, tolerance = accuracy
+    leaky = take_out_leaks(items)
     if not leaky.items.only(*KINDS):
         raise Unsupported("only kinds with a known worst case have a privacy loss distribution")
     found = curves(leaky.items, adaptivity, tolerance, delta, whole=True)
@@ -60,26 +70,34 @@ def to_dp_accounting(
         )
     kernel = Kernel.of(atoms, Grid(interval, int(cells), 0))
     leak = up(leaky.leak)
-    pmf = pld.pld_pmf.DensePLDPmf(
+    return pld.pld_pmf.DensePLDPmf(
         discretization=interval,
         lower_loss=-(kernel.first + len(kernel.weights) - 1),
         probs=kernel.weights[::-1] * (1 - leak),
         infinity_mass=min(1.0, kernel.infinity + leak),
         pessimistic_estimate=True,
     )
-    return pld.privacy_loss_distribution.PrivacyLossDistribution(pmf)
 
 
 def from_dp_accounting(
     distribution: PrivacyLossDistribution, *, step: float = 1e-3, delta: float = 1e-12
-) -> LossDistribution:
+) -> LossDistribution | TwoWayLoss:
     """A guarantee from a pessimistic distribution: its profile, read at multiples of `step`.
 
-    The profile is the larger of the two directions of neighbours, so the guarantee holds in both.
-    It is as certain as the distribution's own floats; nothing is added for their rounding.
+    A distribution with different losses for adding and for removing gives both of them, each for
+    its own direction of neighbours. What is read is as certain as the distribution's own floats;
+    nothing is added for their rounding.
     """
     step = require_real("step", step, above=0)
     delta = require_real("delta", delta, above=0, below=1)
+    # the distribution shows no single direction; its fields do, and hold for one each
+    with_unit, without_unit = distribution._pmf_remove, distribution._pmf_add
+    if with_unit is without_unit:
+        return _read(distribution, step, delta)
+    return TwoWayLoss(_read(with_unit, step, delta), _read(without_unit, step, delta))
+
+
+def _read(distribution: Any, step: float, delta: float) -> LossDistribution:
     reach = max(float(distribution.get_epsilon_for_delta(delta)), 10 * step)
     if not reach <= FARTHEST:
         raise Unsupported(

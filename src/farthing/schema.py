@@ -174,7 +174,7 @@ class Schema:
         if unknown:
             declared = ", ".join(self.kinds)
             hint = did_you_mean(unknown[0], self.kinds)
-            raise InvalidInput(f"there is no column {unknown[0]}; there are {declared}{hint}")
+            raise InvalidInput(f"there is no column {unknown[0]:.60}; there are {declared}{hint}")
 
     def to_json(self) -> list[dict[str, Any]]:
         """Plain data that `schema_from_json` reads."""

@@ -36,8 +36,10 @@ ORDINARY = {
 }
 
 
-def profile(loss: fa.LossDistribution, x: float) -> float:
-    """δ(x) of the loss, summed in floats: all terms are positive."""
+def profile(loss: fa.LossDistribution | fa.TwoWayLoss, x: float) -> float:
+    """δ(x) of the loss, or of the worse of two, summed in floats: all terms are positive."""
+    if isinstance(loss, fa.TwoWayLoss):
+        return max(profile(loss.with_unit, x), profile(loss.without_unit, x))
     beyond = np.array(loss.losses) > x
     excess = x - np.array(loss.losses)[beyond]
     return loss.infinity + float(np.sum(np.array(loss.masses)[beyond] * -np.expm1(excess)))

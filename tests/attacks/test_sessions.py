@@ -155,7 +155,7 @@ def test_a_question_may_ask_for_less_than_the_declared_limit_never_for_more(open
         lambda s: s.histogram("k", contribution_limit=3),
         lambda s: s.top_k("k", 1, contribution_limit=3),
         lambda s: s.count(per_key_limit=4),
-        lambda s: s.quantile("age", lower=0, upper=9, per_key_limit=3),
+        lambda s: s.quantile("age", lower=0, upper=9, per_key_limit=4),
     ):
         with pytest.raises(InvalidInput, match="must be at most"):
             ask(session).plan()

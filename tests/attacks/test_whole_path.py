@@ -108,10 +108,62 @@ QUESTIONS = {
         EPSILON,
         lambda a: a.value,
     ),
+    "loss": (
+        lambda s: s.loss("k", contribution_limit=1, most=3),
+        EPSILON,
+        lambda a: a.value,
+    ),
+    "limit": (
+        lambda s: s.limit("k", limits=(1, 2, 4), noise=(0.1, 0.2, 0.3)),
+        EPSILON,
+        lambda a: a.value,
+    ),
+    "limit of a known domain": (
+        lambda s: s.limit("k", limits=(1, 2, 3), noise=(0.1, 0.2, 0.3), categories=["b", "c", "d"]),
+        EPSILON,
+        lambda a: a.value,
+    ),
     "median": (
         lambda s: s.quantile("x", lower=0, upper=9, per_key_limit=1),
         EPSILON,
         lambda a: a.value,
+    ),
+    # two totals, in one label
+    "mean": (
+        lambda s: s.mean("x", lower=0, upper=5, per_key_limit=2),
+        2 * EPSILON,
+        lambda a: a.value > 2.5,
+    ),
+    "standard deviation": (
+        lambda s: s.standard_deviation("x", lower=0, upper=5, per_key_limit=1),
+        3 * EPSILON,
+        lambda a: a.value > 1.5,
+    ),
+    "sums of known labels": (
+        lambda s: s.sum(
+            "x", by="k", categories=["b", "c", "d"], lower=0, upper=5, contribution_limit=1
+        ),
+        EPSILON,
+        lambda a: sum(a.counts) > 3,
+    ),
+    # one count to find labels, one sum; a unit's labels are new, and hardly ever found
+    "sums of labels that are found": (
+        lambda s: s.sum("x", by="k", lower=0, upper=5, contribution_limit=1),
+        2 * EPSILON,
+        lambda a: a.labels,
+    ),
+    "medians of labels": (
+        lambda s: s.quantile(
+            "x",
+            by="k",
+            categories=["b", "c"],
+            lower=0,
+            upper=9,
+            contribution_limit=1,
+            per_key_limit=2,
+        ),
+        EPSILON,
+        lambda a: sum(a.counts) > 9,
     ),
 }
 
@@ -121,6 +173,17 @@ def test_the_price_is_what_is_told(neighbours, name) -> None:
     ask, price, view = QUESTIONS[name]
     found = audit(Path(ask), *neighbours, trials=TRIALS, confidence=0.999, view=view)
     assert found.epsilon <= price
+
+
+def test_a_limit_chosen_too_sharply_is_caught(neighbours, monkeypatch) -> None:
+    """Four labels of one unit move the totals by more than one: a range of 1 tells it apart."""
+    from farthing.engine.kinds.limit import PARTS, LimitQuery
+
+    monkeypatch.setattr(LimitQuery, "score_range", property(lambda _: PARTS // 3))
+    monkeypatch.setattr(translate.Contribution, "within", lambda *_: True)
+    ask, price, view = QUESTIONS["limit of a known domain"]
+    found = audit(Path(ask), *neighbours, trials=TRIALS, confidence=0.999, view=view)
+    assert found.epsilon > price
 
 
 def test_a_path_without_limits_is_caught(neighbours, monkeypatch) -> None:
@@ -136,3 +199,21 @@ def test_a_path_without_limits_is_caught(neighbours, monkeypatch) -> None:
     ask, price, view = QUESTIONS["rows"]
     found = audit(Path(ask), *neighbours, trials=TRIALS, confidence=0.999, view=view)
     assert found.epsilon > price
+
+
+def test_labels_without_limits_are_caught(neighbours, monkeypatch) -> None:
+    """A unit counts in every label; the price is that of one."""
+    from farthing.engine.sql.measuring import Grouped
+
+    monkeypatch.setattr(Grouped, "first", lambda _, rows, __: rows)
+    categories = ["a", "b", "c", "d", "e", "f"]
+
+    def ask(session):
+        return session.sum(
+            "x", by="k", categories=categories, lower=0, upper=5, contribution_limit=1
+        )
+
+    path = Path(ask)
+    options = {"trials": TRIALS, "confidence": 0.999}
+    found = audit(path, *neighbours, view=lambda a: sum(n > 2 for n in a.counts), **options)
+    assert found.epsilon > EPSILON

@@ -15,7 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "docs/engine.md", "docs/ledger.md", "docs/conversations.md")
+PAGES = (
+    "README.md",
+    "docs/engine.md",
+    "docs/ledger.md",
+    "docs/conversations.md",
+    "docs/examples/lahman.md",
+)
 TARIFF = """\
 farthings = 400
 delta_units = 100
@@ -47,7 +53,24 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "spend": [i % 25 for i in range(count)],
     }
     pq.write_table(pa.table(rows), tmp_path / "events.parquet")
+    pq.write_table(salaries(), tmp_path / "salaries.parquet")
     return tmp_path
+
+
+def salaries() -> pa.Table:
+    """A table of the shape of Lahman's: players who stay for some years, most of them for few."""
+    players = [(i, 1985 + i % 32, 1 + 24 // (1 + i % 12)) for i in range(3000)]
+    rows = [(i, year) for i, first, stay in players for year in range(first, first + stay)]
+    kept = [(i, year) for i, year in rows if year <= 2016]
+    return pa.table(
+        {
+            "yearID": [year for _, year in kept],
+            "teamID": [f"T{(i + year // 4) % 30:02}" for i, year in kept],
+            "lgID": ["AL" if i % 2 else "NL" for i, _ in kept],
+            "playerID": [f"player{i:04}" for i, _ in kept],
+            "salary": [60_000 + (i * 7919 + year * 104_729) % 9_000_000 for i, year in kept],
+        }
+    )
 
 
 @pytest.mark.parametrize("page", PAGES)

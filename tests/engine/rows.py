@@ -66,11 +66,15 @@ def naive_histogram(
             pairs[row[unit]][text_of(label if len(by) > 1 else label[0])] += 1
     total: Counter[str] = Counter()
     for who, keys in pairs.items():
-        of_unit = _number(secret + text_of(who))
-        kept = sorted(keys, key=lambda key: of_unit * _number(secret + key) % (2**31 - 1))[:limit]
+        kept = sorted(keys, key=lambda key: place_of(secret, text_of(who), key))[:limit]
         for key in kept:
             total[key] += min(keys[key], per_key)
     return dict(total)
+
+
+def place_of(secret: str, unit: str, key: str) -> int:
+    """What decides the order of a unit's keys, from the texts of both."""
+    return _number(secret + unit) * _number(secret + key) % (2**31 - 1)
 
 
 def _number(text: str) -> int:

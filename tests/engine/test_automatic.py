@@ -13,7 +13,7 @@ import farthing as fa
 from farthing.engine import query_from
 from farthing.engine.automatic import automatic
 from farthing.engine.kinds.histogram import HistogramQuery
-from farthing.engine.kinds.limit import LimitQuery, total_error
+from farthing.engine.kinds.limit import PARTS, LimitQuery, total_error
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger, Limits, verify
 
@@ -86,6 +86,8 @@ def test_for_every_way_to_count_labels(data) -> None:
     top = data.top_k("k", 3, contribution_limit="auto", count="count-16")
     assert top.plan().price.farthings == 4 + 3 * 4 + 16 + 1
     assert top.run().query.contribution_limit in (1, 2, None)
+    asked = data.histogram("k", contribution_limit="auto", epsilon=0.2, categories=[0, 1]).plan()
+    assert asked.price.farthings == 4 + 16  # 1/σ = 0.25 is the next rung
     measured = data.histogram("k", contribution_limit="auto", measure_loss=True, **EIGHT)
     assert measured.plan().price.farthings in (17, 20, 21)
     measured.run()
@@ -158,8 +160,8 @@ def test_no_unit_spreads_the_totals_by_more_than_the_range(noise, numbers) -> No
                 moved = [b - a for a, b in zip(before, after, strict=True)]
                 most = max(most, max(moved) - min(moved))
     assert most <= query.score_range
-    if numbers is None or not any(noise):
-        assert most >= query.score_range - 2
+    if not any(noise):
+        assert most == query.score_range - (2 if numbers else PARTS)
 
 
 def test_total_errors_grow_by_at_most_what_is_lost() -> None:
@@ -167,8 +169,8 @@ def test_total_errors_grow_by_at_most_what_is_lost() -> None:
         found = [total_error(lost, error, numbers) for lost in range(0, 3000, 7)]
         steps = [b - a for a, b in pairwise(found)]
         assert min(steps) >= 0
-        assert max(steps) <= 8
-        assert found[0] == pytest.approx(numbers * error, abs=1)
+        assert max(steps) <= 7 * PARTS + 1
+        assert found[0] == pytest.approx(PARTS * numbers * error, abs=1)
 
 
 def test_limits_of_the_owner_bound_what_is_tried(tmp_path) -> None:

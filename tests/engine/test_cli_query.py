@@ -140,3 +140,19 @@ def test_bad_input(shell, arguments) -> None:
         shell(*arguments)
     left = json.loads(shell("count", "--plan", "--json").stdout)
     assert left["remaining"]["farthings"] == 60
+
+
+def test_limits_on_the_command_line(shell) -> None:
+    """A limit that is looked for, what it leaves out, and both questions by themselves."""
+    by = ("--by", "article")
+    auto = ("--contribution-limit", "auto", "--measure-loss")
+    plan = json.loads(shell("histogram", *by, *auto, "--plan", "--json").stdout)
+    assert [choice["limit"] for choice in plan["limits"]["choices"]][:2] == [1, 2]
+    found = json.loads(shell("histogram", *by, *auto, "--json").stdout)
+    assert found["query"]["contribution_limit"] >= 1
+    assert found["loss"]["looked_at"] > found["query"]["contribution_limit"]
+    above = shell("loss", *by, "--contribution-limit", "1", "--most", "3")
+    assert "above 1 article of each" in above.stdout
+    tried = ("--limits", "1", "--limits", "2", "--noise", "10", "--noise", "14.5", "--labels", "3")
+    chosen = json.loads(shell("limit", *by, *tried, "--json").stdout)
+    assert chosen["labels"][0] in (1, 2)

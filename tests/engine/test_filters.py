@@ -6,6 +6,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from farthing.engine import AllOf, AnyOf, Between, Equals, Not, OneOf, Present
 from farthing.engine.sql.conditions import check_filter
+from farthing.engine.where_text.writing import condition_in_sql
 from tests.engine.engines import histogram, on_postgres, on_spark, proposed
 
 VALUES: dict[str, list[Any]] = {
@@ -141,6 +143,17 @@ def duckdb_rows():
 @given(where=FILTERS)
 def test_three_values(duckdb_rows, where) -> None:
     check(duckdb_rows, where)
+
+
+@settings(max_examples=120, deadline=None)
+@given(where=FILTERS)
+def test_sql_means_the_same_to_a_database(where) -> None:
+    """The text that we write and read, run by DuckDB itself on the rows as they are."""
+    with duckdb.connect() as connection:
+        connection.register("rows", TABLE)
+        text = f"SELECT member FROM rows WHERE {condition_in_sql(where)}"
+        found = {row[0] for row in connection.execute(text).fetchall()}
+    assert found == {row["member"] for row in ROWS if truth(where, row)}
 
 
 SOME = [

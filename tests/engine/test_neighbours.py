@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections import defaultdict
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -28,10 +28,19 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from farthing.engine.filters import filter_from
+from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.limit import LimitQuery
+from farthing.engine.kinds.mean import MeanQuery
+from farthing.engine.kinds.quantile import QuantileQuery
+from farthing.engine.kinds.standard_deviation import StandardDeviationQuery
+from farthing.engine.kinds.sum import SumQuery
+from farthing.engine.kinds.variance import VarianceQuery
 from farthing.engine.sources import duckdb as duckdb_sources
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
+from farthing.engine.sql import measuring
 from farthing.engine.sql.bounding import (
+    LABEL,
     Bounded,
     between,
     bounded_histogram,
@@ -43,8 +52,11 @@ from farthing.engine.sql.bounding import (
     largest,
 )
 from farthing.engine.sql.conditions import condition
+from farthing.engine.sql.measuring import total_name
+from farthing.engine.sql.pairs import labels_of_units, pairs_above
 from farthing.engine.sql.texts import Texts
 from farthing.schema import BOOLEAN, DATE, INTEGER, REAL, TEXT, Column, Schema
+from tests.engine.engines import measured
 
 PAIRS = int(os.environ.get("FARTHING_PAIRS", "200"))
 SCHEMA = Schema(
@@ -218,9 +230,115 @@ def check_numbers(less: Source, more: Source, question: Question) -> None:
         value = fixed_point(rows.worth, REAL, question.places)
         return clipped_sums(rows, (rows.member, TEXT), value, lower, upper)
 
+    def above(rows: Any) -> Bounded:
+        keys = [(rows[name], SCHEMA.kinds[name]) for name in question.by if name != "worth"]
+        units = labels_of_units(rows, (rows.member, TEXT), keys, 4)
+        return pairs_above(units, 1, 4)
+
+    assert 0 <= number(more, above) - number(less, above) <= 3
     assert 0 <= number(more, count) - number(less, count) <= question.per_key
     for ask in (total, worth):
         assert lower <= number(more, ask) - number(less, ask) <= upper
+
+
+def check_totals(less: Source, more: Source, question: Question) -> None:
+    """Totals of a limit that is looked for, over all pairs, move apart within the range."""
+    by = [name for name in question.by if name != "worth"] or ["text"]
+
+    def totals(source: Source, query: LimitQuery) -> list[int]:
+        texts = Texts()
+        where = {"pair": 0} if question.where is None else {"all_of": [{"pair": 0}, question.where]}
+        table = kept(source, where, texts)
+        rows = Rows(table, "member", SCHEMA.kinds, "key", texts)
+        statement = source.statement(query.bounded(rows).expression, texts)
+        return query.data(source.run(statement)).counts.tolist()
+
+    for labels in (None, 3):
+        query = LimitQuery(by, limits=(1, 2, 3), noise=(0.4, 0.7, 1.0), labels=labels)
+        pairs = zip(totals(less, query), totals(more, query), strict=True)
+        moved = [after - before for before, after in pairs]
+        assert max(moved) - min(moved) <= query.score_range
+
+
+#: Kinds whose statements give several numbers for a label, or weights of values.
+MEASURES = (MeanQuery, VarianceQuery, StandardDeviationQuery, SumQuery, QuantileQuery)
+BOUNDS = [("whole", -7, 5, 0), ("whole", -(2**40), 2**40, 0), ("worth", -2, 3, 1)]
+
+
+def measures(question: Question) -> Iterator[Query]:
+    """One kind with the keys of the question (labels found, or listed) and one without."""
+    draw = random.Random(question.seed)
+    names = {"worth": "bins(worth, -1e300, 0, 1.5, 2)", "day": draw.choice(["day", "month(day)"])}
+    keys = ("pair", *(names.get(name, name) for name in question.by))
+    for by in (keys, None):
+        column, lower, upper, places = draw.choice(BOUNDS)
+        limit = {"contribution_limit": question.limit or 1} if by else {}
+        where = question.where
+        if by is None:
+            where = {"pair": 0} if where is None else {"all_of": [{"pair": 0}, where]}
+        asked = {"by": by, "lower": lower, "upper": upper, "places": places, "where": where}
+        kind = draw.choice(MEASURES)
+        yield kind(column, **asked, **limit, per_key_limit=question.per_key)
+
+
+def check_measures(less: Source, more: Source, question: Question) -> None:
+    """Each number of a label changes by at most its limit, in at most Δ labels of a pair."""
+    for query in measures(question):
+        before, after = (changes(source, query) for source in (less, more))
+        whole, limits = after[1], after[2]
+        changed: dict[str, int] = defaultdict(int)
+        for label in before[0].keys() | after[0].keys():
+            moved = after[0][label] - before[0][label]
+            sizes = moved.sizes()
+            assert all(size <= most for size, most in zip(sizes, limits, strict=True)), query
+            assert not whole.in_ranks or moved.falls == 0, query
+            changed[label.split("|")[0]] += any(sizes)
+        most = 1 if not whole.key else whole.labels_of_a_unit
+        assert max(changed.values(), default=0) <= most, query
+
+
+@dataclass
+class Numbers:
+    """The numbers of a label: its totals; or what each value weighs, and how many units it has."""
+
+    totals: Counter[Any]
+    weights: Counter[Any]
+
+    def __sub__(self, other: Numbers) -> Numbers:
+        left, right = (Counter(n.totals) for n in (self, other))
+        left.subtract(right)
+        heavy, light = (Counter(n.weights) for n in (self, other))
+        heavy.subtract(light)
+        return Numbers(left, heavy)
+
+    def sizes(self) -> list[int]:
+        """How far apart they are: of values all weights together."""
+        weights = [sum(map(abs, self.weights.values()))] if self.weights else []
+        return weights + [abs(self.totals[place]) for place in sorted(self.totals)]
+
+    @property
+    def falls(self) -> int:
+        return sum(weight < 0 for weight in self.weights.values())
+
+
+def changes(source: Source, query: Query) -> tuple[dict[str, Numbers], Any, tuple[int, ...]]:
+    """The numbers of every label, from the rows of the statement."""
+    whole, rows, limit = measured(source, SCHEMA, query)
+    limits = (limit.per_key_limit, *limit.others)
+    counted = range(len(limits) - 1) if whole.in_ranks else range(len(limits))
+    weighed = {"nothing": 0} if whole.in_ranks else {}
+    found: dict[str, Numbers] = defaultdict(
+        lambda: Numbers(Counter(dict.fromkeys(counted, 0)), Counter(weighed))
+    )
+    for row in rows.to_pylist():
+        numbers = found[row.get(LABEL, "")]
+        if not whole.in_ranks:
+            numbers.totals.update({place: int(row[total_name(place)]) for place in counted})
+        elif row["value"] is None:
+            numbers.totals[0] += int(row["n"])
+        else:
+            numbers.weights[row["value"]] += int(row["n"])
+    return found, whole, limits
 
 
 Place = Callable[[list[Row]], Source]
@@ -243,6 +361,8 @@ def hold(place: Place, pairs: int, *, examples: int, phases: Any = tuple(Phase))
             check_counts(before, after, question)
             check_candidates(more, question, after)
             check_numbers(less, more, question)
+            check_totals(less, more, question)
+            check_measures(less, more, question)
         finally:
             less.shut()
             more.shut()
@@ -426,5 +546,36 @@ def test_a_limit_that_is_not_kept_is_caught(tmp_path, monkeypatch) -> None:
         return whole(*given, **{**options, "contribution_limit": None})
 
     monkeypatch.setitem(globals(), "bounded_histogram", unlimited)
+    with pytest.raises(AssertionError):
+        hold(in_duckdb(tmp_path), 10, examples=20, phases=[Phase.generate])
+
+
+def test_labels_that_are_not_limited_are_caught(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(measuring.Grouped, "first", lambda _, rows, __: rows)
+    with pytest.raises(AssertionError):
+        hold(in_duckdb(tmp_path), 10, examples=20, phases=[Phase.generate])
+
+
+def test_rows_that_are_not_limited_are_caught(tmp_path, monkeypatch) -> None:
+    """Rows of busy units weigh as much as everybody's."""
+    real = measuring.weighted_values
+
+    def heavier(grouped: Any, per_key_limit: int, *, units: bool) -> Any:
+        return real(grouped, 10 * per_key_limit, units=units)
+
+    monkeypatch.setattr("farthing.engine.kinds.quantile.weighted_values", heavier)
+    with pytest.raises(AssertionError):
+        hold(in_duckdb(tmp_path), 10, examples=20, phases=[Phase.generate])
+
+
+def test_totals_that_are_not_limited_are_caught(tmp_path, monkeypatch) -> None:
+    """Two mistakes at once: all of a unit's rows count, and nothing is moved into its limit."""
+    monkeypatch.setattr("farthing.engine.kinds.totals.scaled_to", lambda total, *_: total)
+    real = measuring.totals
+
+    def unlimited(grouped: Any, pairs: Any, amounts: Any) -> Any:
+        return real(grouped, pairs, [(amount, 2**62) for amount, _ in amounts])
+
+    monkeypatch.setattr("farthing.engine.kinds.totals.totals", unlimited)
     with pytest.raises(AssertionError):
         hold(in_duckdb(tmp_path), 10, examples=20, phases=[Phase.generate])

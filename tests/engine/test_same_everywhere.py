@@ -30,6 +30,7 @@ from farthing.engine.sql.bounding import (
 )
 from farthing.engine.sql.conditions import condition, within
 from farthing.engine.sql.measuring import Grouped, weighed_ranks
+from farthing.engine.sql.pairs import labels_of_units, pairs_above, shape_of, sizes_of
 from farthing.engine.sql.texts import Texts
 from farthing.schema import INTEGER, REAL
 from tests.engine.engines import measured, proposed
@@ -82,6 +83,17 @@ class Asked:
         worth = fixed_point(self.rows[column], self.schema.kinds[column], places)
         return clipped_sums(self.rows, self.unit, worth, lower, upper).expression
 
+    def above(self, *by: str, limit: int, most: int) -> Any:
+        return pairs_above(self._units(by, most), limit, most).expression
+
+    def shape(self, *by: str, most: int) -> Any:
+        sizes = sizes_of(self.histogram(*by, limit=most), 5)
+        return shape_of(self._units(by, most)).union(sizes)
+
+    def _units(self, by: tuple[str, ...], most: int) -> Any:
+        keys = [(self.rows[name], self.schema.kinds[name]) for name in by]
+        return labels_of_units(self.rows, self.unit, keys, most)
+
     def count(self, per_key: int) -> Any:
         return counted_rows(self.rows, self.unit, per_key).expression
 
@@ -118,6 +130,11 @@ QUESTIONS = [
     lambda ask: ask.where(NOBODY).sum("worth", 0, -5, 10),
     lambda ask: ask.where({"text": {"above": "a", "at_most": "é"}}).histogram("text", limit=None),
     lambda ask: ask.where({"worth": [1.5, 3.1, None]}).histogram("text", "flag", limit=None),
+    lambda ask: ask.above("text", "whole", limit=2, most=5),
+    lambda ask: ask.where(NOBODY).above("day", limit=1, most=2),
+    lambda ask: ask.where(WHERE).shape("text", "flag", most=4),
+    lambda ask: ask.shape("day", most=64),
+    lambda ask: ask.where(NOBODY).shape("whole", most=3),
     lambda ask: ask.where({"not": {"text": ["a", "é"]}}).histogram("text", "whole", limit=None),
     lambda ask: ask.where({"not": {**WHERE, "worth": -2.25}}).histogram("text", "day", limit=None),
 ]

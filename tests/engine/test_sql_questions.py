@@ -7,11 +7,13 @@ from dataclasses import fields
 from datetime import date
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import farthing as fa
 from farthing.engine import AllOf, AnyOf, Batch, Between, Equals, Not, OneOf, Present, Question
 from farthing.engine.keys import Bins, Period
 from farthing.engine.kinds import KINDS
@@ -214,6 +216,12 @@ REFUSED = {
     f"{C} WHERE lgID = ?": "? is a parameter",
     "SELECT /*+ BROADCAST(x) */ COUNT(*) FROM salaries": "a hint to an engine",
     f"{C} WHERE nothing = 1": "no column nothing",
+    f'{C} WHERE "{"a" * 9000}" = 1': "no column aaa",
+    f'{C} WHERE "{"a" * 9000}".lgID = 1': "there is no table aaa",
+    f"SELECT COUNT(*) AS {'a' * 9000}, COUNT(*) AS {'a' * 9000} FROM salaries": "stands twice",
+    f"{C} OPTIONS ({'a' * 9000} = 1)": "has the option aaa",
+    f"{C} WHERE lgID = '{'a' * 9000}' AND yearID = '{'b' * 9000}'": "cannot be compared with str",
+    f"{C} WHERE yearID = {'9' * 9000}": "too many digits",
     f"{C} WHERE lgID = 3": "cannot be compared with int",
     f"{C} WHERE day = 'yesterday'": "day is date",
     f"{C} WHERE other.lgID = 'AL'": "there is no table other",
@@ -443,3 +451,76 @@ def test_from_the_text_to_the_answer(opened) -> None:
     with pytest.raises(InvalidInput):
         data.sql("SELECT playerID FROM salaries")
     assert data.remaining() == before
+
+
+# -- what a database answers to the same text --------------------------------------------------
+
+#: So much that there is next to no noise.
+LAVISH = fa.Tariff(
+    {
+        "select": (fa.BoundedRange(20.0), 1),
+        "count": (fa.PureDP(20.0), 1),
+        "leak": (fa.ApproximateDP(0.0, 1e-6), 1),
+    },
+    farthings=20,
+    delta_units=100,
+    delta_unit=1e-6,
+)
+EVENTS = pa.table(
+    {
+        "member": [i % 211 for i in range(3000)],
+        "k": [("a", "b", "c d", None)[(i * i) % 7 % 4] for i in range(3000)],
+        "x": [i % 50 for i in range(3000)],
+        "day": [date(2013, 1 + i % 5, 1 + i % 28) for i in range(3000)],
+    }
+)
+SAME = [
+    ("SELECT COUNT(DISTINCT member) FROM events WHERE x >= 40 AND k <> 'a'", {}),
+    ("SELECT COUNT(*) FROM events WHERE NOT (k = 'a' OR x BETWEEN 3 AND 5)", {"per_key_limit": 20}),
+    ("SELECT COUNT(DISTINCT k) FROM events", {"contribution_limit": 5}),
+    (
+        "SELECT k, COUNT(DISTINCT member) FROM events WHERE k IN ('a', 'c d') AND x < 9 GROUP BY k",
+        {"contribution_limit": 5},
+    ),
+    (
+        "SELECT DATE_TRUNC('month', day), COUNT(DISTINCT member) FROM events GROUP BY 1",
+        {"contribution_limit": 5},
+    ),
+    ("SELECT k, COUNT(*) FROM events GROUP BY k ORDER BY 2 DESC LIMIT 2", {"per_key_limit": 20}),
+    ("SELECT SUM(x) FROM events WHERE day < DATE '2013-02-01'", {"lower": 0, "upper": 250}),
+    (
+        "SELECT k, AVG(x) FROM events WHERE k IS NOT NULL GROUP BY k",
+        {"lower": 0, "upper": 50, "contribution_limit": 4, "per_key_limit": 20},
+    ),
+    ("SELECT VAR_SAMP(x) FROM events", {"lower": 0, "upper": 50, "per_key_limit": 20}),
+    ("SELECT STDDEV(x) FROM events WHERE x < 40", {"lower": 0, "upper": 40, "per_key_limit": 16}),
+    (
+        "SELECT PERCENTILE_CONT(0.3) WITHIN GROUP (ORDER BY x) FROM events",
+        {"lower": 0, "upper": 50, "per_key_limit": 20},
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def lavish_certificate():
+    return LAVISH.certify(tolerance=0.5, deltas=(1e-3,), epsilons=(1.0,))
+
+
+@pytest.fixture
+def lavish(opened, lavish_certificate):
+    return opened(EVENTS, tariff=lavish_certificate, farthings=20, delta_units=10)
+
+
+@pytest.mark.parametrize(("text", "options"), SAME, ids=[text[:50] for text, _ in SAME])
+def test_a_database_answers_the_same(lavish, text, options) -> None:
+    answer = lavish.sql(text, **options).run()
+    numbers = answer.labels if answer.counts is None else answer.counts
+    with duckdb.connect() as connection:
+        connection.register("events", EVENTS)
+        rows = connection.execute(text).fetchall()
+    if len(rows[0]) == 1:
+        assert numbers[0] == pytest.approx(rows[0][0], rel=0.05)
+        return
+    keys = {str(key).removesuffix(" 00:00:00"): number for key, number in rows}
+    found = dict(zip(map(str, answer.labels), numbers, strict=True))
+    assert found == pytest.approx(keys, rel=0.05)

@@ -54,6 +54,21 @@ def test_the_worse_direction_counts() -> None:
         assert ours >= asymmetric.get_delta_for_epsilon(epsilon) * (1 - 1e-9)
 
 
+def test_two_directions_stay_apart() -> None:
+    """Composed by either of us, or first here and then there: the same number."""
+    sampled = pld.from_gaussian_mechanism(
+        1.0, sampling_prob=0.1, value_discretization_interval=1e-3
+    )
+    theirs = sampled.self_compose(50).get_epsilon_for_delta(1e-6)
+    guarantee = from_dp_accounting(sampled, step=2e-3)
+    assert isinstance(guarantee, fa.TwoWayLoss)
+    exact = fa.compose([(fa.Subsampled(fa.Gaussian(1.0), 0.1), 50)]).epsilon_at(1e-6)
+    ours = fa.compose([(guarantee, 50)], tolerance=1e-2).epsilon_at(1e-6)
+    assert exact.lower <= ours.upper <= 1.01 * theirs
+    block = to_dp_accounting([(fa.Subsampled(fa.Gaussian(1.0), 0.1), 25)], interval=INTERVAL)
+    assert exact.lower <= block.self_compose(2).get_epsilon_for_delta(1e-6) <= 1.005 * exact.upper
+
+
 def test_moments_only_have_no_distribution() -> None:
     with pytest.raises(fa.Unsupported, match="known worst case"):
         to_dp_accounting([fa.ZeroConcentratedDP(0.1)])

@@ -25,6 +25,18 @@ GUARANTEES: dict[str, fa.Guarantee] = {
     "approximate zero-concentrated": fa.ZeroConcentratedDP(0.02, -0.005, 1e-9),
     "truncated": fa.TruncatedConcentratedDP(0.02, 12.0),
     "renyi": fa.RenyiDP(renyi_curve, 200.0),
+    "sampled gaussian": fa.Subsampled(fa.Gaussian(1.0), 0.1),
+    "sampled laplace": fa.Subsampled(fa.Laplace(0.5), 0.4),
+    "sampled pure": fa.Subsampled(fa.PureDP(0.5), 0.3),
+    "sampled approximate": fa.Subsampled(fa.ApproximateDP(0.5, 1e-9), 0.3),
+    "sampled discrete gaussian": fa.Subsampled(fa.DiscreteGaussian(2.0), 0.3),
+    "everybody sampled": fa.Subsampled(fa.Gaussian(3.0), 1.0),
+}
+
+#: with replace-one neighbours, which are composed with their like only
+REPLACED: dict[str, fa.Guarantee] = {
+    "subset": fa.SubsampledWithoutReplacement(fa.Gaussian(1.0), 0.1),
+    "subset of pure": fa.SubsampledWithoutReplacement(fa.PureDP(0.5), 0.3),
 }
 
 #: kinds with one ε or scale; larger (or smaller, for noise) means less private
@@ -41,6 +53,10 @@ GROWING: dict[str, Callable[[float], fa.Guarantee]] = {
     "zero-concentrated": lambda e: fa.ZeroConcentratedDP(e / 10),
     "offset": lambda e: fa.ZeroConcentratedDP(0.02, e / 10),
     "truncated": lambda e: fa.TruncatedConcentratedDP(e / 10, 12.0),
+    "sampled in noise": lambda e: fa.Subsampled(fa.Gaussian(1 / e), 0.2),
+    "sampled in rate": lambda e: fa.Subsampled(fa.Gaussian(2.0), e),
+    "sampled laplace": lambda e: fa.Subsampled(fa.Laplace(e), 0.3),
+    "subset in rate": lambda e: fa.SubsampledWithoutReplacement(fa.Laplace(0.5), e),
     "truncated in omega": lambda e: fa.TruncatedConcentratedDP(0.02, 5 / e),
 }
 

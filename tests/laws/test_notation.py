@@ -7,10 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import farthing as fa
-from farthing.guarantees.notation import KINDS, format_guarantee, parse_guarantee, parse_item
-from laws.kinds import GUARANTEES
+from farthing.guarantees.notation import (
+    KINDS,
+    SAMPLES,
+    format_guarantee,
+    parse_guarantee,
+    parse_item,
+)
+from laws.kinds import GUARANTEES, REPLACED
 
 positive = st.floats(min_value=1e-300, max_value=1e300)
+rate = st.floats(min_value=0, max_value=1, exclude_min=True)
 share = st.floats(min_value=0, max_value=1, exclude_max=True)
 anything = st.one_of(
     st.builds(fa.PureDP, positive),
@@ -21,6 +28,9 @@ anything = st.one_of(
     st.builds(fa.ConcentratedDP, positive, positive),
     st.builds(fa.ZeroConcentratedDP, positive, positive, share),
     st.builds(fa.TruncatedConcentratedDP, positive, st.floats(min_value=1.001, max_value=1e300)),
+    st.builds(fa.Subsampled, st.builds(fa.Gaussian, positive), rate),
+    st.builds(fa.Subsampled, st.builds(fa.ApproximateDP, positive, share), rate),
+    st.builds(fa.SubsampledWithoutReplacement, st.builds(fa.Laplace, positive), rate),
 )
 
 
@@ -47,6 +57,9 @@ def test_round_trip_with_a_count(guarantee, count):
         ("zcdp:0.1", fa.ZeroConcentratedDP(0.1), 1),
         ("zcdp:0.1,-0.05", fa.ZeroConcentratedDP(0.1, -0.05), 1),
         ("7xzcdp:0.1,0,1e-9", fa.ZeroConcentratedDP(0.1, 0.0, 1e-9), 7),
+        ("1000xpoisson:0.01/gauss:1.0", fa.Subsampled(fa.Gaussian(1.0), 0.01), 1000),
+        ("poisson:1/dgauss:2,3", fa.Subsampled(fa.DiscreteGaussian(2.0, 3), 1.0), 1),
+        ("subset:0.5/lap:2", fa.SubsampledWithoutReplacement(fa.Laplace(2.0), 0.5), 1),
         ("tcdp:0.1,5", fa.TruncatedConcentratedDP(0.1, 5.0), 1),
     ],
 )
@@ -55,8 +68,8 @@ def test_examples(text, guarantee, count):
 
 
 def test_every_kind_but_curves_has_a_notation():
-    written = {type(g) for g in GUARANTEES.values()} - {fa.RenyiDP}
-    assert {constructor for constructor, _, _ in KINDS.values()} == written
+    written = {type(g) for g in (*GUARANTEES.values(), *REPLACED.values())} - {fa.RenyiDP}
+    assert {*(constructor for constructor, _, _ in KINDS.values()), *SAMPLES.values()} == written
 
 
 @pytest.mark.parametrize(
@@ -67,6 +80,12 @@ def test_every_kind_but_curves_has_a_notation():
         "br:",
         "br:x",
         "br:0.1,0.2",
+        "poisson:0.1",
+        "poisson:/gauss:1",
+        "poisson:0.1/",
+        "poisson:0.1/5xgauss:1",
+        "poisson:0/gauss:1",
+        "poisson:1.5/gauss:1",
         "rdp:0.1",
         "BR:0.1",
         ":0.1",

@@ -35,7 +35,7 @@ from farthing.ledger import (
 )
 from farthing.ledger.chain import linked
 from farthing.ledger.errors import ReadOnly
-from tests.ledger.conftest import Clock, open_talk
+from tests.ledger.conftest import Clock, fill, open_talk
 
 DELTA = 1e-3
 
@@ -140,21 +140,27 @@ def test_nothing_comes_back_of_what_a_copy_held(
         import_lines(third, [*lines, json.dumps(forged)])
 
 
-def test_a_copy_of_the_file_itself(tmp_path: Path, other: Ledger, ledger: Ledger) -> None:
+def test_a_copy_of_the_file_itself(
+    tmp_path: Path, other: Ledger, certificate: fa.Certificate
+) -> None:
     """SQLite's online backup, or any copy of the database: `farthing owner restore` reads both."""
-    if not ledger.book.store.is_sqlite:
-        pytest.skip("a dump of PostgreSQL is read where it was loaded, through the same reader")
-    with (
-        closing(sqlite3.connect(tmp_path / "budget.db")) as source,
-        closing(sqlite3.connect(tmp_path / "online.db")) as target,
-    ):
-        source.backup(target)
-    ledger.analyst("events", "ann").reserve({"select": 10})
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        fill(ledger, certificate)
+        _online_copy(tmp_path)
+        ledger.analyst("events", "ann").reserve({"select": 10})
     with Ledger.open(tmp_path / "online.db", upgrade=False) as copy:
         restore(other, export_lines(copy.reader()))
     with pytest.raises(NotInLedger, match="no tariff is in force"):
         other.analyst("events", "ann").reserve({"select": 1})
     verify(other.reader())
+
+
+def _online_copy(tmp_path: Path) -> None:
+    with (
+        closing(sqlite3.connect(tmp_path / "budget.db")) as source,
+        closing(sqlite3.connect(tmp_path / "online.db")) as target,
+    ):
+        source.backup(target)
 
 
 def test_a_book_that_has_moved_is_not_restored(

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 import farthing as fa
 from farthing.composition.account_profiles import (
     FINENESS,
+    HALVING,
     AccountProfile,
+    epsilon_at_levels,
     epsilon_of,
+    level_reached,
     levels,
     list_profile,
     profiles_when_spent,
@@ -22,6 +27,7 @@ from farthing.composition.profiles import operator_of
 from farthing.composition.tariff import tariff_profiles
 from farthing.ledger import Dataset, Ledger, NotInLedger, RegisteredBatch, RegisteredSet, odometer
 from farthing.ledger.budget import PLANNED
+from farthing.ledger.lifetime import Lifetimes
 from farthing.numerics.curves import Grid, Supports
 
 EPSILON, CAP, DELTA = 0.2, 40, 1e-3
@@ -32,6 +38,16 @@ def test_levels_end_at_the_cap_and_never_exceed_it() -> None:
     assert levels(5, 16) == (1, 2, 3, 4, 5)
     assert levels(100, 16)[-1] == 100
     assert len(levels(1000, 16)) == 16
+
+
+def test_levels_that_halve_are_close_to_what_is_spent_everywhere() -> None:
+    assert levels(1, HALVING) == (1,)
+    assert levels(8, HALVING) == (1, 2, 3, 4, 6, 8)
+    steps = levels(1000, HALVING)
+    assert steps[-5:] == (250, 354, 500, 708, 1000)
+    assert steps[:4] == (2, 3, 4, 6)
+    for spent in range(steps[0], 1001):
+        assert spent <= level_reached(steps, spent) <= math.ceil(math.sqrt(2) * spent)
 
 
 def worst_excess(epsilon_at: Callable[[int], float]) -> float:
@@ -54,15 +70,23 @@ def worst_excess(epsilon_at: Callable[[int], float]) -> float:
     return value[0]
 
 
-def test_the_reading_holds_whenever_the_analyst_stops() -> None:
+@pytest.mark.parametrize("spaced", [16, HALVING])
+def test_the_reading_holds_whenever_the_analyst_stops(spaced: int | str) -> None:
     tariff = fa.Tariff({"ask": (fa.PureDP(EPSILON), 1)}, farthings=CAP)
-    steps = levels(CAP, 16)
+    steps = levels(CAP, spaced)
     parts = profiles_when_spent(tariff, frozenset(range(CAP + 1)), DELTA / 16)
-    top = epsilon_of([parts[CAP]], DELTA, share=0.5)
-    share = 0.5 / (len(steps) - 1)
-    read = {n: min(top, epsilon_of([parts[n]], DELTA, share=share)) for n in steps}
-    assert read[steps[0]] < read[steps[8]] < read[CAP]
-    assert worst_excess(lambda n: read[min(s for s in steps if s >= n)] if n else 0.0) <= DELTA
+    cases = len(steps) + 1
+    read = {n: epsilon_at_levels([parts[n]], [parts[CAP]], cases, DELTA) for n in steps}
+    assert read[steps[0]] < read[steps[2]] < read[CAP]
+
+    def reading(n: int, pure: float) -> float:
+        return min(read[level_reached(steps, n)], n * pure) if n else 0.0
+
+    assert worst_excess(lambda n: reading(n, math.inf)) <= DELTA
+    assert worst_excess(lambda n: reading(n, EPSILON)) <= DELTA
+    assert any(reading(n, EPSILON) < 0.9 * reading(n, math.inf) for n in range(1, 9))
+    # a sum of less than the pure epsilons that were bought is not a guarantee
+    assert worst_excess(lambda n: reading(n, 0.9 * EPSILON)) > 3 * DELTA
 
     # the profile of what happens to be spent, at the whole δ, is not a guarantee
     naive = {n: epsilon_of([parts[n]], DELTA) for n in range(CAP + 1)}
@@ -117,7 +141,7 @@ def test_readings_grow_with_spending_and_stay_below_the_cap(ledger: Ledger) -> N
         readings.append(odometer(ledger.reader(), "events"))
     values = [reading.epsilon for reading in readings]
     assert values == sorted(values)
-    assert [reading.level for reading in readings] == [125, 219, 313, 407, 500]
+    assert [reading.level for reading in readings] == [125, 250, 354, 500, 500]
     assert values[0] < 0.6 * values[-1]
     part = profiles_when_spent(ledger.reader().tariff("events", 1), frozenset({500}), 1e-6)[500]
     assert epsilon_of([part], 1e-6) <= values[-1] <= 1.05 * epsilon_of([part], 1e-6)
@@ -131,7 +155,8 @@ def test_coalitions(ledger: Ledger) -> None:
     both = odometer(ledger.reader(), "events", analysts=["ann", "bob"])
     everybody = odometer(ledger.reader(), "events")
     assert not alone["ann"].shared
-    assert alone["ann"].epsilon < alone["bob"].epsilon < both.epsilon == everybody.epsilon
+    assert alone["ann"].epsilon < alone["bob"].epsilon < both.epsilon
+    assert both.epsilon < everybody.epsilon, "of which 300 farthings are granted, not 500"
     assert (alone["ann"].farthings_spent, both.farthings_spent) == (60, 180)
     with pytest.raises(NotInLedger):
         odometer(ledger.reader(), "events", analysts=["eve"])
@@ -218,3 +243,50 @@ def test_a_reading_over_several_accounts_or_for_a_coalition_says_what_it_assumes
     reading = odometer(ledger.reader(), "events")
     assert reading.assuming == PLANNED
     assert reading.to_json()["assuming"] == PLANNED
+
+
+@pytest.fixture
+def counts(tmp_path: Path) -> Iterator[Ledger]:
+    """Counts of 0.1-DP, selections of 0.1 and Gaussian counts, all granted to one analyst."""
+    sold = {
+        "select": (fa.BoundedRange(0.1), 1),
+        "count": (fa.PureDP(0.1), 4),
+        "gauss": (fa.Gaussian(10.0), 4),
+        "leak": (fa.ApproximateDP(0.0, 1e-9), 1),
+    }
+    tariff = fa.Tariff(sold, 160, delta_units=100, delta_unit=1e-9)
+    with Ledger.open(tmp_path / "counts.db") as ledger:
+        ledger.owner().begin(
+            Dataset("events", unit="u", owner="o"),
+            tariff.certify(tolerance=0.05, deltas=(1e-6,)),
+            analyst="ann",
+            farthings=160,
+        )
+        yield ledger
+
+
+def test_pure_items_read_no_more_than_their_sum(counts: Ledger) -> None:
+    reader, ann = counts.reader(), counts.analyst("events", "ann")
+    ann.reserve({"count": 1})
+    assert odometer(reader, "events").epsilon == 0.1
+    ann.reserve({"count": 8})
+    draws = ann.reserve({"select": 3, "leak": 1})
+    assert odometer(reader, "events").epsilon == pytest.approx(1.2, abs=1e-12)
+    ann.close(draws, "0" * 64, used={"select": 1, "leak": 1})
+    ten = odometer(reader, "events").epsilon
+    assert ten == pytest.approx(1.0, abs=1e-12)
+    assert ten >= 10 * Fraction(0.1), "in exact numbers too"
+    assert odometer(reader, "events", analysts=["ann"]).epsilon == ten
+    ann.reserve({"gauss": 1})  # which has no pure epsilon: the level alone
+    assert odometer(reader, "events").epsilon > 1.2
+
+
+def test_so_far_is_never_above_ever(counts: Ledger) -> None:
+    reader, ann = counts.reader(), counts.analyst("events", "ann")
+    ever = Lifetimes(reader, "events", 1e-6)
+    for _ in range(8):
+        ann.reserve({"gauss": 5})
+        so_far = odometer(reader, "events").epsilon
+        assert so_far <= ever.whole()[0]["epsilon"]
+        assert odometer(reader, "events", analysts=["ann"]).epsilon <= ever.together(["ann"])
+    assert so_far == ever.whole()[0]["epsilon"], "when everything is spent, it is that"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import farthing as fa
-from farthing.composition.account_profiles import epsilon_of, profiles_when_spent
+from farthing.composition.account_profiles import CAP_SHARE, epsilon_of, profiles_when_spent
 from farthing.ledger import (
     Dataset,
     Ledger,
@@ -151,7 +151,9 @@ def test_every_analyst_is_stated_over_all_accounts(
     within_one = data["accounts"][0]["per_analyst"][0]["lifetime"]["epsilon"]
     assert rows["bob"]["epsilon"] == within_one < rows["ann"]["epsilon"] < 2 * within_one
     assert rows["ann"]["epsilon"] == epsilon_of(
-        [profiles_when_spent(certificate.tariff, frozenset({100}), 1e-6)[100]] * 2, 1e-6
+        [profiles_when_spent(certificate.tariff, frozenset({100}), 1e-6)[100]] * 2,
+        1e-6,
+        share=CAP_SHARE,
     )
     together = data["colluding"]
     assert together["accounts"] == ["1", "2", "3"]

@@ -188,6 +188,7 @@ def test_which_mechanisms_look_at_candidates() -> None:
     assert looking == {
         "unknown, Laplace",
         "unknown, truncated",
+        "unknown, rounded",
         "unknown Gumbel",
         "unknown Gumbel, counts",
         "repeated, top-k",
@@ -258,5 +259,11 @@ def test_a_mechanism_of_your_own() -> None:
         def expect(self, confidence: float = 0.95, *, domain_size: int | None = None) -> Any:
             return Expectation()
 
+        def errors(self, release: Release, confidence: float, *, together: bool = False) -> float:
+            return 0.0
+
+        def total(self, release: Release, confidence: float) -> None:
+            return None
+
     assert isinstance(Constant(), Mechanism)
-    assert Largest(Constant(), 2).run(None) == Release(("b", "c"), (3, 2))
+    assert Largest(Constant(), 2).run(None) == Release(("b", "c"), (3, 2), among=3)

@@ -27,7 +27,7 @@ from farthing.mechanisms import (
     ThresholdedCounts,
     TruncatedGaussianNoise,
     UnknownCounts,
-    noise_for,
+    coordinate_noise,
 )
 from farthing.mechanisms.accuracy import noise_accuracy
 from farthing.mechanisms.randomness import BitSource
@@ -183,7 +183,7 @@ def test_the_common_support_is_no_worse_than_the_whole_noise(
 
 
 def test_the_noise_follows_from_the_guarantee() -> None:
-    assert noise_for(Gaussian(2.5), 4) == RoundedGaussianNoise(Fraction(10))
+    assert coordinate_noise(Gaussian(2.5), 4) == RoundedGaussianNoise(Fraction(10))
     limits = {"contribution_limit": 2, "per_key_limit": 3}
     counts = KnownCounts(coordinate=Gaussian(2.0), **limits)
     assert counts.noise == RoundedGaussianNoise(Fraction(6))

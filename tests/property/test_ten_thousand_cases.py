@@ -165,7 +165,9 @@ def subgaussian(rng):
         (ranged, "optimal-kl"): count * kl + e * mp.sqrt(count * log / 2),
     }
     composition, name = list(expected)[int(rng.integers(len(expected)))]
-    bound = next(b for b in subgaussian_bounds(composition.leaky.items) if b.name == name)
+    bound = next(
+        b for b in subgaussian_bounds(composition.directions[0].leaky.items) if b.name == name
+    )
     value, exact = bound.epsilon_at(delta)[1], expected[composition, name]
     return exact <= value <= exact * (1 + mp.mpf("1e-14"))
 

@@ -7,6 +7,7 @@ import re
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 import farthing as fa
@@ -41,3 +42,35 @@ def test_a_proposal_with_a_leak_can_be_used(tmp_path: Path) -> None:
     proposed = read_tariff(file)
     assert proposed.delta_units == 500
     assert proposed.certify(tolerance=1e-3).epsilon_at(1e-6) <= 2
+
+
+SELLABLE = {
+    "dp": "dp:0.1",
+    "br": "br:0.1",
+    "adp": "adp:0.05,1e-9",
+    "lap": "lap:0.1",
+    "gauss": "gauss:10",
+    "dgauss": "dgauss:10,3",
+}
+
+
+@pytest.mark.parametrize("kind", SELLABLE)
+def test_everything_a_tariff_sells_can_be_planned_beside_a_leak(kind: str) -> None:
+    items = (f"item={SELLABLE[kind]}", "leak=adp:0,1e-9")
+    within = ("--epsilon", "1", "--delta", "1e-6")
+    proposed = json.loads(run("propose", *items, *within, "--json"))
+    sold = {
+        name: (fa.parse_guarantee(text), proposed["prices"][name])
+        for name, text in (item.split("=") for item in items)
+    }
+    units = {key: proposed[key] for key in ("delta_units", "delta_unit")}
+    assert proposed["farthings"] == fa.largest_farthings(sold, epsilon=1, delta=1e-6, **units) > 0
+    tariff = fa.Tariff(sold, proposed["farthings"], **units)
+    assert tariff.price("leak") == fa.Price(1, 1)
+    assert tariff.certify(deltas=(1e-6,)).epsilon_at(1e-6) <= 1
+
+
+def test_a_leak_that_delta_cannot_pay_is_refused() -> None:
+    items = ("select=br:0.1", "leak=adp:0,1e-5", "--epsilon", "1", "--delta", "1e-6")
+    done = CliRunner().invoke(tariff, ["propose", *items])
+    assert isinstance(done.exception, fa.Unattainable)

@@ -1,4 +1,4 @@
-"""`farthing epsilon`, `farthing delta`, `farthing plan`."""
+"""`farthing epsilon`, `farthing delta`, `farthing plan`, `farthing noise`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from farthing.cli import options
 from farthing.cli.output import bracketed, console, patience, print_json, spread
 from farthing.errors import InvalidInput
 from farthing.guarantees.bracket import Bracket
-from farthing.guarantees.notation import KINDS, parse_item, split_item
+from farthing.guarantees.notation import parse_item, split_item
 from farthing.numerics.rounding import shown_up
 
 WITH_EPSILON: dict[str, type[fa.PureDP] | type[fa.BoundedRange] | type[fa.Laplace]] = {
@@ -17,6 +17,7 @@ WITH_EPSILON: dict[str, type[fa.PureDP] | type[fa.BoundedRange] | type[fa.Laplac
     "br": fa.BoundedRange,
     "lap": fa.Laplace,
 }
+WITH_NOISE = ("gauss", "dgauss")
 
 
 def epsilon(
@@ -115,6 +116,51 @@ def plan(
     console().print(f"Together they give ε ≤ {shown_up(best.upper)}, by {best.theorem}.")
 
 
+def noise(
+    items: options.FreeItemTexts,
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    adaptivity: options.HowChosen = options.Adaptivity.adaptive,
+    tolerance: options.Tolerance = 1e-3,
+    as_json: options.AsJson = False,
+) -> None:
+    """The parameter that is written as ? so that everything together is (ε, δ)-DP."""
+    free = [item for item in items if "?" in item]
+    if len(free) != 1 or free[0].count("?") != 1:
+        raise InvalidInput(
+            "exactly one parameter must be written as ?, as in 1000xpoisson:0.01/gauss:?, got "
+            f"{' '.join(items)}"
+        )
+    # the first parameter of every kind is its noise or its ε
+    kind = free[0].partition("?")[0].rpartition("/")[2].rpartition(":")[0].rpartition("x")[2]
+    if kind not in WITH_NOISE and kind not in WITH_EPSILON:
+        known = ", ".join((*WITH_NOISE, *WITH_EPSILON))
+        raise InvalidInput(f"the parameter of one of {known} can be ?, got {free[0]!r}")
+
+    def written(amount: float) -> list[str]:
+        value = amount if kind in WITH_NOISE else 1 / amount
+        return [item.replace("?", repr(value)) for item in items]
+
+    with patience("calibrating"):
+        found = fa.noise_for(
+            lambda amount: [parse_item(item) for item in written(amount)],
+            epsilon=epsilon,
+            delta=delta,
+            adaptivity=adaptivity.value,
+            tolerance=tolerance,
+        )
+        listed = [parse_item(item) for item in written(found)]
+        best = fa.compose(listed, adaptivity=adaptivity.value, tolerance=tolerance)
+        bracket = best.epsilon_at(delta)
+    if as_json:
+        inputs = {"epsilon": epsilon, "delta": delta, "tolerance": tolerance}
+        print_json({"items": written(found), **_shown(bracket, adaptivity), **inputs})
+        return
+    chosen = written(found)[items.index(free[0])]
+    console().print(f"[bold]{chosen}[/bold] makes everything together ({epsilon}, {delta})-DP.")
+    console().print(f"Together they give ε ≤ {shown_up(bracket.upper)}, by {bracket.theorem}.")
+
+
 def _parameter(
     kind: str, count: int, epsilon: float, delta: float, adaptivity: str, tolerance: float
 ) -> fa.Guarantee:
@@ -135,7 +181,7 @@ def _parameter(
         case _:
             raise InvalidInput(
                 f"a parameter can be planned for dp, br, lap and gauss, got {kind!r}; give "
-                f"{kind} its {len(KINDS[kind][1])} parameters to plan the count instead"
+                f"{kind} its parameters to plan the count instead, or use `farthing noise`"
             )
 
 

@@ -29,16 +29,7 @@ from farthing.numerics.rounding import shown_up
 ROWS, MEMBERS, ARTICLES = 1_000_000, 100_000, 5_000
 WHERE = {"country": "NO", "seniority": "director"}
 DELTA = 1e-6
-TARIFF = fa.Tariff(
-    {
-        "select": (fa.BoundedRange(0.1), 1),
-        "count": (fa.PureDP(0.1), 4),
-        "leak": (fa.ApproximateDP(0.0, 1e-9), 1),
-    },
-    farthings=400,
-    delta_units=100,
-    delta_unit=1e-9,
-)
+EPSILON = 3.0
 
 
 def main() -> None:
@@ -47,21 +38,19 @@ def main() -> None:
     started = time.monotonic()
     with step(f"{ROWS:,} engagements of {MEMBERS:,} members with {ARTICLES:,} articles"):
         generate(folder / "events.parquet")
-    with step(f"a tariff of {TARIFF.farthings} farthings, certified and signed"):
-        certificate = TARIFF.certify()
+    with step(f"a budget of ε = {EPSILON:g} at δ = {DELTA:g}, made into a tariff and proved"):
         data = fa.open(
             folder / "events.parquet",
             unit="member_id",
             ledger=folder / "budget.db",
-            tariff=certificate,
-            farthings=TARIFF.farthings,
+            epsilon=EPSILON,
+            delta=DELTA,
             owner="data team",
             analyst="ann",
         )
-    epsilon = certificate.epsilon_at(DELTA)
     say(
-        f"  However it is spent, everything released is ({shown_up(epsilon)}, {DELTA:g})-"
-        "differentially private for each member.\n"
+        f"  However it is spent, everything released is ({EPSILON:g}, {DELTA:g})-differentially "
+        "private for each member.\n"
     )
     question = data.top_k("article", k=10, where=WHERE, counts=True)
     console().print(question.plan())
@@ -70,7 +59,7 @@ def main() -> None:
     truth = exact(folder / "events.parquet", answer.labels)
     console().print(beside(answer, truth))
     page = folder / "top-10.html"
-    page.write_text(page_of(folder, answer, truth, epsilon), encoding="utf-8")
+    page.write_text(page_of(folder, answer, truth), encoding="utf-8")
     say("  One interval in twenty may miss: │ is the truth, ▒ where the interval says it is.")
     say(f"  The same as a picture: {page}")
     say(f"  Once more, {question.run().paid}\n")
@@ -141,19 +130,19 @@ def beside(answer: Answer, truth: dict[Any, int]) -> Table:
             number(count),
             error,
             bar((low, high), top, truth[label]),
-            Text("inside", "green") if inside else Text("outside", "yellow"),
+            Text("inside", "green") if inside else Text("missed", "yellow"),
         )
     return table
 
 
-def page_of(folder: Path, answer: Answer, truth: dict[Any, int], epsilon: float) -> str:
+def page_of(folder: Path, answer: Answer, truth: dict[Any, int]) -> str:
     """The picture, and what it cost in farthings and in ε."""
     with Ledger.open(folder / "budget.db", upgrade=False) as ledger:
         so_far = odometer(ledger.reader(), "events", delta=DELTA)
     costs = (
         ("this answer", amount(answer.price)),
         ("everything so far", f"ε ≤ {shown_up(so_far.epsilon, digits=3)}"),
-        ("everything, ever", f"ε ≤ {shown_up(epsilon, digits=3)}"),
+        ("everything, ever", f"ε ≤ {EPSILON:g}"),
     )
     words = (
         "Bars are what was released, whiskers the "
@@ -167,8 +156,8 @@ def page_of(folder: Path, answer: Answer, truth: dict[Any, int], epsilon: float)
 
 def report(data: Session, folder: Path) -> None:
     """The purse, the statement, and the book."""
-    left = data.remaining()
-    say(f"[bold]Purse of ann[/bold]: {left.farthings} of {TARIFF.farthings} farthings left")
+    left, purse = data.remaining(), data.purse()
+    say(f"[bold]Purse of ann[/bold]: {left.farthings} of {purse.farthings} farthings left")
     with Ledger.open(folder / "budget.db", upgrade=False) as ledger:
         with step("the statement of the dataset"):
             text = markdown(statement(ledger.reader(), data.name, delta=DELTA))

@@ -23,7 +23,16 @@ ItemTexts = Annotated[
         metavar="ITEM...",
         help="Mechanisms as [COUNTx]KIND:PARAMETERS, e.g. 100xbr:0.1. Kinds: dp:ε, br:ε, adp:ε,δ, "
         "lap:ε, gauss:noise_multiplier, dgauss:noise_multiplier[,sensitivity], cdp:μ,τ, "
-        "zcdp:ρ[,ξ[,δ]], tcdp:ρ,ω.",
+        "zcdp:ρ[,ξ[,δ]], tcdp:ρ,ω; of a sample poisson:rate/KIND:…, subset:rate/KIND:….",
+        show_default=False,
+    ),
+]
+FreeItemTexts = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="ITEM...",
+        help="Mechanisms as for `epsilon`, with one parameter written as ?: "
+        "1000xpoisson:0.01/gauss:? 100xbr:0.1.",
         show_default=False,
     ),
 ]

@@ -139,6 +139,7 @@ def _plain(answer: Plan | Answer) -> dict[str, Any]:
         **answer.to_json(),
         "cached": answer.cached,
         "remaining": asdict(answer.remaining),
+        "spending": None if answer.spending is None else answer.spending.to_json(),
     }
 
 

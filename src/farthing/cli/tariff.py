@@ -132,6 +132,8 @@ def propose_command(
     leaks = [delta_of(guarantee) for guarantee in guarantees.values() if delta_of(guarantee) > 0]
     unit = min(leaks, default=1e-12)
     units = int(min(delta / 2 / unit * (1 + 1e-9), 1e15)) if leaks else 0
+    if leaks and units < 1:
+        raise Unattainable(f"half of delta = {delta:g} must pay for an item of {unit:g} at least")
     with patience("certifying"):
         farthings = fa.largest_farthings(
             priced, epsilon=epsilon, delta=delta, delta_units=units, delta_unit=unit

@@ -21,13 +21,20 @@ from farthing.composition.items import Items, take_out_leaks
 from farthing.composition.profiles import curves
 from farthing.composition.tariff import Tariff, tariff_profiles, tariff_to_json
 from farthing.composition.tariff_files import tariff_from_json
-from farthing.errors import FarthingError, NotCertified, Unattainable
+from farthing.errors import FarthingError, NotCertified, Unattainable, Unsupported
 from farthing.numerics.ball import up
 from farthing.numerics.curves import Chords
 from farthing.numerics.rounding import deflated, inflated
 
-#: Relative width in ε that profiles are computed to.
+#: Relative width in ε that profiles are computed to, or that of a long tariff with many items.
 FINENESS = 4e-3
+COARSE = 0.033
+#: About nanoseconds: what takes longer is computed coarsely.
+LONG = 4e9
+#: The share of δ of an account that is spent to its cap; what remains is for the levels below it.
+CAP_SHARE = 0.99
+#: How levels are spaced: in equal steps, so many of them, or each √2 of the one before.
+HALVING = "halving"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,8 @@ def _profiles_when_spent(
 ) -> Mapping[int, AccountProfile]:
     tariff = tariff_from_json(json.loads(written))
     found = {0: AccountProfile(None, tariff.leak)}
-    for spent in tariff_profiles(tariff, FINENESS, delta):
+    fineness = FINENESS if tariff.budget.work(FINENESS, delta) < LONG else COARSE
+    for spent in tariff_profiles(tariff, fineness, delta, lower=False):
         if spent.farthings in farthings and spent.farthings > 0:
             found[spent.farthings] = AccountProfile(spent.upper, tariff.leak)
     return MappingProxyType(found)
@@ -67,7 +75,13 @@ def _profiles_when_spent(
 
 def list_profile(items: Items, adaptivity: str, delta: float) -> AccountProfile:
     """The profile of a list that is fixed in advance, run whole."""
-    leaky = take_out_leaks(items)
+    directions = items.directions()
+    if len(directions) > 1:
+        raise Unsupported(
+            "a list whose loss differs with the unit and without it has no single profile; state "
+            "it with compose"
+        )
+    leaky = take_out_leaks(directions[0])
     leak = up(leaky.leak) if leaky.sum_of_deltas > 0 else 0.0
     if not leaky.items.pairs:
         return AccountProfile(None, leak)
@@ -100,9 +114,16 @@ def epsilon_if_opened_by_releases(accounts: Sequence[AccountProfile], delta: flo
     return inflated(sum(shares), 4 + 2 * len(accounts))
 
 
-def levels(farthings: int, count: int) -> tuple[int, ...]:
-    """Equal steps up to the cap, at most `count` of them."""
-    return tuple(sorted({math.ceil(farthings * j / count) for j in range(1, count + 1)}))
+def levels(farthings: int, spaced: int | str) -> tuple[int, ...]:
+    """Up to the cap: in so many equal steps, or "halving" with every second one.
+
+    Of halving levels none reads more than 2^¼ of what the exact amount would, down to about a
+    thousandth of the cap.
+    """
+    if isinstance(spaced, int):
+        return tuple(sorted({math.ceil(farthings * j / spaced) for j in range(1, spaced + 1)}))
+    # the smallest m with m²·2^j ≥ farthings², in whole numbers
+    return tuple(sorted({math.isqrt((farthings**2 - 1) >> j) + 1 for j in range(20)}))
 
 
 def level_reached(steps: Sequence[int], spent: int) -> int:
@@ -115,11 +136,11 @@ def epsilon_at_levels(
 ) -> float:
     """The odometer's reading: accounts at the levels reached, of so many combinations of levels.
 
-    All combinations but the empty one, which reveals nothing, and the full one share half of δ.
-    The full one has the other half, and no reading exceeds it.
+    The full combination has CAP_SHARE of δ, and no reading exceeds it. All others but the empty
+    one, which reveals nothing, share the rest.
     """
-    epsilon = epsilon_of(reached, delta, share=0.5 / max(cases - 2, 1))
-    return min(epsilon, epsilon_of(full, delta, share=0.5)) if epsilon > 0 else epsilon
+    epsilon = epsilon_of(reached, delta, share=(1 - CAP_SHARE) / max(cases - 2, 1))
+    return min(epsilon, epsilon_of(full, delta, share=CAP_SHARE)) if epsilon > 0 else epsilon
 
 
 def proved(compute: Callable[[], float]) -> float | None:

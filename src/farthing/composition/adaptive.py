@@ -20,7 +20,10 @@ from farthing.guarantees.kinds import (
     DiscreteGaussian,
     Gaussian,
     Guarantee,
+    OneWay,
     PureDP,
+    Subsampled,
+    SubsampledWithoutReplacement,
 )
 
 #: Every question walks the same grids from the first to finer ones, each this much finer, so that
@@ -74,6 +77,8 @@ def _in_range(guarantee: Guarantee) -> bool:
     match guarantee:
         case Gaussian(noise_multiplier=sigma) | DiscreteGaussian(noise_multiplier=sigma):
             return 1e-2 < sigma < 1e60
+        case OneWay(Subsampled(inner, rate)) | SubsampledWithoutReplacement(inner, rate):
+            return rate > 1e-60 and _in_range(inner)
         case _:
             epsilon = pure_epsilon(guarantee)
             return epsilon is None or 1e-60 < epsilon < 300

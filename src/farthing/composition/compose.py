@@ -1,170 +1,72 @@
-"""The front door: every bound that applies, and the tightest of them."""
+"""The front door: what a list of mechanisms proves, whichever way neighbours face."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from flint import arb
-
-from farthing.composition.adaptive import by_example, by_operators
-from farthing.composition.basic import basic
-from farthing.composition.bound import Bound, Sides
-from farthing.composition.closed_forms import closed_forms, fixed_in_advance
-from farthing.composition.concurrent import (
-    MOMENTS,
-    ONE_DRAW,
-    bounds_moments_only,
-    require_concurrent,
-)
-from farthing.composition.items import Items, Leaky, items_from, take_out_leaks
-from farthing.composition.moments import moment_bounds, renyi
-from farthing.composition.profiles import KINDS
-from farthing.composition.subgaussian import subgaussian_bounds
-from farthing.errors import NotCertified, Unattainable, require_choice, require_real
+from farthing.composition.concurrent import require_concurrent
+from farthing.composition.items import Items, items_from, take_out_leaks
+from farthing.composition.one_direction import OneDirection
+from farthing.errors import require_choice, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Guarantee
-from farthing.numerics.ball import down, in_balls, up
-from farthing.numerics.rounding import shown_up
 
 #: none: everything is chosen in advance. adaptive: mechanisms are chosen from earlier answers,
 #: parameters and order are fixed. setwise: the order too is chosen as you go. concurrent:
 #: interactive mechanisms, their conversations interleaved.
 ADAPTIVITIES = ("none", "adaptive", "setwise", "concurrent")
 
+#: Relative width that often shows that a direction is not the worst one.
+COARSE = 0.05
+
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """What a list of mechanisms proves together. Made by `compose`."""
+    """What a list of mechanisms proves together. Made by `compose`.
+
+    `directions` are one if the list is the same with the unit and without it, else both, each
+    composed whole; the larger number counts (docs/theory/directions.md).
+    """
 
     items: Items
     adaptivity: str
     tolerance: float
-    leaky: Leaky = field(repr=False, compare=False)
+    directions: tuple[OneDirection, ...] = field(repr=False, compare=False)
 
     def epsilon_at(self, delta: float) -> Bracket:
         """The smallest ε ≥ 0 for which everything together is (ε, δ)-DP."""
-        low, high = self._inner_delta(delta)
-        return self._tightest(
-            lambda bound: (bound.epsilon_at(high)[0], bound.epsilon_at(low)[1]),
-            f"no finite epsilon is proved at delta = {delta}",
-        )
+        return self._worst(lambda direction: direction.epsilon_at(delta))
 
     def delta_at(self, epsilon: float) -> Bracket:
         """The smallest δ for which everything together is (ε, δ)-DP."""
-        epsilon = require_real("epsilon", epsilon, at_least=0)
-        inner = self._tightest(
-            lambda bound: bound.delta_at(epsilon), f"no delta is proved at epsilon = {epsilon}"
-        )
-        return self._with_leak(inner)
+        return self._worst(lambda direction: direction.delta_at(epsilon))
 
     def bounds_at(self, delta: float) -> dict[str, Bracket]:
         """Every bound that applies, by name, as ε at this δ."""
-        low, high = self._inner_delta(delta)
-        found = {}
-        settled = False
-        for bound in self._bounds(all_of_them=True):
-            if settled and bound.on_grid:
-                continue
-            upper = bound.epsilon_at(low)[1]
-            if upper < math.inf:
-                lower = min(bound.epsilon_at(high)[0], upper)
-                found[bound.name] = Bracket(lower, upper, self._named(bound))
-                settled = settled or self._settled(bound, lower, upper)
-        return found
+        found = [direction.bounds_at(delta) for direction in self.directions]
+        return {
+            name: worse([bounds[name] for bounds in found])
+            for name in found[0]
+            if all(name in bounds for bounds in found)
+        }
 
-    def _tightest(self, read: Callable[[Bound], Sides], failure: str) -> Bracket:
-        lower, upper, theorem = 0.0, math.inf, ""
-        for bound in self._bounds(all_of_them=False):
-            low, high = read(bound)
-            lower = max(lower, low)
-            if high < upper:
-                upper, theorem = high, self._named(bound)
-            if self._settled(bound, lower, upper):
-                break
-        if upper == math.inf:
-            raise Unattainable(failure)
-        if lower > upper:
-            raise NotCertified(f"two bounds contradict each other: {lower} > {upper}")
-        if self._optimum_is_known() and upper - lower > self.tolerance * upper:
-            width = shown_up(100 * (upper - lower) / upper, digits=2)
-            theorem += f"; limit reached: {width} % wide, {100 * self.tolerance:g} % was asked"
-        return Bracket(lower, upper, theorem)
+    def _worst(self, read: Callable[[OneDirection], Bracket]) -> Bracket:
+        first, *others = self.directions
+        answers = [read(first)]
+        for other in others:
+            for tolerance in sorted({max(COARSE, self.tolerance), self.tolerance}, reverse=True):
+                answer = read(replace(other, tolerance=tolerance))
+                if answer.upper <= answers[0].lower:
+                    break
+            answers.append(answer)
+        return worse(answers)
 
-    def _optimum_is_known(self) -> bool:
-        """Whether only cost and floats stand between the bracket and the tolerance."""
-        if self.adaptivity == "concurrent" and take_out_leaks(self.items).items != self.leaky.items:
-            return False
-        return self.leaky.items.only(*KINDS)
 
-    def _settled(self, bound: Bound, lower: float, upper: float) -> bool:
-        """Whether nothing better exists and the bracket is as narrow as was asked."""
-        return bound.optimal and upper - lower <= self.tolerance * upper
-
-    def _bounds(self, *, all_of_them: bool) -> Iterable[Bound]:
-        """Cheap ones first; those that another one always beats only for `all_of_them`."""
-        items = self.leaky.items
-        if not items.pairs:
-            yield Bound("basic", "nothing is revealed", lambda _: (0, 0), lambda _: (0, 0), True)
-            return
-        if self.adaptivity != "concurrent":
-            yield from self._bounds_of(items, self.adaptivity, all_of_them)
-        elif not bounds_moments_only(items):
-            yield from self._bounds_of(items, "setwise", all_of_them)
-        else:
-            yield renyi(items)
-            attained = by_example(items, "setwise", self.tolerance)
-            if attained is not None:
-                yield attained
-
-    def _bounds_of(self, items: Items, adaptivity: str, all_of_them: bool) -> Iterable[Bound]:
-        forms = closed_forms(items, adaptivity)
-        if (simple := basic(items)) is not None:
-            yield simple
-        yield from forms
-        if all_of_them:
-            yield from subgaussian_bounds(items)
-            yield from moment_bounds(items)
-        if any(form.optimal for form in forms):
-            return
-        if not all_of_them:
-            yield renyi(items)
-        in_advance = fixed_in_advance(items)
-        if in_advance is not None:
-            yield in_advance
-        engine = by_operators(items, adaptivity, self.tolerance)
-        engine = engine or by_example(items, adaptivity, self.tolerance)
-        if engine is not None:
-            yield engine
-
-    def _named(self, bound: Bound) -> str:
-        if self.adaptivity != "concurrent":
-            return bound.theorem
-        return f"{bound.theorem}; {MOMENTS if bounds_moments_only(self.items) else ONE_DRAW}"
-
-    @in_balls
-    def _inner_delta(self, delta: float) -> Sides:
-        """The δ left for the mechanisms without their leaks, rounded down and up."""
-        delta = require_real("delta", delta, at_least=0, below=1)
-        leak, attained = self.leaky.leak, self.leaky.attained
-        if leak == 0:
-            return delta, delta
-        rest = (arb(delta) - leak) / (1 - leak)
-        if not rest >= 0 and not self.leaky.at_most(delta):
-            raise Unattainable(
-                f"delta must be at least {shown_up(up(leak))}, which the mechanisms leak whatever "
-                f"epsilon is, got {delta}"
-            )
-        most = (arb(delta) - attained) / (1 - attained)
-        return max(0.0, down(rest)), max(0.0, up(most))
-
-    @in_balls
-    def _with_leak(self, inner: Bracket) -> Bracket:
-        leak, attained = self.leaky.leak, self.leaky.attained
-        low = attained + (1 - attained) * arb(inner.lower)
-        high = leak + (1 - leak) * arb(inner.upper)
-        return Bracket(max(0.0, down(low)), min(1.0, up(high)), inner.theorem)
+def worse(answers: list[Bracket]) -> Bracket:
+    """The larger of several numbers."""
+    worst = max(answers, key=lambda answer: answer.upper)
+    return replace(worst, lower=max(answer.lower for answer in answers))
 
 
 def compose(
@@ -181,7 +83,9 @@ def compose(
     adaptivity = require_choice("adaptivity", adaptivity, ADAPTIVITIES)
     tolerance = require_real("tolerance", tolerance, above=0, below=1)
     given = items_from(items)
-    leaky = take_out_leaks(given)
     if adaptivity == "concurrent":
         require_concurrent(given)
-    return Composition(given, adaptivity, tolerance, leaky)
+    directions = tuple(
+        OneDirection(one, adaptivity, tolerance, take_out_leaks(one)) for one in given.directions()
+    )
+    return Composition(given, adaptivity, tolerance, directions)

@@ -12,14 +12,15 @@ from fractions import Fraction
 
 from flint import arb
 
-from farthing.errors import InvalidInput, require_count
+from farthing.errors import InvalidInput, Unsupported, require_count
 from farthing.guarantees.conversions import (
     attained_delta_of,
     delta_of,
     pure_epsilon,
     without_delta,
 )
-from farthing.guarantees.kinds import Guarantee
+from farthing.guarantees.directions import facing, has_two_losses
+from farthing.guarantees.kinds import Guarantee, SubsampledWithoutReplacement
 from farthing.numerics.ball import Ball, in_balls
 
 
@@ -54,6 +55,17 @@ class Items:
         for guarantee, count in self.pairs:
             merged[guarantee] = merged.get(guarantee, 0) + count
         return Items(tuple(merged.items()))
+
+    def directions(self) -> tuple[Items, ...]:
+        """What the list promises in each direction of neighbours; one if it is the same in both.
+
+        All items face the same way: two neighbouring datasets are fixed for the whole interaction
+        (docs/theory/directions.md).
+        """
+        ways = (True, False) if any(has_two_losses(g) for g, _ in self.pairs) else (True,)
+        return tuple(
+            _merged([(facing(g, with_unit=way), n) for g, n in self.pairs]) for way in ways
+        )
 
     def epsilon_sum(self) -> Ball | None:
         """Σ ε, if every mechanism is ε-DP for some ε."""
@@ -97,14 +109,28 @@ def items_from(given: Iterable[Guarantee | tuple[Guarantee, int]]) -> Items:
         guarantee, count = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1)
         if not isinstance(guarantee, Guarantee):
             raise InvalidInput(f"an item must be a guarantee or (guarantee, count), got {entry!r}")
-        count = require_count("count", count, at_least=1)
-        if pairs and pairs[-1][0] == guarantee:
-            pairs[-1] = (guarantee, pairs[-1][1] + count)
-        else:
-            pairs.append((guarantee, count))
+        pairs.append((guarantee, require_count("count", count, at_least=1)))
     if not pairs:
         raise InvalidInput("at least one guarantee is needed, got an empty list")
-    return Items(tuple(pairs))
+    replaced = {isinstance(guarantee, SubsampledWithoutReplacement) for guarantee, _ in pairs}
+    if len(replaced) > 1:
+        raise Unsupported(
+            "samples without replacement have replace-one neighbours, everything else has "
+            "add/remove; put a mechanism that holds for replace-one beside them as "
+            "SubsampledWithoutReplacement(mechanism, 1)"
+        )
+    return _merged(pairs)
+
+
+def _merged(pairs: Iterable[tuple[Guarantee, int]]) -> Items:
+    """Equal neighbours as one."""
+    kept: list[tuple[Guarantee, int]] = []
+    for guarantee, count in pairs:
+        if kept and kept[-1][0] == guarantee:
+            kept[-1] = (guarantee, kept[-1][1] + count)
+        else:
+            kept.append((guarantee, count))
+    return Items(tuple(kept))
 
 
 @in_balls
@@ -117,10 +143,6 @@ def take_out_leaks(items: Items) -> Leaky:
         log_attained += count * (-arb(attained_delta_of(guarantee))).log1p()
         deltas += count * Fraction(delta_of(guarantee))
         rest = without_delta(guarantee)
-        if pure_epsilon(rest) == 0:
-            continue
-        if kept and kept[-1][0] == rest:
-            kept[-1] = (rest, kept[-1][1] + count)
-        else:
+        if pure_epsilon(rest) != 0:
             kept.append((rest, count))
-    return Leaky(Items(tuple(kept)), -log_survival.expm1(), -log_attained.expm1(), deltas)
+    return Leaky(_merged(kept), -log_survival.expm1(), -log_attained.expm1(), deltas)

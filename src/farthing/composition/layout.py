@@ -9,16 +9,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from farthing.composition.fixed_sums import is_sampled
 from farthing.composition.items import Items
 from farthing.composition.moments import MomentBound
 from farthing.guarantees.kinds import (
     BoundedRange,
-    DiscreteGaussian,
     Gaussian,
     Guarantee,
     Laplace,
     LossDistribution,
+    OneWay,
     PureDP,
+    Subsampled,
 )
 from farthing.guarantees.losses import mean_and_variance, number_of_atoms, reach_of
 from farthing.numerics.ball import up
@@ -125,8 +127,9 @@ class Layout:
         )
 
     def _fixed_cost(self, guarantee: Guarantee, count: int) -> float:
-        if isinstance(guarantee, PureDP):
-            return self._responses_cost(2 * guarantee.epsilon, count)
+        match guarantee:
+            case PureDP(epsilon) | OneWay(Subsampled(PureDP(epsilon))):
+                return self._responses_cost(2 * epsilon, count)
         if isinstance(guarantee, Gaussian):
             guarantee, count = Gaussian(guarantee.noise_multiplier / math.sqrt(count)), 1
         reach = reach_of(guarantee, self.delta * 1e-7)
@@ -134,6 +137,9 @@ class Layout:
         spread = 2 * reach
         if isinstance(guarantee, LossDistribution):
             spread = guarantee.losses[-1] - guarantee.losses[0]
+        if is_sampled(guarantee, count):
+            cells = self._cells(20 * math.sqrt(count * variance_of(guarantee)) + spread)
+            return made * IN_BALLS + 100 * cells + 2 * CONVOLVED * cells * self.grid.size
         atoms = min(made, self._cells(spread))
         by_balls = isinstance(guarantee, Gaussian | Laplace)
         return (
@@ -221,7 +227,7 @@ def _interpolations(
     match guarantee:
         case BoundedRange(epsilon=epsilon) if epsilon in blocked:
             return count // _block_length(fineness)
-        case BoundedRange() | Laplace() | DiscreteGaussian() | LossDistribution():
-            return count
-        case _:
+        case PureDP() | Gaussian() | OneWay(Subsampled(PureDP())):
             return 1
+        case _:
+            return count

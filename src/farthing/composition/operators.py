@@ -21,6 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
+from farthing.composition.lattice import Lattice
 from farthing.guarantees.atoms import Atoms
 from farthing.numerics.compiled import compiled
 from farthing.numerics.curves import Chords, Grid, Supports
@@ -139,6 +140,27 @@ class Kernel:
         np.add.at(weights, cells - first + 1, masses * right)
         return Kernel(first, inflated(weights, 4 * len(cells)), atoms.infinity + far)
 
+    @staticmethod
+    def of_lattice(lattice: Lattice, grid: Grid) -> Kernel:
+        """A loss on the lattice of the grid, its first mass counting for all below it."""
+        last = lattice.first + len(lattice.masses) - 1
+        kernel = Kernel(-last, lattice.masses[::-1], lattice.infinity)
+        return kernel.within(grid.size)
+
+    def within(self, limit: int) -> Kernel:
+        """Losses above `limit` cells count as infinite, those below −limit as that."""
+        first, weights, infinity = self.first, self.weights, self.infinity
+        if first < -limit:
+            cut = min(-limit - first, len(weights) - 1)
+            infinity += inflated(float(np.sum(weights[:cut])), 2 * cut)
+            first, weights = first + cut, weights[cut:]
+        excess = first + len(weights) - 1 - limit
+        if 0 < excess < len(weights):
+            moved = inflated(float(np.sum(weights[-excess:])), 2 * excess)
+            weights = weights[:-excess].copy()
+            weights[-1] += moved
+        return Kernel(first, weights, infinity)
+
     def apply(self, later: Chords) -> Chords:
         """T of the chords, at every grid point."""
         size, count = later.grid.size, len(self.weights)
@@ -159,17 +181,7 @@ class Kernel:
         first = self.first + other.first
         terms = min(len(self.weights), len(other.weights))
         weights = inflated(np.convolve(self.weights, other.weights), 2 * terms + 8)
-        infinity = self.infinity + other.infinity
-        if first < -limit:
-            cut = min(-limit - first, len(weights) - 1)
-            infinity += inflated(float(np.sum(weights[:cut])), 2 * cut)
-            first, weights = first + cut, weights[cut:]
-        excess = first + len(weights) - 1 - limit
-        if 0 < excess < len(weights):
-            moved = inflated(float(np.sum(weights[-excess:])), 2 * excess)
-            weights = weights[:-excess].copy()
-            weights[-1] += moved
-        return Kernel(first, weights, infinity)
+        return Kernel(first, weights, self.infinity + other.infinity).within(limit)
 
     def power(self, count: int, limit: int) -> Kernel:
         """`count` independent such losses added, by repeated squaring."""
@@ -181,6 +193,23 @@ class Kernel:
             if left > 0:
                 square = square.then(square, limit)
         return result
+
+
+def shifted_below(lattice: Lattice, later: Supports) -> Supports:
+    """TV(x) = E[V(x − L)] for masses on the lattice of the grid that are lower bounds."""
+    size = later.grid.size
+    near = np.abs(lattice.first + np.arange(len(lattice.masses))) <= size
+    used = np.flatnonzero(near & (lattice.masses > 0))
+    if len(used) == 0:
+        return Supports(later.grid, np.zeros(size), np.zeros(size))
+    masses = lattice.masses[used[0] : used[-1] + 1]
+    first, last = lattice.first + int(used[0]), lattice.first + int(used[-1])
+    left, right = max(0, last), max(0, -first)
+    here = slice(left - last, left + size - first)
+    values, slopes = (
+        np.convolve(curve[here], masses, mode="valid") for curve in later.padded(left, right)
+    )
+    return Supports(later.grid, deflated(values, 2 * len(masses) + 16), slopes)
 
 
 def atoms_of(profile: Chords) -> Atoms:

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
+from farthing.composition.fixed_sums import fixed_curves, is_sampled, responses_of, sum_of
 from farthing.composition.items import Items
+from farthing.composition.lattice import Lattice
 from farthing.composition.layout import WORK_LIMIT, Layout
 from farthing.composition.moments import MomentBound
 from farthing.composition.operators import (
@@ -27,7 +29,9 @@ from farthing.composition.operators import (
     Kernel,
     Operator,
     atoms_of,
+    shifted_below,
 )
+from farthing.errors import NotCertified
 from farthing.guarantees.atoms import Atoms
 from farthing.guarantees.kinds import (
     BoundedRange,
@@ -36,7 +40,9 @@ from farthing.guarantees.kinds import (
     Guarantee,
     Laplace,
     LossDistribution,
+    OneWay,
     PureDP,
+    SubsampledWithoutReplacement,
 )
 from farthing.guarantees.losses import (
     atoms_above,
@@ -49,7 +55,16 @@ from farthing.numerics.curves import Chords, Grid, Supports
 from farthing.numerics.rounding import deflated, inflated
 
 #: Kinds with a known worst case, which the engine composes without losing anything.
-KINDS = (PureDP, BoundedRange, Laplace, Gaussian, DiscreteGaussian, LossDistribution)
+KINDS = (
+    PureDP,
+    BoundedRange,
+    Laplace,
+    Gaussian,
+    DiscreteGaussian,
+    LossDistribution,
+    OneWay,
+    SubsampledWithoutReplacement,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,9 @@ def curves(
     accurate for negative ε too, as a privacy loss distribution needs it. None if it would cost
     more than WORK_LIMIT.
     """
+    if any(is_sampled(g, n) for g, n in items) and BoundedRange not in items.kinds:
+        found = fixed_curves(items, fineness, delta, whole=whole)
+        return None if found is None else Curves(*found)
     layout = Layout.of(items, fineness, delta, whole=whole)
     if layout is None or layout.work(items, adaptivity) > WORK_LIMIT:
         return None
@@ -107,15 +125,23 @@ def _apply_above(profile: Chords, guarantee: Guarantee, count: int, layout: Layo
         return profile
     grid = layout.grid
     tiny = layout.delta * 1e-7
-    if isinstance(guarantee, PureDP):
-        above, _ = responses(count=count, epsilon=guarantee.epsilon, t=None, step=grid.step)
-        return Kernel.of(above, grid).apply(profile)
+    if (known := responses_of(guarantee, count, grid.step)) is not None:
+        return Kernel.of(known[0], grid).apply(profile)
     if isinstance(guarantee, Gaussian):
         one = Gaussian(deflated(guarantee.noise_multiplier / math.sqrt(count), 8))
         atoms = atoms_above(one, grid.step, reach_of(one, tiny))
         return Kernel.of(atoms, grid).apply(profile)
+    if is_sampled(guarantee, count):
+        return Kernel.of_lattice(_sampled_sum(guarantee, count, layout)[0], grid).apply(profile)
     atoms = atoms_above(guarantee, grid.step, reach_of(guarantee, tiny))
     return Kernel.of(atoms, grid).power(count, grid.size).apply(profile)
+
+
+def _sampled_sum(guarantee: Guarantee, count: int, layout: Layout) -> tuple[Lattice, Lattice]:
+    found = sum_of(guarantee, count, layout.grid.step, layout.delta)
+    if found is None:
+        raise NotCertified("the losses of samples spread too far for the grid")
+    return found
 
 
 def _blocks(guarantee: BoundedRange, count: int, layout: Layout) -> Kernel:
@@ -237,13 +263,14 @@ def _apply_below(
         epsilon = guarantee.epsilon
         _, below = responses(count=count, epsilon=epsilon, t=choices[epsilon], step=step)
         return _fixed(below).below(profile)
-    if isinstance(guarantee, PureDP):
-        _, below = responses(count=count, epsilon=guarantee.epsilon, t=None, step=step)
-        return _fixed(below).below(profile)
+    if (known := responses_of(guarantee, count, step)) is not None:
+        return _fixed(known[1]).below(profile)
     tiny = layout.delta * 1e-7
     if isinstance(guarantee, Gaussian):
         one = Gaussian(inflated(guarantee.noise_multiplier / math.sqrt(count), 8))
         return _fixed(atoms_below(one, step, reach_of(one, tiny))).below(profile)
+    if is_sampled(guarantee, count):
+        return shifted_below(_sampled_sum(guarantee, count, layout)[1], profile)
     operator = _fixed(atoms_below(guarantee, step, reach_of(guarantee, tiny)))
     for _ in range(count):
         profile = operator.below(profile)
@@ -254,9 +281,8 @@ def operator_of(guarantee: Guarantee, grid: Grid, delta: float) -> Operator:
     """The operator of one application, for profiles on `grid` that matter down to `delta`."""
     if isinstance(guarantee, BoundedRange):
         return BoundedRangeChoice(guarantee.epsilon)
-    if isinstance(guarantee, PureDP):
-        above, below = responses(count=1, epsilon=guarantee.epsilon, t=None, step=grid.step)
-        return FixedLoss(above, below)
+    if (known := responses_of(guarantee, 1, grid.step)) is not None:
+        return FixedLoss(*known)
     reach = reach_of(guarantee, delta * 1e-7)
     return FixedLoss(
         atoms_above(guarantee, grid.step, reach), atoms_below(guarantee, grid.step, reach)

@@ -205,9 +205,16 @@ def recursion_of(tariff: Tariff, fineness: float, delta: float) -> Recursion:
     return budget.start(budget.grid(fineness, delta), delta)
 
 
-def tariff_profiles(tariff: Tariff, fineness: float, delta: float) -> Iterator[TariffProfile]:
-    """V_0, V_1, V_2, … on one grid, accurate where they are about `delta`; at most `farthings`."""
+def tariff_profiles(
+    tariff: Tariff, fineness: float, delta: float, *, lower: bool = True
+) -> Iterator[TariffProfile]:
+    """V_0, V_1, V_2, … on one grid, accurate where they are about `delta`; at most `farthings`.
+
+    Without `lower` only the upper sides are computed.
+    """
     recursion = recursion_of(tariff, fineness, delta)
+    if not lower:
+        recursion = replace(recursion, lower=())
     for profile in recursion:
         last = min(profile.farthings + recursion.farthing_step, tariff.farthings + 1)
         for spent in range(profile.farthings, last):

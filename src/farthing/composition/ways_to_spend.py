@@ -157,6 +157,11 @@ class Budget:
         cells = math.ceil(reach / step) + 2
         return Grid(step, cells, cells)
 
+    def work(self, fineness: float, delta: float) -> float:
+        """About how many nanoseconds the recursion takes on the grid for this."""
+        grid = self.grid(fineness, delta)
+        return self.farthings * sum(_cost(o.guarantee, grid, delta) for o in self.offers)
+
     def _most(self, offer: Offer) -> int:
         """How often one offer can be bought."""
         times = self.farthings // offer.farthings

@@ -14,6 +14,7 @@ from farthing.engine.kinds.fields import label_from_json, label_to_json
 from farthing.engine.kinds.loss import Loss
 from farthing.engine.show import frames, notebook, terminal
 from farthing.engine.show.sheet import Sheet, amount, one_number, percent
+from farthing.engine.spending import Spending
 from farthing.engine.sql.keys import Label
 from farthing.mechanisms.accuracy import Interval
 from farthing.wording import many, plain
@@ -34,7 +35,7 @@ class Answer:
     same number. A quantile has no intervals, and its `half_width` is in ranks: how many values may
     lie between it and the quantile; without a key its one label is the value. `stopped`: a top-k
     ended early because no further label stood out. `loss`: what the limit left out, if that was
-    measured.
+    measured. `spending`: what the price means, if it was paid just now.
     """
 
     query: Query
@@ -50,6 +51,7 @@ class Answer:
     intervals: tuple[Interval, ...] | None = None
     unit: str = "unit"
     loss: Loss | None = None
+    spending: Spending | None = None
 
     def __post_init__(self) -> None:
         wide, counts = self.half_width, self.counts
@@ -154,7 +156,16 @@ class Answer:
         left = f"{amount(self.remaining)} remaining"
         if self.cached:
             return f"asked before: the earlier release, at no cost; {left}"
-        return f"paid {amount(self.price)}; {left}"
+        if self.spending is None:
+            return f"paid {amount(self.price)}; {left}"
+        parts = [f"paid {amount(self.price)}, {self.spending.of_budget}", left]
+        if self.spending.so_far is not None:
+            parts.append(self.spending.so_far)
+        return "; ".join(parts)
+
+    def spent(self, spending: Spending) -> Answer:
+        """The same answer, with what its price means."""
+        return replace(self, spending=spending)
 
     def to_arrow(self) -> pa.Table:
         """Labels, counts and intervals as an Arrow table."""

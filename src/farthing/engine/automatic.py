@@ -8,13 +8,14 @@ add up to least is chosen by a question of its own (kind `limit`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from farthing.composition.tariff import Price, Tariff
 from farthing.engine.companions import with_companions
-from farthing.engine.kinds.base import COUNT, Query
+from farthing.engine.kinds.base import COUNT, SELECT, Query
 from farthing.engine.kinds.fields import AUTO
 from farthing.engine.kinds.labels import LabelQuery
 from farthing.engine.kinds.limit import LimitQuery
@@ -27,6 +28,8 @@ from farthing.mechanisms import Accuracy
 LARGEST_TRIED = 64
 #: Where the tariff sells nothing cheap enough, a limit may cost so many times what limit 1 does.
 DEAREST = 4
+#: Looking for a limit costs at most one part in so many of what the question costs with limit 1.
+SHARE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +90,43 @@ def automatic(
     share = tariff.price(str(base.query.count))
     choices = {}
     for limit in _tried(query, most):
-        choice = _choice(query, limit, share, tariff, confidence)
+        choice = _choice(base.query, limit, share, tariff, confidence)
         if choice.price.farthings <= DEAREST * base.price.farthings:
-            choices[limit] = _completed(choice, tariff)
+            choices[limit] = choice
     first = LimitQuery(
         query.key,
         limits=tuple(choices),
-        noise=tuple(
-            float(f"{c.accuracy.expected_error / query.per_key_limit:.3g}")
-            for c in choices.values()
-        ),
+        noise=tuple(_error_of_one(c, base.price, query) for c in choices.values()),
         labels=query.k if isinstance(query, TopKQuery) else None,
         categories=query.domain,
         where=query.filter,
-        select=query.select if isinstance(query, TopKQuery) else None,
     )
-    return Automatic(query, first, choices)
+    choices = {limit: _completed(choice, tariff) for limit, choice in choices.items()}
+    return Automatic(query, _affordable(first, base.price, tariff), choices)
+
+
+def _error_of_one(choice: Choice, base: Price, query: LabelQuery) -> float:
+    """The expected error of one count for the price of limit 1, in pairs of a unit and a label.
+
+    Where the choice costs more, as much more noise as that price would have had to buy. A pair
+    counts for `per_key_limit` rows.
+    """
+    dearer = max(1.0, choice.price.farthings / base.farthings)
+    error = choice.accuracy.expected_error * math.sqrt(dearer) / query.per_key_limit
+    return float(f"{error:.3g}")
+
+
+def _affordable(first: LimitQuery, base: Price, tariff: Tariff) -> LimitQuery:
+    """On the best rung that costs a quarter of the question, or else the cheapest."""
+    prices = {name: tariff.price(name).farthings for name in items_for(tariff, first, SELECT)}
+    if not prices:
+        return first  # buying it will say what is missing
+    cheap = [name for name, price in prices.items() if SHARE * price <= base.farthings]
+    return replace(first, select=max(cheap or [min(prices, key=_by(prices))], key=_by(prices)))
+
+
+def _by(prices: Mapping[str, int]) -> Callable[[str], tuple[int, str]]:
+    return lambda name: (prices[name], name)
 
 
 def _tried(query: LabelQuery, most: int | None) -> list[int]:

@@ -24,6 +24,7 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.purchase import buy
 from farthing.engine.show.plans import Line, ShownPlan
 from farthing.engine.show.sheet import amount, number, percent, width
+from farthing.engine.spending import Spending, spending_of
 from farthing.engine.translate import Step, translate
 from farthing.errors import InvalidInput
 from farthing.ledger import Terms
@@ -127,7 +128,13 @@ class Plan(ShownPlan):
         if self.before is not None:
             wanted = self.before.at(self.before.found())
             return _plan(self._context, wanted, self.terms).run(again=again)
-        return execute(self._context, self._steps, self.terms)[ONLY]
+        answer = execute(self._context, self._steps, self.terms)[ONLY]
+        return answer.spent(spending_of(self._context.analyst, answer.price, paid=True))
+
+    @property
+    def spending(self) -> Spending:
+        """The price as a share of the budget, and what is proved before and after."""
+        return spending_of(self._context.analyst, self.price, paid=False)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -137,6 +144,7 @@ class Plan(ShownPlan):
             "caption": self.caption,
             "items": dict(self.items),
             "price": asdict(self.price),
+            "spending": self.spending.to_json(),
             "remaining": asdict(self.remaining),
             "fits": self.fits,
             "known": self.known is not None,
@@ -152,8 +160,11 @@ class Plan(ShownPlan):
 
     def lines(self) -> Iterator[Line]:
         bought = ", ".join(f"{times} × {name}" for name, times in self.items.items())
-        yield "price", f"{amount(self.price)}  ({bought})", ""
+        spending = self.spending
+        yield "price", f"{amount(self.price)}, {spending.of_budget}  ({bought})", ""
         yield "remaining", amount(self.remaining), ""
+        if spending.before_and_after is not None:
+            yield "so far", spending.before_and_after, ""
         yield ("fits", "yes", "green") if self.fits else ("fits", "no", "bold red")
         if self.before is not None:
             yield from self.before.lines()
@@ -229,11 +240,23 @@ class BatchPlan(ShownPlan):
             found = {key: one.at(numbers[one.name]) for key, one in self.before.items()}
             ready = _plan_many(self._context, {**self.asked, **found}, self.terms)
             return ready.run(again=again)
-        return Answers(execute(self._context, self._steps, self.terms, registered=registered))
+        answers = execute(self._context, self._steps, self.terms, registered=registered)
+        if registered is not None:
+            return Answers(answers)
+        spending = spending_of(self._context.analyst, self.price, paid=True)
+        return Answers({key: answer.spent(spending) for key, answer in answers.items()})
+
+    @property
+    def spending(self) -> Spending:
+        """The price as a share of the budget, and what is proved before and after."""
+        return spending_of(self._context.analyst, self.price, paid=False)
 
     def lines(self) -> Iterator[Line]:
-        yield "price", amount(self.price), ""
+        spending = self.spending
+        yield "price", f"{amount(self.price)}, {spending.of_budget}", ""
         yield "remaining", amount(self.remaining), ""
+        if spending.before_and_after is not None:
+            yield "so far", spending.before_and_after, ""
         yield ("fits", "yes", "green") if self.fits else ("fits", "no", "bold red")
         for name, step in self._steps.items():
             purchase = step.purchase

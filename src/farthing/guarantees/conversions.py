@@ -14,7 +14,7 @@ terms asked for gives None. Values are enclosed in ball arithmetic.
 from __future__ import annotations
 
 import math
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 
 import numpy as np
 from flint import arb
@@ -29,13 +29,20 @@ from farthing.guarantees.kinds import (
     Guarantee,
     Laplace,
     LossDistribution,
+    OneWay,
     PureDP,
     RenyiDP,
+    Subsampled,
+    SubsampledWithoutReplacement,
     TruncatedConcentratedDP,
+    TwoWayLoss,
     ZeroConcentratedDP,
 )
-from farthing.numerics.ball import Ball
+from farthing.numerics.ball import Ball, up
 from farthing.numerics.rounding import UNIT, inflated
+
+#: Whole orders of a sampled mechanism are expanded up to this one.
+MOST_ORDERS = 64
 
 
 def delta_of(guarantee: Guarantee) -> float:
@@ -45,6 +52,10 @@ def delta_of(guarantee: Guarantee) -> float:
             return delta
         case LossDistribution(infinity=infinity):
             return infinity
+        case OneWay(TwoWayLoss(), leakless=False):
+            return guarantee.loss.infinity
+        case OneWay(Subsampled() as sampled) | (SubsampledWithoutReplacement() as sampled):
+            return inflated(sampled.rate * delta_of(sampled.guarantee), 4)
         case _:
             return 0.0
 
@@ -54,7 +65,10 @@ def attained_delta_of(guarantee: Guarantee) -> float:
 
     An infinite loss in one direction is outcomes that the other neighbour never gives. In the other
     direction a loss distribution has 1 − `mirrored_mass` of them, and the smaller side counts.
+    Of what only one direction or a sample leaks, nothing is counted.
     """
+    if isinstance(guarantee, OneWay | SubsampledWithoutReplacement):
+        return 0.0
     if isinstance(guarantee, LossDistribution):
         return min(guarantee.infinity, max(0.0, 1 - guarantee.mirrored_mass - 1e-12))
     return delta_of(guarantee)
@@ -65,7 +79,9 @@ def without_delta(guarantee: Guarantee) -> Guarantee:
 
     An (ε, δ)-DP mechanism is a post-processing of leaky randomized response (simulation
     lemma, [Smith25, Lemma 3.1]): with probability δ it tells all, else it is ε-DP. A
-    δ-approximate zCDP mechanism is zCDP outside an event of probability δ by definition.
+    δ-approximate zCDP mechanism is zCDP outside an event of probability δ by definition. A sample
+    of an (ε, δ)-DP mechanism leaks with q·δ at most, in either direction
+    (docs/theory/subsampling.md, "Leaks").
     """
     match guarantee:
         case ApproximateDP(epsilon=epsilon):
@@ -74,6 +90,12 @@ def without_delta(guarantee: Guarantee) -> Guarantee:
             return ZeroConcentratedDP(rho, xi)
         case LossDistribution(infinity=infinity) if infinity > 0:
             return guarantee.finite_part()
+        case OneWay(TwoWayLoss() as pair, with_unit):
+            return OneWay(pair, with_unit, leakless=True)
+        case OneWay(Subsampled(ApproximateDP(epsilon=epsilon), rate), with_unit):
+            return OneWay(Subsampled(PureDP(epsilon), rate), with_unit)
+        case SubsampledWithoutReplacement(ApproximateDP(epsilon=epsilon), rate):
+            return SubsampledWithoutReplacement(PureDP(epsilon), rate)
         case _:
             return guarantee
 
@@ -85,8 +107,18 @@ def pure_epsilon(guarantee: Guarantee) -> float | None:
             return max(losses[-1], 0.0)
         case PureDP(epsilon) | BoundedRange(epsilon) | Laplace(epsilon):
             return epsilon
+        case Subsampled(inner, rate) | SubsampledWithoutReplacement(inner, rate):
+            before = pure_epsilon(inner)
+            return None if before is None else sampled_epsilon(before, rate)
+        case OneWay(Subsampled() as sampled):
+            return pure_epsilon(sampled)
         case _:
             return None
+
+
+def sampled_epsilon(epsilon: float, rate: float) -> float:
+    """ln(1 − q + q·e^ε), rounded up: what a sample of an ε-DP mechanism has, in both directions."""
+    return up((arb(rate) * arb(epsilon).expm1()).log1p())
 
 
 def max_kl(epsilon: float) -> Ball:
@@ -217,6 +249,64 @@ def _(guarantee: LossDistribution, alpha: float) -> Ball:
     value = largest + math.log(float(np.sum(np.exp(logs - largest))))
     error = 4 * UNIT * (1500 + len(logs) + alpha * float(np.abs(losses).max()))
     return arb(value, error) + (1 + arb(10) ** -9).log()
+
+
+@log_moment.register
+def _(guarantee: OneWay, alpha: float) -> Ball:
+    match guarantee.guarantee:
+        case TwoWayLoss():
+            return log_moment(guarantee.loss.finite_part(), alpha)
+        case Subsampled(inner, rate) if guarantee.with_unit:
+            return _sampled_moment(inner, rate, alpha)
+        case Subsampled(inner, rate):
+            return _unsampled_moment(inner, rate, alpha)
+
+
+@log_moment.register
+def _(guarantee: SubsampledWithoutReplacement, alpha: float) -> Ball:
+    """Both halves of the profile: r ↦ r^α on r ≥ 1 is at most that of one direction, on r ≤ 1 of
+    the other; so the sum of both, less the 1 that either has at least."""
+    inner, rate = guarantee.guarantee, guarantee.rate
+    one, other = _sampled_moment(inner, rate, alpha), _unsampled_moment(inner, rate, alpha)
+    return (one.exp() + other.exp() - 1).log()
+
+
+def _sampled_moment(inner: Guarantee, rate: float, alpha: float) -> Ball:
+    """ln E_Q[(1 − q + qr)^α], r = P/Q, from the moments of `inner`.
+
+    For whole orders the binomial theorem; between them a chord, since it is convex in α. For large
+    ones Minkowski's inequality: the α-norm of 1 − q + qr is at most 1 − q + q‖r‖.
+    """
+    q, order = arb(rate), arb(alpha)
+    by_norm = order * (1 - q + q * (log_moment(inner, alpha) / order).exp()).log()
+    if alpha > MOST_ORDERS:
+        return by_norm
+    low = math.floor(alpha)
+    share = order - low
+    whole = (1 - share) * _binomial_moment(inner, rate, low)
+    whole += share * _binomial_moment(inner, rate, low + 1)
+    return whole.min(by_norm)
+
+
+@lru_cache(maxsize=1024)
+def _binomial_moment(inner: Guarantee, rate: float, order: int) -> Ball:
+    if order == 1:
+        return arb(0)
+    q, total = arb(rate), arb(0)
+    for i in range(order + 1):
+        term = arb.bin_uiui(order, i) * q**i * (1 - q) ** (order - i)
+        total += term * (log_moment(inner, float(i)).exp() if i > 1 else 1)
+    return total.log()
+
+
+def _unsampled_moment(inner: Guarantee, rate: float, alpha: float) -> Ball:
+    """ln E_Q[(1 − q + qr)^{1−α}]: no loss exceeds −ln(1 − q), and by Taylor's theorem at r = 1 it
+    is at most ln(1 + α(α − 1)/2·q²(1 − q)^{−α−1}(E_Q[r²] − 1))."""
+    q, order = arb(rate), arb(alpha)
+    top = -(order - 1) * (-q).log1p()
+    square = log_moment(inner, 2.0).exp() - 1
+    bend = order * (order - 1) / 2 * q**2 * (-(order + 1) * (-q).log1p()).exp()
+    return (1 + bend * square).log().min(top)
 
 
 @log_moment.register

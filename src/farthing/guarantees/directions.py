@@ -1,6 +1,8 @@
-"""What a loss that is promised in both directions of neighbours lets a mechanism attain.
+"""The two directions of neighbours, and what losses that are promised there let somebody attain.
 
-If V bounds the profile of (P, Q) and that of (Q, P), the first also lies below the mirror image
+The adversary fixes two neighbouring datasets for the whole interaction, so all guarantees of a list
+face the same way: with the unit against without it, or the reverse. If V bounds the profile of
+(P, Q) and that of (Q, P), the first also lies below the mirror image
 
     V*(z) = 1 − z + z·V(1/z),    z = e^x,
 
@@ -16,11 +18,92 @@ import math
 import numpy as np
 
 from farthing.guarantees.atoms import SLACK, Atoms
-from farthing.guarantees.kinds import LossDistribution
+from farthing.guarantees.kinds import (
+    Guarantee,
+    LossDistribution,
+    OneWay,
+    Subsampled,
+    SubsampledWithoutReplacement,
+    TwoWayLoss,
+)
+from farthing.numerics.bisection import turning_point
 from farthing.numerics.rounding import FloatArray
 
 #: Losses further out than this say nothing that a float could tell.
 FARTHEST = 700.0
+
+
+def has_two_losses(guarantee: Guarantee) -> bool:
+    """Whether the loss with the unit differs from the loss without it."""
+    return isinstance(guarantee, Subsampled | TwoWayLoss) and not _is_whole(guarantee)
+
+
+def facing(guarantee: Guarantee, *, with_unit: bool) -> Guarantee:
+    """What a guarantee promises in one direction; a sample of everybody is no sample."""
+    match guarantee:
+        case Subsampled(inner, 1.0) | SubsampledWithoutReplacement(inner, 1.0):
+            return inner
+        case Subsampled() | TwoWayLoss():
+            return OneWay(guarantee, with_unit)
+        case _:
+            return guarantee
+
+
+def _is_whole(guarantee: Guarantee) -> bool:
+    return isinstance(guarantee, Subsampled) and guarantee.rate == 1
+
+
+def attained_one_way(loss: OneWay) -> Atoms:
+    """The largest profile below V and V′*, with V the loss of this direction, V′ of the other.
+
+    Right of z = 1 corners are those of the hull that begins at (1, v), left of it those of the
+    mirror image; v is the largest value for which the whole is convex. Rounded down.
+    """
+    pair = loss.guarantee
+    assert isinstance(pair, TwoWayLoss)
+    here, there = pair.with_unit, pair.without_unit
+    if not loss.with_unit:
+        here, there = there, here
+    x = np.unique([0.0, *np.abs([*here.losses, *there.losses])])
+    x = x[x < FARTHEST]
+    right = np.minimum(_values(here, x), _mirror_values(there, x))
+    left = np.minimum(_values(there, x), _mirror_values(here, x))
+    top, x, right, left = float(min(right[0], left[0])), x[1:], right[1:], left[1:]
+    z = np.exp(x)
+    apart = z - 1 > 1e-13
+    x, z, right, left = x[apart], z[apart], right[apart], left[apart]
+    if len(x) == 0:
+        return Atoms(np.zeros(1), np.ones(1) * (1 - SLACK))
+
+    def bend(value: float) -> float:
+        falls = (float(np.max((value - side) / (z - 1))) for side in (right, left))
+        return 1 - value - sum(max(0.0, fall) for fall in falls)
+
+    if bend(top) < 0:
+        top = turning_point(lambda value: bend(value) >= 0, 0.0, top, width=1e-12)[0]
+    corners, bends = _hull(z, right, start=(1.0, top))
+    mirrored, bends_there = _hull(z, left, start=(1.0, top))
+    losses = np.concatenate((-x[mirrored][::-1], [0.0], x[corners]))
+    masses = np.concatenate(
+        ((bends_there * np.exp(-x[mirrored]))[::-1], [max(0.0, bend(top))], bends)
+    )
+    return Atoms(losses, np.maximum(masses, 0.0) * (1 - SLACK))
+
+
+def _values(loss: LossDistribution, x: FloatArray) -> FloatArray:
+    """The profile of a loss at each x, among which are its losses; rounded down."""
+    losses, masses = np.array(loss.losses), np.array(loss.masses)
+    q_masses = np.exp(np.minimum(np.log(np.maximum(masses, 1e-300)) - losses, 700.0))
+    return loss.infinity + _profile(x, losses, q_masses * (1 - SLACK))
+
+
+def _mirror_values(loss: LossDistribution, x: FloatArray) -> FloatArray:
+    """The mirror image of its profile at each x; rounded down."""
+    losses, masses = np.array(loss.losses), np.array(loss.masses)
+    missing = max(0.0, 1 - math.fsum(masses) - loss.infinity)
+    beyond = max(0.0, 1 - loss.mirrored_mass - 1e-12)
+    values = beyond + _profile(x, -losses[::-1], masses[::-1] * (1 - SLACK))
+    return np.maximum(values - np.exp(x) * missing, 0.0)
 
 
 def attained_loss(loss: LossDistribution) -> Atoms:
@@ -44,7 +127,8 @@ def attained_loss(loss: LossDistribution) -> Atoms:
     missing = max(0.0, 1 - math.fsum(masses))
     beyond = max(0.0, 1 - math.fsum(mirrored) - 1e-12)
     mirror = beyond + _profile(x, -losses[::-1], masses[::-1]) - np.exp(x) * missing
-    corners, bends = _hull(np.exp(x), np.maximum(np.minimum(given, mirror), 0.0))
+    lower = np.maximum(np.minimum(given, mirror), 0.0)
+    corners, bends = _hull(np.exp(x), lower, start=(-1.0, 1.0))
     x, bends = x[corners], bends * (1 - SLACK)
     return _merged_at_zero(
         np.concatenate((-x[::-1], x)), np.concatenate(((bends * np.exp(-x))[::-1], bends))
@@ -62,13 +146,20 @@ def _profile(x: FloatArray, losses: FloatArray, mirrored: FloatArray) -> FloatAr
     return np.concatenate((np.cumsum(falls[::-1])[::-1], [0.0]))
 
 
-def _hull(z: FloatArray, values: FloatArray) -> tuple[list[int], FloatArray]:
-    """Corners of the lower convex hull with (−1, 1), and the mass at each: z times its bend."""
+def _hull(
+    z: FloatArray, values: FloatArray, *, start: tuple[float, float]
+) -> tuple[list[int], FloatArray]:
+    """Corners of the lower convex hull that begins at `start`, and the mass at each of the others:
+    z times its bend. Of points that only rounding keeps apart the first one counts."""
     corners: list[int] = []
     falls: list[float] = []  # −slope of the edge that ends in each corner
+    seen = start[0]
     for place, (here, value) in enumerate(zip(z.tolist(), values.tolist(), strict=True)):
+        if here - seen <= 1e-13 * here:
+            continue
+        seen = here
         while True:
-            before, height = (z[corners[-1]], values[corners[-1]]) if corners else (-1.0, 1.0)
+            before, height = (z[corners[-1]], values[corners[-1]]) if corners else start
             fall = (height - value) / (here - before)
             if not corners or fall < falls[-1]:
                 break

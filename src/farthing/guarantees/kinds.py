@@ -1,7 +1,8 @@
 """What one mechanism promises: frozen facts without any mathematics in them.
 
-The meaning of a kind never changes. Neighbours are add/remove of one unit, and every
-kind is symmetric in the two neighbours.
+The meaning of a kind never changes. Neighbours are add/remove of one unit, except where a kind
+says otherwise. Most kinds promise the same with the unit and without it; those that do not are
+`Subsampled` and `TwoWayLoss`, and `OneWay` is what one of them promises in one of the directions.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
 
-from farthing.errors import InvalidInput, require_count, require_real
+from farthing.errors import InvalidInput, Unsupported, require_count, require_real
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +233,77 @@ def _set_all(
     object.__setattr__(loss, "infinity", infinity)
 
 
+@dataclass(frozen=True, slots=True)
+class Subsampled:
+    """A mechanism that sees a Poisson sample: each unit is in it with probability `rate`.
+
+    Units are sampled independently of each other, of the data and of all other steps, and nobody
+    learns who was. Neighbours are add/remove: with the unit the outcome is a mixture, without it
+    is not, so the two directions have different losses (docs/theory/subsampling.md).
+    """
+
+    guarantee: PureDP | ApproximateDP | Laplace | Gaussian | DiscreteGaussian
+    rate: float
+
+    def __post_init__(self) -> None:
+        _require_sampled(self.guarantee)
+        object.__setattr__(self, "rate", _rate(self.rate))
+
+
+@dataclass(frozen=True, slots=True)
+class SubsampledWithoutReplacement:
+    """A mechanism that sees a sample of fixed size, the share `rate` of all units.
+
+    Every such sample is equally likely. Neighbours are **replace-one**, of equal and public size,
+    here and in `guarantee`; so it is composed with its like only. Rate 1 is a mechanism that is not
+    sampled, with replace-one neighbours.
+    """
+
+    guarantee: PureDP | ApproximateDP | Laplace | Gaussian | DiscreteGaussian
+    rate: float
+
+    def __post_init__(self) -> None:
+        _require_sampled(self.guarantee)
+        object.__setattr__(self, "rate", _rate(self.rate))
+
+
+@dataclass(frozen=True, slots=True)
+class TwoWayLoss:
+    """Discrete losses for both directions of add/remove neighbours, each valid in its own only.
+
+    `with_unit` bounds the outcomes with the unit against those without it, `without_unit` the
+    reverse. A `LossDistribution` by itself is valid in both.
+    """
+
+    with_unit: LossDistribution
+    without_unit: LossDistribution
+
+    def __post_init__(self) -> None:
+        for loss in (self.with_unit, self.without_unit):
+            if not isinstance(loss, LossDistribution):
+                raise InvalidInput(f"both losses must be LossDistribution, got {loss!r:.60}")
+
+
+@dataclass(frozen=True, slots=True)
+class OneWay:
+    """What an asymmetric guarantee promises in one direction of neighbours.
+
+    With `with_unit` the loss is that of outcomes with the unit against those without it. Once its
+    infinite loss is counted elsewhere it is `leakless`.
+    """
+
+    guarantee: Subsampled | TwoWayLoss
+    with_unit: bool
+    leakless: bool = False
+
+    @property
+    def loss(self) -> LossDistribution:
+        """The loss of this direction, of a guarantee that states it."""
+        if not isinstance(self.guarantee, TwoWayLoss):
+            raise TypeError(f"{self.guarantee!r} states no discrete loss")
+        return self.guarantee.with_unit if self.with_unit else self.guarantee.without_unit
+
+
 Guarantee: TypeAlias = (
     PureDP
     | BoundedRange
@@ -244,9 +316,45 @@ Guarantee: TypeAlias = (
     | TruncatedConcentratedDP
     | RenyiDP
     | LossDistribution
+    | Subsampled
+    | SubsampledWithoutReplacement
+    | TwoWayLoss
+    | OneWay
 )
 
 
 def _set(fact: object, **values: float) -> None:
     for name, value in values.items():
         object.__setattr__(fact, name, value)
+
+
+def _rate(rate: object) -> float:
+    value = require_real("rate", rate, above=0)
+    if value > 1:
+        raise InvalidInput(f"rate must be at most 1, got {value:g}")
+    return value
+
+
+def _require_sampled(guarantee: object) -> None:
+    """Unsupported for what has no fixed worst pair of distributions, with the reason."""
+    match guarantee:
+        case PureDP() | ApproximateDP() | Laplace() | Gaussian() | DiscreteGaussian():
+            return
+        case BoundedRange(epsilon):
+            raise Unsupported(
+                "bounded range cannot be subsampled: its worst pair depends on t, and no pair "
+                f"dominates all of them; sample PureDP({epsilon!r}), which it implies"
+            )
+        case ZeroConcentratedDP() | ConcentratedDP() | TruncatedConcentratedDP() | RenyiDP():
+            raise Unsupported(
+                "a guarantee that only bounds moments cannot be subsampled: it has no pair of "
+                "distributions that dominates; sample the mechanism itself, such as Gaussian(σ)"
+            )
+        case Subsampled() | SubsampledWithoutReplacement():
+            raise Unsupported("a sample of a sample is one sample: multiply the rates")
+        case LossDistribution() | TwoWayLoss() | OneWay():
+            raise Unsupported(
+                "a discretised loss cannot be subsampled; sample the mechanism and discretise then"
+            )
+        case _:
+            raise InvalidInput(f"a guarantee is needed to be sampled, got {guarantee!r:.60}")

@@ -8,7 +8,7 @@ atoms, on the side of the truth that is asked for.
 from __future__ import annotations
 
 import math
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from itertools import pairwise
 
 import numpy as np
@@ -16,19 +16,30 @@ from flint import arb
 
 from farthing.errors import Unsupported
 from farthing.guarantees.atoms import SLACK, Atoms, merged
-from farthing.guarantees.directions import attained_loss
+from farthing.guarantees.directions import attained_loss, attained_one_way
 from farthing.guarantees.kinds import (
     DiscreteGaussian,
     Gaussian,
     Guarantee,
     Laplace,
     LossDistribution,
+    OneWay,
     PureDP,
+    Subsampled,
+    SubsampledWithoutReplacement,
+    TwoWayLoss,
 )
-from farthing.numerics.ball import Ball, down, middle, up
+from farthing.guarantees.subsampling import (
+    loss_before,
+    replaced_above,
+    sampled_above,
+    sampled_below,
+    sampled_losses,
+)
+from farthing.numerics.ball import Ball, down, in_balls, middle, up
 from farthing.numerics.binomial import binomial_masses
 from farthing.numerics.bisection import turning_point
-from farthing.numerics.rounding import UNIT
+from farthing.numerics.rounding import UNIT, inflated
 
 #: More outcomes of discrete noise than this are not enumerated.
 MOST_OUTCOMES = 2_000_000
@@ -80,9 +91,20 @@ def atoms_above(guarantee: Guarantee, step: float, reach: float) -> Atoms:
     profile becomes infinite loss. Masses are rounded up.
     """
     if isinstance(guarantee, LossDistribution):
-        return Atoms(np.array(guarantee.losses), np.array(guarantee.masses) * (1 + SLACK))
-    if isinstance(guarantee, DiscreteGaussian):
-        return discrete_gaussian(guarantee, reach)[0]
+        masses_ = np.array(guarantee.masses) * (1 + SLACK)
+        return Atoms(np.array(guarantee.losses), masses_, guarantee.infinity)
+    match guarantee:
+        case DiscreteGaussian():
+            return discrete_gaussian(guarantee, reach)[0]
+        case OneWay(Subsampled() as sampled, with_unit):
+            before, missing = _before_sampling(sampled, step, reach, upward=True)
+            return sampled_above(before, sampled.rate, missing=missing, with_unit=with_unit)
+        case OneWay(TwoWayLoss()):
+            loss = guarantee.loss.finite_part() if guarantee.leakless else guarantee.loss
+            return atoms_above(loss, step, reach)
+        case SubsampledWithoutReplacement(rate=rate):
+            before, _ = _before_sampling(guarantee, step, reach, upward=True)
+            return replaced_above(before, rate)
     last = max(1, int(reach / step) + 1)
     low = -last
     points = range(low, last + 1)
@@ -91,13 +113,13 @@ def atoms_above(guarantee: Guarantee, step: float, reach: float) -> Atoms:
     width, growth = h.expm1(), h.exp()
     masses = []
     for i, value in enumerate(values):
-        before = values[i - 1] if i > 0 else None
+        previous = values[i - 1] if i > 0 else None
         after = values[i + 1] if i + 1 < len(values) else value
-        if before is None:
+        if previous is None:
             fall = 1 - value  # the chord from z = 0, V = 1, times the width of a cell
             mass = (after - value) / width + fall
         else:
-            mass = (after - value) / width + (before - value) * growth / width
+            mass = (after - value) / width + (previous - value) * growth / width
         masses.append(max(0.0, up(mass)))
     return Atoms(
         losses=np.arange(low, last + 1, dtype=np.float64) * step,
@@ -114,8 +136,17 @@ def atoms_below(guarantee: Guarantee, step: float, reach: float) -> Atoms:
     """
     if isinstance(guarantee, LossDistribution):
         return merged(attained_loss(guarantee), step)
-    if isinstance(guarantee, DiscreteGaussian):
-        return merged(discrete_gaussian(guarantee, reach)[1], step)
+    match guarantee:
+        case DiscreteGaussian():
+            return merged(discrete_gaussian(guarantee, reach)[1], step)
+        case OneWay(Subsampled() as sampled, with_unit):
+            before, _ = _before_sampling(sampled, step, reach, upward=False)
+            return sampled_below(before, sampled.rate, with_unit=with_unit)
+        case OneWay(TwoWayLoss()):
+            return merged(attained_one_way(guarantee), step)
+        case SubsampledWithoutReplacement(rate=rate):  # the worst mechanism faces one way
+            before, _ = _before_sampling(guarantee, step, reach, upward=False)
+            return sampled_below(before, rate, with_unit=True)
     last = max(1, int(reach / step) + 1)
     h = arb(step)
     edges = [j * h for j in range(-last, last + 1)]
@@ -127,6 +158,62 @@ def atoms_below(guarantee: Guarantee, step: float, reach: float) -> Atoms:
             losses.append(down((p / q).log()))
             masses.append(down(p))
     return Atoms(losses=np.array(losses), masses=np.array(masses))
+
+
+#: A mechanism that is sampled, by whichever scheme.
+Sampled = Subsampled | SubsampledWithoutReplacement
+
+
+def _before_sampling(
+    sampled: Sampled, step: float, reach: float, *, upward: bool
+) -> tuple[Atoms, float]:
+    """Atoms of what is sampled, fine enough for a step after it, and Q's mass beyond them.
+
+    Sampling narrows a loss, so the step before it may be wider. Lower atoms are finer, because
+    those that lie alone in a cell cost the lower side of a lattice most. All kinds that can be
+    sampled are symmetric: beyond the list Q has the mass that P has at the other end.
+    """
+    inner, far = sampled.guarantee, loss_before(reach, sampled.rate)
+    match inner:
+        case PureDP(epsilon=epsilon):
+            pair = responses(count=1, epsilon=epsilon, t=None, step=epsilon / 4)
+            return pair[0 if upward else 1], 0.0
+        case DiscreteGaussian():
+            pair = discrete_gaussian(inner, far)
+            spread = inner.noise_multiplier * inner.sensitivity
+            last = math.ceil(_farthest_outcome(inner, far)) - inner.sensitivity
+            missing = math.exp(-0.5 * (last / spread) ** 2) * (1 + 1e-9) + 1e-300
+            return pair[0 if upward else 1], missing
+    before = min(1.0, math.sqrt(mean_and_variance(inner)[1]))
+    wide = 0.8 * before * min(step / math.sqrt(_variance_after(sampled)), 0.3)
+    if isinstance(inner, Laplace):
+        wide = inner.epsilon / math.ceil(inner.epsilon / wide)
+    return _cut_atoms(inner, wide if upward else 0.25 * wide, far, upward)
+
+
+@lru_cache(maxsize=32)
+@in_balls
+def _cut_atoms(
+    inner: Gaussian | Laplace, step: float, reach: float, upward: bool
+) -> tuple[Atoms, float]:
+    atoms = (atoms_above if upward else atoms_below)(inner, step, reach)
+    return atoms, atoms.infinity
+
+
+@lru_cache(maxsize=256)
+def _variance_after(sampled: Sampled) -> float:
+    """About E_P[loss²] after sampling with the unit: for choosing steps, never for a bound."""
+    mean, variance = mean_and_variance(sampled.guarantee)
+    deviation = math.sqrt(variance)
+    losses = mean + deviation * np.linspace(-9.0, 9.0 + 2 * deviation, 2000)
+    if isinstance(sampled.guarantee, PureDP | Laplace):
+        losses = np.array([-1.0, 1.0]) * sampled.guarantee.epsilon
+        p_masses = 1 / (1 + np.exp(-losses))
+    else:
+        p_masses = np.exp(-0.5 * ((losses - mean) / deviation) ** 2)
+    p_masses /= p_masses.sum()
+    masses = (1 - sampled.rate) * p_masses * np.exp(-losses) + sampled.rate * p_masses
+    return float(np.sum(masses * sampled_losses(losses, sampled.rate) ** 2))
 
 
 def discrete_gaussian(guarantee: DiscreteGaussian, reach: float) -> tuple[Atoms, Atoms]:
@@ -170,6 +257,13 @@ def number_of_atoms(guarantee: Guarantee, step: float, reach: float) -> float:
     match guarantee:
         case LossDistribution(losses=losses):
             return len(losses)
+        case OneWay(TwoWayLoss(one, other)):
+            return len(one.losses) + len(other.losses)
+        case OneWay(Subsampled() as sampled) | (SubsampledWithoutReplacement() as sampled):
+            if isinstance(sampled.guarantee, PureDP):
+                return 2
+            far = loss_before(reach, sampled.rate)
+            return 4 * number_of_atoms(sampled.guarantee, 0.05, far)
         case DiscreteGaussian():
             far = _farthest_outcome(guarantee, reach)
             return 2 * far + 1 if far <= MOST_OUTCOMES else math.inf
@@ -181,6 +275,12 @@ def reach_of(guarantee: Guarantee, tiny: float) -> float:
     """A loss beyond which at most `tiny` of the profile lies."""
     if isinstance(guarantee, LossDistribution):
         return max(guarantee.losses[-1], 0.0)
+    match guarantee:
+        case OneWay(Subsampled() as sampled) | (SubsampledWithoutReplacement() as sampled):
+            before = reach_of(sampled.guarantee, min(0.1, tiny / sampled.rate))
+            return inflated(float(sampled_losses(np.array([before]), sampled.rate)[0]), 64)
+        case OneWay(TwoWayLoss()):
+            return reach_of(guarantee.loss, tiny)
     if isinstance(guarantee, PureDP | Laplace):
         return guarantee.epsilon
     if isinstance(guarantee, DiscreteGaussian):
@@ -215,6 +315,11 @@ def mean_and_variance(guarantee: Guarantee) -> tuple[float, float]:
         case LossDistribution(losses=losses, masses=masses):
             mean = float(np.dot(losses, masses))
             return mean, float(np.dot(np.square(losses), masses)) - mean**2
+        case OneWay(Subsampled() as sampled) | (SubsampledWithoutReplacement() as sampled):
+            square = _variance_after(sampled)
+            return square / 2, square
+        case OneWay(TwoWayLoss()):
+            return mean_and_variance(guarantee.loss)
         case _:
             raise TypeError(f"{guarantee!r} has no fixed privacy loss")
 

@@ -1,10 +1,14 @@
-"""Short text for guarantees and lists of them: `100xbr:0.1`, `gauss:20`, `zcdp:0.1,0,1e-9`."""
+"""Short text for guarantees and lists of them: `100xbr:0.1`, `gauss:20`, `zcdp:0.1,0,1e-9`.
+
+A mechanism that sees a sample is written after its rate: `1000xpoisson:0.01/gauss:1.0`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from dataclasses import astuple, fields
+from typing import Any
 
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import (
@@ -16,6 +20,8 @@ from farthing.guarantees.kinds import (
     Guarantee,
     Laplace,
     PureDP,
+    Subsampled,
+    SubsampledWithoutReplacement,
     TruncatedConcentratedDP,
     ZeroConcentratedDP,
 )
@@ -33,6 +39,12 @@ KINDS: dict[str, tuple[Callable[..., Guarantee], tuple[str, ...], int]] = {
     "tcdp": (TruncatedConcentratedDP, ("rho", "omega"), 2),
 }
 
+#: how a sample is drawn → the guarantee of a mechanism that sees one
+SAMPLES: dict[str, type[Subsampled] | type[SubsampledWithoutReplacement]] = {
+    "poisson": Subsampled,
+    "subset": SubsampledWithoutReplacement,
+}
+
 _ITEM = re.compile(r"^(?:(?P<count>[^x:]+)x)?(?P<kind>[a-z]+)(?::(?P<parameters>.*))?$")
 
 
@@ -47,6 +59,13 @@ def parse_guarantee(text: str) -> Guarantee:
 def parse_item(text: str) -> tuple[Guarantee, int]:
     """A guarantee and how often it is used, written as `[count x]kind:parameters`."""
     kind, count, parameters = split_item(text)
+    if kind in SAMPLES:
+        rate, slash, inner = (parameters or "").partition("/")
+        if not slash:
+            raise InvalidInput(f"{kind} needs {kind}:rate/kind:parameters, got {text!r}")
+        # what cannot be sampled is refused by the guarantee itself
+        sampled: Any = parse_guarantee(inner)
+        return SAMPLES[kind](sampled, _number("rate", rate)), count
     constructor, names, required = KINDS[kind]
     if parameters is None:
         raise InvalidInput(f"{kind} needs {_form(kind)}, got {text!r}")
@@ -65,8 +84,9 @@ def split_item(text: str) -> tuple[str, int, str | None]:
             f"an item must look like 100xbr:0.1 ([count x]kind:parameters), got {text!r}"
         )
     kind = match["kind"]
-    if kind not in KINDS:
-        raise InvalidInput(f"kind must be one of {', '.join(KINDS)}, got {kind!r} in {text!r}")
+    if kind not in KINDS and kind not in SAMPLES:
+        known = ", ".join((*KINDS, *SAMPLES))
+        raise InvalidInput(f"kind must be one of {known}, got {kind!r} in {text!r}")
     count_text = match["count"]
     if count_text is None:
         return kind, 1, match["parameters"]
@@ -80,6 +100,9 @@ def split_item(text: str) -> tuple[str, int, str | None]:
 
 def format_guarantee(guarantee: Guarantee) -> str:
     """The text that `parse_guarantee` turns back into `guarantee`."""
+    for kind, sample in SAMPLES.items():
+        if isinstance(guarantee, sample):
+            return f"{kind}:{guarantee.rate!r}/{format_guarantee(guarantee.guarantee)}"
     for kind, (constructor, _, required) in KINDS.items():
         if type(guarantee) is constructor:
             values, defaults = list(astuple(guarantee)), _defaults(constructor)

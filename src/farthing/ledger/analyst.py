@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from farthing.canonical import digest, sha256
-from farthing.composition.tariff import Price
+from farthing.composition.tariff import Certificate, Price
 from farthing.errors import InvalidInput
 from farthing.interactive import cheapest_items
 from farthing.interactive.composer import Part
@@ -24,6 +24,8 @@ from farthing.ledger.errors import DoesNotFit, NotInLedger
 from farthing.ledger.lookups import (
     account_row,
     accounts_of,
+    all_declared,
+    datasets_beside,
     declared_of,
     document_of,
     entry_at,
@@ -77,6 +79,33 @@ class Analyst:
     def terms(self) -> Terms:
         """The tariff in force and the number of its account: what to plan a request with."""
         return self._book.in_force(self.dataset).terms
+
+    def certificate(self) -> Certificate:
+        """What the tariff in force proves, as it was signed. Public."""
+        return self._book.certificate(self.dataset, self.terms().account)
+
+    def spent_alone(self) -> int | None:
+        """What this analyst has spent, if that is all they were told of this data.
+
+        None if there are other accounts, or data beside it, or if the cap can refuse what purses
+        allow: what an analyst is told then depends on what others have spent.
+        """
+
+        def look(connection: Connection) -> int | None:
+            found = self._book.current(connection, self.dataset)
+            held = purses_of(connection, found.row, found.terms.account)
+            account = accounts_of(connection, found.row)
+            alone = (
+                len(account) == 1
+                and len(datasets_beside(all_declared(connection), self.dataset)) == 1
+            )
+            separate = all(purse.renewal is None for purse in held) and (
+                sum(purse.farthings for purse in held) <= account[0].farthings
+            )
+            own = [purse.farthings_spent for purse in held if purse.analyst == self.name]
+            return own[0] if own and alone and separate else None
+
+        return self._book.store.ask(look)
 
     def secret(self) -> str:
         """The key of the digest that picks which keys of a unit are kept.

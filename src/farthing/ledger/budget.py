@@ -111,6 +111,11 @@ class TariffAccount:
         stated = frozenset({*usual, farthings})
         return profiles_when_spent(self.tariff, stated, delta)[farthings]
 
+    def reached_by(self, analysts: Collection[str], delta: float) -> AccountProfile:
+        """What it reveals when these analysts have spent everything they were granted of it."""
+        granted = sum(sum(self.own(name)) for name in analysts)
+        return self.profile(min(granted, self.account.farthings), delta)
+
     def whole(self, delta: float) -> AccountProfile:
         """What it reveals when it is spent to its cap."""
         return self.profile(self.account.farthings, delta)

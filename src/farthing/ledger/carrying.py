@@ -46,7 +46,7 @@ def pack(connection: Connection, dataset: str) -> list[CarriedConversation]:
                 turn._asdict()
                 for turn in connection.execute(select(turns).filter_by(conversation=one.id))
             ],
-            noise=stored.noise(connection, one.id),
+            noise=stored.kept_noise(connection, one.id),
         )
         for one in found
     ]

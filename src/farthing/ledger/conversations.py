@@ -256,7 +256,7 @@ class Talk:
         return found
 
     def _unsealed(self, run: Runs, standing: Standing) -> OpenConversation:
-        secret = stored.noise(run, self._id)
+        secret = stored.kept_noise(run, self._id)
         if secret is None:
             raise Damaged("the noise of an open conversation is missing", self._dataset)
         try:

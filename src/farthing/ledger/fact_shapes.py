@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from farthing.canonical import canonical
+from farthing.composition.account_profiles import HALVING
 from farthing.errors import InvalidInput
 from farthing.interactive import mechanism_from_json, mechanism_to_json
 from farthing.ledger.months import month_name, month_number, written_time
@@ -167,7 +168,7 @@ _FIELDS: Mapping[str, dict[str, Rule]] = MappingProxyType(
             **_OPENS,
             "mode": _just(TARIFF),
             "certificate": _is_data,
-            "levels": _just(LEVELS),
+            "levels": _just(LEVELS, HALVING),
         },
         _LIST: {
             **_OPENS,

@@ -1,7 +1,8 @@
 """What can ever be learned: by each analyst, by all of them, from the data as a whole.
 
 Each is the composition of accounts, of which a tariff counts with the farthings that can be
-spent of it (docs/theory/odometer.md, "Several accounts").
+spent of it (docs/theory/odometer.md, "Several accounts"). The share of δ is that of the cap in a
+reading, so that nobody reads more so far than ever.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
 
 from farthing.composition.account_profiles import (
+    CAP_SHARE,
     AccountProfile,
     epsilon_if_opened_by_releases,
     epsilon_of,
@@ -90,7 +92,9 @@ class Lifetimes:
         key = tuple((one.dataset, one.account.number, spent) for one, spent in parts)
         if key not in self._known:
             self._known[key] = proved(
-                lambda: epsilon_of([self._profile(*part) for part in parts], self.delta)
+                lambda: epsilon_of(
+                    [self._profile(*part) for part in parts], self.delta, share=CAP_SHARE
+                )
             )
         return self._known[key]
 

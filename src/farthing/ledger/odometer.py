@@ -2,23 +2,28 @@
 
 How much is spent at a moment depends on the answers, so the profile of that amount is not by
 itself a guarantee. Levels ℓ_1 < … < ℓ_m are fixed when the tariff is signed; a reading takes the
-smallest level not below what is spent. Half of δ is shared by the levels below the cap, half
+smallest level not below what is spent. A small share of δ is for the levels below the cap, the rest
 belongs to the cap, and a level never reads more than the cap. Then for every event S of the
 whole view
 
-    P[S] ≤ Σ_j e^{ε_j} Q[S, level = j] + δ,
+    P[S] ≤ Σ_j e^{ε_j} Q[S, level = j] + δ.
 
-which is proved, with several accounts and for any coalition, in docs/theory/odometer.md.
+For every view the loss is at most the sum of the pure ε's that were bought in it, so a reading is
+the smaller of ε_j and that sum. Both are proved, with several accounts and for any coalition, in
+docs/theory/odometer.md.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 from farthing.composition.account_profiles import AccountProfile, epsilon_at_levels
 from farthing.errors import require_real
+from farthing.guarantees.conversions import pure_epsilon, without_delta
 from farthing.ledger.budget import (
     PLANNED,
     ListAccount,
@@ -28,6 +33,8 @@ from farthing.ledger.budget import (
 )
 from farthing.ledger.errors import NotInLedger
 from farthing.ledger.reader import Reader
+from farthing.ledger.usage import bought_items
+from farthing.numerics.rounding import float_up
 
 THEOREM = "odometer by levels of the tariff filter (docs/theory/odometer.md)"
 
@@ -80,7 +87,7 @@ def odometer(
             mine = one.spent_by(counted)
             at = one.level(mine)
             reached.append(one.profile(at, delta))
-            full.append(one.whole(delta))
+            full.append(one.whole(delta) if counted is None else one.reached_by(counted, delta))
             cases *= len(one.steps) + 1
             spent, level, cap = spent + mine, level + at, cap + one.account.farthings
         elif counted is None or one.account.analyst in counted:
@@ -91,7 +98,9 @@ def odometer(
     return Reading(
         dataset=dataset,
         analysts=None if analysts is None else tuple(sorted(analysts)),
-        epsilon=epsilon_at_levels(reached, full, cases, delta),
+        epsilon=min(
+            epsilon_at_levels(reached, full, cases, delta), pure_sum(reader, accounts, counted)
+        ),
         delta=delta,
         farthings_spent=spent,
         level=level,
@@ -101,6 +110,35 @@ def odometer(
             accounts, *([PLANNED] if len(accounts) > 1 or analysts is not None else [])
         ),
     )
+
+
+def pure_sum(
+    reader: Reader,
+    accounts: Collection[TariffAccount | ListAccount],
+    analysts: Collection[str] | None,
+) -> float:
+    """The sum of the pure ε's that these analysts, or all, have bought; infinite if there is none.
+
+    What was reserved counts, except for what a release has shown to be unused. What was bought
+    after a copy was made is not known to the book that went on from it: then there is none.
+    """
+    total = Fraction(0)
+    for one in accounts:
+        if one.restored:
+            return math.inf
+        if isinstance(one, TariffAccount):
+            bought = bought_items(reader, one.dataset, one.account.number, analysts)
+            uses = [(one.tariff.items[name][0], times) for name, times in bought.items()]
+        elif one.used and (analysts is None or one.account.analyst in analysts):
+            uses = list(one.listed.items)
+        else:
+            continue
+        for guarantee, times in uses:
+            epsilon = pure_epsilon(without_delta(guarantee)) if times else 0.0
+            if epsilon is None:
+                return math.inf
+            total += times * Fraction(epsilon)
+    return float_up(total)
 
 
 def _refuse_strangers(

@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Update, select, update
 
-from farthing.composition.certificate import tariff_from_json
-from farthing.composition.tariff import Tariff
+from farthing.composition.certificate import certificate_from_json, tariff_from_json
+from farthing.composition.tariff import Certificate, Tariff
 from farthing.ledger.errors import NotInLedger
 from farthing.ledger.lookups import (
     accounts_of,
@@ -50,6 +50,7 @@ class OpenBook:
         self._in_force: dict[str, InForce] = {}
         self._seen: dict[str, int] = {}  # the last entry of each dataset that was seen here
         self._tariffs: dict[tuple[str, int], Tariff] = {}
+        self._certificates: dict[tuple[str, int], Certificate] = {}
 
     def this_month(self) -> int:
         """The calendar month in UTC, by the clock of this process."""
@@ -147,6 +148,18 @@ class OpenBook:
                 raise NotInLedger(f"account {account} of {dataset} is not a tariff")
             self._tariffs[key] = tariff_from_json(document["tariff"])
         return self._tariffs[key]
+
+    def certificate(self, dataset: str, account: int) -> Certificate:
+        """The certificate of an account; it never changes."""
+        key = dataset, account
+        if key not in self._certificates:
+            document = self.store.ask(
+                lambda connection: document_of(
+                    connection, row_of_dataset(connection, dataset), account
+                )
+            )
+            self._certificates[key] = certificate_from_json(document)
+        return self._certificates[key]
 
     def held(self, reservation: Reservation) -> tuple[int, Entry]:
         """The dataset's row and the entry of a reservation, if it is the one that was made."""

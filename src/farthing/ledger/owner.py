@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from farthing.canonical import digest
+from farthing.composition.account_profiles import HALVING
 from farthing.composition.certificate import Certificate
 from farthing.composition.tariff import Price
 from farthing.errors import InvalidInput, require_choice, require_count
@@ -30,7 +31,6 @@ from farthing.ledger.open_book import InForce, OpenBook, lock_dataset
 from farthing.ledger.proofs import prove_certificate
 from farthing.ledger.records import (
     LARGEST,
-    LEVELS,
     MONTHLY,
     TARIFF,
     Account,
@@ -402,7 +402,7 @@ def _tariff_account(certificate: Certificate, name: str) -> _Opening:
     if max(tariff.farthings, tariff.delta_units) > LARGEST:
         raise InvalidInput(f"a tariff in a ledger has at most {LARGEST} farthings")
     prove_certificate(document)
-    what = {"mode": TARIFF, "name": name, "certificate": document, "levels": LEVELS}
+    what = {"mode": TARIFF, "name": name, "certificate": document, "levels": HALVING}
     return _Opening(what, cap=Price(tariff.farthings, tariff.delta_units))
 
 

@@ -20,7 +20,8 @@ LARGEST = 2**53
 
 TARIFF, BATCH, SETWISE = "tariff", "batch", "setwise"
 MONTHLY = "monthly"
-#: How many levels of spending the odometer distinguishes (docs/theory/odometer.md).
+#: How many equal levels the odometer distinguishes in tariffs of earlier books; those signed now
+#: have levels that halve (docs/theory/odometer.md).
 LEVELS = 16
 #: The entries of a conversation: it was opened, so much was said, it has ended.
 OPEN, SAID, END = "open", "said", "end"

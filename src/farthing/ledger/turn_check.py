@@ -80,7 +80,7 @@ class _Walk:
         return str(turn.hash)
 
     def _check_noise(self, row: Any) -> None:
-        secret = stored.noise(self._connection, row.id)
+        secret = stored.kept_noise(self._connection, row.id)
         try:
             if secret is None:
                 raise ValueError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from farthing.guarantees.notation import format_guarantee
@@ -36,6 +36,22 @@ def usage(reader: Reader, dataset: str) -> list[dict[str, Any]]:
         }
         for use, times in Counter(uses.values()).most_common()
     ]
+
+
+def bought_items(
+    reader: Reader, dataset: str, account: int, analysts: Collection[str] | None
+) -> Counter[str]:
+    """How often these analysts, or all, have bought each item of a tariff, less what came back."""
+    bought: Counter[str] = Counter()
+    for entry in reader.entries(dataset, "reserve", "close", OPEN):
+        fact = entry.fact
+        if fact["account"] != account or (analysts is not None and fact["analyst"] not in analysts):
+            continue
+        if entry.kind == "close":
+            bought.subtract(fact["unused"])
+        else:
+            bought.update(fact["items"])
+    return bought
 
 
 def conversations_held(reader: Reader, dataset: str) -> list[dict[str, Any]]:

@@ -17,7 +17,9 @@ from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.known_counts import KnownCounts
 from farthing.mechanisms.largest import Largest
 from farthing.mechanisms.least_total import LeastTotal
-from farthing.mechanisms.noise import Noise, noise_for
+from farthing.mechanisms.noise import Noise, coordinate_noise
+from farthing.mechanisms.noisy_totals import NoisyTotals
+from farthing.mechanisms.per_label import Groups, PerLabel
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses
 from farthing.mechanisms.quantile import Quantile
 from farthing.mechanisms.randomized_response import (
@@ -41,6 +43,7 @@ __all__ = [
     "Expectation",
     "ExponentialMechanism",
     "GeneralizedRandomizedResponse",
+    "Groups",
     "Histogram",
     "KnownCounts",
     "KnownGumbel",
@@ -50,6 +53,8 @@ __all__ = [
     "LeastTotal",
     "Mechanism",
     "Noise",
+    "NoisyTotals",
+    "PerLabel",
     "Quantile",
     "Release",
     "Repeated",
@@ -60,6 +65,6 @@ __all__ = [
     "UnknownCounts",
     "UnknownGumbel",
     "Uses",
-    "noise_for",
+    "coordinate_noise",
     "ordered_counts",
 ]

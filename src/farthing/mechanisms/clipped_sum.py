@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from farthing.errors import InvalidInput, require_count
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, noise_accuracy
-from farthing.mechanisms.noise import Coordinate, Noise, noise_for
+from farthing.mechanisms.noise import Coordinate, Noise, coordinate_noise
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses
 from farthing.mechanisms.randomness import system_bits
 from farthing.mechanisms.release import Release
@@ -39,7 +39,7 @@ class ClippedSum(Mechanism[int]):
     @property
     def noise(self) -> Noise:
         """What is added."""
-        return noise_for(self.coordinate, self.assumes.per_key_limit)
+        return coordinate_noise(self.coordinate, self.assumes.per_key_limit)
 
     @property
     def assumes(self) -> Contribution:

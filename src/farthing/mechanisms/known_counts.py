@@ -12,7 +12,7 @@ from farthing.mechanisms.accuracy import (
     noise_accuracy,
 )
 from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.noise import Coordinate, Noise, noise_for
+from farthing.mechanisms.noise import Coordinate, Noise, coordinate_noise
 from farthing.mechanisms.parameters import check
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses
 from farthing.mechanisms.randomness import system_bits
@@ -42,7 +42,7 @@ class KnownCounts(Mechanism[Histogram]):
     @property
     def noise(self) -> Noise:
         """What is added to each count."""
-        return noise_for(self.coordinate, self.per_key_limit)
+        return coordinate_noise(self.coordinate, self.per_key_limit)
 
     @property
     def assumes(self) -> Contribution:

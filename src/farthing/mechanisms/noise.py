@@ -35,7 +35,7 @@ class Noise(Hashable, Protocol):
         """A w with Pr[|Z| ≤ w] ≥ confidence, or that of the mean; the smallest for one draw."""
 
 
-def noise_for(
+def coordinate_noise(
     coordinate: Coordinate, per_key_limit: int
 ) -> DiscreteLaplaceNoise | DiscreteGaussianNoise | RoundedGaussianNoise:
     """What must be added to a whole number that a unit changes by at most per_key_limit.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from farthing.errors import InvalidInput, require_count
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, require_confidence
-from farthing.mechanisms.noise import Coordinate, Noise, noise_for
+from farthing.mechanisms.noise import Coordinate, Noise, coordinate_noise
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses
 from farthing.mechanisms.randomness import system_bits
 from farthing.mechanisms.release import Release
@@ -17,7 +17,7 @@ class NoisyTotals(Mechanism[tuple[int, ...]]):
     """Each total plus the noise that its guarantee asks for.
 
     A unit changes the i-th total by a whole number of at most `limits[i]`, up or down: one
-    coordinate each, with noise as many times wider (Theorem 1 of docs/theory/mechanisms.md).
+    coordinate each, with noise as many times wider (Theorem 12 of docs/theory/mechanisms.md).
     """
 
     coordinate: Coordinate
@@ -33,7 +33,7 @@ class NoisyTotals(Mechanism[tuple[int, ...]]):
     @property
     def noises(self) -> tuple[Noise, ...]:
         """What is added to each total."""
-        return tuple(noise_for(self.coordinate, limit) for limit in self.limits)
+        return tuple(coordinate_noise(self.coordinate, limit) for limit in self.limits)
 
     @property
     def assumes(self) -> Contribution:

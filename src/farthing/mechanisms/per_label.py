@@ -32,7 +32,7 @@ class PerLabel(Mechanism[Groups[Data]], Generic[Data]):
 
     A unit has at most `contribution_limit` labels and nothing to do with the data of the others, so
     neighbours differ in the inputs of that many independent runs, whatever their number
-    (docs/theory/mechanisms.md, Theorem 9). Finding is paid for on top: what it releases is known
+    (docs/theory/mechanisms.md, Theorem 11). Finding is paid for on top: what it releases is known
     when the measuring begins.
     """
 

@@ -22,8 +22,10 @@ class Contribution:
     """How much one unit may change what a mechanism runs on.
 
     At most `contribution_limit` numbers (None: any number), each by at most `per_key_limit`, and
-    all of them together by at most `total` (None: as follows from the two). Where a label has
-    several numbers, `others` are the limits of those after the first. Counts of a histogram are
+    all of them together by at most `total` (None: as follows from the two). Where a mechanism runs
+    once for each label, `contribution_limit` is that of labels, and `per_key_limit` what the first
+    number of a label, or the weights of all of its values together, change by; `others` are the
+    limits of further numbers that a label has. Counts of a histogram are
     only raised by a unit that is added; a sum may fall.
     """
 

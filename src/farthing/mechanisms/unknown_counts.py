@@ -28,7 +28,7 @@ from farthing.mechanisms.discrete_gaussian import DiscreteGaussianNoise
 from farthing.mechanisms.discrete_laplace import DiscreteLaplaceNoise
 from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.inverse_transform import Integers
-from farthing.mechanisms.noise import Coordinate, Noise, noise_for
+from farthing.mechanisms.noise import Coordinate, Noise, coordinate_noise
 from farthing.mechanisms.parameters import check
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses, leak_once
 from farthing.mechanisms.randomness import system_bits
@@ -60,7 +60,7 @@ class ThresholdedCounts(Mechanism[Histogram]):
     @property
     def noise(self) -> Noise:
         """What is added to each count."""
-        noise = noise_for(self.coordinate, self.per_key_limit)
+        noise = coordinate_noise(self.coordinate, self.per_key_limit)
         if not self.truncated:
             return noise
         if isinstance(noise, DiscreteLaplaceNoise):
@@ -135,7 +135,7 @@ class UnknownCounts(Mechanism[Histogram]):
     @property
     def noise(self) -> DiscreteLaplaceNoise | TruncatedGaussianNoise:
         """What is added to each count and to the cutoff."""
-        noise = noise_for(self.coordinate, self.per_key_limit)
+        noise = coordinate_noise(self.coordinate, self.per_key_limit)
         if isinstance(noise, DiscreteLaplaceNoise):
             return noise
         return _truncated(self, noise)

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import farthing as fa
-from farthing.composition.account_profiles import epsilon_of, profiles_when_spent
+from farthing.composition.account_profiles import CAP_SHARE, epsilon_of, profiles_when_spent
 from farthing.ledger import (
     AlreadyThere,
     Analyst,
@@ -157,7 +157,11 @@ def test_datasets_beside_each_other_are_one_budget(
         assert data["beside"] == [other]
         (ann,) = data["per_analyst"]
         assert ann["accounts"] == ["1", f"1 of {other}"]
-        assert ann["epsilon"] == epsilon_of(both, 1e-6) > 1.2 * epsilon_of(both[:1], 1e-6)
+        assert (
+            ann["epsilon"]
+            == epsilon_of(both, 1e-6, share=CAP_SHARE)
+            > 1.2 * epsilon_of(both[:1], 1e-6)
+        )
         assert data["so_far"]["farthings_spent"] == 50
         assert data["so_far"]["cap"] == 1000
         assert f"On the same data: {other}" in markdown(data)

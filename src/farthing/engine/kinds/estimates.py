@@ -3,7 +3,7 @@
 The true totals lie, all together with the stated probability, in a box around the noisy ones, which
 is made wider by what rounding to steps can have moved them. The interval of a number is the range
 that it can have over the box: of a ratio at its corners, of a difference by the ends of its two
-parts (Theorem 13 of docs/theory/mechanisms.md). Where there is no row there is no mean, and with
+parts (Theorem 15 of docs/theory/mechanisms.md). Where there is no row there is no mean, and with
 fewer than two no variance; then nothing is claimed.
 """
 
@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 
-from farthing.engine.kinds.totals import Reading, TotalsQuery
+from farthing.engine.kinds.totals import Measured, TotalsQuery
 from farthing.mechanisms import Expectation, Release
 from farthing.mechanisms.accuracy import Interval
 
 
-def mean_from(query: TotalsQuery, release: Release, expectation: Expectation) -> Reading:
+def mean_from(query: TotalsQuery, release: Release, expectation: Expectation) -> Measured:
     """The mean, between the bounds of the question."""
     rows, middle, *_ = _ranges(release, expectation)
     count, total, *_ = _numbers(release)
@@ -31,7 +31,7 @@ def mean_from(query: TotalsQuery, release: Release, expectation: Expectation) ->
     return value(total / max(count, 1.0)), (value(low - moved), value(high + moved))
 
 
-def variance_from(query: TotalsQuery, release: Release, expectation: Expectation) -> Reading:
+def variance_from(query: TotalsQuery, release: Release, expectation: Expectation) -> Measured:
     """The variance as a sample has it: the sum of squares is divided by one less than rows."""
     deviation, (low, high) = standard_deviation_from(query, release, expectation)
     return deviation**2, (low**2, high**2)
@@ -39,7 +39,7 @@ def variance_from(query: TotalsQuery, release: Release, expectation: Expectation
 
 def standard_deviation_from(
     query: TotalsQuery, release: Release, expectation: Expectation
-) -> Reading:
+) -> Measured:
     """The root of the variance. That values are rounded to steps moves it by at most one."""
     rows, middle, squares = _ranges(release, expectation)
     count, total, square = _numbers(release)

@@ -122,7 +122,7 @@ class LabelQuery(KeyQuery):
         if not self.drops or self.size == 1:
             return {}
         keys = ", ".join(map(str, self.key))
-        return {"contribution_limit": f"how many labels of {keys} count of a unit"}
+        return {"contribution_limit": f'how many labels of {keys} count of a unit, or "{AUTO}"'}
 
     @property
     def drops(self) -> bool:

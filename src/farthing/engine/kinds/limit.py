@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from farthing.engine.kinds.base import SELECT, Paid, Result, Rows
 from farthing.engine.kinds.counting import epsilon_of_selection
-from farthing.engine.kinds.fields import By, Categories, SelectItem, Where
+from farthing.engine.kinds.fields import By, Categories, QuestionEpsilon, SelectItem, Where
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
 from farthing.engine.sql.pairs import labels_of_units, shape_of, sizes_of
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: A label of an unknown domain is off by at most its count, and counted as so many times the noise.
 _TIMES = 3
+#: Totals are whole numbers of this part of a pair, so that rounding adds next to nothing.
+PARTS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class LimitQuery(KeyQuery):
     categories: Categories = None
     where: Where = None
     select: SelectItem = None
+    epsilon: QuestionEpsilon = None
     kind: ClassVar[str] = "limit"
     number: ClassVar[str] = "limit"
     single: ClassVar[bool] = True
@@ -74,8 +77,9 @@ class LimitQuery(KeyQuery):
 
     @property
     def score_range(self) -> int:
-        """Theorem 10: the largest limit, and one more for rounding."""
-        return self.candidates[-1] + 1
+        """Theorem 10, in thousandths of a pair: what one unit can move the totals apart."""
+        most = self.candidates[-1]
+        return PARTS * most if self.numbers is None else PARTS * (most - 1) + 2
 
     def roles(self) -> dict[str, int]:
         return {SELECT: 1}
@@ -107,7 +111,7 @@ class LimitQuery(KeyQuery):
         return tuple(accumulate(whole, max))
 
     def data(self, rows: pa.Table) -> Histogram:
-        """The total error at each limit, in pairs."""
+        """The total error at each limit, in thousandths of a pair."""
         texts, counts = labels_and_counts(rows)
         places = np.array([int(text[1:]) for text in texts], dtype=np.int64)
         of_units = np.array([text[0] == "u" for text in texts], dtype=bool)
@@ -116,14 +120,19 @@ class LimitQuery(KeyQuery):
         if self.numbers is None:
             sizes, many = places[~of_units], counts[~of_units]
             noise = [int((np.minimum(sizes, cap) * many).sum()) for cap in self._caps]
-            totals = [bias + error for bias, error in zip(lost, noise, strict=True)]
+            totals = [PARTS * (bias + error) for bias, error in zip(lost, noise, strict=True)]
         else:
             pairs = zip(lost, self.errors_of_one, strict=True)
             totals = [total_error(bias, error, self.numbers) for bias, error in pairs]
         return Histogram(list(self.candidates), totals)
 
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
-        return mechanism.expect(confidence, domain_size=len(self.candidates))
+        """In pairs."""
+        expected = mechanism.expect(confidence, domain_size=len(self.candidates))
+        found = expected.selection
+        assert found is not None
+        wide, error = found.half_width / PARTS, found.expected_error / PARTS
+        return replace(expected, selection=replace(found, half_width=wide, expected_error=error))
 
     def result(self, release: Release, expectation: Expectation) -> Result:
         assert expectation.selection is not None
@@ -150,14 +159,14 @@ class LimitQuery(KeyQuery):
 
 
 def total_error(lost: int, error: float, numbers: int) -> int:
-    """What `numbers` counts are off by together, if `lost` is missing from them evenly.
+    """What `numbers` counts are off by together, in parts, if `lost` is missing from them evenly.
 
     numbers·E|N(lost/numbers, s²)| with E|N(0, s²)| = error, rounded up: bias hides in noise while
-    it is the smaller of the two. It grows with `lost`, by at most 1 for 1.
+    it is the smaller of the two. It grows with `lost`, by at most 1 pair for 1.
     """
     deviation, bias = error * math.sqrt(math.pi / 2), lost / numbers
     if deviation == 0:
-        return lost
+        return PARTS * lost
     ratio = bias / deviation
     folded = error * math.exp(-(ratio**2) / 2) + bias * math.erf(ratio / math.sqrt(2))
-    return math.ceil(numbers * folded)
+    return math.ceil(PARTS * numbers * folded)

@@ -12,6 +12,7 @@ from farthing.engine.kinds.fields import (
     By,
     Categories,
     CountItem,
+    QuestionEpsilon,
     Repeats,
     Where,
     require_number,
@@ -46,6 +47,7 @@ class LossQuery(KeyQuery):
     categories: Categories = None
     where: Where = None
     count: CountItem = None
+    epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     kind: ClassVar[str] = "loss"
     single: ClassVar[bool] = True

@@ -19,7 +19,7 @@ from farthing.engine.kinds.fields import (
     ValueBound,
     Where,
 )
-from farthing.engine.kinds.totals import Reading, TotalsQuery
+from farthing.engine.kinds.totals import Measured, TotalsQuery
 from farthing.mechanisms import Expectation, Release
 
 
@@ -48,7 +48,7 @@ class MeanQuery(TotalsQuery):
     number: ClassVar[str] = "mean"
     powers: ClassVar[int] = 1
 
-    def estimate(self, release: Release, expectation: Expectation) -> Reading:
+    def estimate(self, release: Release, expectation: Expectation) -> Measured:
         return mean_from(self, release, expectation)
 
     def width_times_rows(self, expectation: Expectation) -> float | None:

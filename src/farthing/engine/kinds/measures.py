@@ -164,8 +164,11 @@ class MeasureQuery(NumberQuery):
         return PerLabel(measure=measure, contribution_limit=labels, finding=finding)
 
     def value_in(self, rows: Rows) -> Any:
-        """What a row is worth: moved to the nearest bound."""
-        return between(self.worth(rows), *self.bounds)
+        """What a row is worth: moved to the nearest bound, unless it is missing."""
+        import ibis
+
+        worth = self.worth(rows)
+        return worth.isnull().ifelse(ibis.null("int64"), between(worth, *self.bounds))
 
     def bounded(self, rows: Rows) -> Bounded:
         return self.measured(self.grouped(rows))

@@ -19,7 +19,7 @@ from farthing.engine.kinds.fields import (
     ValueBound,
     Where,
 )
-from farthing.engine.kinds.totals import Reading, TotalsQuery
+from farthing.engine.kinds.totals import Measured, TotalsQuery
 from farthing.mechanisms import Expectation, Release
 
 
@@ -49,5 +49,5 @@ class StandardDeviationQuery(TotalsQuery):
     number: ClassVar[str] = "standard_deviation"
     powers: ClassVar[int] = 2
 
-    def estimate(self, release: Release, expectation: Expectation) -> Reading:
+    def estimate(self, release: Release, expectation: Expectation) -> Measured:
         return standard_deviation_from(self, release, expectation)

@@ -9,7 +9,7 @@ unit with w rows for a label (more than τ count as τ with its own averages) ch
     the sum of d               by at most R·w
     2·(sum of d²) − R²·rows    by at most R²·w
 
-One coordinate each. Measuring from the middle halves what a unit can change (Theorem 11 of
+One coordinate each. Measuring from the middle halves what a unit can change (Theorem 13 of
 docs/theory/mechanisms.md).
 """
 
@@ -51,7 +51,7 @@ _COARSEST = 1 << 10
 
 
 #: A number, and the interval around it.
-Reading: TypeAlias = tuple[float, Interval]
+Measured: TypeAlias = tuple[float, Interval]
 
 
 class TotalsQuery(MeasureQuery):
@@ -136,7 +136,7 @@ class TotalsQuery(MeasureQuery):
         )
 
     @abstractmethod
-    def estimate(self, release: Release, expectation: Expectation) -> Reading:
+    def estimate(self, release: Release, expectation: Expectation) -> Measured:
         """The number that the totals of one label stand for."""
 
     def result(self, release: Release, expectation: Expectation) -> Result:

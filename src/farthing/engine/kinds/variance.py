@@ -19,7 +19,7 @@ from farthing.engine.kinds.fields import (
     ValueBound,
     Where,
 )
-from farthing.engine.kinds.totals import Reading, TotalsQuery
+from farthing.engine.kinds.totals import Measured, TotalsQuery
 from farthing.mechanisms import Expectation, Release
 
 
@@ -49,7 +49,7 @@ class VarianceQuery(TotalsQuery):
     number: ClassVar[str] = "variance"
     powers: ClassVar[int] = 2
 
-    def estimate(self, release: Release, expectation: Expectation) -> Reading:
+    def estimate(self, release: Release, expectation: Expectation) -> Measured:
         return variance_from(self, release, expectation)
 
     def width_times_rows(self, expectation: Expectation) -> float | None:

@@ -80,13 +80,19 @@ def one_number(sheet: Sheet) -> tuple[str, str]:
     level = percent(sheet.confidence)
     if sheet.in_ranks:
         near = width(sheet.half_width or 0)
-        return label_text(sheet.labels[0]), f"at {level} within {near} {sheet.ranks}"
+        return _value_text(sheet.labels[0]), f"at {level} within {near} {sheet.ranks}"
     assert sheet.numbers is not None
     assert sheet.intervals is not None
     value = number(sheet.numbers[0])
     if sheet.half_width is None:
         return value, f"at {level} in {between_text(sheet.intervals[0])}"
     return f"{value} ± {width(sheet.half_width)}", f"at {level}"
+
+
+def _value_text(value: Any) -> str:
+    """A label that is the answer: a number is written as one."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number(value) if is_number else label_text(value)
 
 
 def label_text(label: Any) -> str:

@@ -11,35 +11,29 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
-from math import prod
 from typing import Any
 
 from sqlglot import TokenType
 from sqlglot import expressions as sge
 
-from farthing.engine.filters import Filter
 from farthing.engine.keys import Key, key_to_json
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import Query, check_query
-from farthing.engine.sql.keys import Label
 from farthing.engine.sql_questions.aggregates import (
     COUNT,
     Aggregate,
     aggregate_of,
     is_aggregate,
 )
+from farthing.engine.sql_questions.filtering import filter_and_labels
 from farthing.engine.sql_questions.grouping import is_key, key_of
 from farthing.engine.sql_questions.options import split_options
-from farthing.engine.where_text.declared import as_declared, value_as_declared
 from farthing.engine.where_text.parsing import SqlText, shown, within_reason
-from farthing.engine.where_text.reading import ConditionReader, operands
+from farthing.engine.where_text.reading import ConditionReader
 from farthing.errors import InvalidInput
 from farthing.ledger.records import Dataset
 from farthing.schema import Schema
 
-#: Labels that follow from lists of values are written out up to this many.
-MOST_LISTED = 10_000
 #: Entries after SELECT.
 MOST_ENTRIES = 100
 #: Fields that SQL says itself.
@@ -115,11 +109,11 @@ class _Select:
             if not is_aggregate(item.node):
                 self._require_key(item.node, keys)
             elif item.name in found:
-                raise InvalidInput(f"{item.name} stands twice; name one of them with AS")
+                raise InvalidInput(f"{shown(item.name)} stands twice; name one of them with AS")
             else:
                 found[item.name] = self._aggregate(item.node)
         fields: dict[str, Any] = {"by": [key_to_json(key) for key in keys]} if keys else {}
-        fields |= self._domain(keys, known="categories" in options)
+        fields |= self._filtered([] if "categories" in options else keys)
         if self._order is not None or self._limit is not None:
             found = {"top_k": self._ranked(list(found.values()), keys, fields)}
         elif not found:
@@ -136,7 +130,7 @@ class _Select:
                 kind = "histogram"
             query = KINDS.get(kind)
             if query is None or ("by" in shared and "by" not in query.field_names()):
-                raise InvalidInput(f"{name}: this has no answer for each group")
+                raise InvalidInput(f"{shown(name)}: this has no answer for each group")
             fixed = {**shared, **aggregate.fields}
             free = {
                 option: value
@@ -217,42 +211,12 @@ class _Select:
             return next((item.node for item in self._items if item.name == node.name), node)
         return node
 
-    def _filter(self, nodes: Sequence[sge.Expr]) -> Filter | None:
-        if not nodes:
-            return None
-        return as_declared(self._reader.every(nodes), self._schema.kinds)
-
-    def _domain(self, keys: Sequence[Key], *, known: bool) -> dict[str, Any]:
-        """The filter, and the labels where it lists the values of every key."""
+    def _filtered(self, keys: Sequence[Key]) -> dict[str, Any]:
         if self._where is None:
             return {}
         (condition,) = self._sql.arguments(self._where, "this")
-        nodes = operands(condition) if isinstance(condition, sge.And) else (condition,)
-        lists = {} if known else self._lists(nodes, keys)
-        size = prod(len(values) for values, _ in lists.values())
-        if not keys or set(lists) != set(keys) or size > MOST_LISTED:
-            return {"where": self._filter(nodes)}
-        values = [lists[key][0] for key in keys]
-        labels: list[Label] = list(product(*values)) if len(keys) > 1 else list(values[0])
-        places = {place for _, place in lists.values()}
-        rest = [node for place, node in enumerate(nodes) if place not in places]
-        return {"where": self._filter(rest), "categories": labels}
-
-    def _lists(
-        self, nodes: Sequence[sge.Expr], keys: Sequence[Key]
-    ) -> dict[Key, tuple[list[Any], int]]:
-        """For each key the values that the filter lists, and where it does so first."""
-        lists: dict[Key, tuple[list[Any], int]] = {}
-        for place, node in enumerate(nodes):
-            bare = node.unnest()
-            if not isinstance(bare, sge.In) or not isinstance(bare.this, sge.Column):
-                continue
-            key = self._reader.column(bare.this)
-            if key in keys and key not in lists:
-                kind = self._schema[key].kind
-                values = (value_as_declared(key, kind, v) for v in self._reader.values_of(bare))
-                lists[key] = list(dict.fromkeys(values)), place
-        return lists
+        where, labels = filter_and_labels(condition, keys, self._reader, self._schema)
+        return {"where": where} if labels is None else {"where": where, "categories": labels}
 
     def _ranked(
         self, found: Sequence[Aggregate], keys: Sequence[Key], fields: dict[str, Any]

@@ -27,7 +27,7 @@ from farthing.engine.filters import (
     filter_from,
     require_value,
 )
-from farthing.engine.where_text.parsing import SqlText, within_reason
+from farthing.engine.where_text.parsing import SqlText, shown, within_reason
 from farthing.errors import InvalidInput
 from farthing.schema import Value
 
@@ -110,7 +110,7 @@ class ConditionReader:
             raise self._sql.refused(node, "a column must stand here, by its name alone")
         _, table = self._sql.arguments(node, "this", "table")
         if table is not None and table.name not in self._tables:
-            raise self._sql.refused(node, f"there is no table {table.name:.60} here")
+            raise self._sql.refused(node, f"there is no table {shown(table.name)} here")
         return node.name
 
     def value(self, node: sge.Expr) -> Value:

@@ -132,7 +132,7 @@ def standing(run: Runs, conversation: str) -> Standing | None:
     return Standing(*rows[0]) if rows else None
 
 
-def noise(run: Runs, conversation: str) -> str | None:
+def kept_noise(run: Runs, conversation: str) -> str | None:
     """The secret of a conversation; None where it was taken elsewhere."""
     rows = run.execute(_NOISE, {"its_id": conversation}).fetchall()
     return str(rows[0][0]) if rows else None

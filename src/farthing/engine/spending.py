@@ -1,0 +1,67 @@
+"""What a price means: a share of the budget, and what everything spent so far proves."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from farthing.composition.quick_reading import reading_by_moments, stated_delta
+from farthing.composition.tariff import Price
+from farthing.ledger import Analyst
+from farthing.numerics.rounding import shown_up
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """A price as a share of all farthings of the dataset, and ε before and after at some δ.
+
+    ε is what the analyst has been told so far under the tariff in force, upper bounds that hold
+    at any moment (docs/theory/odometer.md); None where that depends on others, or on accounts
+    besides it: the owner's statement says it then.
+    """
+
+    share: float
+    epsilon_before: float | None
+    epsilon_after: float | None
+    delta: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+    @property
+    def of_budget(self) -> str:
+        """The share in words."""
+        return f"{100 * self.share:.2g}% of the budget"
+
+    @property
+    def so_far(self) -> str | None:
+        """What is proved once it is paid, in words."""
+        if self.epsilon_after is None:
+            return None
+        return f"everything so far within ε = {_shown(self.epsilon_after)} at δ = {self.delta:g}"
+
+    @property
+    def before_and_after(self) -> str | None:
+        """What is proved, before and after, in words."""
+        if self.epsilon_before is None or self.epsilon_after is None:
+            return None
+        before, after = _shown(self.epsilon_before), _shown(self.epsilon_after)
+        return f"ε ≤ {before}, afterwards ε ≤ {after}, at δ = {self.delta:g}"
+
+
+def spending_of(analyst: Analyst, price: Price, *, paid: bool) -> Spending:
+    """What this price means for this analyst, now or (`paid`) just after it was paid."""
+    certificate = analyst.certificate()
+    share = price.farthings / certificate.tariff.farthings
+    spent, delta = analyst.spent_alone(), stated_delta(certificate)
+    if spent is None or delta is None:
+        return Spending(share, None, None, None)
+    start = spent - price.farthings if paid else spent
+    ends = [min(start + more, certificate.tariff.farthings) for more in (0, price.farthings)]
+    before, after = (reading_by_moments(certificate, at, delta) for at in ends)
+    return Spending(share, before, after, delta)
+
+
+def _shown(epsilon: float) -> str:
+    return shown_up(epsilon, digits=2)
