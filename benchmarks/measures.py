@@ -108,8 +108,8 @@ def ask(question):
         margins=[dp.polars.Margin(by=by, max_length=given["rows"]) for by in ([], ["team"])])
     if question == "grouped mean":
         query = context.query().truncate_per_group(1, by=["team"]).truncate_per_group(limit)
-        query = query.group_by("team").agg(
-            pl.col.worth.fill_null(0).dp.sum((0, given["upper"])).alias("n"), dp.len().alias("rows"))
+        total = pl.col.worth.fill_null(0).dp.sum((0, given["upper"])).alias("n")
+        query = query.group_by("team").agg(total, dp.len().alias("rows"))
         found = query.with_keys(teams).release().collect()
         return {str(r["team"]): r["n"] / max(r["rows"], 1) for r in found.iter_rows(named=True)}
     query = context.query().truncate_per_group(limit)
@@ -160,8 +160,8 @@ def report(rows: int = 10**7) -> str:
 def generate(path: Path, rows: int) -> None:
     """Salaries that differ between teams, a row for each of ten teams of everybody."""
     duckdb.sql(
-        f"COPY (SELECT i // {LIMIT} AS member, ((hash(i // {LIMIT}) % {GROUPS} + 7 * (i % {LIMIT})) % {GROUPS})::BIGINT "
-        f"AS team, least({UPPER}, (exp(9.5 + 0.005 * team + 0.6 * sqrt(-2 * ln((hash(3 * i + 1) % "
+        f"COPY (SELECT i // {LIMIT} AS member, ((hash(i // {LIMIT}) % {GROUPS} + 7 * (i % {LIMIT})) "
+        f"% {GROUPS})::BIGINT AS team, least({UPPER}, (exp(9.5 + 0.005 * team + 0.6 * sqrt(-2 * ln((hash(3 * i + 1) % "
         "999983 + 1) / 999984.0)) * cos(6.283185307 * (hash(5 * i + 2) % 999983) / 999983.0))"
         f")::BIGINT) AS worth FROM (SELECT i FROM range({rows}) t(i))) TO '{path}'"
     )
