@@ -159,11 +159,13 @@ def report(rows: int = 10**7) -> str:
 
 def generate(path: Path, rows: int) -> None:
     """Salaries that differ between teams, a row for each of ten teams of everybody."""
+    share = "(hash({} * i + {}) % 999983 + 1) / 999984.0"
+    normal = f"sqrt(-2 * ln({share.format(3, 1)})) * cos(6.283185307 * {share.format(5, 2)})"
+    team = f"((hash(i // {LIMIT}) % {GROUPS} + 7 * (i % {LIMIT})) % {GROUPS})::BIGINT"
+    worth = f"least({UPPER}, exp(9.5 + 0.005 * team + 0.6 * {normal})::BIGINT)"
     duckdb.sql(
-        f"COPY (SELECT i // {LIMIT} AS member, ((hash(i // {LIMIT}) % {GROUPS} + 7 * (i % {LIMIT})) "
-        f"% {GROUPS})::BIGINT AS team, least({UPPER}, (exp(9.5 + 0.005 * team + 0.6 * sqrt(-2 * ln((hash(3 * i + 1) % "
-        "999983 + 1) / 999984.0)) * cos(6.283185307 * (hash(5 * i + 2) % 999983) / 999983.0))"
-        f")::BIGINT) AS worth FROM (SELECT i FROM range({rows}) t(i))) TO '{path}'"
+        f"COPY (SELECT i // {LIMIT} AS member, {team} AS team, {worth} AS worth "
+        f"FROM range({rows}) t(i)) TO '{path}'"
     )
     # the alias of team is used in the same list: DuckDB allows it
 
