@@ -10,48 +10,34 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
-from farthing.server.problems import Refused
-
 #: No question is nested more deeply.
 DEEPEST = 40
 
 
 def require_plain_json(value: object, depth: int = 0) -> None:
-    """Refused if something in it could not be written back."""
+    """ValueError if something in it could not be written back."""
     if depth > DEEPEST:
-        raise _unreadable(f"at most {DEEPEST} levels deep")
+        raise ValueError("nested too deeply")
     if isinstance(value, str):
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError:
-            raise _unreadable("text that is UTF-8") from None
+        value.encode("utf-8")
     elif isinstance(value, float) and not math.isfinite(value):
-        raise _unreadable("of finite numbers")
+        raise ValueError("not a finite number")
     elif isinstance(value, dict):
         for key, inner in value.items():
-            require_plain_json(key, depth + 1)
+            key.encode("utf-8")
             require_plain_json(inner, depth + 1)
     elif isinstance(value, list):
         for inner in value:
             require_plain_json(inner, depth + 1)
 
 
-def _unreadable(what: str) -> Refused:
-    return Refused(400, "invalid", f"the body must be JSON, {what}")
-
-
 class PlainRequest(Request):
-    """A request whose JSON was looked at."""
+    """A request whose JSON was looked at; what cannot be read is refused with status 400."""
 
     async def json(self) -> Any:
-        if not hasattr(self, "_json"):  # as in the class above
-            try:
-                found = json.loads(await self.body())
-            except (ValueError, RecursionError):
-                raise _unreadable("readable") from None
-            require_plain_json(found)
-            self._json = found
-        return self._json
+        found = json.loads(await self.body())
+        require_plain_json(found)
+        return found
 
 
 class PlainRoute(APIRoute):
