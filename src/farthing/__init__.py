@@ -10,6 +10,7 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from farthing.composition.accountant import Accountant, Allowance, BudgetExceeded
 from farthing.composition.calibration import noise_for, sgd_noise
 from farthing.composition.compose import ADAPTIVITIES, Composition, compose
 from farthing.composition.gaussian import (
@@ -103,9 +104,12 @@ logging.getLogger("farthing.engine").propagate = False
 
 __all__ = [
     "ADAPTIVITIES",
+    "Accountant",
+    "Allowance",
     "ApproximateDP",
     "BoundedRange",
     "Bracket",
+    "BudgetExceeded",
     "Certificate",
     "Column",
     "Composition",

@@ -191,3 +191,26 @@ main.run()
     assert done.returncode == 130
     assert done.stdout == ""
     assert done.stderr == "farthing: interrupted; what was reserved stays spent\n"
+
+
+def test_samples_as_items() -> None:
+    found = answer("epsilon", "100xpoisson:0.05/gauss:1.0", "--delta", "1e-5", "--json")
+    same = fa.compose([(fa.Subsampled(fa.Gaussian(1.0), 0.05), 100)]).epsilon_at(1e-5)
+    assert (found["lower"], found["upper"]) == (same.lower, same.upper)
+    done = farthing("epsilon", "poisson:0.1/br:0.1", "--delta", "1e-5")
+    assert done.returncode == 2
+    assert "no pair dominates" in done.stderr
+
+
+def test_calibrate() -> None:
+    arguments = ("100xpoisson:0.05/gauss:?", "10xdp:0.01", "--epsilon", "1", "--delta", "1e-5")
+    found = answer("calibrate", *arguments, "--json")
+    assert found["upper"] <= 1
+    assert found["lower"] >= 0.99
+    assert found["items"][0].startswith("100xpoisson:0.05/gauss:")
+    laplace = answer("calibrate", "10xlap:?", "--epsilon", "1", "--delta", "1e-5", "--json")
+    assert 0.1 < float(laplace["items"][0].partition(":")[2]) < 1
+    for wrong in (("gauss:1",), ("gauss:?", "lap:?"), ("zcdp:?",)):
+        done = farthing("calibrate", *wrong, "--epsilon", "1", "--delta", "1e-5")
+        assert done.returncode == 2
+        assert "?" in done.stderr
