@@ -6,9 +6,9 @@ Nothing here is a budget. If it is lost, tokens are minted anew and nothing is o
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     Column,
@@ -20,10 +20,10 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    insert,
     select,
 )
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError
 
 from farthing.ledger.errors import Unavailable
 from farthing.ledger.store.connection import Store
@@ -73,7 +73,12 @@ answered = Table(
 )
 
 #: One row: what release names are made with, so that they tell nothing.
-keys = Table("farthing_access_key", metadata, Column("secret", String(64), primary_key=True))
+keys = Table(
+    "farthing_access_key",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("secret", String(64), nullable=False),
+)
 
 #: Tokens, jobs and answers wait less for a lock than money does.
 PATIENCE_SECONDS = 20.0
@@ -89,22 +94,27 @@ class AccessStore:
 
     def __init__(self, target: str) -> None:
         self._store = Store(target, create=True)
-        try:
-            with self._store.engine.begin() as connection:
-                metadata.create_all(connection)
-        except IntegrityError:
-            pass  # another worker makes the same tables at this moment
-        self.secret = self._secret()
+        for last in (False, True):
+            try:
+                with self._store.engine.begin() as connection:
+                    metadata.create_all(connection)
+                break
+            except DBAPIError:  # another worker made the same tables at this moment
+                if last:
+                    raise
+        self.add(keys, {"id": 1, "secret": secrets.token_hex(32)})
+        self.secret = str(self.ask(lambda connection: connection.scalar(select(keys.c.secret))))
 
-    def _secret(self) -> str:
-        def work(connection: Connection) -> str:
-            found = connection.scalar(select(keys.c.secret))
-            if found is None:
-                found = secrets.token_hex(32)
-                connection.execute(insert(keys).values(secret=found))
-            return str(found)
+    def add(self, table: Table, row: Mapping[str, Any]) -> bool:
+        """A new row, unless there is one with this key already."""
 
-        return self.write(work)
+        def work(connection: Connection) -> list[int]:
+            on_sqlite = connection.dialect.name == "sqlite"
+            added = sqlite.insert(table) if on_sqlite else postgresql.insert(table)
+            made = added.values(**row).on_conflict_do_nothing()
+            return [connection.execute(made).rowcount]
+
+        return self.write(work) == [1]
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """One transaction; what `work` gives, which is never None."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, select, update
 
 from farthing.errors import InvalidInput, require_choice
 from farthing.ledger.errors import NotInLedger
@@ -84,16 +84,14 @@ def mint(
         "datasets": json.dumps(None if limited is None else list(limited)),
         "hash": _hasher.hash(secret),
     }
-    store.write(lambda connection: connection.execute(insert(tokens).values(**row)))
+    store.add(tokens, row)
     return f"{PREFIX}_{identity}_{secret}", record
 
 
 def find(store: AccessStore, identity: str) -> TokenRecord | None:
     """What is known of the token with this id."""
     found = store.ask(
-        lambda connection: connection.execute(
-            select(tokens).filter_by(id=identity)
-        ).one_or_none()
+        lambda connection: connection.execute(select(tokens).filter_by(id=identity)).one_or_none()
     )
     return None if found is None else _record(found)
 
