@@ -46,7 +46,7 @@ def mint_command(
 
 
 @tokens.command("list")
-def list_command(config: Configuration, as_json: options.AsJson = False) -> None:
+def list_tokens_command(config: Configuration, as_json: options.AsJson = False) -> None:
     """Every token, the latest first; never the tokens themselves."""
     with _store(config) as store:
         found = listed(store)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -13,11 +12,10 @@ from farthing.composition.tariff import Price
 from farthing.engine import BatchPlan, Plan
 from farthing.engine.spending import spending_of
 from farthing.errors import InvalidInput
-from farthing.ledger import DoesNotFit
 from farthing.server.access.grants import granted
 from farthing.server.access.who import AnalystCaller
 from farthing.server.answering import answered_once, run_or_job
-from farthing.server.asking import AskBody, Inquiry, RunBody, purse_json
+from farthing.server.asking import AskBody, Inquiry, RunBody, on_time, purse_json
 from farthing.server.coming_in import (
     AnalystHere,
     AnyCaller,
@@ -28,7 +26,7 @@ from farthing.server.coming_in import (
 )
 from farthing.server.jobs import Outcome, Run
 from farthing.server.plain_json import PlainRoute
-from farthing.server.problems import does_not_fit, nothing_here
+from farthing.server.problems import nothing_here
 
 analyst_router = APIRouter(prefix="/v1", route_class=PlainRoute, tags=["analyst"])
 
@@ -173,15 +171,3 @@ def _run(inquiry: Inquiry, plan: Plan | BatchPlan, body: RunBody) -> dict[str, A
         return inquiry.told(answer, inquiry.plan(body) if plan.before is not None else plan)
 
     return on_time(inquiry, go)
-
-
-def on_time(inquiry: Inquiry, go: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `go` gives or raises, when the clock says so; a refusal tells of the own purse only."""
-    try:
-        return go()
-    except DoesNotFit as refused:
-        if isinstance(refused.requested, Price):
-            raise does_not_fit(refused.requested, inquiry.left()) from None
-        raise
-    finally:
-        inquiry.service.clock.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
@@ -16,10 +17,10 @@ from farthing.engine import Answer, Answers, Batch, BatchPlan, Plan, Question, S
 from farthing.engine.context import Context, record_in_words
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
-from farthing.ledger import Analyst, KeptRelease, Purse
+from farthing.ledger import Analyst, DoesNotFit, KeptRelease, Purse
 from farthing.server.access.grants import granted
 from farthing.server.access.who import AnalystCaller
-from farthing.server.problems import nothing_here
+from farthing.server.problems import does_not_fit, nothing_here
 from farthing.server.service import Service
 
 _COUNT: dict[str, Any] = {"kind": "count", "where": "country == 'NO'"}
@@ -194,6 +195,18 @@ def purse_json(purse: Purse) -> dict[str, Any]:
         "month": purse.month,
         "open": purse.open,
     }
+
+
+def on_time(inquiry: Inquiry, go: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `go` gives or raises, when the clock says so; a refusal tells of the own purse only."""
+    try:
+        return go()
+    except DoesNotFit as refused:
+        if isinstance(refused.requested, Price):
+            raise does_not_fit(refused.requested, inquiry.left()) from None
+        raise
+    finally:
+        inquiry.service.clock.wait()
 
 
 def _in_words(kept: KeptRelease) -> str:

@@ -12,9 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from farthing.engine import Watch, WatchConversation, query_from
 from farthing.errors import InvalidInput
 from farthing.ledger import NotInLedger, OpenedConversation
-from farthing.server.analyst_routes import on_time
 from farthing.server.answering import answered_once, run_or_job
-from farthing.server.asking import Inquiry
+from farthing.server.asking import Inquiry, on_time
 from farthing.server.coming_in import AnalystHere, At, IdempotencyKey, refusals
 from farthing.server.jobs import Outcome, Run
 from farthing.server.plain_json import PlainRoute
