@@ -10,6 +10,7 @@ import typer
 from farthing import __version__
 from farthing.cli.composition import calibrate, delta, epsilon, plan
 from farthing.cli.lazy import lazy_group
+from farthing.cli.serve import serve
 from farthing.cli.statement import statement
 from farthing.cli.tariff import tariff
 from farthing.errors import FarthingError
@@ -18,12 +19,16 @@ from farthing.wording import plain
 #: Which extra brings a library that some commands need.
 _EXTRAS = {
     "alembic": "ledger",
+    "argon2": "service",
     "duckdb": "engine",
+    "fastapi": "service",
     "ibis": "engine",
+    "prometheus_client": "service",
     "psycopg": "ledger",
     "pyarrow": "engine",
     "pyspark": "spark",
     "sqlalchemy": "ledger",
+    "uvicorn": "service",
 }
 
 #: The exit code that typer turns an interrupt into.
@@ -41,6 +46,7 @@ app.command()(delta)
 app.command()(plan)
 app.command()(calibrate)
 app.command()(statement)
+app.command()(serve)
 app.add_typer(tariff)
 app.add_typer(
     lazy_group(
@@ -68,6 +74,13 @@ app.add_typer(
         "converse",
         "farthing.cli.converse",
         "Conversations about a table: paid for once, asked as long as answers are negative.",
+    )
+)
+app.add_typer(
+    lazy_group(
+        "tokens",
+        "farthing.cli.tokens",
+        "Who may come into the service: mint, list, withdraw.",
     )
 )
 

@@ -18,7 +18,7 @@ from farthing.engine.answer import Answer, Answers
 from farthing.engine.automatic import Automatic, automatic
 from farthing.engine.cheapest import Aim, cheapest
 from farthing.engine.companions import with_companions
-from farthing.engine.context import Context
+from farthing.engine.context import Context, record_of
 from farthing.engine.execute import execute
 from farthing.engine.kinds.base import Query
 from farthing.engine.purchase import buy
@@ -136,6 +136,11 @@ class Plan(ShownPlan):
         """The price as a share of the budget, and what is proved before and after."""
         return spending_of(self._context.analyst, self.price, paid=False)
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """The question as the ledger keeps it: an earlier release is found by it."""
+        return _record(self._context, self._steps)
+
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         expectation = self.expectation
@@ -251,6 +256,32 @@ class BatchPlan(ShownPlan):
         """The price as a share of the budget, and what is proved before and after."""
         return spending_of(self._context.analyst, self.price, paid=False)
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """The questions as the ledger keeps them: an earlier release is found by it."""
+        return _record(self._context, self._steps)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        unit = self._context.about.unit
+        purchases = {key: step.purchase for key, step in self._steps.items()}
+        return {
+            "queries": {
+                key: {
+                    "query": one.query.to_json(),
+                    "caption": one.query.caption(unit),
+                    "price": asdict(one.price),
+                }
+                for key, one in purchases.items()
+            },
+            "caption": self.caption,
+            "price": asdict(self.price),
+            "spending": self.spending.to_json(),
+            "remaining": asdict(self.remaining),
+            "fits": self.fits,
+            "known": self.known is not None,
+        }
+
     def lines(self) -> Iterator[Line]:
         spending = self.spending
         yield "price", f"{amount(self.price)}, {spending.of_budget}", ""
@@ -343,6 +374,10 @@ def _steps_of(context: Context, queries: Mapping[str, Query], terms: Terms) -> M
 
 def _known(context: Context, steps: Mapping[str, Step]) -> dict[str, Answer] | None:
     return context.earlier({key: step.purchase for key, step in steps.items()})
+
+
+def _record(context: Context, steps: Mapping[str, Step]) -> dict[str, Any]:
+    return record_of(context, {key: step.purchase for key, step in steps.items()})
 
 
 def _items_of(steps: Mapping[str, Step]) -> Mapping[str, int]:

@@ -207,6 +207,9 @@ class Source(ABC):
     def _fetch(self, statement: Statement) -> pa.Table:
         """The rows of a statement. May raise whatever the engine raises."""
 
+    def interrupt(self, thread: int) -> None:  # noqa: B027 # not every engine can
+        """End the statement that this thread runs here, if there is one and the engine can."""
+
     @abstractmethod
     def shut(self) -> None:
         """Give back what the engine holds."""
