@@ -9,6 +9,7 @@ import typer
 
 from farthing import __version__
 from farthing.cli.composition import delta, epsilon, noise, plan
+from farthing.cli.conversion import convert
 from farthing.cli.lazy import lazy_group
 from farthing.cli.statement import statement
 from farthing.cli.tariff import tariff
@@ -40,6 +41,7 @@ app.command()(epsilon)
 app.command()(delta)
 app.command()(plan)
 app.command()(noise)
+app.command()(convert)
 app.command()(statement)
 app.add_typer(tariff)
 app.add_typer(
