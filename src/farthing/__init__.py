@@ -50,6 +50,7 @@ from farthing.guarantees.kinds import (
     TwoWayLoss,
     ZeroConcentratedDP,
 )
+from farthing.guarantees.neighbours import for_replace_one, from_replace_one, group_privacy
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.guarantees.scores import ScoreBounds, score_bounds, score_bounds_of
 
@@ -142,10 +143,13 @@ __all__ = [
     "bins",
     "compose",
     "day",
+    "for_replace_one",
     "format_guarantee",
+    "from_replace_one",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_noise_multiplier",
+    "group_privacy",
     "hour",
     "ladder",
     "laplace_histogram_epsilon",

@@ -80,6 +80,19 @@ price = 4
 """
 
 
+def test_convert() -> None:
+    found = answer("convert", "16xgauss:2", "--delta", "1e-6", "--json")
+    assert found["rho"] == 2.0
+    assert found["mu"] == 2.0
+    assert found["epsilon"] is None
+    assert found["epsilon_at_delta"] == fa.gaussian_epsilon(1e-6, noise_multiplier=0.5).upper
+    assert answer("convert", "2xdp:0.5", "--units", "3", "--json")["epsilon"] == 3.0
+    done = farthing("convert", "poisson:0.1/gauss:1")
+    assert done.returncode == 0
+    assert done.stdout.count("none") == 3
+    assert "no theorem" in farthing("convert", "poisson:0.1/gauss:1", "--units", "2").stderr
+
+
 def test_tariff_certify_and_verify(tmp_path: Path) -> None:
     (tmp_path / "tariff.toml").write_text(TARIFF, encoding="utf-8")
     found = answer(

@@ -9,6 +9,7 @@ import typer
 
 from farthing import __version__
 from farthing.cli.composition import calibrate, delta, epsilon, plan
+from farthing.cli.conversion import convert
 from farthing.cli.lazy import lazy_group
 from farthing.cli.serve import serve
 from farthing.cli.statement import statement
@@ -45,6 +46,7 @@ app.command()(epsilon)
 app.command()(delta)
 app.command()(plan)
 app.command()(calibrate)
+app.command()(convert)
 app.command()(statement)
 app.command()(serve)
 app.add_typer(tariff)
