@@ -76,7 +76,7 @@ class Text(str):
     ],
 )
 def test_every_label_is_another_one_for_the_rows(session, key, labels):
-    with pytest.raises(InvalidInput, match="categor|label"):
+    with pytest.raises(InvalidInput, match=r"categor|label"):
         session.ask(asked(key, labels)).plan()
 
 

@@ -23,11 +23,11 @@ def with_companions(queries: Mapping[str, Query]) -> dict[str, Query]:
     """The questions, each followed by the one that measures its loss, where that is wanted."""
     everything: dict[str, Query] = {}
     for key, query in queries.items():
+        if key + _ABOVE in queries:  # it would be taken for what was measured beside this one
+            raise InvalidInput(f"a question cannot be called {key + _ABOVE} in this batch")
         everything[key] = query
         beside = _loss_question(query)
         if beside is not None:
-            if key + _ABOVE in queries:
-                raise InvalidInput(f"a question cannot be called {key + _ABOVE} in this batch")
             everything[key + _ABOVE] = beside
     return everything
 
