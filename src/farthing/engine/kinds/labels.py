@@ -218,7 +218,7 @@ def check_labels(keys: Sequence[Key], domain: Sequence[Label] | None, schema: Sc
         for key, kind, part in zip(keys, kinds, parts, strict=True):
             require_fits(str(key), kind, part)
             if not isinstance(part, _LABELS.get(kind, object) | None):
-                raise InvalidInput(f"a label of {key}, which is {kind}, is written {_FORM[kind]}")
+                raise InvalidInput(f"a label of {key}, which is {kind}, is exact: {_FORM[kind]}")
             if isinstance(key, Bins) and part not in (*key.labels, None):
                 raise InvalidInput(f"{key} has the labels {', '.join(key.labels)}")
 
