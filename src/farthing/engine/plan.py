@@ -7,7 +7,7 @@ runs as it is, or not at all (`TariffChanged`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -248,7 +248,8 @@ class BatchPlan(ShownPlan):
         answers = execute(self._context, self._steps, self.terms, registered=registered)
         if registered is not None:
             return Answers(answers)
-        spending = spending_of(self._context.analyst, self.price, paid=True)
+        paid = _sum_of(answer.price for answer in answers.values())  # what is left came back
+        spending = spending_of(self._context.analyst, paid, paid=True)
         return Answers({key: answer.spent(spending) for key, answer in answers.items()})
 
     @property
@@ -388,7 +389,11 @@ def _items_of(steps: Mapping[str, Step]) -> Mapping[str, int]:
 
 
 def _price_of(steps: Mapping[str, Step]) -> Price:
-    prices = [step.purchase.price for step in steps.values()]
+    return _sum_of(step.purchase.price for step in steps.values())
+
+
+def _sum_of(several: Iterable[Price]) -> Price:
+    prices = list(several)
     return Price(sum(p.farthings for p in prices), sum(p.delta_units for p in prices))
 
 

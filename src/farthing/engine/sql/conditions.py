@@ -10,7 +10,7 @@ from operator import and_, or_
 from typing import TYPE_CHECKING, Any
 
 from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Filter, Not, OneOf, Present
-from farthing.engine.sql.keys import Label, key_text, text_of
+from farthing.engine.sql.keys import EXACT, Label, key_text, text_of
 from farthing.engine.sql.texts import Texts
 from farthing.errors import InvalidInput
 from farthing.schema import (
@@ -189,7 +189,7 @@ def _exact(side: str, column: Any, kind: str, value: Decimal) -> Any:
     places = 0 if kind == INTEGER else column.type().scale
     smallest = _SMALLEST if kind == INTEGER else -(10**DIGITS - 1)
     largest = _LARGEST if kind == INTEGER else 10**DIGITS - 1
-    units = value.scaleb(places)
+    units = value.scaleb(places, context=EXACT)
     floor = int(units.to_integral_value("ROUND_FLOOR"))
     whole = units == floor
     if side == "equal":
