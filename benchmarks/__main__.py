@@ -11,14 +11,27 @@ from benchmarks import (
     engine,
     ledger,
     limits,
+    measures,
     mechanisms,
     peers,
+    subsampling,
 )
 
 
 def main() -> None:
     """Print the report and keep it."""
-    sections = (composition, adaptive, mechanisms, ledger, conversations, engine, limits, peers)
+    sections = (
+        composition,
+        adaptive,
+        subsampling,
+        mechanisms,
+        ledger,
+        conversations,
+        engine,
+        limits,
+        peers,
+        measures,
+    )
     parts = ["# Benchmarks\n", *(section.report() for section in sections)]
     text = "\n".join(parts)
     Path(__file__).with_name("report.md").write_text(text, encoding="utf-8")

@@ -10,6 +10,7 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from farthing.composition.accountant import Accountant, Allowance, BudgetExceeded
 from farthing.composition.calibration import noise_for, sgd_noise
 from farthing.composition.compose import ADAPTIVITIES, Composition, compose
 from farthing.composition.gaussian import (
@@ -49,6 +50,7 @@ from farthing.guarantees.kinds import (
     TwoWayLoss,
     ZeroConcentratedDP,
 )
+from farthing.guarantees.neighbours import for_replace_one, from_replace_one, group_privacy
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.guarantees.scores import ScoreBounds, score_bounds, score_bounds_of
 
@@ -103,9 +105,12 @@ logging.getLogger("farthing.engine").propagate = False
 
 __all__ = [
     "ADAPTIVITIES",
+    "Accountant",
+    "Allowance",
     "ApproximateDP",
     "BoundedRange",
     "Bracket",
+    "BudgetExceeded",
     "Certificate",
     "Column",
     "Composition",
@@ -138,10 +143,13 @@ __all__ = [
     "bins",
     "compose",
     "day",
+    "for_replace_one",
     "format_guarantee",
+    "from_replace_one",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_noise_multiplier",
+    "group_privacy",
     "hour",
     "ladder",
     "laplace_histogram_epsilon",

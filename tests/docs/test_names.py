@@ -65,5 +65,8 @@ def test_imports_inside_functions_are_for_what_is_optional() -> None:
     assert late == {
         ("numerics/compiled.py", "farthing.numerics.kernels"),
         ("cli/owner_data.py", "farthing.engine"),
+        ("cli/serve.py", "farthing.server.sample"),
+        ("cli/serve.py", "farthing.server.serving"),
+        ("cli/serve.py", "farthing.server.settings"),
         ("cli/statement.py", "farthing"),
     }

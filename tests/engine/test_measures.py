@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import farthing as fa
 from farthing.engine.kinds import KINDS, query_from
 from farthing.engine.kinds.base import completed_query
 from farthing.engine.kinds.mean import MeanQuery
@@ -31,7 +32,7 @@ from farthing.ledger.records import Limits
 from farthing.mechanisms import Expectation, Release
 from farthing.schema import INTEGER, REAL, TEXT, Column, Schema
 from tests.engine.engines import measured
-from tests.engine.rows import first_digits
+from tests.engine.rows import place_of
 
 SCHEMA = Schema(
     (Column("member", INTEGER), Column("k", TEXT), Column("x", INTEGER), Column("y", REAL))
@@ -145,7 +146,7 @@ def kept(rows: list[Row], limit: int) -> dict[int, dict[str, list[int]]]:
         if who is not None and x is not None:
             of[who][text_of(key)].append(min(max(x, -50), 50))
     return {
-        who: {k: keys[k] for k in sorted(keys, key=lambda k: first_digits(f"keyi{who}{k}"))[:limit]}
+        who: {k: keys[k] for k in sorted(keys, key=lambda k: place_of("key", f"i{who}", k))[:limit]}
         for who, keys in of.items()
     }
 
@@ -390,7 +391,7 @@ class TestSessions:
         assert asked.plan(half_width=1, rows=1000).query.count == "fine"
         with pytest.raises(Unattainable, match="narrowest"):
             asked.plan(half_width=0.01, rows=1000)
-        with pytest.raises(InvalidInput, match="depends on the data"):
+        with pytest.raises(Unattainable, match="depends on the answer"):
             data.standard_deviation("x", lower=0, upper=100, per_key_limit=1).plan(half_width=1)
 
     def test_grouped_quantiles_choose_among_selections(self, data: Any) -> None:
@@ -443,7 +444,7 @@ class TestSessions:
         assert "ranks" in answer._repr_html_()
         assert answer.to_pandas().columns.tolist() == ["k", "value", "rank_half_width"]
 
-    def test_in_a_batch(self, data: Any) -> None:
+    def test_in_a_batch(self, data: Any, tmp_path: Any) -> None:
         options = {"lower": 0, "upper": 100, "per_key_limit": 1}
         batch = data.batch(
             {
@@ -456,6 +457,9 @@ class TestSessions:
         assert found["mean"].value == pytest.approx(50, abs=10)
         assert found["by"].labels == ("a",)
         assert data.ask(batch.to_json()).run()["mean"].cached
+        with fa.Desk.open(tmp_path / "budget.db") as desk:
+            desk.register("events", "monday", dict(batch.queries), analyst="analyst")
+        assert batch.run(registered="monday", again=True)["by"].labels == ("a",)
 
     def test_labels_that_follow_from_bins_and_the_schema(self, opened: Any) -> None:
         schema = Schema(

@@ -26,7 +26,7 @@ from farthing.errors import InvalidInput
 from farthing.schema import INTEGER, Schema
 from tests.engine.engines import clipped_sums, histogram, proposed
 
-OURS = ("who", "worth", "value", "key0", "amount", "rows", "keys", "over", "digest", "place")
+OURS = ("who", "worth", "value", "key0", "amount", "rows", "keys", "over", "order", "place")
 OURS += ("total", "n", "label", "source", "given", "t0", "t1", "c0", "physical", "declared0")
 
 

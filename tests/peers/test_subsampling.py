@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import prv_accountant as prv
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
@@ -63,16 +64,20 @@ def test_dp_accounting(block: int) -> None:
 
 @pytest.mark.parametrize("block", range(PRV_BLOCKS))
 def test_prv_accountant(block: int) -> None:
-    prv = pytest.importorskip("prv_accountant", reason="install farthing[peers]")
     source = random.Random(1000 + block)
-    for _ in range(PRV_EACH):
+    met = 0
+    while met < PRV_EACH:
         sigma, rate, steps, delta = some_case(source)
-        accountant = prv.PRVAccountant(
-            prv.PoissonSubsampledGaussianMechanism(rate, sigma),
-            max_self_compositions=steps,
-            eps_error=0.05,
-            delta_error=delta / 1000,
-        )
+        try:
+            accountant = prv.PRVAccountant(
+                prv.PoissonSubsampledGaussianMechanism(rate, sigma),
+                max_self_compositions=steps,
+                eps_error=0.05,
+                delta_error=delta / 1000,
+            )
+        except RuntimeError:  # it gives up where its discretisation misses the mean
+            continue
+        met += 1
         low, _, high = accountant.compute_epsilon(delta, steps)
         bracket = ours(fa.Subsampled(fa.Gaussian(sigma), rate), steps, delta)
         assert bracket.lower <= high, (sigma, rate, steps, delta, bracket, low, high)

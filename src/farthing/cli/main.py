@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from farthing import __version__
-from farthing.cli.composition import delta, epsilon, noise, plan
+from farthing.cli.composition import calibrate, delta, epsilon, plan
+from farthing.cli.conversion import convert
 from farthing.cli.lazy import lazy_group
+from farthing.cli.serve import serve
 from farthing.cli.statement import statement
 from farthing.cli.tariff import tariff
 from farthing.errors import FarthingError
@@ -18,12 +20,16 @@ from farthing.wording import plain
 #: Which extra brings a library that some commands need.
 _EXTRAS = {
     "alembic": "ledger",
+    "argon2": "service",
     "duckdb": "engine",
+    "fastapi": "service",
     "ibis": "engine",
+    "prometheus_client": "service",
     "psycopg": "ledger",
     "pyarrow": "engine",
     "pyspark": "spark",
     "sqlalchemy": "ledger",
+    "uvicorn": "service",
 }
 
 #: The exit code that typer turns an interrupt into.
@@ -40,8 +46,10 @@ app = typer.Typer(
 app.command()(epsilon)
 app.command()(delta)
 app.command()(plan)
-app.command()(noise)
+app.command()(calibrate)
+app.command()(convert)
 app.command()(statement)
+app.command()(serve)
 app.add_typer(tariff)
 app.add_typer(
     lazy_group(
@@ -69,6 +77,13 @@ app.add_typer(
         "converse",
         "farthing.cli.converse",
         "Conversations about a table: paid for once, asked as long as answers are negative.",
+    )
+)
+app.add_typer(
+    lazy_group(
+        "tokens",
+        "farthing.cli.tokens",
+        "Who may come into the service: mint, list, withdraw.",
     )
 )
 

@@ -12,7 +12,13 @@ from functools import lru_cache
 import numpy as np
 
 from farthing.composition.items import Items
-from farthing.composition.lattice import Factors, Lattice, lattice_above, lattice_below
+from farthing.composition.lattice import (
+    OUTSIDE,
+    Factors,
+    Lattice,
+    lattice_above,
+    lattice_below,
+)
 from farthing.guarantees.atoms import Atoms
 from farthing.guarantees.kinds import (
     DiscreteGaussian,
@@ -37,6 +43,8 @@ from farthing.numerics.rounding import deflated, inflated
 
 #: Of what is asked for, the share that cutting off large losses may add to δ.
 CUT = 1e-7
+#: Cells of one loss at most.
+MOST_CELLS = 400_000
 #: Samples of discrete or Laplace noise up to this many are not moved to a lattice.
 FEW = 20
 #: Tilts that together show a whole distribution, as shares of the one for the δ asked for.
@@ -60,6 +68,16 @@ def is_sampled(guarantee: Guarantee, count: int) -> bool:
             return False
 
 
+def two_losses(sampled: OneWay) -> tuple[float, float]:
+    """The smaller and the larger loss of a sample of randomized response."""
+    match sampled.guarantee:
+        case Subsampled(PureDP(epsilon), rate):
+            low, high = sampled_losses(np.array([-epsilon, epsilon]), rate).tolist()
+            return (low, high) if sampled.with_unit else (-high, -low)
+        case _:
+            raise TypeError(f"{sampled!r} has more than two losses")
+
+
 def responses_of(guarantee: Guarantee, count: int, step: float) -> tuple[Atoms, Atoms] | None:
     """Atoms (above, below) `count` losses of a guarantee whose worst case has two outcomes.
 
@@ -70,10 +88,10 @@ def responses_of(guarantee: Guarantee, count: int, step: float) -> tuple[Atoms, 
     match guarantee:
         case PureDP(epsilon=epsilon):
             return responses(count=count, epsilon=epsilon, t=None, step=step)
-        case OneWay(Subsampled(PureDP(epsilon=epsilon), rate), with_unit):
-            low, high = sampled_losses(np.array([-epsilon, epsilon]), rate).tolist()
-            low, high = (low, high) if with_unit else (-high, -low)
-            error = 1e-14 * (high - low)
+        case OneWay(Subsampled(PureDP(), rate)):
+            low, high = two_losses(guarantee)
+            steep = rate * math.exp(min(max(-low, high), 600.0))
+            error = 1e-14 * (high - low) + 1e-15 * steep
             above, below = (
                 responses(count=count, epsilon=high - low + 2 * e, t=high + e, step=step)
                 for e in (error, -error)
@@ -92,7 +110,9 @@ def fixed_curves(
     """
     variance = sum(count * mean_and_variance(g)[1] for g, count in items)
     added = sum(count if is_sampled(g, count) else 1 for g, count in items)
-    step = _aligned(items, math.sqrt(3 * fineness * variance / added))
+    reach = max(reach_of(g, delta * CUT / n) for g, n in items)
+    step = max(math.sqrt(3 * fineness * variance / added), reach / MOST_CELLS)
+    step = _aligned(items, step)
     above, below = (_factors(items, step, delta, upward=upward) for upward in (True, False))
     theta = above.tilt_for(delta)
     tilts = [theta * share for share in (SHARES if whole else SHARES[:1])]
@@ -100,7 +120,7 @@ def fixed_curves(
     if upper is None or lower is None:
         return None
     chords = upper.upper(_grid_of(upper))
-    if upper.first > 0 and not whole:  # what lies left of the window was not counted
+    if upper.first > 0 and not whole:  # what lies left of a tilted window is not counted
         chords.values[: upper.first] = 1.0
     return chords, lower.lower(_grid_of(lower))
 
@@ -133,7 +153,7 @@ def sum_of(
 
 
 def _sums(factors: Factors, tilts: list[float], *, upward: bool) -> Lattice | None:
-    """The best of what several tilts show of every mass."""
+    """The best of what one or several tilts show of every mass; the last of several is 0."""
     found = [factors.sums(theta, upward=upward) for theta in tilts]
     known = [one for one in found if one is not None]
     if len(known) < len(found):
@@ -147,6 +167,8 @@ def _sums(factors: Factors, tilts: list[float], *, upward: bool) -> Lattice | No
         seen = one.masses[: last - one.first]
         here = slice(one.first - first, one.first - first + len(seen))
         masses[here] = (np.minimum if upward else np.maximum)(masses[here], seen)
+    if upward:  # below the window of no tilt at all: all of it counts as the smallest loss
+        masses[0] += 4 * OUTSIDE
     return Lattice(furthest.step, first, masses, furthest.infinity)
 
 

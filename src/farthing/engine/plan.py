@@ -7,7 +7,7 @@ runs as it is, or not at all (`TariffChanged`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +18,7 @@ from farthing.engine.answer import Answer, Answers
 from farthing.engine.automatic import Automatic, automatic
 from farthing.engine.cheapest import Aim, cheapest
 from farthing.engine.companions import with_companions
-from farthing.engine.context import Context
+from farthing.engine.context import Context, record_of
 from farthing.engine.execute import execute
 from farthing.engine.kinds.base import Query
 from farthing.engine.purchase import buy
@@ -136,6 +136,11 @@ class Plan(ShownPlan):
         """The price as a share of the budget, and what is proved before and after."""
         return spending_of(self._context.analyst, self.price, paid=False)
 
+    @property
+    def record(self) -> dict[str, Any]:
+        """The question as the ledger keeps it: an earlier release is found by it."""
+        return _record(self._context, self._steps)
+
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         expectation = self.expectation
@@ -243,13 +248,40 @@ class BatchPlan(ShownPlan):
         answers = execute(self._context, self._steps, self.terms, registered=registered)
         if registered is not None:
             return Answers(answers)
-        spending = spending_of(self._context.analyst, self.price, paid=True)
+        paid = _sum_of(answer.price for answer in answers.values())  # what is left came back
+        spending = spending_of(self._context.analyst, paid, paid=True)
         return Answers({key: answer.spent(spending) for key, answer in answers.items()})
 
     @property
     def spending(self) -> Spending:
         """The price as a share of the budget, and what is proved before and after."""
         return spending_of(self._context.analyst, self.price, paid=False)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The questions as the ledger keeps them: an earlier release is found by it."""
+        return _record(self._context, self._steps)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        unit = self._context.about.unit
+        purchases = {key: step.purchase for key, step in self._steps.items()}
+        return {
+            "queries": {
+                key: {
+                    "query": one.query.to_json(),
+                    "caption": one.query.caption(unit),
+                    "price": asdict(one.price),
+                }
+                for key, one in purchases.items()
+            },
+            "caption": self.caption,
+            "price": asdict(self.price),
+            "spending": self.spending.to_json(),
+            "remaining": asdict(self.remaining),
+            "fits": self.fits,
+            "known": self.known is not None,
+        }
 
     def lines(self) -> Iterator[Line]:
         spending = self.spending
@@ -345,6 +377,10 @@ def _known(context: Context, steps: Mapping[str, Step]) -> dict[str, Answer] | N
     return context.earlier({key: step.purchase for key, step in steps.items()})
 
 
+def _record(context: Context, steps: Mapping[str, Step]) -> dict[str, Any]:
+    return record_of(context, {key: step.purchase for key, step in steps.items()})
+
+
 def _items_of(steps: Mapping[str, Step]) -> Mapping[str, int]:
     total: Counter[str] = Counter()
     for step in steps.values():
@@ -353,7 +389,11 @@ def _items_of(steps: Mapping[str, Step]) -> Mapping[str, int]:
 
 
 def _price_of(steps: Mapping[str, Step]) -> Price:
-    prices = [step.purchase.price for step in steps.values()]
+    return _sum_of(step.purchase.price for step in steps.values())
+
+
+def _sum_of(several: Iterable[Price]) -> Price:
+    prices = list(several)
     return Price(sum(p.farthings for p in prices), sum(p.delta_units for p in prices))
 
 

@@ -17,7 +17,7 @@ from farthing.engine.filters import (
     value_to_json,
 )
 from farthing.engine.keys import Key, key_from
-from farthing.engine.sql.keys import Label
+from farthing.engine.sql.keys import Label, text_of
 from farthing.engine.where_text.reading import where_from
 from farthing.errors import InvalidInput, require_count, require_real
 
@@ -92,7 +92,11 @@ def scaled_bounds(lower: NumberBound, upper: NumberBound, places: int) -> tuple[
 
 
 def require_categories(given: tuple[Label, ...] | None, width: int) -> None:
-    """Different labels, each with one value for each column of the key."""
+    """Different labels, each with one value for each column of the key.
+
+    What is measured of a label is paid for once for each label of a unit, so labels that the rows
+    cannot tell apart are refused: those with the same text.
+    """
     if given is None:
         return
     for label in given:
@@ -103,7 +107,7 @@ def require_categories(given: tuple[Label, ...] | None, width: int) -> None:
             raise InvalidInput("a category is text, a whole number, a truth value or a date")
     if not given:
         raise InvalidInput("categories must list at least one label, got none")
-    if len({(_types(label), label) for label in given}) != len(given):
+    if len(set(map(text_of, given))) != len(given):
         raise InvalidInput("categories must be different from one another")
 
 
@@ -132,11 +136,6 @@ def label_from_json(label: Any) -> Label:
     if isinstance(label, list | tuple):
         return tuple(value_from_json(part) for part in label)
     return value_from_json(label)
-
-
-def _types(label: Label) -> tuple[type, ...]:
-    """True is no 1 here."""
-    return tuple(map(type, label)) if isinstance(label, tuple) else (type(label),)
 
 
 def _count(most: int = LARGEST_LIMIT) -> Callable[[str, Any], int]:
