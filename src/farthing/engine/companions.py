@@ -23,13 +23,8 @@ def with_companions(queries: Mapping[str, Query]) -> dict[str, Query]:
     """The questions, each followed by the one that measures its loss, where that is wanted."""
     everything: dict[str, Query] = {}
     for key, query in queries.items():
-<<<<<<< HEAD
         if key.endswith(_ABOVE) and key.removesuffix(_ABOVE) in queries:
             raise InvalidInput(f"a question cannot be called {key!r:.60} in this batch")
-=======
-        if key + _ABOVE in queries:  # it would be taken for what was measured beside this one
-            raise InvalidInput(f"a question cannot be called {key + _ABOVE} in this batch")
->>>>>>> af9d2223d3ff3d24c8152d425f1fe49da8db2c8f
         everything[key] = query
         beside = _loss_question(query)
         if beside is not None:
