@@ -768,7 +768,8 @@ def main(arguments: list[str]) -> int:
 
     def tell(done: int, total: int) -> None:
         if shown and time.monotonic() - start > 2:
-            print(f"\r{done} of {total} farthings", end="", file=sys.stderr, flush=True)
+            end = "\n" if done == total else ""
+            print(f"\r{done} of {total} farthings", end=end, file=sys.stderr, flush=True)
 
     try:
         with open(arguments[0], encoding="utf-8") as file:

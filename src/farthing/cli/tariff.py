@@ -113,8 +113,8 @@ def check_command(file: CertificateFile, as_json: options.AsJson = False) -> Non
     farthing/checker.py, which also runs alone, without anything installed.
     """
     try:
-        with patience("checking"):
-            claims = checker.check(checker.read(file.read_text(encoding="utf-8")))
+        with patience("checking") as tell:
+            claims = checker.check(checker.read(file.read_text(encoding="utf-8")), tell)
     except (checker.Refused, OSError, UnicodeDecodeError) as error:
         raise NotCertified(f"{file} is refused: {error}") from None
     if as_json:
