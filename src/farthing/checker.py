@@ -233,7 +233,8 @@ class FixedLoss:
         masses = _masses(whole, grid)
         first, last = max(0, ends - reach), min(2 * ends, ends + cells + reach)
         used = masses[first : last + 1]
-        width = (2 * grid.bits + len(used).bit_length() + 16) // 8
+        largest = max(used).bit_length() + max(self.kernel).bit_length() + len(used).bit_length()
+        width = largest // 8 + 1
         product = _packed(used, width) * _packed(self.kernel, width)
         raw = product.to_bytes((len(used) + len(self.kernel) + 1) * width, "little")
         start = ends + reach - first
@@ -535,7 +536,7 @@ def require(holds: object, what: str) -> None:
 def number(value: Any, what: str) -> Fraction:
     """A finite number of at least 0, exactly."""
     plain = isinstance(value, int | float) and not isinstance(value, bool)
-    require(plain and math.isfinite(value) and value >= 0, f"{what} must be a number, at least 0")
+    require(plain and 0 <= value < math.inf, f"{what} must be a number, at least 0")
     return Fraction(value)
 
 
@@ -598,7 +599,7 @@ def items_of(tariff: Document, unit: Fraction) -> list[Item]:
     require(isinstance(tariff["items"], dict) and tariff["items"], "a tariff must have items")
     made = []
     for name, entry in tariff["items"].items():
-        entry = names(entry, f"the item {name}", {"guarantee", "price"})
+        entry = names(entry, f"the item {name!r}", {"guarantee", "price"})
         kind, _, text = str(entry["guarantee"]).partition(":")
         values, delta = [_parameter(part, name) for part in text.split(",")], Fraction(0)
         if kind == "adp" and len(values) == 2:
@@ -606,25 +607,25 @@ def items_of(tariff: Document, unit: Fraction) -> list[Item]:
         if kind == "dgauss" and len(values) == 1:
             values.append(Fraction(1))
         known = len(values) == {"dp": 1, "br": 1, "lap": 1, "gauss": 1, "dgauss": 2}.get(kind)
-        require(known, f"the item {name} is of a kind that this program does not know")
+        require(known, f"the item {name!r} is of a kind that this program does not know")
         noisy = kind in ("gauss", "dgauss")
-        require(not noisy or values[0] > 0, f"the noise of {name} must be more than 0")
+        require(not noisy or values[0] > 0, f"the noise of {name!r} must be more than 0")
         whole = kind != "dgauss" or (values[1] >= 1 and values[1].denominator == 1)
         wide = kind == "dgauss" and values[0] * values[1] > WIDEST_NOISE
-        require(not wide, f"the noise of {name} has more outcomes than this program sums up")
-        require(whole and delta < 1, f"the item {name} means nothing")
-        price = whole_number(entry["price"], f"the price of {name}", 1)
+        require(not wide, f"the noise of {name!r} has more outcomes than this program sums up")
+        require(whole and delta < 1, f"the item {name!r} means nothing")
+        price = whole_number(entry["price"], f"the price of {name!r}", 1)
         made.append(Item(kind, tuple(values), price, math.ceil(delta / unit)))
     return made
 
 
 def _parameter(text: str, name: str) -> Fraction:
     try:
-        value: int | float = int(text) if text.isdecimal() else float(text)
+        value = float(text) if "." in text or "e" in text else int(text)
     except ValueError:
-        raise Refused(f"the item {name} must have numbers for parameters") from None
-    require(repr(value) == text, f"the item {name} must be written as certificates write it")
-    return number(value, f"a parameter of {name}")
+        raise Refused(f"the item {name!r} must have numbers for parameters") from None
+    require(repr(value) == text, f"the item {name!r} must be written as certificates write it")
+    return number(value, f"a parameter of {name!r}")
 
 
 def claims_of(data: Document, key: str, at: str) -> Pairs:
