@@ -1,4 +1,4 @@
-"""Corners: lists that once took minutes or had nothing on the lower side. Width and CPU time of each."""
+"""Corners: lists that once took minutes or had no lower side. Width and CPU time of each."""
 
 from __future__ import annotations
 
@@ -83,7 +83,10 @@ def report(names: list[str] | None = None) -> str:
         took = time.process_time() - start
         shown, width = f"{answer:.6g}" if isinstance(answer, float) else str(answer), "-"
         if isinstance(answer, fa.Bracket):
-            shown, width = f"[{answer.lower:.6g}, {answer.upper:.6g}]", f"{100 * answer.width:.3g} %"
+            shown, width = (
+                f"[{answer.lower:.6g}, {answer.upper:.6g}]",
+                f"{100 * answer.width:.3g} %",
+            )
         rows.append([name, shown, width, f"{took:.1f} s"])
         print(rows[-1], file=sys.stderr, flush=True)
     return "\n".join(

@@ -7,8 +7,7 @@
 Mechanisms without a choice commute, and one of them moved in front of a bounded-range step
 can only increase the loss: B F V ≤ F B V, since a sup of averages is at most the average of
 sups ([CR22, Prop. 1], for any fixed loss). So the set-wise optimum has the fixed steps first
-and the bounded-range ones last; among several bounded-range parameters a table over what is
-left takes the larger of the operators at every point (docs/theory/order.md).
+and the bounded-range ones last, several parameters in any order (composition/setwise.py).
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 
 from farthing.composition.fixed_sums import fixed_curves, is_sampled, responses_of, sum_of
 from farthing.composition.items import Items
@@ -101,7 +99,7 @@ def _upper(items: Items, adaptivity: str, layout: Layout) -> Chords:
     choices = [(g, n) for g, n in merged if isinstance(g, BoundedRange)]
     fixed = [(g, n) for g, n in merged if not isinstance(g, BoundedRange)]
     if adaptivity == "setwise" and len(choices) > 1:
-        profile = _worst_order(profile, [(g.epsilon, n) for g, n in choices])
+        profile = layout.any_order(choices).above(profile)
         choices = []
     if adaptivity == "none":
         # every fixed order is valid: bounded range first and from large to small is the least
@@ -158,26 +156,6 @@ def _blocks(guarantee: BoundedRange, count: int, layout: Layout) -> Kernel:
     for _ in range(blocks.length):
         profile = operator.above(profile)
     return Kernel.of(atoms_of(profile), layout.grid).power(blocks.number, layout.grid.size)
-
-
-def _worst_order(profile: Chords, choices: list[tuple[float, int]]) -> Chords:
-    """V[left] = max over the parameters that are left of T_ε V[left without it]."""
-    operators = [BoundedRangeChoice(epsilon) for epsilon, _ in choices]
-    table: dict[tuple[int, ...], Chords] = {}
-    for left in product(*(range(count + 1) for _, count in choices)):
-        best: Chords | None = None
-        for i, operator in enumerate(operators):
-            if left[i] == 0:
-                continue
-            fewer = (*left[:i], left[i] - 1, *left[i + 1 :])
-            value = operator.above(table[fewer])
-            best = value if best is None else best.larger(value)
-        table[left] = profile if best is None else best
-        if left[0] > 0 and all(
-            n == count for n, (_, count) in zip(left[1:], choices[1:], strict=True)
-        ):
-            table = {key: value for key, value in table.items() if key[0] == left[0]}
-    return table[tuple(count for _, count in choices)]
 
 
 def _lower(items: Items, adaptivity: str, layout: Layout) -> Supports:
