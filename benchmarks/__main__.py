@@ -13,12 +13,23 @@ from benchmarks import (
     limits,
     mechanisms,
     peers,
+    subsampling,
 )
 
 
 def main() -> None:
     """Print the report and keep it."""
-    sections = (composition, adaptive, mechanisms, ledger, conversations, engine, limits, peers)
+    sections = (
+        composition,
+        adaptive,
+        subsampling,
+        mechanisms,
+        ledger,
+        conversations,
+        engine,
+        limits,
+        peers,
+    )
     parts = ["# Benchmarks\n", *(section.report() for section in sections)]
     text = "\n".join(parts)
     Path(__file__).with_name("report.md").write_text(text, encoding="utf-8")

@@ -34,6 +34,7 @@ SLOW_FILES = {
     "test_samplers.py",
     "test_sources.py",
     "test_statement.py",
+    "test_subsampling.py",
     "test_tails.py",
     "test_upgraded.py",
     "test_verify.py",

@@ -7,6 +7,8 @@ that are left, and for a bounded-range item which t. The strategy can then be
     simulated   `simulate` plays many games at once in floats (many rounds)
     played      `play` runs one game with the exact mechanisms, for either dataset
 
+A sample of an ε-DP mechanism is played with the two outcomes it has in one direction of neighbours.
+
 The game is Algorithm 1 (AdComp) of [DDR20] with the order fixed, or the set-wise game of
 [CR22, section 3] with the order chosen as you go. The adversary sees bit b through generalized
 randomized response; by Lemma 4.3 of [DDR20] it needs no coins of its own.
@@ -23,18 +25,20 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
+from farthing.composition.fixed_sums import responses_of, two_losses
 from farthing.composition.items import items_from
 from farthing.composition.operators import BoundedRangeChoice, FixedLoss
 from farthing.errors import Unsupported, require_choice, require_count, require_real
 from farthing.guarantees.bracket import Bracket
-from farthing.guarantees.kinds import BoundedRange, Guarantee, PureDP
-from farthing.guarantees.losses import responses
+from farthing.guarantees.conversions import pure_epsilon
+from farthing.guarantees.kinds import BoundedRange, Guarantee, OneWay, PureDP, Subsampled
 from farthing.mechanisms.randomized_response import GeneralizedRandomizedResponse
 from farthing.numerics.ball import Ball, down, in_balls, up
 from farthing.numerics.curves import Grid, Supports
 from farthing.numerics.rounding import FloatArray
 
 Left = tuple[int, ...]
+Playable = PureDP | BoundedRange | OneWay
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class _Plan:
 class Strategy:
     """A complete strategy: a move for every state (items left, distance x = ε_g − loss so far)."""
 
-    kinds: tuple[PureDP | BoundedRange, ...]
+    kinds: tuple[Playable, ...]
     start: Left
     epsilon_g: float
     value: float
@@ -75,10 +79,8 @@ class Strategy:
         place = min(max(cells + self.grid.below, 0), self.grid.size - 1)
         plan = self.plans[left]
         item = int(plan.items[place])
-        kind = self.kinds[item]
-        if isinstance(kind, PureDP):
-            return Move(item, kind.epsilon, 2 * kind.epsilon)
-        return Move(item, float(plan.choices[place]), kind.epsilon)
+        t, spread = _range(self.kinds[item])
+        return Move(item, float(plan.choices[place]) if t is None else t, spread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,28 +106,26 @@ def adversary(
     epsilon_g: float,
     adaptivity: str = "adaptive",
     cells: int = 20,
+    with_unit: bool = True,
 ) -> Strategy:
     """The best strategy against this list at ε_g, with t a multiple of (smallest ε)/cells.
 
     `adaptive` keeps the order that was given, `setwise` chooses it in every state. If every ε
     is a multiple of that step all states are grid points and `value` is what the strategy
-    attains; otherwise states are rounded to the nearest one.
+    attains; otherwise states are rounded to the nearest one. `with_unit` is the direction that
+    samples face.
     """
     require_choice("adaptivity", adaptivity, ("adaptive", "setwise"))
     epsilon_g = require_real("epsilon_g", epsilon_g)
     cells = require_count("cells", cells, at_least=1)
-    pairs = items_from(items)
+    ways = items_from(items).directions()
+    pairs = ways[0 if with_unit else -1]
     pairs = pairs.unordered() if adaptivity == "setwise" else pairs
-    kinds: list[PureDP | BoundedRange] = []
-    for guarantee, _ in pairs:
-        if not isinstance(guarantee, PureDP | BoundedRange) or guarantee.epsilon == 0:
-            raise Unsupported(
-                f"games are played with dp and br items of positive epsilon, got {guarantee!r}"
-            )
-        kinds.append(guarantee)
+    kinds = [_playable(guarantee) for guarantee, _ in pairs]
     start = tuple(count for _, count in pairs)
-    total = sum(kind.epsilon * count for kind, count in zip(kinds, start, strict=True))
-    step = min(kind.epsilon for kind in kinds) / cells
+    epsilons = [pure_epsilon(kind) or 0.0 for kind in kinds]
+    total = sum(epsilon * count for epsilon, count in zip(epsilons, start, strict=True))
+    step = min(epsilons) / cells
     reach = math.ceil(total / step) + 2
     grid = Grid(step, reach, reach, origin=epsilon_g)
     profiles: dict[Left, Supports] = {}
@@ -171,8 +171,9 @@ def simulate(strategy: Strategy, *, games: int, seed: int | None = None) -> Esti
     grid, rounds = strategy.grid, sum(strategy.start)
     left = np.tile(np.array(strategy.start), (games, 1))
     x = np.full(games, strategy.epsilon_g)
-    epsilons = np.array([kind.epsilon for kind in strategy.kinds])
-    pure = np.array([isinstance(kind, PureDP) for kind in strategy.kinds])
+    ranges = [_range(kind) for kind in strategy.kinds]
+    spreads = np.array([spread for _, spread in ranges])
+    fixed = np.array([math.nan if t is None else t for t, _ in ranges])
     for _ in range(rounds):
         cells = np.rint((x - grid.origin) / grid.step).astype(np.int64)
         places = np.clip(cells + grid.below, 0, grid.size - 1)
@@ -181,8 +182,8 @@ def simulate(strategy: Strategy, *, games: int, seed: int | None = None) -> Esti
             here = np.all(left == np.array(state), axis=1)
             plan = strategy.plans[state]
             items[here], t[here] = plan.items[places[here]], plan.choices[places[here]]
-        t = np.where(pure[items], epsilons[items], t)
-        spread = np.where(pure[items], 2 * epsilons[items], epsilons[items])
+        t = np.where(np.isnan(fixed[items]), t, fixed[items])
+        spread = spreads[items]
         stays = source.random(games) < np.expm1(t - spread) / np.expm1(-spread)
         x -= np.where(stays, t, t - spread)
         left[np.arange(games), items] -= 1
@@ -244,10 +245,37 @@ def _best(
     return profile, _Plan(items, choices)
 
 
-def _operator(kind: PureDP | BoundedRange, step: float) -> BoundedRangeChoice | FixedLoss:
+def _playable(guarantee: Guarantee) -> Playable:
+    match guarantee:
+        case PureDP() | BoundedRange() | OneWay(Subsampled(PureDP())) if (
+            pure_epsilon(guarantee) != 0
+        ):
+            return guarantee
+        case _:
+            raise Unsupported(
+                "games are played with dp, br and sampled dp items of positive epsilon, got "
+                f"{guarantee!r}"
+            )
+
+
+def _range(kind: Playable) -> tuple[float | None, float]:
+    """The largest loss, None if it is chosen in every state, and how far the losses are apart."""
+    match kind:
+        case PureDP(epsilon):
+            return epsilon, 2 * epsilon
+        case BoundedRange(epsilon):
+            return None, epsilon
+        case _:
+            low, high = two_losses(kind)
+            return high, high - low
+
+
+def _operator(kind: Playable, step: float) -> BoundedRangeChoice | FixedLoss:
     if isinstance(kind, BoundedRange):
         return BoundedRangeChoice(kind.epsilon)
-    return FixedLoss(*responses(count=1, epsilon=kind.epsilon, t=None, step=step))
+    known = responses_of(kind, 1, step)
+    assert known is not None
+    return FixedLoss(*known)
 
 
 def _without(left: Left, item: int) -> Left:

@@ -10,30 +10,35 @@ declared does not exist for anybody who asks.
     text       Unicode, compared byte by byte
     boolean
     date       days of the years 1 to 9999; a timestamp is read as its day in `time_zone`
+    timestamp  what a clock in `time_zone` shows, to the microsecond, in the years 1 to 9999. Where
+               clocks are set back, two moments show the same time and are one value; times that
+               are stored without a zone are taken as they are
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, TypeAlias
 from zoneinfo import available_timezones
 
 from farthing.errors import InvalidInput, did_you_mean, require_choice, require_count, require_real
 
-INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE = (
+INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE, TIMESTAMP = (
     "integer",
     "real",
     "decimal",
     "text",
     "boolean",
     "date",
+    "timestamp",
 )
-KINDS = (INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE)
+KINDS = (INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE, TIMESTAMP)
 #: Kinds whose values can be labels or units: equal means equal on every engine.
-KEYS = (INTEGER, TEXT, BOOLEAN, DATE)
+KEYS = (INTEGER, DECIMAL, TEXT, BOOLEAN, DATE)
 NUMBERS = (INTEGER, REAL, DECIMAL)
 #: A decimal has at most this many digits, so that it is a 64-bit number of its last place.
 DIGITS = 18
@@ -41,8 +46,8 @@ DIGITS = 18
 #: Names in the database of time zones that are no zone, or another one on every machine.
 _NO_PLACE = ("localtime", "Factory", "posixrules", "leapseconds", "tzdata.zi", "zone.tab")
 
-#: A value of a column.
-Value: TypeAlias = str | int | float | bool | date | None
+#: A value of a column; a date may be a datetime, which is a time of no zone.
+Value: TypeAlias = str | int | float | bool | Decimal | date | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,9 @@ class Column:
     """One column: its kind and, where the owner says so, which values it can have.
 
     `lower` and `upper` are for numbers, `categories` for kinds that can be labels, `places` for
-    decimals, `time_zone` for dates that are stored as times. What lies outside is missing.
+    decimals, `time_zone` for times, and for dates that are stored as times. What lies outside is
+    missing. A text column with `parts` is made from other columns: two rows have the same value if
+    they have the same in each, and where one of them is missing it is missing.
     """
 
     name: str
@@ -60,6 +67,7 @@ class Column:
     upper: int | float | None = None
     categories: tuple[str | int, ...] | None = None
     time_zone: str | None = None
+    parts: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -68,8 +76,9 @@ class Column:
         self._check_places()
         self._check_bounds()
         self._check_categories()
+        self._check_parts()
         if self.time_zone is not None:
-            self._only_for("time_zone", DATE)
+            self._only_for("time_zone", DATE, TIMESTAMP)
             if self.time_zone in _NO_PLACE or self.time_zone not in available_timezones():
                 raise InvalidInput(f"there is no time zone {self.time_zone!r:.60}")
 
@@ -102,6 +111,15 @@ class Column:
             raise InvalidInput(f"categories of {self.name!r:.60} must differ from one another")
         object.__setattr__(self, "categories", labels)
 
+    def _check_parts(self) -> None:
+        if self.parts is None:
+            return
+        self._only_for("parts", TEXT)
+        parts = tuple(self.parts)
+        if len(set(parts)) < 2 or len(set(parts)) != len(parts) or self.categories is not None:
+            raise InvalidInput(f"parts of {self.name!r:.60} must be two or more different columns")
+        object.__setattr__(self, "parts", parts)
+
     def _only_for(self, what: str, *kinds: str) -> None:
         if self.kind not in kinds:
             raise InvalidInput(f"{what} of {self.name!r:.60} is only for {' and '.join(kinds)}")
@@ -133,6 +151,10 @@ class Schema:
             raise InvalidInput(f"the column {twice!r:.60} is declared twice")
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "_by_name", dict(zip(names, columns, strict=True)))
+        for column in columns:
+            for part in map(self.__getitem__, column.parts or ()):
+                if part.kind not in KEYS or part.parts is not None:
+                    raise InvalidInput(f"a part must be {' or '.join(KEYS)}, got {part.name!r:.60}")
 
     @cached_property
     def kinds(self) -> Mapping[str, str]:
@@ -159,6 +181,31 @@ class Schema:
         return [column.to_json() for column in self.columns]
 
 
+def with_unit(schema: Schema, unit: str | Sequence[str]) -> tuple[Schema, str]:
+    """The schema with the column that says whose row it is, and the name of that column.
+
+    Several columns, as a sequence or as the text a,b, are one unit together.
+    """
+    if isinstance(unit, str):
+        if unit in schema or "," not in unit:
+            schema.require(unit)
+            return schema, unit
+        unit = [part.strip() for part in unit.split(",")]
+    if len(unit) == 1:
+        return with_unit(schema, unit[0])
+    made = Column(unit_name(unit), TEXT, parts=tuple(unit))
+    if made.name not in schema:
+        return Schema((*schema.columns, made)), made.name
+    if schema[made.name] != made:
+        raise InvalidInput(f"the column {made.name!r:.60} is another one than the unit")
+    return schema, made.name
+
+
+def unit_name(unit: str | Sequence[str]) -> str:
+    """What a unit of one or several columns is called."""
+    return unit if isinstance(unit, str) else ",".join(unit)
+
+
 def schema_from_json(data: object) -> Schema:
     """A schema from plain data: a list of tables with name, kind and what is declared besides."""
     if isinstance(data, Mapping | str) or not isinstance(data, Iterable):
@@ -171,6 +218,7 @@ def _column(entry: object) -> Column:
     if not isinstance(entry, Mapping) or not {"name", "kind"} <= set(entry) <= known:
         raise InvalidInput(f"a column has {', '.join(sorted(known))}, got {entry!r:.120}")
     given = dict(entry)
-    if isinstance(given.get("categories"), list):
-        given["categories"] = tuple(given["categories"])
+    for name in ("categories", "parts"):
+        if isinstance(given.get(name), list):
+            given[name] = tuple(given[name])
     return Column(**given)

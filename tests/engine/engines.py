@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from farthing.engine.filters import filter_from
 from farthing.engine.kinds.base import Query, Rows, completed_query
+from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.bounding import (
@@ -23,6 +24,7 @@ from farthing.engine.sql.bounding import (
 )
 from farthing.engine.sql.conditions import condition, within
 from farthing.engine.sql.keys import Label
+from farthing.engine.sql.measuring import Grouped
 from farthing.engine.sql.texts import Texts
 from farthing.ledger.records import Limits
 from farthing.schema import Column, Schema
@@ -69,6 +71,14 @@ def measured(
     rows = Rows(source.declared(schema), unit, schema.kinds, secret, texts)
     bounded = whole.bounded(rows.where(whole.filter))
     return whole, source.run(source.statement(bounded.expression, texts)), bounded
+
+
+def clipped_sums(rows: Any, unit: tuple[Any, str], value: Any, lower: int, upper: int) -> Bounded:
+    """The sum over units of their own sum, moved into the bounds: the statement of a sum."""
+    table = rows.select(who=unit[0], value=value)
+    table = table.filter(table.who.notnull() & table.value.notnull())
+    query = SumQuery("value", lower=lower, upper=upper, places=0)
+    return query.measured(Grouped(table, {"who": unit[1]}, "key", None))
 
 
 def histogram(

@@ -66,12 +66,16 @@ def naive_histogram(
             pairs[row[unit]][text_of(label if len(by) > 1 else label[0])] += 1
     total: Counter[str] = Counter()
     for who, keys in pairs.items():
-        kept = sorted(keys, key=lambda key: first_digits(secret + text_of(who) + key))[:limit]
+        kept = sorted(keys, key=lambda key: place_of(secret, text_of(who), key))[:limit]
         for key in kept:
             total[key] += min(keys[key], per_key)
     return dict(total)
 
 
-def first_digits(text: str) -> str:
-    """What decides the order of a unit's keys."""
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:12]
+def place_of(secret: str, who: str, key: str) -> int:
+    """What decides the order of a unit's keys; both are texts of the engine."""
+    return _number(secret + who) * _number(secret + key) % (2**31 - 1)
+
+
+def _number(text: str) -> int:
+    return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:7], 16) + 1

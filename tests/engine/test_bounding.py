@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,6 @@ from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.bounding import (
     Bounded,
     bounded_histogram,
-    clipped_sums,
     counted_rows,
     counts_of,
     fixed_point,
@@ -19,7 +19,7 @@ from farthing.engine.sql.bounding import (
 from farthing.engine.sql.texts import Texts
 from farthing.errors import InvalidInput
 from farthing.schema import INTEGER
-from tests.engine.engines import histogram, proposed
+from tests.engine.engines import clipped_sums, histogram, proposed
 from tests.engine.rows import difficult, naive_histogram
 
 KEYS = (("text",), ("whole",), ("day",), ("flag",), ("text", "whole", "day", "flag"))
@@ -53,6 +53,21 @@ def test_one_more_unit_raises_few_counts_a_little(seed, limit, per_key) -> None:
         change = {key: with_all[key] - less.get(key, 0) for key in with_all}
         assert all(0 <= by <= per_key for by in change.values())
         assert sum(by > 0 for by in change.values()) <= limit
+
+
+def test_no_key_is_preferred_and_units_keep_different_ones() -> None:
+    """Everybody has 15 keys and keeps 5: each key is kept by a third, within five deviations."""
+    rows = pa.table(
+        {
+            "member": [who for who in range(9000) for _ in range(15)],
+            "whole": list(range(15)) * 9000,
+        }
+    )
+    source = open_source(rows)
+    found = histogram(source, proposed(source), ["whole"], limits=(5, 1))
+    assert sum(found.values()) == 45_000
+    assert all(abs(count - 3000) < 5 * (9000 * 2 / 9) ** 0.5 for count in found.values())
+    source.shut()
 
 
 def test_the_largest_counts_break_ties_by_code_points() -> None:

@@ -156,3 +156,23 @@ def test_limits_on_the_command_line(shell) -> None:
     tried = ("--limits", "1", "--limits", "2", "--noise", "10", "--noise", "14.5", "--labels", "3")
     chosen = json.loads(shell("limit", *by, *tried, "--json").stdout)
     assert chosen["labels"][0] in (1, 2)
+
+
+def test_means_by_a_key(shell) -> None:
+    options = ["--column", "age", "--lower", "0", "--upper", "90", "--per-key-limit", "2"]
+    keyed = [*options, "--by", "bins(age, 0, 45, 90)", "--contribution-limit", "2"]
+    answer = json.loads(shell("mean", *keyed, "--json").stdout)
+    assert answer["labels"] == ["[0, 45)", "[45, 90)"]
+    for (low, high), truth in zip(answer["intervals"], (22, 67), strict=True):
+        assert low <= truth <= high
+    assert "/n at 95%" in shell("mean", *options, "--plan").stdout
+    assert (
+        "/n at 95%"
+        in shell("mean", *options, "--plan", "--half-width", "9", "--rows", "4000").stdout
+    )
+    with pytest.raises(InvalidInput, match="say rows"):
+        shell("mean", *options, "--plan", "--half-width", "9")
+    with pytest.raises(InvalidInput, match="bins are written"):
+        shell("mean", *options, "--plan", "--by", "bins(age, young, old)")
+    with pytest.raises(InvalidInput, match="with a month must be date"):
+        shell("mean", *options, "--plan", "--by", "month(age)")

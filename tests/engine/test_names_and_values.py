@@ -17,7 +17,6 @@ from farthing.engine.sql.bounding import (
     Bounded,
     between,
     bounded_histogram,
-    clipped_sums,
     counted_rows,
     counts_of,
     fixed_point,
@@ -25,9 +24,9 @@ from farthing.engine.sql.bounding import (
 from farthing.engine.sql.texts import Texts
 from farthing.errors import InvalidInput
 from farthing.schema import INTEGER, Schema
-from tests.engine.engines import histogram, proposed
+from tests.engine.engines import clipped_sums, histogram, proposed
 
-OURS = ("who", "worth", "value", "key0", "amount", "rows", "keys", "over", "digest", "place")
+OURS = ("who", "worth", "value", "key0", "amount", "rows", "keys", "over", "order", "place")
 OURS += ("total", "n", "label", "source", "given", "t0", "t1", "c0", "physical", "declared0")
 
 

@@ -44,7 +44,6 @@ from farthing.engine.sql.bounding import (
     Bounded,
     between,
     bounded_histogram,
-    clipped_sums,
     counted_rows,
     counts_of,
     fixed_point,
@@ -56,7 +55,7 @@ from farthing.engine.sql.measuring import total_name
 from farthing.engine.sql.pairs import labels_of_units, pairs_above
 from farthing.engine.sql.texts import Texts
 from farthing.schema import BOOLEAN, DATE, INTEGER, REAL, TEXT, Column, Schema
-from tests.engine.engines import measured
+from tests.engine.engines import clipped_sums, measured
 
 PAIRS = int(os.environ.get("FARTHING_PAIRS", "200"))
 SCHEMA = Schema(

@@ -23,7 +23,6 @@ from farthing.engine.sql.bounding import (
     Bounded,
     between,
     bounded_histogram,
-    clipped_sums,
     counted_rows,
     fixed_point,
     largest,
@@ -33,7 +32,7 @@ from farthing.engine.sql.measuring import Grouped, weighed_ranks
 from farthing.engine.sql.pairs import labels_of_units, pairs_above, shape_of, sizes_of
 from farthing.engine.sql.texts import Texts
 from farthing.schema import INTEGER, REAL
-from tests.engine.engines import measured, proposed
+from tests.engine.engines import clipped_sums, measured, proposed
 from tests.engine.rows import TEXTS, difficult
 
 #: PostgreSQL has no text with a zero byte in it.

@@ -24,11 +24,11 @@ from farthing.engine.sources.base import Source
 from farthing.engine.sources.java import quiet_java
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sources.spark import session_of
-from farthing.engine.sql.bounding import clipped_sums, fixed_point
+from farthing.engine.sql.bounding import fixed_point
 from farthing.engine.sql.statement import Statement
 from farthing.engine.sql.texts import Texts
 from farthing.errors import InvalidInput, Unsupported
-from tests.engine.engines import histogram, proposed
+from tests.engine.engines import clipped_sums, histogram, proposed
 
 ROWS = pa.table(
     {

@@ -105,12 +105,12 @@ def test_what_is_shown_is_no_less_than_the_odometer(tmp_path: Any, signed: fa.Ce
 
 
 def test_nothing_is_said_that_depends_on_others(tmp_path: Any, signed: fa.Certificate) -> None:
-    """Two purses of which the cap can refuse one; and a second account."""
+    """Purses of which the cap can refuse one."""
     with opened(tmp_path, signed, 60) as data, fa.Desk.open(tmp_path / "budget.db") as desk:
         assert data.count().plan().spending.epsilon_after is not None
         desk.grant("events", "bob", farthings=40)
         assert data.count().plan().spending.epsilon_after is not None
-        desk.grant("events", "bob", farthings=1)
+        desk.grant("events", "eve", farthings=0, delta_units=1)  # which the cap has no more of
         assert data.count().plan().spending == Spending(0.04, None, None, None)
         assert "so far" not in str(data.count().plan())
         assert "everything so far" not in data.count().run().paid

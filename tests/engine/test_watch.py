@@ -71,6 +71,12 @@ class TestPlan:
         same = session.watch(positives=4, item="count", value_item="count").plan()
         assert dict(same.items) == {"count": 5}
 
+    def test_the_item_called_pure_is_the_standard(self) -> None:
+        sold = {"pure-0.1": (fa.PureDP(0.1), 4), "pure": (fa.PureDP(0.4), 64)}
+        ladder = fa.Tariff(sold, 100)
+        assert ThresholdWatch(positives=1).items_for(ladder) == {"pure": 1}
+        assert ThresholdWatch(positives=1, item="pure-0.1").items_for(ladder) == {"pure-0.1": 1}
+
     def test_what_runs_costs_what_is_bought(self) -> None:
         for kind in (
             ThresholdWatch(positives=3, item="count"),

@@ -8,6 +8,7 @@ import pytest
 
 import farthing as fa
 from farthing.games import Strategy, adversary, attained, play, simulate
+from farthing.guarantees.kinds import OneWay
 
 BR, DP = fa.BoundedRange, fa.PureDP
 CASES = [
@@ -107,9 +108,40 @@ def test_a_game_against_the_real_mechanisms() -> None:
 
 
 def test_bad_games_raise() -> None:
-    with pytest.raises(fa.Unsupported, match="dp and br items"):
+    with pytest.raises(fa.Unsupported, match="dp, br and sampled dp items"):
         adversary([fa.Gaussian(1.0)], epsilon_g=0.1)
     with pytest.raises(fa.InvalidInput, match="adaptivity"):
         adversary([BR(1.0)], epsilon_g=0.1, adaptivity="none")
     with pytest.raises(fa.Unsupported, match="16 rounds"):
         attained(adversary([(BR(0.1), 17)], epsilon_g=0.1, cells=2))
+
+
+@pytest.mark.parametrize("with_unit", [True, False])
+def test_samples_are_played_in_either_direction(with_unit):
+    """The strategy attains what one direction proves, and no more than what is charged."""
+    items = [(fa.Subsampled(fa.PureDP(0.8), 0.3), 3), (fa.BoundedRange(0.4), 2)]
+    for epsilon_g in (0.1, 0.4):
+        strategy = adversary(items, epsilon_g=epsilon_g, cells=60, with_unit=with_unit)
+        value = attained(strategy)
+        charged = fa.compose(items).delta_at(epsilon_g)
+        facing = [
+            (OneWay(guarantee, with_unit) if isinstance(guarantee, fa.Subsampled) else guarantee, n)
+            for guarantee, n in items
+        ]
+        alone = fa.compose(facing).delta_at(epsilon_g)
+        assert value.lower <= alone.upper
+        assert value.lower <= charged.upper
+        assert value.upper >= alone.lower * (1 - 5e-3)
+        estimate = simulate(strategy, games=40_000, seed=1)
+        assert abs(estimate.delta - value.lower) <= 6 * estimate.standard_error
+
+
+def test_the_worse_direction_is_attained():
+    items = [(fa.Subsampled(fa.PureDP(0.8), 0.3), 4)]
+    values = [
+        attained(adversary(items, epsilon_g=0.5, cells=60, with_unit=way)).lower
+        for way in (True, False)
+    ]
+    charged = fa.compose(items).delta_at(0.5)
+    assert values[0] != pytest.approx(values[1], rel=0.05)
+    assert charged.lower * (1 - 5e-3) <= max(values) <= charged.upper

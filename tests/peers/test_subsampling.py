@@ -65,14 +65,19 @@ def test_dp_accounting(block: int) -> None:
 def test_prv_accountant(block: int) -> None:
     prv = pytest.importorskip("prv_accountant", reason="install farthing[peers]")
     source = random.Random(1000 + block)
-    for _ in range(PRV_EACH):
+    met = 0
+    while met < PRV_EACH:
         sigma, rate, steps, delta = some_case(source)
-        accountant = prv.PRVAccountant(
-            prv.PoissonSubsampledGaussianMechanism(rate, sigma),
-            max_self_compositions=steps,
-            eps_error=0.05,
-            delta_error=delta / 1000,
-        )
+        try:
+            accountant = prv.PRVAccountant(
+                prv.PoissonSubsampledGaussianMechanism(rate, sigma),
+                max_self_compositions=steps,
+                eps_error=0.05,
+                delta_error=delta / 1000,
+            )
+        except RuntimeError:  # it gives up where its discretisation misses the mean
+            continue
+        met += 1
         low, _, high = accountant.compute_epsilon(delta, steps)
         bracket = ours(fa.Subsampled(fa.Gaussian(sigma), rate), steps, delta)
         assert bracket.lower <= high, (sigma, rate, steps, delta, bracket, low, high)

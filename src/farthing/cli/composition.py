@@ -1,4 +1,4 @@
-"""`farthing epsilon`, `farthing delta`, `farthing plan`, `farthing noise`."""
+"""`farthing epsilon`, `farthing delta`, `farthing plan`, `farthing calibrate`."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def plan(
     console().print(f"Together they give ε ≤ {shown_up(best.upper)}, by {best.theorem}.")
 
 
-def noise(
+def calibrate(
     items: options.FreeItemTexts,
     epsilon: options.Epsilon,
     delta: options.Delta,
@@ -181,7 +181,7 @@ def _parameter(
         case _:
             raise InvalidInput(
                 f"a parameter can be planned for dp, br, lap and gauss, got {kind!r}; give "
-                f"{kind} its parameters to plan the count instead, or use `farthing noise`"
+                f"{kind} its parameters to plan the count instead, or use `farthing calibrate`"
             )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from farthing import __version__
-from farthing.cli.composition import delta, epsilon, noise, plan
+from farthing.cli.composition import calibrate, delta, epsilon, plan
 from farthing.cli.lazy import lazy_group
 from farthing.cli.statement import statement
 from farthing.cli.tariff import tariff
@@ -39,7 +39,7 @@ app = typer.Typer(
 app.command()(epsilon)
 app.command()(delta)
 app.command()(plan)
-app.command()(noise)
+app.command()(calibrate)
 app.command()(statement)
 app.add_typer(tariff)
 app.add_typer(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-from datetime import date
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from farthing.engine.filters import filter_to_json
+from farthing.engine.filters import filter_to_json, require_value, value_to_json
 from farthing.engine.keys import key_from, kind_of
 from farthing.engine.where_text.declared import as_declared
 from farthing.engine.where_text.reading import filter_in
 from farthing.errors import InvalidInput
-from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, Schema
+from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TIMESTAMP, Schema
 
 
 def value_of(schema: Schema, name: str, text: str) -> Any:
@@ -23,16 +24,28 @@ def value_of(schema: Schema, name: str, text: str) -> Any:
 def _value(kind: str, name: str, text: str) -> Any:
     try:
         if kind == INTEGER:
-            return int(text)
-        if kind in (REAL, DECIMAL):
+            return int(text) if text.lstrip("+-").isdecimal() else _whole(text)
+        if kind == REAL:
             return float(text)
+        if kind == DECIMAL:
+            return value_to_json(require_value(Decimal(text)))
         if kind == BOOLEAN:
             return {"true": True, "false": False}[text.lower()]
         if kind == DATE:
             return {"date": date.fromisoformat(text).isoformat()}
-    except (ValueError, KeyError):
+        if kind == TIMESTAMP:
+            return {"time": datetime.fromisoformat(text).isoformat()}
+    except (ValueError, KeyError, InvalidOperation):
         raise InvalidInput(f"{name} is {kind}, got {text!r:.60}") from None
     return text
+
+
+def _whole(text: str) -> int:
+    """1e6 is 1000000; 1.5 is no whole number."""
+    number = Decimal(text)
+    if not number.is_finite() or abs(number) > 2**64 or number != int(number):
+        raise ValueError
+    return int(number)
 
 
 def filter_of(schema: Schema, conditions: list[str]) -> dict[str, Any] | None:

@@ -60,6 +60,16 @@ def is_sampled(guarantee: Guarantee, count: int) -> bool:
             return False
 
 
+def two_losses(sampled: OneWay) -> tuple[float, float]:
+    """The smaller and the larger loss of a sample of randomized response."""
+    match sampled.guarantee:
+        case Subsampled(PureDP(epsilon), rate):
+            low, high = sampled_losses(np.array([-epsilon, epsilon]), rate).tolist()
+            return (low, high) if sampled.with_unit else (-high, -low)
+        case _:
+            raise TypeError(f"{sampled!r} has more than two losses")
+
+
 def responses_of(guarantee: Guarantee, count: int, step: float) -> tuple[Atoms, Atoms] | None:
     """Atoms (above, below) `count` losses of a guarantee whose worst case has two outcomes.
 
@@ -70,9 +80,8 @@ def responses_of(guarantee: Guarantee, count: int, step: float) -> tuple[Atoms, 
     match guarantee:
         case PureDP(epsilon=epsilon):
             return responses(count=count, epsilon=epsilon, t=None, step=step)
-        case OneWay(Subsampled(PureDP(epsilon=epsilon), rate), with_unit):
-            low, high = sampled_losses(np.array([-epsilon, epsilon]), rate).tolist()
-            low, high = (low, high) if with_unit else (-high, -low)
+        case OneWay(Subsampled(PureDP())):
+            low, high = two_losses(guarantee)
             error = 1e-14 * (high - low)
             above, below = (
                 responses(count=count, epsilon=high - low + 2 * e, t=high + e, step=step)

@@ -7,7 +7,7 @@ here. A service in front of it is the boundary (docs/known-limits.md).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from farthing.engine.purchase import buy
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Dataset, Ledger, Limits, Purse, RegisteredBatch
-from farthing.schema import KEYS, Schema
+from farthing.schema import KEYS, Schema, with_unit
 
 #: A tariff, its certificate, or the file it is in.
 TariffLike = Tariff | Certificate | str | os.PathLike[str]
@@ -32,10 +32,11 @@ class Declaration:
 
     Without a `schema` the one is taken that the engine's own types propose. `version` names the
     state of the rows; None says that they change without notice, and nothing is answered from
-    the past.
+    the past. A `unit` of several columns is a tuple of their names; a row with one of them missing
+    has no unit and does not count.
     """
 
-    unit: str
+    unit: str | Sequence[str]
     schema: Schema | None = None
     limits: Limits | None = None
     version: str | None = "1"
@@ -126,14 +127,14 @@ class Desk:
 
     def _declared(self, source: Source, declared: Declaration, name: str | None) -> Dataset:
         schema = declared.schema or Schema(source.proposed_schema().columns)
-        if schema[declared.unit].kind not in KEYS:
+        schema, unit = with_unit(schema, declared.unit)
+        if schema[unit].kind not in KEYS:
             raise InvalidInput(
-                f"the unit must be {' or '.join(KEYS)}, "
-                f"but {declared.unit} is {schema[declared.unit].kind}"
+                f"the unit must be {' or '.join(KEYS)}, but {unit} is {schema[unit].kind}"
             )
         return Dataset(
             name or source.name,
-            unit=declared.unit,
+            unit=unit,
             owner=self._name,
             schema=schema,
             limits=declared.limits or Limits(),

@@ -20,9 +20,11 @@ something about missing values is always true or false: `Present(column)`, `Equa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 from farthing.errors import InvalidInput
@@ -32,6 +34,15 @@ DEEPEST = 8
 _SMALLEST_WHOLE, _LARGEST_WHOLE = -(2**63), 2**64 - 1
 #: Up to here every whole number is a 64-bit float.
 _EXACT = 2**53
+_DATE, _TIME, _DECIMAL = "date", "time", "decimal"
+#: What is not plain data is written behind a mark.
+_MARKED: dict[str, Callable[[str], date | Decimal]] = {
+    _DATE: date.fromisoformat,
+    _TIME: datetime.fromisoformat,
+    _DECIMAL: Decimal,
+}
+#: An exact number has at most this many digits on each side of its point.
+_DIGITS = 18
 _RANGE = ("at_least", "above", "at_most", "below")
 
 
@@ -192,19 +203,25 @@ def columns_of(where: Filter | None) -> frozenset[str]:
 
 
 def value_to_json(value: Value) -> Any:
-    """A value as plain data; dates are marked, so that text stays text."""
-    return {"date": value.isoformat()} if isinstance(value, date) else value
+    """A value as plain data; dates and times are marked, so that text stays text."""
+    if isinstance(value, datetime):
+        return {_TIME: value.isoformat()}
+    if isinstance(value, Decimal):
+        return {_DECIMAL: f"{value:f}"}
+    return {_DATE: value.isoformat()} if isinstance(value, date) else value
 
 
 def value_from_json(value: Any) -> Value:
     """The inverse of `value_to_json`."""
     if isinstance(value, Mapping):
-        if set(value) != {"date"} or not isinstance(value["date"], str):
-            raise InvalidInput('a date is written {"date": "2013-01-31"}')
-        try:
-            return date.fromisoformat(value["date"])
-        except ValueError:
-            raise InvalidInput('a date is written {"date": "2013-01-31"}') from None
+        for mark, read in _MARKED.items():
+            if set(value) == {mark} and isinstance(value[mark], str):
+                with suppress(ValueError, InvalidOperation):
+                    return read(value[mark])
+        raise InvalidInput(
+            'a date is written {"date": "2013-01-31"}, a time {"time": "2013-01-31T12:30:00"}, '
+            'an exact number {"decimal": "1.50"}'
+        )
     return value  # type: ignore[no-any-return] # checked where it is used
 
 
@@ -219,20 +236,32 @@ def require_column(name: object) -> str:
 
 def require_value(value: Any) -> Value:
     """Something a column can be compared with; 1e6 and 1000000 are one value."""
-    if isinstance(value, datetime):
-        raise InvalidInput("a filter compares with dates, not with times of day")
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        raise InvalidInput("a time has no zone of its own: it is in the zone of the column")
     if isinstance(value, str) and "\0" in value:
         raise InvalidInput("a text to compare with cannot contain the character NUL")
     if value is None or isinstance(value, str | bool | date):
         return value
+    if isinstance(value, Decimal) and value.is_finite() and abs(value) < 10**_DIGITS:
+        exact = value.quantize(Decimal(1).scaleb(-_DIGITS), context=Context(prec=3 * _DIGITS))
+        if exact == value:
+            return _canonical(value)
     if isinstance(value, int) and _SMALLEST_WHOLE <= value <= _LARGEST_WHOLE:
         return value
     if isinstance(value, float) and math.isfinite(value):
         return int(value) if value.is_integer() and abs(value) <= _EXACT else value
     raise InvalidInput(
-        "a value must be text, a whole number of at most 64 bits, a finite number, a truth value, "
-        f"a date or None, got {value!r:.60}"
+        "a value must be text, a whole number of at most 64 bits, a finite number, an exact one of "
+        f"at most {_DIGITS} digits and as many decimals, a truth value, a date, a time or None, "
+        f"got {value!r:.60}"
     )
+
+
+def _canonical(value: Decimal) -> Decimal:
+    """1.50 and 1.5 are one value, and so are 0 and -0."""
+    if not value:
+        return Decimal(0)
+    return Decimal(f"{value:f}".rstrip("0").rstrip(".") if "." in f"{value:f}" else f"{value:f}")
 
 
 def _condition(column: str, wanted: Any) -> Filter:
@@ -245,7 +274,7 @@ def _condition(column: str, wanted: Any) -> Filter:
     if isinstance(wanted, list | tuple | set | frozenset):
         values = sorted(wanted, key=repr) if isinstance(wanted, set | frozenset) else wanted
         return OneOf(column, tuple(value_from_json(value) for value in values))
-    if isinstance(wanted, Mapping) and set(wanted) != {"date"}:
+    if isinstance(wanted, Mapping) and not (len(wanted) == 1 and set(wanted) <= set(_MARKED)):
         if dict(wanted) == {"present": True}:
             return Present(column)
         unknown = set(wanted) - set(_RANGE)

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 from farthing.engine.filters import require_column
 from farthing.errors import InvalidInput, require_choice, require_real
-from farthing.schema import DATE, KEYS, NUMBERS, TEXT, Schema
+from farthing.schema import DATE, KEYS, NUMBERS, TEXT, TIMESTAMP, Schema
 
 #: The periods, from short to long.
 PERIODS = ("hour", "day", "week", "month", "quarter", "year")
@@ -195,10 +195,10 @@ def kind_of(key: Key, schema: Schema) -> str:
             _require(name, kind, NUMBERS, "a column with bins")
             return TEXT
         case Period():
-            _require(name, kind, (DATE,), f"a column with a {key.period}")
-            if key.period == "hour":
+            _require(name, kind, (DATE, TIMESTAMP), f"a column with a {key.period}")
+            if key.period == "hour" and kind == DATE:
                 raise InvalidInput(f"{name} is {kind}: a date has no hour")
-            return DATE
+            return TIMESTAMP if key.period == "hour" else DATE
     _require(name, kind, KEYS, "a key")
     return kind
 

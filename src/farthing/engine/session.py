@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -24,7 +24,7 @@ from farthing.engine.watches import GuessWatch, ThresholdWatch
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger, Limits, OpenedConversation, Purse
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence
-from farthing.schema import Schema
+from farthing.schema import Schema, unit_name
 from farthing.wording import plain
 
 
@@ -170,7 +170,7 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
     data: Any,
     *,
     ledger: Ledger | str | os.PathLike[str] | None = None,
-    unit: str | None = None,
+    unit: str | Sequence[str] | None = None,
     analyst: str = "analyst",
     dataset: str | None = None,
     table: str | None = None,
@@ -247,7 +247,7 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
                 sys.stderr.write(plain(f"The budget of {known} is kept in {path}.") + "\n")
         holder = book.analyst(known, analyst)
         about = holder.about()
-        if unit not in (None, about.unit):
+        if unit is not None and unit_name(unit) != about.unit:
             raise InvalidInput(f"the unit of {known} in the ledger is {about.unit}, got {unit}")
         if tariff is not None:
             matching_tariff(holder.terms().tariff, tariff, known)

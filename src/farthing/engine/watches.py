@@ -22,6 +22,10 @@ from farthing.interactive import GuessAndCheck, SparseVector, require_chargeable
 Watcher: TypeAlias = SparseVector | GuessAndCheck
 
 
+#: What the standard item of a conversation is called.
+PURE = "pure"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdWatch:
     """Tell me when a number reaches a threshold, `positives` times.
@@ -112,13 +116,13 @@ def guarantees_of(tariff: Tariff, items: Mapping[str, int]) -> dict[str, str]:
 
 
 def _item(tariff: Tariff, named: str | None) -> str:
-    """The item that is named, or the cheapest that can pay."""
+    """The item that is named, or the one called pure, or the cheapest that can pay."""
     if named is not None:
         return named
     pure = [n for n, (g, _) in tariff.items.items() if isinstance(g, PureDP) and g.epsilon > 0]
     if not pure:
         raise InvalidInput("a conversation needs a pure-DP item (dp:ε), and the tariff sells none")
-    return min(pure, key=lambda name: (tariff.price(name).farthings, name))
+    return PURE if PURE in pure else min(pure, key=lambda n: (tariff.price(n).farthings, n))
 
 
 def _epsilon_of(tariff: Tariff, name: str) -> float:

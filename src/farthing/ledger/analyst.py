@@ -99,9 +99,11 @@ class Analyst:
                 len(account) == 1
                 and len(datasets_beside(all_declared(connection), self.dataset)) == 1
             )
-            separate = all(purse.renewal is None for purse in held) and (
-                sum(purse.farthings for purse in held) <= account[0].farthings
+            granted = Price(
+                sum(purse.farthings for purse in held), sum(purse.delta_units for purse in held)
             )
+            cap = Price(account[0].farthings, account[0].delta_units)
+            separate = all(purse.renewal is None for purse in held) and granted.within(cap)
             own = [purse.farthings_spent for purse in held if purse.analyst == self.name]
             return own[0] if own and alone and separate else None
 

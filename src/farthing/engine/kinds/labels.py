@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -25,7 +26,7 @@ from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval, joint_level
-from farthing.schema import Schema, Value
+from farthing.schema import DECIMAL, Schema, Value
 from farthing.wording import many
 
 if TYPE_CHECKING:
@@ -212,6 +213,8 @@ def check_labels(keys: Sequence[Key], domain: Sequence[Label] | None, schema: Sc
         parts = label if isinstance(label, tuple) else (label,)
         for key, kind, part in zip(keys, kinds, parts, strict=True):
             require_fits(str(key), kind, part)
+            if kind == DECIMAL and not isinstance(part, Decimal | None):
+                raise InvalidInput(f"{key} is decimal: its labels are exact, Decimal('1.50')")
             if isinstance(key, Bins) and part not in (*key.labels, None):
                 raise InvalidInput(f"{key} has the labels {', '.join(key.labels)}")
 

@@ -13,13 +13,27 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import TYPE_CHECKING, ClassVar
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from farthing.engine.errors import EngineFailure
+from farthing.engine.sql.keys import key_text
 from farthing.engine.sql.statement import ColumnReading, Dialect, Statement, filled, written
 from farthing.engine.sql.texts import Parameter, Texts
 from farthing.errors import InvalidInput
-from farthing.schema import BOOLEAN, DATE, DECIMAL, DIGITS, INTEGER, REAL, TEXT, Column, Schema
+from farthing.schema import (
+    BOOLEAN,
+    DATE,
+    DECIMAL,
+    DIGITS,
+    INTEGER,
+    REAL,
+    TEXT,
+    TIMESTAMP,
+    Column,
+    Schema,
+)
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -32,7 +46,7 @@ log.propagate = False
 log.addHandler(logging.NullHandler())
 
 #: Families of types. An engine's own types are sorted into these, and read by family.
-WIDE, BYTES, TIMESTAMP, INSTANT, OTHER = "wide", "bytes", "timestamp", "instant", "other"
+WIDE, BYTES, INSTANT, OTHER = "wide", "bytes", "instant", "other"
 #: Texts that start with the mark of the type that each of them has by itself.
 OBJECT = "object"
 #: Text of more bytes than this is missing, so that no engine fails on what it makes of it.
@@ -47,10 +61,18 @@ Readers = Mapping[tuple[str, str], str]
 NUMBER = "[ ]*[+-]?([0-9]{1,200}([.][0-9]{0,200})?|[.][0-9]{1,200})([eE][+-]?[0-9]{1,3})?[ ]*"
 WHOLE = "[ ]*[+-]?[0-9]{1,200}([.]0{0,200})?[ ]*"
 DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.Z+-]*)?"
+#: Times of no zone, and of UTC, which ends in Z or +00.
+MOMENT = (
+    "[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?"
+    "(Z|[+]00(:?00)?)?)?"
+)
+UNIVERSAL = "(Z|[+]00(:?00)?)$"
 #: What texts are read as truth values, in small letters.
 TRUE, FALSE = "('true', 't', 'yes', 'y', '1')", "('false', 'f', 'no', 'n', '0')"
 #: The days that a date can be, as SQL.
 DAYS = "DATE '0001-01-01' AND DATE '9999-12-31'"
+#: The times that a timestamp can be, as SQL.
+TIMES = "{type} '0001-01-01 00:00:00' AND {type} '9999-12-31 23:59:59.999999'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +113,8 @@ class Source(ABC):
     _readers: ClassVar[Readers]
     #: A moment, as SQL.
     _moment: ClassVar[str] = "TIMESTAMPTZ '2000-01-01 00:00:00+00'"
+    #: The type of times without a zone.
+    _wall_clock: ClassVar[str] = "TIMESTAMP"
 
     def __init__(
         self,
@@ -154,10 +178,13 @@ class Source(ABC):
         if schema not in self._schemas:
             self._schemas.append(schema)
         name = f"declared{self._schemas.index(schema)}"
+        stored = Schema(tuple(column for column in schema.columns if column.parts is None))
         if name not in self._readings:
-            self._readings[name] = self._reading(name, schema)
-        types = {column.name: _type(column) for column in schema.columns}
-        return ibis.table(types, name=name)
+            self._readings[name] = self._reading(name, stored)
+        types = {column.name: _type(column) for column in stored.columns}
+        table = ibis.table(types, name=name)
+        made = {c.name: _joined(table, c.parts, schema) for c in schema.columns if c.parts}
+        return table.mutate(**made) if made else table
 
     def statement(self, expression: ir.Table, texts: Texts) -> Statement:
         """The statement for an expression over one table that `declared` gave."""
@@ -241,6 +268,8 @@ class Source(ABC):
         conditions = []
         if column.kind == DATE:
             conditions.append(f"{read} BETWEEN {DAYS}")
+        if column.kind == TIMESTAMP:
+            conditions.append(f"{read} BETWEEN {filled(TIMES, type=self._wall_clock)}")
         if column.lower is not None:
             conditions.append(self._bound(column, f"{read} >=", column.lower))
         if column.upper is not None:
@@ -263,9 +292,25 @@ class Source(ABC):
         return f"{compared} {Decimal(inside).scaleb(-places):f}"
 
 
+def _joined(table: ir.Table, parts: Sequence[str], schema: Schema) -> Any:
+    """One text for several columns, different for different values; missing where one part is."""
+    import ibis
+
+    text = key_text([table[name] for name in parts], [schema.kinds[name] for name in parts])
+    whole = reduce(and_, (table[name].notnull() for name in parts))
+    return whole.ifelse(text, ibis.null("string"))
+
+
 def _type(column: Column) -> str:
     return f"decimal({DIGITS}, {column.places})" if column.kind == DECIMAL else _TYPES[column.kind]
 
 
-_TYPES = {INTEGER: "int64", REAL: "float64", TEXT: "string", BOOLEAN: "boolean", DATE: "date"}
+_TYPES = {
+    INTEGER: "int64",
+    REAL: "float64",
+    TEXT: "string",
+    BOOLEAN: "boolean",
+    DATE: "date",
+    TIMESTAMP: "timestamp(6)",
+}
 _BEYOND = 1 << 64

@@ -14,11 +14,12 @@ from farthing.engine.sources.base import (
     FALSE,
     INSTANT,
     LONGEST_TEXT,
+    MOMENT,
     NUMBER,
     OBJECT,
     OTHER,
-    TIMESTAMP,
     TRUE,
+    UNIVERSAL,
     WHOLE,
     WIDE,
     Physical,
@@ -35,7 +36,7 @@ from farthing.engine.sources.objects import (
     ZONED,
 )
 from farthing.engine.sql.statement import Dialect, filled
-from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, KINDS, REAL, TEXT
+from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, KINDS, REAL, TEXT, TIMESTAMP
 
 
 @cache
@@ -53,6 +54,7 @@ DIALECT = Dialect(
     one_of_texts="({x}) IN (SELECT UNNEST(CAST(${n} AS VARCHAR[])))",
     one_of_numbers="({x}) IN (SELECT UNNEST(CAST(${n} AS BIGINT[])))",
     as_bytes="{x}",
+    digest="CAST('0x' || left(md5({x}), 7) AS BIGINT)",
     real="DOUBLE",
     common_table="AS NOT MATERIALIZED",
 )
@@ -71,6 +73,13 @@ _WIDE_TEXT = (
     "CASE WHEN contains(CAST({x} AS VARCHAR), '.') "
     "THEN rtrim(rtrim(CAST({x} AS VARCHAR), '0'), '.') ELSE CAST({x} AS VARCHAR) END"
 )
+#: Not so far away that no zone has a day for it.
+_NEAR = (
+    "{x} BETWEEN TIMESTAMPTZ '0001-01-01 00:00:00+00' - INTERVAL 2 DAY "
+    "AND TIMESTAMPTZ '9999-12-31 00:00:00+00' + INTERVAL 2 DAY"
+)
+#: What a text says without its zone.
+_CLOCK = f"TRY_CAST(regexp_replace(trim({{x}}), '{UNIVERSAL}', '') AS TIMESTAMP)"
 
 _TYPED: Readers = {
     (INTEGER, INTEGER): "CAST({x} AS BIGINT)",
@@ -111,12 +120,17 @@ _TYPED: Readers = {
     (BOOLEAN, OTHER): "CAST({x} AS BOOLEAN)",
     (DATE, DATE): "{x}",
     (DATE, TIMESTAMP): "TRY_CAST({x} AS DATE)",
-    (DATE, INSTANT): "CASE WHEN {x} BETWEEN TIMESTAMPTZ '0001-01-01 00:00:00+00' - INTERVAL 2 DAY "
-    "AND TIMESTAMPTZ '9999-12-31 00:00:00+00' + INTERVAL 2 DAY "
-    "THEN TRY_CAST(timezone('{zone}', {x}) AS DATE) END",
+    (DATE, INSTANT): f"CASE WHEN {_NEAR} THEN TRY_CAST(timezone('{{zone}}', {{x}}) AS DATE) END",
     (DATE, TEXT): f"CASE WHEN regexp_full_match(trim({{x}}), '{DAY}') "
     "THEN TRY_CAST(left(trim({x}), 10) AS DATE) END",
     (DATE, OTHER): "CAST({x} AS DATE)",
+    (TIMESTAMP, TIMESTAMP): "TRY_CAST({x} AS TIMESTAMP)",
+    (TIMESTAMP, INSTANT): f"CASE WHEN {_NEAR} THEN timezone('{{zone}}', {{x}}) END",
+    (TIMESTAMP, DATE): "TRY_CAST({x} AS TIMESTAMP)",
+    (TIMESTAMP, TEXT): f"CASE WHEN regexp_full_match(trim({{x}}), '{MOMENT}') "
+    f"THEN CASE WHEN regexp_matches(trim({{x}}), '{UNIVERSAL}') "
+    f"THEN timezone('{{zone}}', timezone('UTC', {_CLOCK})) ELSE {_CLOCK} END END",
+    (TIMESTAMP, OTHER): "CAST({x} AS TIMESTAMP)",
 }
 
 #: What each mark says about the text behind it, and how that becomes a value of this family.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
@@ -42,6 +43,8 @@ def _plain(value: Any) -> object:
 def _marked(value: object) -> tuple[str, str] | None:
     if isinstance(value, str):
         return WORDS, value
+    if isinstance(value, UUID):
+        return WORDS, str(value)
     if isinstance(value, bytes):
         return ENCODED_WORDS, value.decode()
     if isinstance(value, bool):

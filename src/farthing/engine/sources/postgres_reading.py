@@ -11,17 +11,18 @@ from farthing.engine.sources.base import (
     FALSE,
     INSTANT,
     LONGEST_TEXT,
+    MOMENT,
     NUMBER,
     OTHER,
-    TIMESTAMP,
     TRUE,
+    UNIVERSAL,
     WHOLE,
     WIDE,
     Physical,
     Readers,
 )
 from farthing.engine.sql.statement import Dialect
-from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT
+from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT, TIMESTAMP
 
 
 @cache
@@ -39,6 +40,7 @@ DIALECT = Dialect(
     one_of_texts="({x}) = ANY(CAST(${n} AS text[]))",
     one_of_numbers="({x}) = ANY(CAST(${n} AS bigint[]))",
     as_bytes='({x}) COLLATE "C"',
+    digest="CAST(CAST('x0' || left(md5({x}), 7) AS bit(32)) AS bigint)",
     real="float8",
     common_table="AS NOT MATERIALIZED",
 )
@@ -76,6 +78,13 @@ _LENGTH = (
     f"CASE WHEN {_MONTH} IN (4, 6, 9, 11) THEN 30 WHEN {_MONTH} <> 2 THEN 31 "
     f"WHEN {_YEAR} % 4 = 0 AND ({_YEAR} % 100 <> 0 OR {_YEAR} % 400 = 0) THEN 29 ELSE 28 END"
 )
+_IS_DAY = f"{_YEAR} >= 1 AND {_MONTH} BETWEEN 1 AND 12 AND {_OF_MONTH} BETWEEN 1 AND {_LENGTH}"
+#: Not so far away that no zone has a day for it.
+_NEAR = (
+    "{x} BETWEEN TIMESTAMPTZ '0002-01-01 00:00:00+00 BC' AND TIMESTAMPTZ '10001-01-01 00:00:00+00'"
+)
+#: What a text says without its zone.
+_CLOCK = f"CAST(replace(regexp_replace(btrim({{x}}), '{UNIVERSAL}', ''), 'T', ' ') AS timestamp)"
 
 
 def _numeric(pattern: str, template: str) -> str:
@@ -121,12 +130,17 @@ READERS: Readers = {
     (DATE, DATE): "{x}",
     (DATE, TIMESTAMP): "CASE WHEN {x} BETWEEN TIMESTAMP '0001-01-01 00:00:00' "
     "AND TIMESTAMP '9999-12-31 23:59:59.999999' THEN CAST({x} AS date) END",
-    (DATE, INSTANT): "CASE WHEN {x} BETWEEN TIMESTAMPTZ '0002-01-01 00:00:00+00 BC' "
-    "AND TIMESTAMPTZ '10001-01-01 00:00:00+00' THEN CAST(timezone('{zone}', {x}) AS date) END",
-    (DATE, TEXT): f"CASE WHEN btrim({{x}}) ~ '^{DAY}$' THEN CASE WHEN {_YEAR} >= 1 "
-    f"AND {_MONTH} BETWEEN 1 AND 12 AND {_OF_MONTH} BETWEEN 1 AND {_LENGTH} "
+    (DATE, INSTANT): f"CASE WHEN {_NEAR} THEN CAST(timezone('{{zone}}', {{x}}) AS date) END",
+    (DATE, TEXT): f"CASE WHEN btrim({{x}}) ~ '^{DAY}$' THEN CASE WHEN {_IS_DAY} "
     f"THEN make_date({_YEAR}, {_MONTH}, {_OF_MONTH}) END END",
     (DATE, OTHER): "CAST({x} AS date)",
+    (TIMESTAMP, TIMESTAMP): "{x}",
+    (TIMESTAMP, INSTANT): f"CASE WHEN {_NEAR} THEN timezone('{{zone}}', {{x}}) END",
+    (TIMESTAMP, DATE): f"CASE WHEN {{x}} BETWEEN {DAYS} THEN CAST({{x}} AS timestamp) END",
+    (TIMESTAMP, TEXT): f"CASE WHEN btrim({{x}}) ~ '^{MOMENT}$' THEN CASE WHEN {_IS_DAY} "
+    f"THEN CASE WHEN btrim({{x}}) ~ '{UNIVERSAL}' "
+    f"THEN timezone('{{zone}}', timezone('UTC', {_CLOCK})) ELSE {_CLOCK} END END END",
+    (TIMESTAMP, OTHER): "CAST({x} AS timestamp)",
 }
 
 

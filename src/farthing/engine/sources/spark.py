@@ -103,6 +103,7 @@ class SparkSource(Source):
     _dialect = DIALECT
     _readers = READERS
     _moment = "TIMESTAMP '2000-01-01 00:00:00'"
+    _wall_clock = "TIMESTAMP_NTZ"
 
     def __init__(
         self,

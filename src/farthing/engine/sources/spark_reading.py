@@ -16,17 +16,18 @@ from farthing.engine.sources.base import (
     FALSE,
     INSTANT,
     LONGEST_TEXT,
+    MOMENT,
     NUMBER,
     OTHER,
-    TIMESTAMP,
     TRUE,
+    UNIVERSAL,
     WHOLE,
     WIDE,
     Physical,
     Readers,
 )
 from farthing.engine.sql.statement import Dialect
-from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT
+from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT, TIMESTAMP
 
 
 @contextmanager
@@ -55,6 +56,7 @@ DIALECT = Dialect(
     one_of_texts="({x}) IN (SELECT EXPLODE(FROM_JSON(:p{n}, 'array<string>')))",
     one_of_numbers="({x}) IN (SELECT EXPLODE(FROM_JSON(:p{n}, 'array<bigint>')))",
     as_bytes="{x}",
+    digest="CAST(conv(left(md5({x}), 7), 16, 10) AS BIGINT)",
     real="DOUBLE",
     common_table="AS",
 )
@@ -75,6 +77,13 @@ _WIDE_TEXT = (
     "THEN rtrim('.', rtrim('0', CAST({x} AS STRING))) ELSE CAST({x} AS STRING) END"
 )
 _SIGN = "CASE WHEN {x} = 0 THEN false WHEN {x} = 1 THEN true END"
+#: Not so far away that no zone has a day for it.
+_NEAR = (
+    "{x} BETWEEN TIMESTAMP '0000-12-29 00:00:00' "
+    "AND TIMESTAMP '9999-12-31 23:59:59.999999' + INTERVAL '2' DAY"
+)
+#: What a text says without its zone.
+_CLOCK = f"try_cast(regexp_replace(trim({{x}}), '{UNIVERSAL}', '') AS TIMESTAMP_NTZ)"
 
 
 def _matching(pattern: str, read: str, of: str = "{x}") -> str:
@@ -124,11 +133,22 @@ READERS: Readers = {
     (DATE, DATE): "{x}",
     (DATE, TIMESTAMP): "CASE WHEN {x} BETWEEN TIMESTAMP_NTZ '0001-01-01 00:00:00' "
     "AND TIMESTAMP_NTZ '9999-12-31 23:59:59.999999' THEN CAST({x} AS DATE) END",
-    (DATE, INSTANT): "CASE WHEN {x} BETWEEN TIMESTAMP '0000-12-29 00:00:00' "
-    "AND TIMESTAMP '9999-12-31 23:59:59.999999' + INTERVAL '2' DAY "
+    (DATE, INSTANT): f"CASE WHEN {_NEAR} "
     "THEN CAST(from_utc_timestamp({x}, '{zone}') AS DATE) END",
     (DATE, TEXT): _matching(DAY, "try_cast(substring(trim({x}), 1, 10) AS DATE)", of="trim({x})"),
     (DATE, OTHER): "CAST({x} AS DATE)",
+    (TIMESTAMP, TIMESTAMP): "{x}",
+    (TIMESTAMP, INSTANT): f"CASE WHEN {_NEAR} "
+    "THEN CAST(from_utc_timestamp({x}, '{zone}') AS TIMESTAMP_NTZ) END",
+    (TIMESTAMP, DATE): "CAST({x} AS TIMESTAMP_NTZ)",
+    (TIMESTAMP, TEXT): _matching(
+        MOMENT,
+        f"CASE WHEN trim({{x}}) RLIKE '{UNIVERSAL}' "
+        f"THEN CAST(from_utc_timestamp(CAST({_CLOCK} AS TIMESTAMP), '{{zone}}') AS TIMESTAMP_NTZ) "
+        f"ELSE {_CLOCK} END",
+        of="trim({x})",
+    ),
+    (TIMESTAMP, OTHER): "CAST({x} AS TIMESTAMP_NTZ)",
 }
 
 _FAMILIES = {

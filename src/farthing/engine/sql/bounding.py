@@ -5,13 +5,11 @@ compared as bytes and no value is strange.
 
     rows → pairs (unit, key) with the number of rows
          → per key the sum of min(rows, τ)
-         → less, for units with more than Δ keys, what comes after their first Δ by a keyed
-           digest of (unit, key)
+         → less, for units with more than Δ keys, what comes after their first Δ in an order
+           that keyed digests decide (order.py)
 
 The order within a unit depends on the secret, the unit and its keys only, so adding a unit
-changes nothing about the others: it raises at most Δ counts, each by at most τ. The digest is
-MD5 because DuckDB, Spark and PostgreSQL all have it and agree on it; privacy does not rest on
-it, only which keys of a unit are kept does.
+changes nothing about the others: it raises at most Δ counts, each by at most τ.
 """
 
 from __future__ import annotations
@@ -23,9 +21,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from farthing.engine.sql.functions import as_bytes, md5
-from farthing.engine.sql.keys import key_text, value_text
-from farthing.errors import InvalidInput
+from farthing.engine.sql.keys import key_text
+from farthing.engine.sql.order import Order
 from farthing.schema import INTEGER
 
 if TYPE_CHECKING:
@@ -35,8 +32,6 @@ if TYPE_CHECKING:
 #: An expression, and the kind of what it holds.
 TypedColumn: TypeAlias = tuple[Any, str]
 LABEL, COUNT = "label", "n"
-#: Hexadecimal digits of a digest that decide the order; DuckDB sorts texts of up to 12 fastest.
-DIGITS = 12
 #: Values beyond this are moved to it before they become whole numbers: doubles are exact here.
 LARGEST_EXACT = 1 << 52
 
@@ -69,17 +64,14 @@ def bounded_histogram(
     columns = [f"key{i}" for i in range(len(keys))]
     kinds = [kind for _, kind in keys]
     pairs = _pairs(_owned(rows, unit, dict(zip(columns, keys, strict=True))), per_key_limit)
-    amounts = pairs.select(*columns, "amount")
+    counted = _added_up(pairs, columns)
     if contribution_limit is not None:
-        late = _late(pairs, columns, kinds, unit[1], secret, contribution_limit)
-        amounts = amounts.union(late)
-    counted = (
-        amounts.group_by(columns)
-        .aggregate(**{COUNT: amounts.amount.sum().cast("decimal(38, 0)")})
-        .filter(lambda t: t[COUNT] > 0)
-    )
+        late = Order(secret, unit[1], kinds).late(pairs, counted, contribution_limit)
+        late = _added_up(late, columns)
+        less = late.select(*columns, amount=(-late.amount).cast("decimal(38, 0)"))
+        counted = _added_up(counted.union(less), columns).filter(lambda t: t.amount > 0)
     labelled = counted.select(
-        **{LABEL: key_text([counted[name] for name in columns], kinds), COUNT: counted[COUNT]}
+        **{LABEL: key_text([counted[name] for name in columns], kinds), COUNT: counted.amount}
     )
     return Bounded(labelled, contribution_limit, per_key_limit)
 
@@ -100,23 +92,6 @@ def counted_rows(rows: ir.Table, unit: TypedColumn, per_key_limit: int) -> Bound
     amount = ibis.least(units.rows, per_key_limit)
     total = units.aggregate(**{COUNT: ibis.coalesce(amount.sum(), 0).cast("decimal(38, 0)")})
     return Bounded(total, per_key_limit=per_key_limit)
-
-
-def clipped_sums(rows: ir.Table, unit: TypedColumn, value: Any, lower: int, upper: int) -> Bounded:
-    """One row, one column `n`: the sum over units of their own sum, moved into the bounds.
-
-    Everything is a whole number of at most 38 digits: 64-bit values of fewer than 10^18 rows.
-    """
-    import ibis
-
-    owned = _owned(rows, unit, {"worth": (value, INTEGER)})
-    owned = owned.filter(owned.worth.notnull())
-    units = owned.group_by("who").aggregate(total=lambda t: t.worth.cast("decimal(38, 0)").sum())
-    low, high = (ibis.literal(bound).cast("decimal(38, 0)") for bound in (lower, upper))
-    moved = ibis.least(ibis.greatest(units.total, low), high).cast("decimal(38, 0)")
-    total = ibis.coalesce(moved.sum(), ibis.literal(0).cast("decimal(38, 0)"))
-    counted = units.aggregate(**{COUNT: total.cast("decimal(38, 0)")})
-    return Bounded(counted, per_key_limit=max(abs(lower), abs(upper)))
 
 
 def fixed_point(column: Any, kind: str, places: int) -> Any:
@@ -155,59 +130,22 @@ def _owned(rows: Any, unit: TypedColumn, columns: Mapping[str, TypedColumn]) -> 
 
 
 def _pairs(owned: Any, per_key_limit: int) -> Any:
-    """Each (unit, key) once, with the amount it adds: min(rows, per_key_limit)."""
+    """Each (unit, key) once, with the amount it adds where that is not 1: min(rows, limit)."""
     import ibis
 
     if per_key_limit == 1:
-        return owned.distinct().mutate(amount=ibis.literal(1, "int64"))
+        return owned.distinct()
     counted = owned.group_by(owned.columns).aggregate(rows=lambda t: t.count())
     amount = ibis.least(counted.rows, per_key_limit)
     return counted.select(*owned.columns, amount=amount)
 
 
-def _late(
-    pairs: Any,
-    columns: Sequence[str],
-    kinds: Sequence[str],
-    unit_kind: str,
-    secret: str,
-    limit: int,
-) -> Any:
-    """What to take back: the keys that come after the first `limit` of their unit.
-
-    Only units above the limit are ranked; on most data they are few.
-    """
-    import ibis
-
-    many = (
-        pairs.group_by(over="who")
-        .aggregate(keys=lambda t: t.count())
-        .filter(lambda t: t["keys"] > limit)
-        .select("over")
+def _added_up(amounts: Any, columns: Sequence[str]) -> Any:
+    return amounts.group_by(columns).aggregate(
+        amount=lambda t: (t.amount.sum() if "amount" in t.columns else t.count()).cast(
+            "decimal(38, 0)"
+        )
     )
-    rest = pairs.semi_join(many, pairs.who == many.over)
-    rest = rest.mutate(digest=digest_of(rest, columns, kinds, unit_kind, secret))
-    ties = [ibis.asc(rest[name], nulls_first=True) for name in columns]
-    place = ibis.row_number().over(group_by=rest.who, order_by=[rest.digest, *ties])
-    ranked = rest.select(*columns, amount=-rest.amount, place=place)
-    return ranked.filter(ranked.place >= limit).select(*columns, "amount")
-
-
-def digest_of(
-    pairs: Any, columns: Sequence[str], kinds: Sequence[str], unit_kind: str, secret: str
-) -> Any:
-    """What orders the keys of a unit: a keyed digest of the unit and the key."""
-    import ibis
-
-    text = value_text(pairs.who, unit_kind) + key_text([pairs[name] for name in columns], kinds)
-    return as_bytes(md5(ibis.literal(_plain(secret)) + text).left(DIGITS))
-
-
-def _plain(secret: str) -> str:
-    """The key of the digest is the only text of ours that varies: letters and digits alone."""
-    if not (secret.isascii() and secret.isalnum()):
-        raise InvalidInput("the key of the digest must be letters and digits")
-    return secret
 
 
 def labels_and_counts(rows: pa.Table) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from functools import reduce
 from operator import and_, or_
@@ -22,6 +22,7 @@ from farthing.schema import (
     NUMBERS,
     REAL,
     TEXT,
+    TIMESTAMP,
     Value,
 )
 
@@ -29,12 +30,13 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 _FITS: dict[str, tuple[type, ...]] = {
-    INTEGER: (int, float),
+    INTEGER: (int, float, Decimal),
     TEXT: (str,),
     BOOLEAN: (bool,),
     DATE: (date,),
+    TIMESTAMP: (date,),
     REAL: (int, float),
-    DECIMAL: (int, float),
+    DECIMAL: (int, float, Decimal),
 }
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
 
@@ -48,6 +50,7 @@ def require_kind(name: str, kind: str, allowed: Sequence[str], what: str) -> Non
 def require_fits(name: str, kind: str, value: Value) -> None:
     """A column of this kind can be compared with this value, or InvalidInput."""
     plain = isinstance(value, _FITS[kind]) and (kind == BOOLEAN or not isinstance(value, bool))
+    plain = plain and (kind != DATE or not isinstance(value, datetime))
     if value is not None and not plain:
         how = "; as text a date is DATE '2013-01-31'" if kind == DATE else ""
         raise InvalidInput(
@@ -161,11 +164,14 @@ def _compared(side: str, column: Any, kind: str, value: Value, texts: Texts) -> 
 
     if isinstance(value, str):
         return _COMPARE[side](column, texts.literal(value))
+    if kind == TIMESTAMP and isinstance(value, date):
+        moment = datetime(value.year, value.month, value.day)  # of no zone
+        return _COMPARE[side](column, _moment(value if isinstance(value, datetime) else moment))
     if isinstance(value, date):
         return _COMPARE[side](column, ibis.date(value.year, value.month, value.day))
     if kind == BOOLEAN:
         return column if value else ~column
-    if kind not in NUMBERS or not isinstance(value, int | float):
+    if kind not in NUMBERS or not isinstance(value, int | float | Decimal):
         raise InvalidInput(f"a {kind} column cannot be compared with {type(value).__name__}")
     if kind == REAL:
         return _COMPARE[side](column, ibis.literal(float(value), "float64"))
@@ -199,6 +205,13 @@ def _exact(side: str, column: Any, kind: str, value: Decimal) -> Any:
     if last < smallest:
         return ibis.literal(False)
     return column <= _units(min(last, largest), places, kind)
+
+
+def _moment(value: datetime) -> Any:
+    """A time of no zone, to the microsecond."""
+    import ibis
+
+    return ibis.literal(value, "timestamp(6)")
 
 
 def _units(units: int, places: int, kind: str) -> Any:

@@ -1,4 +1,4 @@
-"""Functions that Ibis does not have: two of every engine, and marks that no engine has.
+"""Functions that Ibis does not have, as marks that no engine has.
 
 A mark must be replaced before a statement is run; farthing.engine.sql.statement does that.
 """
@@ -8,7 +8,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-TEXT_MARK, LIST_MARK, BYTES_MARK = "farthing_text", "farthing_one_of", "farthing_bytes"
+TEXT_MARK, LIST_MARK, BYTES_MARK, DIGEST_MARK = (
+    "farthing_text",
+    "farthing_one_of",
+    "farthing_bytes",
+    "farthing_digest",
+)
 
 
 def text_parameter(place: int) -> Any:
@@ -26,9 +31,9 @@ def as_bytes(text: Any) -> Any:
     return _function(BYTES_MARK, ("string",), "string")(text)
 
 
-def md5(text: Any) -> Any:
-    """MD5 in hexadecimal, by the name it has on every engine."""
-    return _function("md5", ("string",), "string")(text)
+def keyed_number(text: Any) -> Any:
+    """Mark: the first 28 bits of the MD5 of a text, as a whole number."""
+    return _function(DIGEST_MARK, ("string",), "int64")(text)
 
 
 @cache

@@ -10,7 +10,7 @@ from farthing.engine.keys import Bins, Key, Period, column_of
 from farthing.engine.sql.bounding import TypedColumn
 from farthing.engine.sql.conditions import condition
 from farthing.engine.sql.functions import as_bytes
-from farthing.schema import DATE, TEXT
+from farthing.schema import DATE, TEXT, TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +26,8 @@ _TRUNCATED = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"
 def key_column(table: ir.Table, key: Key, kinds: Mapping[str, str], texts: Texts) -> TypedColumn:
     """The expression of a key, and the kind of its labels."""
     match key:
+        case Period(column, "hour"):
+            return table[column].truncate("h"), TIMESTAMP
         case Period(column, period):
             return table[column].truncate(_TRUNCATED[period]).cast("date"), DATE
         case Bins():

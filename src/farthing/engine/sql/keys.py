@@ -5,8 +5,10 @@ It decides which keys of a unit are kept, how ties are broken and which bytes le
     missing    n
     text       s and the text
     integer    i and its decimal digits
+    decimal    m and the decimal digits of the number times 10^18
     boolean    b0 or b1
     date       d and year·10000 + month·100 + day in decimal digits
+    timestamp  t, the same, and hour, minute and second in two digits each
 
 Several columns are joined by |; inside their texts ~ is written ~~ and | is written ~p.
 """
@@ -14,12 +16,14 @@ Several columns are joined by |; inside their texts ~ is written ~~ and | is wri
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
+from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from farthing.engine.filters import require_value
 from farthing.engine.sql.functions import as_bytes
-from farthing.schema import BOOLEAN, INTEGER, TEXT, Value
+from farthing.schema import BOOLEAN, DATE, DECIMAL, DIGITS, INTEGER, TEXT, TIMESTAMP, Value
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -48,11 +52,20 @@ def value_text(column: Any, kind: str) -> ir.StringValue:
         text = ibis.literal("s") + column
     elif kind == INTEGER:
         text = ibis.literal("i") + column.cast("string")
+    elif kind == DECIMAL:
+        places = column.type().scale
+        units = (column * 10**places).cast("int64")
+        zeros = ibis.literal("0" * (DIGITS - places))
+        text = (units == 0).ifelse("m0", ibis.literal("m") + units.cast("string") + zeros)
     elif kind == BOOLEAN:
         text = column.isnull().ifelse(ibis.null("string"), column.ifelse("b1", "b0"))
     else:
-        day = column.year() * 10000 + column.month() * 100 + column.day()
-        text = ibis.literal("d") + day.cast("string")
+        digits = column.year() * 10000 + column.month() * 100 + column.day()
+        if kind == TIMESTAMP:
+            digits = digits.cast("int32").cast("int64")  # what Ibis takes for 64 bits may be 32
+            for part in (column.hour(), column.minute(), column.second()):
+                digits = digits * 100 + part.cast("int64")
+        text = ibis.literal("d" if kind == DATE else "t") + digits.cast("string")
     return ibis.coalesce(text, "n")
 
 
@@ -83,6 +96,10 @@ def _text(value: Value) -> str:
             return "b1" if value else "b0"
         case int():
             return f"i{value}"
+        case Decimal():
+            return f"m{int(value.scaleb(DIGITS))}"
+        case datetime():
+            return f"t{value.year * 10000 + value.month * 100 + value.day}{value:%H%M%S}"
         case date():
             return f"d{value.year * 10000 + value.month * 100 + value.day}"
         case _:
@@ -99,8 +116,14 @@ def _value(text: str) -> Value:
             return int(text[1:])
         case "b":
             return text == "b1"
-    year, rest = divmod(int(text[1:]), 10000)
-    return date(year, *divmod(rest, 100))
+        case "m":
+            return require_value(Decimal(text[1:]).scaleb(-DIGITS))
+    days, clock = (text[1:], "") if text[0] == "d" else (text[1:-6], text[-6:])
+    year, rest = divmod(int(days), 10000)
+    month, day = divmod(rest, 100)
+    if not clock:
+        return date(year, month, day)
+    return datetime(year, month, day, int(clock[:2]), int(clock[2:4]), int(clock[4:]))  # of no zone
 
 
 def _escape(text: str) -> str:

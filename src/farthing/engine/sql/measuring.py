@@ -4,7 +4,7 @@ The rows have the columns `who`, `key0`, `key1`, … and `value`, a whole number
 missing (`Rows.keyed`).
 
     rows  → one row for each (unit, key), with what the unit has there
-          → of each unit the first Δ keys, in the order of `bounding`
+          → of each unit the first Δ keys, in the order of order.py
           → per key the sum of what each unit adds, moved into its limits
 
 A unit with more than τ rows for a key counts as τ rows, each with its own average: what it has
@@ -17,8 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.sql.bounding import COUNT, LABEL, digest_of
+from farthing.engine.sql.bounding import COUNT, LABEL
 from farthing.engine.sql.keys import key_text
+from farthing.engine.sql.order import Order
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -53,17 +54,10 @@ class Grouped:
 
     def first(self, rows: ir.Table, place: Any) -> ir.Table:
         """Of each unit the rows with its first keys; `place` counts keys from 0."""
-        import ibis
-
         if self.contribution_limit is None:
             return rows
-        kinds = [self.kinds[name] for name in self.keys]
-        digest = digest_of(rows, self.keys, kinds, self.kinds[WHO], self.secret)
-        ranked = rows.mutate(digest=digest)
-        ties = [ibis.asc(ranked[name], nulls_first=True) for name in self.keys]
-        within = place.over(group_by=ranked[WHO], order_by=[ranked.digest, *ties])
-        ranked = ranked.mutate(place=within)
-        return ranked.filter(ranked.place < self.contribution_limit).drop("digest", "place")
+        order = Order(self.secret, self.kinds[WHO], [self.kinds[name] for name in self.keys])
+        return order.first(rows, self.keys, place, self.contribution_limit)
 
     def label(self, table: ir.Table) -> dict[str, Any]:
         """The text of the key as a column, where there is a key."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.sql.functions import BYTES_MARK, LIST_MARK, TEXT_MARK
+from farthing.engine.sql.functions import BYTES_MARK, DIGEST_MARK, LIST_MARK, TEXT_MARK
 from farthing.engine.sql.texts import Parameter, Texts
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Dialect:
     one_of_texts: str
     one_of_numbers: str
     as_bytes: str
+    digest: str
     real: str
     common_table: str
 
@@ -90,6 +91,8 @@ def _replace_marks(tree: Any, dialect: Dialect, values: tuple[Parameter, ...], f
         name, given = node.name.lower(), node.expressions
         if name == BYTES_MARK:
             node.replace(_parsed(dialect.as_bytes, dialect, given[0]))
+        elif name == DIGEST_MARK:
+            node.replace(_parsed(dialect.digest, dialect, given[0]))
         elif name == TEXT_MARK:
             place = int(given[0].name)
             node.replace(_parsed(filled(dialect.text, n=str(first + place)), dialect))

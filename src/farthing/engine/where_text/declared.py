@@ -1,13 +1,13 @@
-"""Texts that are compared with a column of days are the days that they write, as in SQL."""
+"""Texts that are compared with a column of days or times are what they write, as in SQL."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime
 
 from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Filter, Not, OneOf, Present
 from farthing.errors import InvalidInput
-from farthing.schema import DATE, Value
+from farthing.schema import DATE, TIMESTAMP, Value
 
 
 def as_declared(where: Filter, kinds: Mapping[str, str]) -> Filter:
@@ -36,9 +36,10 @@ def as_declared(where: Filter, kinds: Mapping[str, str]) -> Filter:
 
 def value_as_declared(column: str, kind: str | None, value: Value) -> Value:
     """A value in the form of its column's kind."""
-    if kind != DATE or not isinstance(value, str):
+    if kind not in (DATE, TIMESTAMP) or not isinstance(value, str):
         return value
     try:
-        return date.fromisoformat(value)
+        return (date if kind == DATE else datetime).fromisoformat(value)
     except ValueError:
-        raise InvalidInput(f"{column} is date, which is written 2013-01-31") from None
+        written = "2013-01-31" if kind == DATE else "2013-01-31 12:30:00"
+        raise InvalidInput(f"{column} is {kind}, which is written {written}") from None

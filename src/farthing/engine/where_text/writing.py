@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime
+from decimal import Decimal
 
 import sqlglot
 from sqlglot import TokenType
@@ -81,6 +82,10 @@ def value_in_sql(value: Value) -> str:
             return "TRUE" if value else "FALSE"
         case int() | float():
             return repr(value)
+        case Decimal():
+            return f"{value:f}"
+        case datetime():
+            return f"'{value}'"
         case date():
             return f"DATE '{value.isoformat()}'"
         case _:
