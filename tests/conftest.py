@@ -13,6 +13,7 @@ settings.register_profile(
 settings.load_profile("farthing")
 
 #: Suites that are thorough rather than quick: statistics, enumerations, attacks, whole guides.
+<<<<<<< HEAD
 SLOW_SUITES = {
     "attacks",
     "console",
@@ -23,6 +24,9 @@ SLOW_SUITES = {
     "property",
     "server",
 }
+=======
+SLOW_SUITES = {"attacks", "client", "docs", "games", "interactive", "peers", "property"}
+>>>>>>> 23de05f7b6c984f533042678775d75f476e56a4c
 SLOW_FILES = {
     "test_audit.py",
     "test_audit_broken.py",
