@@ -22,9 +22,11 @@ from farthing.engine.sources.java import java_home
 from farthing.engine.sources.opening import open_source
 from farthing.errors import FarthingError
 from farthing.ledger import Ledger
+from farthing.server.access.oidc import Issuer
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import listed
 from farthing.server.settings import DatasetSettings, Settings, read_settings
+from farthing.wording import many
 
 #: Clocks that are further apart decide differently which month it is, and what has expired.
 APART = timedelta(seconds=30)
@@ -59,6 +61,10 @@ def examine(configuration: Path) -> Iterator[Finding]:
     yield from _permissions(configuration, settings)
     yield from _ledger(settings)
     yield from _access(settings)
+    if settings.oidc is not None:
+        issuer, name = Issuer(settings.oidc), settings.oidc.issuer
+        advice = "look at oidc.issuer, and whether this machine reaches it"
+        yield _attempt("OpenID", lambda: f"{many(issuer.look(), 'key')} of {name}", advice)
 
 
 def _attempt(about: str, look: Callable[[], str], advice: str) -> Finding:
