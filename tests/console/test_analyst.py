@@ -81,7 +81,7 @@ def test_sql_and_a_batch(visit: Visit) -> None:
     expect(page.get_by_role("article")).to_have_count(3)
 
 
-def test_what_cannot_be_asked_is_said_where_it_is_asked(visit: Visit, served: object) -> None:
+def test_what_cannot_be_asked_is_said_where_it_is_asked(visit: Visit) -> None:
     visitor = visit()
     page = visitor.enter("bob")
     page.get_by_label("Only rows where").fill("country =")
