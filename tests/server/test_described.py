@@ -10,6 +10,7 @@ import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
 from schemathesis.generation import GenerationMode
 
 from tests.server.deployment import Deployment
@@ -46,7 +47,10 @@ def test_no_server_errors(deployed: Deployment, who: str, mode: GenerationMode) 
 
         try:
             ask()
-        except schemathesis.errors.SchemathesisError:  # nothing can be wrong with this one
+        except (
+            schemathesis.errors.SchemathesisError,
+            Unsatisfiable,
+        ):  # nothing can be wrong with this one
             assert mode == GenerationMode.NEGATIVE
     assert not failed
 
@@ -61,7 +65,7 @@ def _in_events(case: Any) -> None:
 def test_the_description_has_examples_and_refusals(deployed: Deployment) -> None:
     page = httpx.get(f"{deployed.url}/openapi.json").json()
     for name, schema in page["components"]["schemas"].items():
-        if name.endswith("Body"):
+        if name.endswith("Body") and name != "PriceBody":  # a part of others
             assert schema.get("examples"), name
             assert schema["additionalProperties"] is False, name
     for path, operations in page["paths"].items():
