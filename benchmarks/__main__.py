@@ -14,6 +14,7 @@ from benchmarks import (
     measures,
     mechanisms,
     peers,
+    service,
     subsampling,
 )
 
@@ -31,6 +32,7 @@ def main() -> None:
         limits,
         peers,
         measures,
+        service,
     )
     parts = ["# Benchmarks\n", *(section.report() for section in sections)]
     text = "\n".join(parts)
