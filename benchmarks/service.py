@@ -33,7 +33,14 @@ CLIENTS, WORKERS, SECONDS = 16, 2, 10.0
 ROWS = 1_000_000
 #: So cheap that the budget lasts; coarsely certified, because only prices matter here.
 TARIFF = fa.Tariff(
-    {"select": (fa.BoundedRange(1e-3), 1), "count": (fa.PureDP(1e-3), 4)}, farthings=10_000
+    {
+        "select": (fa.BoundedRange(1e-3), 1),
+        "count": (fa.PureDP(1e-3), 4),
+        "leak": (fa.ApproximateDP(0.0, 1e-12), 1),
+    },
+    farthings=8_000,
+    delta_units=8_000,
+    delta_unit=1e-12,
 )
 _LIMITS = f"""
 [limits]
@@ -78,7 +85,7 @@ def one_client(port: int, token: str, load: Load, seconds: float, number: int) -
     while time.monotonic() < until:
         body = None if load.body is None else json.loads(json.dumps(load.body))
         if load.fresh and body is not None:
-            body["query"]["where"] = {"day": {"from": f"2026-01-{1 + (number + turn) % 28:02}"}}
+            body["query"]["where"] = f"day >= DATE '2026-01-{1 + (number + turn) % 28:02}'"
             body["again"] = True
         start = time.perf_counter()
         sent = None if body is None else json.dumps(body)
