@@ -13,9 +13,9 @@ settings.register_profile(
 settings.load_profile("farthing")
 
 #: Suites that are thorough rather than quick: statistics, enumerations, attacks, whole guides.
-<<<<<<< HEAD
 SLOW_SUITES = {
     "attacks",
+    "client",
     "console",
     "docs",
     "games",
@@ -24,9 +24,6 @@ SLOW_SUITES = {
     "property",
     "server",
 }
-=======
-SLOW_SUITES = {"attacks", "client", "docs", "games", "interactive", "peers", "property"}
->>>>>>> 23de05f7b6c984f533042678775d75f476e56a4c
 SLOW_FILES = {
     "test_audit.py",
     "test_audit_broken.py",
