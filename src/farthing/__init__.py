@@ -55,7 +55,8 @@ from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.guarantees.scores import ScoreBounds, score_bounds, score_bounds_of
 from farthing.optional import required
 
-if TYPE_CHECKING:  # what needs the extras [ledger] and [engine]; loaded when it is used
+if TYPE_CHECKING:  # what needs the extras [ledger], [engine], [client]; loaded when it is used
+    from farthing.client import connect
     from farthing.engine import (
         Declaration,
         Desk,
@@ -82,6 +83,7 @@ _LATER = {
     "Schema": "farthing.schema",
     "Session": "farthing.engine",
     "bins": "farthing.engine",
+    "connect": "farthing.client",
     "day": "farthing.engine",
     "hour": "farthing.engine",
     "month": "farthing.engine",
@@ -143,6 +145,7 @@ __all__ = [
     "ZeroConcentratedDP",
     "bins",
     "compose",
+    "connect",
     "day",
     "for_replace_one",
     "format_guarantee",

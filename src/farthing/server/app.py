@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.concurrency import run_in_threadpool
-from starlette.staticfiles import StaticFiles
 
 from farthing import __version__
 from farthing.server.analyst_routes import analyst_router
+from farthing.server.console_files import ConsoleFiles
 from farthing.server.conversation_routes import conversation_router
 from farthing.server.health import health_router
 from farthing.server.job_routes import job_router
@@ -33,8 +32,6 @@ ROUTERS = (
     token_router,
     health_router,
 )
-#: The console's files, in the wheel.
-CONSOLE = Path(__file__).parent / "console"
 
 
 def make_app(settings: Settings) -> FastAPI:
@@ -58,13 +55,13 @@ def make_app(settings: Settings) -> FastAPI:
         description="Private answers, and a budget that is never overspent.",
         docs_url=None,  # it would load scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,
         lifespan=lifespan,
     )
     app.state.metrics = metrics
     speak_of_problems(app)
     for router in ROUTERS:
         app.include_router(router)
-    if CONSOLE.is_dir():
-        app.mount("/", StaticFiles(directory=CONSOLE, html=True), name="console")
+    app.mount("/", ConsoleFiles(), name="console")
     app.add_middleware(Protection, settings=settings, audit=audit, metrics=metrics)
     return app
