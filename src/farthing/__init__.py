@@ -7,7 +7,7 @@ c.epsilon_at(1e-6)
 """
 
 import logging
-from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from farthing.composition.accountant import Accountant, Allowance, BudgetExceeded
@@ -53,6 +53,7 @@ from farthing.guarantees.kinds import (
 from farthing.guarantees.neighbours import for_replace_one, from_replace_one, group_privacy
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.guarantees.scores import ScoreBounds, score_bounds, score_bounds_of
+from farthing.optional import required
 
 if TYPE_CHECKING:  # what needs the extras [ledger], [engine], [client]; loaded when it is used
     from farthing.client import connect
@@ -97,7 +98,7 @@ def __getattr__(name: str) -> Any:
     """What needs the optional parts is imported when it is asked for."""
     if name not in _LATER:
         raise AttributeError(f"module 'farthing' has no attribute {name!r}")
-    return getattr(import_module(_LATER[name]), name)
+    return getattr(required(_LATER[name]), name)
 
 
 # what engines say may quote data: it goes to a handler that the owner puts there on purpose, never
@@ -173,3 +174,5 @@ __all__ = [
     "zcdp_epsilon",
     "zcdp_noise_multiplier",
 ]
+if find_spec("sqlglot") is None or find_spec("sqlalchemy") is None:  # `import *` of the core alone
+    __all__ = [name for name in __all__ if name not in _LATER]
