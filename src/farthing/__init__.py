@@ -10,6 +10,7 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from farthing.composition.accountant import Accountant, Allowance, BudgetExceeded
 from farthing.composition.calibration import noise_for, sgd_noise
 from farthing.composition.compose import ADAPTIVITIES, Composition, compose
 from farthing.composition.gaussian import (
@@ -49,10 +50,12 @@ from farthing.guarantees.kinds import (
     TwoWayLoss,
     ZeroConcentratedDP,
 )
+from farthing.guarantees.neighbours import for_replace_one, from_replace_one, group_privacy
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.guarantees.scores import ScoreBounds, score_bounds, score_bounds_of
 
-if TYPE_CHECKING:  # what needs the extras [ledger] and [engine]; loaded when it is used
+if TYPE_CHECKING:  # what needs the extras [ledger], [engine], [client]; loaded when it is used
+    from farthing.client import connect
     from farthing.engine import (
         Declaration,
         Desk,
@@ -79,6 +82,7 @@ _LATER = {
     "Schema": "farthing.schema",
     "Session": "farthing.engine",
     "bins": "farthing.engine",
+    "connect": "farthing.client",
     "day": "farthing.engine",
     "hour": "farthing.engine",
     "month": "farthing.engine",
@@ -103,9 +107,12 @@ logging.getLogger("farthing.engine").propagate = False
 
 __all__ = [
     "ADAPTIVITIES",
+    "Accountant",
+    "Allowance",
     "ApproximateDP",
     "BoundedRange",
     "Bracket",
+    "BudgetExceeded",
     "Certificate",
     "Column",
     "Composition",
@@ -137,11 +144,15 @@ __all__ = [
     "ZeroConcentratedDP",
     "bins",
     "compose",
+    "connect",
     "day",
+    "for_replace_one",
     "format_guarantee",
+    "from_replace_one",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_noise_multiplier",
+    "group_privacy",
     "hour",
     "ladder",
     "laplace_histogram_epsilon",

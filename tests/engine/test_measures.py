@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import farthing as fa
 from farthing.engine.kinds import KINDS, query_from
 from farthing.engine.kinds.base import completed_query
 from farthing.engine.kinds.mean import MeanQuery
@@ -443,7 +444,7 @@ class TestSessions:
         assert "ranks" in answer._repr_html_()
         assert answer.to_pandas().columns.tolist() == ["k", "value", "rank_half_width"]
 
-    def test_in_a_batch(self, data: Any) -> None:
+    def test_in_a_batch(self, data: Any, tmp_path: Any) -> None:
         options = {"lower": 0, "upper": 100, "per_key_limit": 1}
         batch = data.batch(
             {
@@ -456,6 +457,9 @@ class TestSessions:
         assert found["mean"].value == pytest.approx(50, abs=10)
         assert found["by"].labels == ("a",)
         assert data.ask(batch.to_json()).run()["mean"].cached
+        with fa.Desk.open(tmp_path / "budget.db") as desk:
+            desk.register("events", "monday", dict(batch.queries), analyst="analyst")
+        assert batch.run(registered="monday", again=True)["by"].labels == ("a",)
 
     def test_labels_that_follow_from_bins_and_the_schema(self, opened: Any) -> None:
         schema = Schema(

@@ -6,7 +6,7 @@ import math
 import pytest
 
 import farthing as fa
-from laws.kinds import GROWING, GUARANTEES, PAIRS
+from laws.kinds import GROWING, GUARANTEES, PAIRS, REPLACED
 
 DELTA = 1e-6
 
@@ -171,3 +171,44 @@ def test_the_table_of_bounds_names_them_all():
     assert ranged >= {"basic", "optimal-br", "optimal-dp", "dr19", "optimal-kl", "mgf", "renyi"}
     adaptive = set(fa.compose([(fa.BoundedRange(0.1), 25)]).bounds_at(DELTA))
     assert adaptive >= {"operators", "optimal-kl", "mgf", "zcdp-tight"}
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_replace_one_neighbours(name):
+    """Count and repetition agree, more costs more, and other neighbours are kept out."""
+    guarantee = REPLACED[name]
+    counted = fa.compose([(guarantee, 6)]).epsilon_at(DELTA)
+    assert counted == fa.compose([guarantee] * 6).epsilon_at(DELTA)
+    assert 0 < counted.lower <= counted.upper
+    assert counted.upper <= fa.compose([(guarantee, 8)]).epsilon_at(DELTA).upper
+    whole = type(guarantee)(guarantee.guarantee, 1.0)
+    unsampled = fa.compose([(guarantee.guarantee, 6)]).epsilon_at(DELTA)
+    assert fa.compose([(whole, 6)]).epsilon_at(DELTA) == unsampled
+    assert counted.upper <= unsampled.upper
+    together = fa.compose([(guarantee, 6), whole]).epsilon_at(DELTA)
+    assert together.lower >= counted.lower
+    for other in (fa.PureDP(0.1), fa.Subsampled(fa.Gaussian(1.0), 0.1), fa.BoundedRange(0.1)):
+        with pytest.raises(fa.Unsupported, match="replace-one"):
+            fa.compose([guarantee, other])
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "reason"),
+    [
+        (fa.BoundedRange(0.1), "no pair"),
+        (fa.ZeroConcentratedDP(0.1), "moments"),
+        (fa.RenyiDP(lambda alpha: alpha), "moments"),
+        (fa.Subsampled(fa.Gaussian(1.0), 0.1), "multiply the rates"),
+        (fa.LossDistribution((-0.2, 0.2), (0.45, 0.55)), "discretise then"),
+    ],
+)
+@pytest.mark.parametrize("sample", [fa.Subsampled, fa.SubsampledWithoutReplacement])
+def test_what_cannot_be_sampled_says_why(guarantee, reason, sample):
+    with pytest.raises(fa.Unsupported, match=reason):
+        sample(guarantee, 0.1)
+
+
+@pytest.mark.parametrize("rate", [0.0, -0.1, 1.1, float("nan")])
+def test_a_rate_is_a_share(rate):
+    with pytest.raises(fa.InvalidInput, match="rate"):
+        fa.Subsampled(fa.Gaussian(1.0), rate)

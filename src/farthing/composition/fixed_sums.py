@@ -13,7 +13,13 @@ from functools import lru_cache
 import numpy as np
 
 from farthing.composition.items import Items
-from farthing.composition.lattice import Factors, Lattice, lattice_above, lattice_below
+from farthing.composition.lattice import (
+    OUTSIDE,
+    Factors,
+    Lattice,
+    lattice_above,
+    lattice_below,
+)
 from farthing.guarantees.atoms import Atoms
 from farthing.guarantees.kinds import (
     DiscreteGaussian,
@@ -38,6 +44,8 @@ from farthing.numerics.rounding import deflated, inflated
 
 #: Of what is asked for, the share that cutting off large losses may add to δ.
 CUT = 1e-7
+#: Cells of one loss at most.
+MOST_CELLS = 400_000
 #: Samples of discrete or Laplace noise up to this many are not moved to a lattice; nor is so much
 #: Laplace noise without sampling, which is made of shifted lines as fast.
 FEW, SEVERAL = 20, 100
@@ -84,9 +92,10 @@ def responses_of(guarantee: Guarantee, count: int, step: float) -> tuple[Atoms, 
     match guarantee:
         case PureDP(epsilon=epsilon):
             return responses(count=count, epsilon=epsilon, t=None, step=step)
-        case OneWay(Subsampled(PureDP())):
+        case OneWay(Subsampled(PureDP(), rate)):
             low, high = two_losses(guarantee)
-            error = 1e-14 * (high - low)
+            steep = rate * math.exp(min(max(-low, high), 600.0))
+            error = 1e-14 * (high - low) + 1e-15 * steep
             above, below = (
                 responses(count=count, epsilon=high - low + 2 * e, t=high + e, step=step)
                 for e in (error, -error)
@@ -97,7 +106,7 @@ def responses_of(guarantee: Guarantee, count: int, step: float) -> tuple[Atoms, 
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class RepeatedBlock:
     """A loss from above that is added `times` times, and all of them together from below."""
 
     upper: Atoms
@@ -118,7 +127,7 @@ def fixed_curves(
     delta: float,
     *,
     whole: bool,
-    beside: tuple[Repeated, ...] = (),
+    beside: tuple[RepeatedBlock, ...] = (),
 ) -> tuple[Chords, Supports] | None:
     """Both sides of the profile of fixed losses, accurate where it is about `delta`.
 
@@ -128,7 +137,8 @@ def fixed_curves(
     variance += sum(one.variance for one in beside)
     added = sum(count if added_on_lattice(g, count) else 1 for g, count in items)
     added += sum(one.times for one in beside)
-    step = _aligned(items, math.sqrt(3 * fineness * variance / added))
+    reach = max((reach_of(g, delta * CUT / n) for g, n in items), default=0.0)
+    step = _aligned(items, max(math.sqrt(3 * fineness * variance / added), reach / MOST_CELLS))
     above, below = (
         Factors(
             (
@@ -144,7 +154,7 @@ def fixed_curves(
     if upper is None or lower is None:
         return None
     chords = upper.upper(_grid_of(upper))
-    if upper.first > 0 and not whole:  # what lies left of the window was not counted
+    if upper.first > 0 and not whole:  # what lies left of a tilted window is not counted
         chords.values[: upper.first] = 1.0
     return chords, lower.lower(_grid_of(lower))
 
@@ -179,7 +189,7 @@ def sum_of(
 
 
 def _sums(factors: Factors, tilts: list[float], *, upward: bool) -> Lattice | None:
-    """The best of what several tilts show of every mass."""
+    """The best of what one or several tilts show of every mass; the last of several is 0."""
     found = [factors.sums(theta, upward=upward) for theta in tilts]
     known = [one for one in found if one is not None]
     if len(known) < len(found):
@@ -193,6 +203,8 @@ def _sums(factors: Factors, tilts: list[float], *, upward: bool) -> Lattice | No
         seen = one.masses[: last - one.first]
         here = slice(one.first - first, one.first - first + len(seen))
         masses[here] = (np.minimum if upward else np.maximum)(masses[here], seen)
+    if upward:  # below the window of no tilt at all: all of it counts as the smallest loss
+        masses[0] += 4 * OUTSIDE
     return Lattice(furthest.step, first, masses, furthest.infinity)
 
 

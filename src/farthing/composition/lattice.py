@@ -97,6 +97,8 @@ def _discounted(masses: FloatArray, step: float) -> FloatArray:
 def lattice_above(atoms: Atoms, step: float) -> Lattice:
     """Every atom split between its two neighbours on the lattice: chords of its profile."""
     cells = np.floor(atoms.losses / step)
+    rests = atoms.losses - cells * step
+    cells = np.where(rests >= step, cells + 1, cells)  # the quotient was rounded
     rests = np.clip(atoms.losses - cells * step, 0.0, step)
     # a rest is off by a few units of the loss; more of the atom goes to the right for that
     rests = np.minimum(rests + 4 * UNIT * np.abs(atoms.losses), step)
@@ -258,7 +260,7 @@ class Factors:
             return Lattice(step, first, deflated(masses, rounding))
         masses = np.minimum(inflated((np.maximum(tilted, 0.0) + error) * scales, rounding), 1.0)
         infinity = math.fsum(count * one.infinity for one, count in self.parts)
-        infinity += OUTSIDE * math.exp(min(float(exponents[-1]), 50.0))
+        infinity += OUTSIDE * math.exp(min(float(exponents[-1]), 50.0)) + 1e-300  # underflow
         return Lattice(step, first, masses, inflated(infinity, rounding))
 
     def _beyond(self, theta: float, side: int) -> float:

@@ -143,7 +143,7 @@ class Layout:
             cells = self._cells(20 * math.sqrt(count * variance_of(guarantee)) + spread)
             return made * IN_BALLS + 100 * cells + 2 * CONVOLVED * cells * self.grid.size
         atoms = min(made, self._cells(spread))
-        by_balls = isinstance(guarantee, Gaussian | Laplace)
+        by_balls = isinstance(guarantee, Gaussian | Laplace | OneWay)
         return (
             made * (IN_BALLS if by_balls else IN_FLOATS)
             + self._power_cost(spread, count)

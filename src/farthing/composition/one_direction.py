@@ -97,7 +97,7 @@ class OneDirection:
 
     def _settled(self, bound: Bound, lower: float, upper: float) -> bool:
         """Whether nothing better exists and the bracket is as narrow as was asked."""
-        return bound.optimal and upper - lower <= self.tolerance * upper
+        return bound.optimal and upper < math.inf and upper - lower <= self.tolerance * upper
 
     def _bounds(self, *, all_of_them: bool) -> Iterable[Bound]:
         """Cheap ones first; those that another one always beats only for `all_of_them`."""

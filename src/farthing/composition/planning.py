@@ -7,7 +7,7 @@ the target; one more mechanism, or a slightly larger parameter, may not be.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from farthing.composition.compose import ADAPTIVITIES, compose
 from farthing.composition.items import Items, items_from, take_out_leaks
@@ -152,12 +152,25 @@ def _last_that_fits(
 
 def _by_moments(guarantee: Guarantee, epsilon: float, delta: float) -> int:
     """A count that certainly fits, found with the cheap bound only; 1 if it shows nothing."""
+    return max(1, largest_repeats([(guarantee, 1)], epsilon=epsilon, delta=delta))
 
-    def fits(count: int) -> bool:
-        leaky = take_out_leaks(items_from([(guarantee, count)]))
+
+def largest_repeats(items: Sequence[tuple[Guarantee, int]], *, epsilon: float, delta: float) -> int:
+    """How often a whole list fits into (ε, δ), found at once: by moments, so rather too few.
+
+    For a planner that answers while somebody types; `largest_count` and tariffs prove more.
+    """
+    epsilon, delta = _target(epsilon, delta, "adaptive")
+    if not items:
+        raise InvalidInput("at least one mechanism must be planned, got none")
+
+    def fits(times: int) -> bool:
+        leaky = take_out_leaks(items_from([(one, n * times) for one, n in items]))
         rest = delta - float(leaky.leak.upper())
         return rest > 0 and _moment_epsilon(leaky.items, rest) <= epsilon
 
+    if not fits(1):
+        return 0
     low, high = 1, 2
     while high < MOST and fits(high):
         low, high = high, 2 * high

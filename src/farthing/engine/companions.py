@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from farthing.composition.tariff import Price
@@ -23,11 +23,11 @@ def with_companions(queries: Mapping[str, Query]) -> dict[str, Query]:
     """The questions, each followed by the one that measures its loss, where that is wanted."""
     everything: dict[str, Query] = {}
     for key, query in queries.items():
+        if key.endswith(_ABOVE) and key.removesuffix(_ABOVE) in queries:
+            raise InvalidInput(f"a question cannot be called {key!r:.60} in this batch")
         everything[key] = query
         beside = _loss_question(query)
         if beside is not None:
-            if key + _ABOVE in queries:
-                raise InvalidInput(f"a question cannot be called {key + _ABOVE} in this batch")
             everything[key + _ABOVE] = beside
     return everything
 
@@ -46,6 +46,12 @@ def _loss_question(query: Query) -> LossQuery | None:
     )
 
 
+def paired(keys: Collection[str]) -> frozenset[str]:
+    """The names of the questions that have a companion, and of the companions."""
+    beside = {key for key in keys if key + _ABOVE in keys}
+    return frozenset(beside | {key + _ABOVE for key in beside})
+
+
 def folded(
     answers: Mapping[str, Answer], totals: Mapping[str, Interval | None]
 ) -> dict[str, Answer]:
@@ -54,7 +60,7 @@ def folded(
     `totals`: where the numbers of each add up to, so that two of them hold together.
     """
     return {
-        key: _folded(answer, answers.get(key + _ABOVE), totals[key], totals.get(key + _ABOVE))
+        key: _folded(answer, answers.get(key + _ABOVE), totals.get(key), totals.get(key + _ABOVE))
         for key, answer in answers.items()
         if not (key.endswith(_ABOVE) and key.removesuffix(_ABOVE) in answers)
     }

@@ -16,7 +16,7 @@ from dataclasses import replace
 from farthing.canonical import digest
 from farthing.composition.tariff import Price, Tariff
 from farthing.engine.answer import Answer
-from farthing.engine.companions import folded
+from farthing.engine.companions import folded, paired
 from farthing.engine.context import Context, record_of
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.translate import Step
@@ -55,7 +55,8 @@ def execute(
             release, spent = _release(context, step)
             price = Price(0) if registered else _price(terms.tariff, spent)
             answers[key] = _answer(context, step, release, price, spent)
-            totals[key] = step.mechanism.total(release, joint_level(context.confidence, 2))
+            if key in paired(steps):
+                totals[key] = step.mechanism.total(release, joint_level(context.confidence, 2))
             used.update(spent)
     except BaseException as error:
         analyst.abandon(held, reason=type(error).__name__)

@@ -41,6 +41,8 @@ from farthing.numerics.binomial import binomial_masses
 from farthing.numerics.bisection import turning_point
 from farthing.numerics.rounding import UNIT, inflated
 
+#: Cuts of a loss before it is sampled, on either side of 0, at most.
+MOST_CUTS = 4000
 #: More outcomes of discrete noise than this are not enumerated.
 MOST_OUTCOMES = 2_000_000
 
@@ -132,7 +134,8 @@ def atoms_below(guarantee: Guarantee, step: float, reach: float) -> Atoms:
     """Atoms with a profile nowhere above the true one: outcomes of similar loss are merged.
 
     Merging outcomes is post-processing. A bin that holds P and Q of the two neighbours
-    becomes an atom at ln(P/Q); losses and masses are rounded down.
+    becomes an atom at ln(P/Q), near the multiple of `step` in its middle, where lines are known
+    best; losses and masses are rounded down.
     """
     if isinstance(guarantee, LossDistribution):
         return merged(attained_loss(guarantee), step)
@@ -149,7 +152,7 @@ def atoms_below(guarantee: Guarantee, step: float, reach: float) -> Atoms:
             return sampled_below(before, rate, with_unit=True)
     last = max(1, int(reach / step) + 1)
     h = arb(step)
-    edges = [j * h for j in range(-last, last + 1)]
+    edges = [(2 * j + 1) * h / 2 for j in range(-last - 1, last + 1)]
     cut = [(arb(1), arb(1)), *(tails(guarantee, edge) for edge in edges), (arb(0), arb(0))]
     losses, masses = [], []
     for (p0, q0), (p1, q1) in pairwise(cut):
@@ -184,11 +187,17 @@ def _before_sampling(
             last = math.ceil(_farthest_outcome(inner, far)) - inner.sensitivity
             missing = math.exp(-0.5 * (last / spread) ** 2) * (1 + 1e-9) + 1e-300
             return pair[0 if upward else 1], missing
+    wide = _step_before(sampled, step, far)
+    return _cut_atoms(inner, wide if upward else 0.25 * wide, far, upward)
+
+
+def _step_before(sampled: Sampled, step: float, far: float) -> float:
+    """How fine a loss is cut before sampling, for a step after it."""
+    inner = sampled.guarantee
     before = min(1.0, math.sqrt(mean_and_variance(inner)[1]))
     wide = 0.8 * before * min(step / math.sqrt(_variance_after(sampled)), 0.3)
-    if isinstance(inner, Laplace):
-        wide = inner.epsilon / math.ceil(inner.epsilon / wide)
-    return _cut_atoms(inner, wide if upward else 0.25 * wide, far, upward)
+    wide = max(wide, far / MOST_CUTS)
+    return inner.epsilon / math.ceil(inner.epsilon / wide) if isinstance(inner, Laplace) else wide
 
 
 @lru_cache(maxsize=32)
@@ -263,7 +272,8 @@ def number_of_atoms(guarantee: Guarantee, step: float, reach: float) -> float:
             if isinstance(sampled.guarantee, PureDP):
                 return 2
             far = loss_before(reach, sampled.rate)
-            return 4 * number_of_atoms(sampled.guarantee, 0.05, far)
+            before = _step_before(sampled, step, far)
+            return 5 * number_of_atoms(sampled.guarantee, before, far)
         case DiscreteGaussian():
             far = _farthest_outcome(guarantee, reach)
             return 2 * far + 1 if far <= MOST_OUTCOMES else math.inf

@@ -27,22 +27,18 @@ def sampled_above(inner: Atoms, rate: float, *, missing: float, with_unit: bool)
     """
     blur = _blur(inner)
     q_masses = inflated(inner.masses * np.exp(blur - inner.losses), 16)
-    none, never = math.log1p(-rate), np.full(1 if missing > 0 else 0, missing)
     if with_unit:
         losses = sampled_losses(inner.losses + blur, rate)
         losses += _error(losses, inner.losses, rate)
         masses = inflated((1 - rate) * q_masses + rate * inner.masses, 16)
-        return Atoms(
-            np.concatenate((np.full(len(never), none + 4 * UNIT * abs(none)), losses)),
-            np.concatenate((never, masses)),
-            inflated(rate * inner.infinity, 4),
-        )
+        masses[0] += missing  # at a smaller loss in truth
+        return Atoms(losses, masses, inflated(rate * inner.infinity, 4))
     losses = sampled_losses(inner.losses - blur, rate)
-    losses = _error(losses, inner.losses, rate) - losses
-    return Atoms(
-        np.concatenate((losses[::-1], np.full(len(never), -none + 4 * UNIT * abs(none)))),
-        np.concatenate((q_masses[::-1], never)),
-    )
+    losses = (_error(losses, inner.losses, rate) - losses)[::-1]
+    largest = -math.log1p(-rate) * (1 + 4 * UNIT)
+    if missing == 0 or largest > 2 * abs(float(losses[-1])):  # far away it counts as infinite
+        return Atoms(losses, q_masses[::-1], missing)
+    return Atoms(np.append(losses, largest), np.append(q_masses[::-1], missing))
 
 
 def sampled_below(inner: Atoms, rate: float, *, with_unit: bool) -> Atoms:

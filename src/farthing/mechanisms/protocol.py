@@ -110,10 +110,12 @@ class Mechanism(Protocol[Data_contra]):
         if release.counts is None:
             return None
         errors = self.errors(release, confidence, together=True)
+        if errors is None:
+            return None
         if isinstance(errors, tuple):
             return sum(low for low, _ in errors), sum(high for _, high in errors)
-        found, wide = sum(release.counts), len(release.counts) * (errors or 0.0)
-        return None if errors is None else (found - wide, found + wide)
+        found, wide = sum(release.counts), len(release.counts) * errors
+        return found - wide, found + wide
 
 
 def _at_most(own: int | None, limit: int | None) -> bool:
