@@ -68,7 +68,7 @@ if TYPE_CHECKING:  # what needs the extras [ledger] and [engine]; loaded when it
         year,
     )
     from farthing.ledger import Limits
-    from farthing.schema import Column, Schema
+    from farthing.schema import Column, Lookup, Schema
 
 __version__ = "0.2.0"
 
@@ -77,6 +77,7 @@ _LATER = {
     "Declaration": "farthing.engine",
     "Desk": "farthing.engine",
     "Limits": "farthing.ledger",
+    "Lookup": "farthing.schema",
     "Schema": "farthing.schema",
     "Session": "farthing.engine",
     "bins": "farthing.engine",
@@ -123,6 +124,7 @@ __all__ = [
     "InvalidInput",
     "Laplace",
     "Limits",
+    "Lookup",
     "LossDistribution",
     "NotCertified",
     "Price",
