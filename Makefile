@@ -4,10 +4,14 @@ VENV := .venv
 RUN := $(VENV)/bin
 PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check benchmark clean
+.PHONY: demo serve test check benchmark clean
 
 demo: $(VENV)/ready
 	$(RUN)/python -m farthing.cli.demo
+
+# the service and its console, from nothing: a made-up dataset, an owner, two analysts
+serve: $(VENV)/ready-service
+	$(RUN)/farthing serve
 
 # lint, types, layers, and every test that needs no server and no patience
 check: $(VENV)/ready-test lint
@@ -35,10 +39,15 @@ $(VENV)/ready: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(RUN)/python -m farthing.numerics.warm
 	touch $@
 
-$(VENV)/ready-test: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) -e ".[test,peers,spark]"
+$(VENV)/ready-service: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e ".[service]"
 	$(RUN)/python -m farthing.numerics.warm
 	touch $(VENV)/ready $@
+
+$(VENV)/ready-test: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e ".[test,peers,spark,service]"
+	$(RUN)/python -m farthing.numerics.warm
+	touch $(VENV)/ready $(VENV)/ready-service $@
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

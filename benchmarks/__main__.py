@@ -11,6 +11,7 @@ from benchmarks import (
     engine,
     ledger,
     limits,
+    measures,
     mechanisms,
     peers,
     subsampling,
@@ -29,6 +30,7 @@ def main() -> None:
         engine,
         limits,
         peers,
+        measures,
     )
     parts = ["# Benchmarks\n", *(section.report() for section in sections)]
     text = "\n".join(parts)

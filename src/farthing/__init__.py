@@ -50,10 +50,12 @@ from farthing.guarantees.kinds import (
     TwoWayLoss,
     ZeroConcentratedDP,
 )
+from farthing.guarantees.neighbours import for_replace_one, from_replace_one, group_privacy
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.guarantees.scores import ScoreBounds, score_bounds, score_bounds_of
 
-if TYPE_CHECKING:  # what needs the extras [ledger] and [engine]; loaded when it is used
+if TYPE_CHECKING:  # what needs the extras [ledger], [engine], [client]; loaded when it is used
+    from farthing.client import connect
     from farthing.engine import (
         Declaration,
         Desk,
@@ -81,6 +83,7 @@ _LATER = {
     "Schema": "farthing.schema",
     "Session": "farthing.engine",
     "bins": "farthing.engine",
+    "connect": "farthing.client",
     "day": "farthing.engine",
     "hour": "farthing.engine",
     "month": "farthing.engine",
@@ -143,11 +146,15 @@ __all__ = [
     "ZeroConcentratedDP",
     "bins",
     "compose",
+    "connect",
     "day",
+    "for_replace_one",
     "format_guarantee",
+    "from_replace_one",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_noise_multiplier",
+    "group_privacy",
     "hour",
     "ladder",
     "laplace_histogram_epsilon",

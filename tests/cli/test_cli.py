@@ -80,6 +80,19 @@ price = 4
 """
 
 
+def test_convert() -> None:
+    found = answer("convert", "16xgauss:2", "--delta", "1e-6", "--json")
+    assert found["rho"] == 2.0
+    assert found["mu"] == 2.0
+    assert found["epsilon"] is None
+    assert found["epsilon_at_delta"] == fa.gaussian_epsilon(1e-6, noise_multiplier=0.5).upper
+    assert answer("convert", "2xdp:0.5", "--units", "3", "--json")["epsilon"] == 3.0
+    done = farthing("convert", "poisson:0.1/gauss:1")
+    assert done.returncode == 0
+    assert done.stdout.count("none") == 3
+    assert "no theorem" in farthing("convert", "poisson:0.1/gauss:1", "--units", "2").stderr
+
+
 def test_tariff_certify_and_verify(tmp_path: Path) -> None:
     (tmp_path / "tariff.toml").write_text(TARIFF, encoding="utf-8")
     found = answer(
@@ -178,12 +191,27 @@ def test_a_shell_completes_commands_and_options() -> None:
         assert wanted in done.stdout.split()
 
 
-def test_an_interrupt_says_what_became_of_the_budget() -> None:
-    """A real Ctrl-C in the middle of a command."""
-    code = """
+COMPILED = """
+def wait():
+    try:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt as stop:
+            raise SystemError("unpickling returned a result with an exception set") from stop
+    except SystemError as error:
+        raise SystemError("a kernel returned a result with an exception set") from error
+"""
+PLAIN = "wait = lambda: os.kill(os.getpid(), signal.SIGINT)"
+
+
+@pytest.mark.parametrize("wait", [PLAIN, COMPILED])
+def test_an_interrupt_says_what_became_of_the_budget(wait: str) -> None:
+    """A real Ctrl-C in the middle of a command, also as compiled code hands it on."""
+    code = f"""
 import os, signal, sys
 from farthing.cli import main
-main.app.command("wait")(lambda: os.kill(os.getpid(), signal.SIGINT))
+{wait}
+main.app.command("wait")(wait)
 sys.argv = ["farthing", "wait"]
 main.run()
 """

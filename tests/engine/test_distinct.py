@@ -79,7 +79,7 @@ def test_what_it_refuses(opened) -> None:
     session = opened(ROWS, limits=fa.Limits(contribution_limit=2))
     with pytest.raises(InvalidInput, match="at most 2"):
         session.distinct("k", contribution_limit=3).plan()
-    with pytest.raises(InvalidInput, match="must be integer or text"):
+    with pytest.raises(InvalidInput, match="must be integer or decimal or text"):
         session.distinct("x", contribution_limit=1).plan()
     with pytest.raises(InvalidInput, match="unit of privacy"):
         session.distinct("member").plan()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import FrozenInstanceError
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 from hypothesis import given
@@ -128,7 +128,7 @@ BAD_FILTERS = [
     {"x": float("nan")},
     {"x": 2**70},
     {"x": b"bytes"},
-    {"x": datetime(2013, 1, 5)},
+    {"x": datetime(2013, 1, 5, tzinfo=UTC)},
     {"x": {"date": "yesterday"}},
     {"x": {"date": 5, "below": 3}},
     {"x": {"at_least": 1, "above": 2}},

@@ -30,7 +30,7 @@ REFUSED = [
     (lambda d: d.count(where={"nothing": 1}), "no column nothing"),
     (lambda d: d.top_k("nothing"), "no column nothing"),
     (lambda d: d.top_k("article", k=0), "k must be"),
-    (lambda d: d.top_k("score"), "a key must be integer or text"),
+    (lambda d: d.top_k("score"), "a key must be integer or decimal or text"),
     (lambda d: d.top_k("list"), "no column list"),
     (lambda d: d.top_k("member"), "unit of privacy"),
     (lambda d: d.count(where={"member": 3}), "unit of privacy"),
@@ -81,7 +81,7 @@ def test_files_that_are_not_there_or_not_tables(opened, tmp_path) -> None:
         "missing.parquet": "there is no file",
         "notes.txt": "must end in",
         "broken.parquet": "could not be read",
-        "data.duckdb": "needs table=",
+        "data.duckdb": "with table=",
         "empty": "there is no file",
     }.items():
         with pytest.raises(InvalidInput, match=message) as refused:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import prv_accountant as prv
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
@@ -63,7 +64,6 @@ def test_dp_accounting(block: int) -> None:
 
 @pytest.mark.parametrize("block", range(PRV_BLOCKS))
 def test_prv_accountant(block: int) -> None:
-    prv = pytest.importorskip("prv_accountant", reason="install farthing[peers]")
     source = random.Random(1000 + block)
     met = 0
     while met < PRV_EACH:

@@ -9,7 +9,9 @@ import typer
 
 from farthing import __version__
 from farthing.cli.composition import calibrate, delta, epsilon, plan
+from farthing.cli.conversion import convert
 from farthing.cli.lazy import lazy_group
+from farthing.cli.serve import serve
 from farthing.cli.statement import statement
 from farthing.cli.tariff import tariff
 from farthing.errors import FarthingError
@@ -18,16 +20,21 @@ from farthing.wording import plain
 #: Which extra brings a library that some commands need.
 _EXTRAS = {
     "alembic": "ledger",
+    "argon2": "service",
     "duckdb": "engine",
+    "fastapi": "service",
     "ibis": "engine",
+    "prometheus_client": "service",
     "psycopg": "ledger",
     "pyarrow": "engine",
     "pyspark": "spark",
     "sqlalchemy": "ledger",
+    "uvicorn": "service",
 }
 
 #: The exit code that typer turns an interrupt into.
 _INTERRUPTED = 130
+_STAYS_SPENT = "farthing: interrupted; what was reserved stays spent\n"
 
 app = typer.Typer(
     name="farthing",
@@ -40,7 +47,9 @@ app.command()(epsilon)
 app.command()(delta)
 app.command()(plan)
 app.command()(calibrate)
+app.command()(convert)
 app.command()(statement)
+app.command()(serve)
 app.add_typer(tariff)
 app.add_typer(
     lazy_group(
@@ -70,6 +79,13 @@ app.add_typer(
         "Conversations about a table: paid for once, asked as long as answers are negative.",
     )
 )
+app.add_typer(
+    lazy_group(
+        "tokens",
+        "farthing.cli.tokens",
+        "Who may come into the service: mint, list, withdraw.",
+    )
+)
 
 
 def _print_version(wanted: bool) -> None:
@@ -90,14 +106,26 @@ def root(
     """The tightest privacy loss that can be proved, and a budget that is never overspent."""
 
 
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Compiled code passes an interrupt on as a SystemError, or several, that it caused."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
+
+
 def run() -> None:
     """The entry point: errors go to standard error, with exit code 2 and nothing on stdout."""
     try:
         app(prog_name="farthing")
     except SystemExit as stop:
         if stop.code == _INTERRUPTED:
-            sys.stderr.write("farthing: interrupted; what was reserved stays spent\n")
+            sys.stderr.write(_STAYS_SPENT)
         raise
+    except SystemError as error:
+        if not _was_interrupted(error):
+            raise
+        sys.stderr.write(_STAYS_SPENT)
+        sys.exit(_INTERRUPTED)
     except FarthingError as error:
         for line in str(error).splitlines():
             sys.stderr.write(f"farthing: {plain(line)}\n")

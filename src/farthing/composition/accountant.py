@@ -12,7 +12,7 @@ from threading import Lock
 from types import MappingProxyType
 
 from farthing.canonical import digest
-from farthing.composition.renyi_filter import Charge, best_order, caps, charge
+from farthing.composition.renyi_filter import Charge, best_order, caps, cost_of
 from farthing.composition.tariff import Tariff
 from farthing.composition.tariff_planning import propose_prices
 from farthing.errors import (
@@ -263,7 +263,7 @@ class Accountant:
     def _cost(self, guarantee: object, count: object) -> tuple[Charge, int]:
         if not isinstance(guarantee, Guarantee):
             raise InvalidInput(f"a guarantee is needed, got {guarantee!r:.60}")
-        return charge(guarantee, self._orders), require_count("count", count, at_least=1)
+        return cost_of(guarantee, self._orders), require_count("count", count, at_least=1)
 
     def _after(
         self, cost: Charge, count: int

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from farthing.composition.concurrent import require_concurrent
 from farthing.composition.items import Items, items_from, take_out_leaks
 from farthing.composition.one_direction import OneDirection
+from farthing.composition.totals import total_mu, total_rho
 from farthing.errors import require_choice, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Guarantee
@@ -50,6 +51,14 @@ class Composition:
             for name in found[0]
             if all(name in bounds for bounds in found)
         }
+
+    def rho(self) -> float:
+        """A ρ for which everything together is ρ-zCDP, rounded up; Unsupported if there is none."""
+        return total_rho(self.items)
+
+    def mu(self) -> float:
+        """A μ for which everything together is μ-GDP, rounded up; Unsupported if none is known."""
+        return total_mu(self.items)
 
     def _worst(self, read: Callable[[OneDirection], Bracket]) -> Bracket:
         first, *others = self.directions

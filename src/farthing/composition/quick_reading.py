@@ -52,6 +52,20 @@ def reading_by_moments(certificate: Certificate, spent: int, delta: float) -> fl
     return min(most, inflated(spent * _pure_per_farthing(tariff), 4))
 
 
+def whole_by_moments(tariff: Tariff, delta: float) -> float | None:
+    """ε of everything that a tariff can ever sell, by ρ alone; None if an item has none."""
+    rate, inner = _rho_per_farthing(tariff), deflated(delta - tariff.leak, 16)
+    if rate is None or inner <= 0:
+        return None
+    whole = ZeroConcentratedDP(inflated(rate * tariff.farthings, 4))
+    return MomentBound(Items(((whole, 1),))).epsilon_at(inner)
+
+
+def whole_by_addition(tariff: Tariff) -> float:
+    """The same by adding up pure ε's; infinite if an item has none."""
+    return inflated(tariff.farthings * _pure_per_farthing(tariff), 4)
+
+
 def _offers(tariff: Tariff) -> list[tuple[Guarantee, int]]:
     return [(without_delta(guarantee), price) for guarantee, price in tariff.items.values()]
 

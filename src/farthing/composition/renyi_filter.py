@@ -72,7 +72,7 @@ def best_order(epsilon: float, delta: float, guarantee: Guarantee) -> float:
 
     def how_many(power: float) -> float:
         order = 1 + power
-        (moment, *_) = charge(guarantee, (order,)).moments
+        (moment, *_) = cost_of(guarantee, (order,)).moments
         most = _most(epsilon, delta, order, Fraction(1))
         if moment is None or most <= 0:
             return -1.0
@@ -96,7 +96,7 @@ class Charge:
 
 @lru_cache(maxsize=4096)
 @in_balls
-def charge(guarantee: Guarantee, orders: tuple[float, ...]) -> Charge:
+def cost_of(guarantee: Guarantee, orders: tuple[float, ...]) -> Charge:
     """The larger of both directions in every order, rounded up."""
     if isinstance(guarantee, SubsampledWithoutReplacement):
         raise Unsupported(

@@ -101,7 +101,7 @@ def automatic(
         categories=query.domain,
         where=query.filter,
     )
-    choices = {limit: _completed(choice, tariff) for limit, choice in choices.items()}
+    choices = {limit: _completed(choice, tariff, most) for limit, choice in choices.items()}
     return Automatic(query, _affordable(first, base.price, tariff), choices)
 
 
@@ -161,14 +161,15 @@ def _choice(
     return min(found, key=lambda choice: choice.accuracy.expected_error)
 
 
-def _completed(choice: Choice, tariff: Tariff) -> Choice:
+def _completed(choice: Choice, tariff: Tariff, most: int | None) -> Choice:
     """With the price of what is asked beside it.
 
-    A selection whose k labels all are paid for need not leave out anything.
+    A selection whose k labels all are paid for need not leave out more than the owner does.
     """
     query: Query = choice.query
     if isinstance(query, TopKQuery) and query.mechanism not in AT_ONCE and choice.limit >= query.k:
-        query = replace(query, contribution_limit=None, measure_loss=False)
+        measured = query.measure_loss and most is not None
+        query = replace(query, contribution_limit=most, measure_loss=measured)
     assert isinstance(query, LabelQuery)
     bought = [buy(one, tariff).price for one in with_companions({"": query}).values()]
     total = Price(sum(p.farthings for p in bought), sum(p.delta_units for p in bought))

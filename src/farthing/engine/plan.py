@@ -7,8 +7,8 @@ runs as it is, or not at all (`TariffChanged`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +18,7 @@ from farthing.engine.answer import Answer, Answers
 from farthing.engine.automatic import Automatic, automatic
 from farthing.engine.cheapest import Aim, cheapest
 from farthing.engine.companions import with_companions
-from farthing.engine.context import Context
+from farthing.engine.context import Context, record_of
 from farthing.engine.execute import execute
 from farthing.engine.kinds.base import Query
 from farthing.engine.purchase import buy
@@ -53,13 +53,13 @@ class Before:
         """One name for one question."""
         return digest(self.plan.query.to_json())
 
-    def found(self) -> int:
-        """The limit, found now."""
-        return int(self.plan.run().value)
+    def found(self) -> Answer:
+        """The limit, found now or before."""
+        return self.plan.run()
 
-    def at(self, limit: int) -> Query:
+    def at(self, found: Answer) -> Query:
         """The question with this limit."""
-        return self.looked_for.choices[limit].query
+        return self.looked_for.choices[int(found.value)].query
 
     def lines(self) -> Iterator[Line]:
         """Both parts, and how price, noise and limit go together."""
@@ -126,15 +126,27 @@ class Plan(ShownPlan):
         if self.known is not None and not again:
             return self.known
         if self.before is not None:
-            wanted = self.before.at(self.before.found())
-            return _plan(self._context, wanted, self.terms).run(again=again)
+            limit = self.before.found()
+            answer = _plan(self._context, self.before.at(limit), self.terms).run(again=again)
+            return answer if limit.cached else self._with_limit(answer, limit)
         answer = execute(self._context, self._steps, self.terms)[ONLY]
         return answer.spent(spending_of(self._context.analyst, answer.price, paid=True))
+
+    def _with_limit(self, answer: Answer, limit: Answer) -> Answer:
+        """The answer with the price of both parts."""
+        paid = _sum_of((answer.price, limit.price))
+        whole = replace(answer, price=paid)
+        return whole.spent(spending_of(self._context.analyst, paid, paid=True))
 
     @property
     def spending(self) -> Spending:
         """The price as a share of the budget, and what is proved before and after."""
         return spending_of(self._context.analyst, self.price, paid=False)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The question as the ledger keeps it: an earlier release is found by it."""
+        return _record(self._context, self._steps)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -236,20 +248,47 @@ class BatchPlan(ShownPlan):
             if registered is not None:
                 raise InvalidInput("a registered list has limits that are numbers, not auto")
             limits = {one.name: one for one in self.before.values()}
-            numbers = {name: one.found() for name, one in limits.items()}
-            found = {key: one.at(numbers[one.name]) for key, one in self.before.items()}
+            answers = {name: one.found() for name, one in limits.items()}
+            found = {key: one.at(answers[one.name]) for key, one in self.before.items()}
             ready = _plan_many(self._context, {**self.asked, **found}, self.terms)
             return ready.run(again=again)
         answers = execute(self._context, self._steps, self.terms, registered=registered)
         if registered is not None:
             return Answers(answers)
-        spending = spending_of(self._context.analyst, self.price, paid=True)
+        paid = _sum_of(answer.price for answer in answers.values())  # what is left came back
+        spending = spending_of(self._context.analyst, paid, paid=True)
         return Answers({key: answer.spent(spending) for key, answer in answers.items()})
 
     @property
     def spending(self) -> Spending:
         """The price as a share of the budget, and what is proved before and after."""
         return spending_of(self._context.analyst, self.price, paid=False)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The questions as the ledger keeps them: an earlier release is found by it."""
+        return _record(self._context, self._steps)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        unit = self._context.about.unit
+        purchases = {key: step.purchase for key, step in self._steps.items()}
+        return {
+            "queries": {
+                key: {
+                    "query": one.query.to_json(),
+                    "caption": one.query.caption(unit),
+                    "price": asdict(one.price),
+                }
+                for key, one in purchases.items()
+            },
+            "caption": self.caption,
+            "price": asdict(self.price),
+            "spending": self.spending.to_json(),
+            "remaining": asdict(self.remaining),
+            "fits": self.fits,
+            "known": self.known is not None,
+        }
 
     def lines(self) -> Iterator[Line]:
         spending = self.spending
@@ -345,6 +384,10 @@ def _known(context: Context, steps: Mapping[str, Step]) -> dict[str, Answer] | N
     return context.earlier({key: step.purchase for key, step in steps.items()})
 
 
+def _record(context: Context, steps: Mapping[str, Step]) -> dict[str, Any]:
+    return record_of(context, {key: step.purchase for key, step in steps.items()})
+
+
 def _items_of(steps: Mapping[str, Step]) -> Mapping[str, int]:
     total: Counter[str] = Counter()
     for step in steps.values():
@@ -353,7 +396,11 @@ def _items_of(steps: Mapping[str, Step]) -> Mapping[str, int]:
 
 
 def _price_of(steps: Mapping[str, Step]) -> Price:
-    prices = [step.purchase.price for step in steps.values()]
+    return _sum_of(step.purchase.price for step in steps.values())
+
+
+def _sum_of(several: Iterable[Price]) -> Price:
+    prices = list(several)
     return Price(sum(p.farthings for p in prices), sum(p.delta_units for p in prices))
 
 

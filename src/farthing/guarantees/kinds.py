@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias
 
 from farthing.errors import InvalidInput, Unsupported, require_count, require_real
+from farthing.numerics.rounding import float_down, float_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,11 @@ class Laplace:
     def __post_init__(self) -> None:
         _set(self, epsilon=require_real("epsilon", self.epsilon, at_least=0))
 
+    @classmethod
+    def from_scale(cls, scale: float, sensitivity: float = 1.0) -> Laplace:
+        """Noise of this scale on what one unit changes by `sensitivity` in ℓ1 at most."""
+        return cls(float_up(1 / _noise_ratio(scale, sensitivity)))
+
 
 @dataclass(frozen=True, slots=True)
 class Gaussian:
@@ -75,6 +82,11 @@ class Gaussian:
         _set(
             self, noise_multiplier=require_real("noise_multiplier", self.noise_multiplier, above=0)
         )
+
+    @classmethod
+    def from_scale(cls, scale: float, sensitivity: float = 1.0) -> Gaussian:
+        """Standard deviation `scale`, on what one unit changes by `sensitivity` in ℓ2 at most."""
+        return cls(float_down(_noise_ratio(scale, sensitivity)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +107,11 @@ class DiscreteGaussian:
             whole = int(whole)
         object.__setattr__(self, "noise_multiplier", sigma)
         object.__setattr__(self, "sensitivity", require_count("sensitivity", whole, at_least=1))
+
+    @classmethod
+    def from_scale(cls, scale: float, sensitivity: int = 1) -> DiscreteGaussian:
+        """Noise ∝ e^{−z²/2·scale²} on what one unit changes by `sensitivity` at most."""
+        return cls(float_down(_noise_ratio(scale, sensitivity)), sensitivity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +343,12 @@ Guarantee: TypeAlias = (
 def _set(fact: object, **values: float) -> None:
     for name, value in values.items():
         object.__setattr__(fact, name, value)
+
+
+def _noise_ratio(scale: object, sensitivity: object) -> Fraction:
+    """scale / sensitivity, exactly."""
+    noise = require_real("scale", scale, above=0)
+    return Fraction(noise) / Fraction(require_real("sensitivity", sensitivity, above=0))
 
 
 def _rate(rate: object) -> float:

@@ -45,6 +45,8 @@ class PerLabel(Mechanism[Groups[Data]], Generic[Data]):
         require_count("contribution_limit", self.contribution_limit, at_least=1)
         if (self.domain is None) == (self.finding is None):
             raise InvalidInput("the labels are either known or found")
+        if self.domain is not None and len(set(self.domain)) != len(self.domain):
+            raise InvalidInput("the labels must be different: each is paid for once")
         if self.finding is not None:
             found = self.finding.assumes.contribution_limit
             if found is None or found < self.contribution_limit:

@@ -17,7 +17,7 @@ from farthing.engine.filters import (
     value_to_json,
 )
 from farthing.engine.keys import Key, key_from
-from farthing.engine.sql.keys import Label
+from farthing.engine.sql.keys import Label, text_of
 from farthing.engine.where_text.reading import where_from
 from farthing.errors import InvalidInput, require_count, require_real
 
@@ -92,18 +92,22 @@ def scaled_bounds(lower: NumberBound, upper: NumberBound, places: int) -> tuple[
 
 
 def require_categories(given: tuple[Label, ...] | None, width: int) -> None:
-    """Different labels, each with one value for each column of the key."""
+    """Different labels, each with one value for each column of the key.
+
+    What is measured of a label is paid for once for each label of a unit, so labels that the rows
+    cannot tell apart are refused: those with the same text.
+    """
     if given is None:
         return
     for label in given:
         parts = label if isinstance(label, tuple) else (label,)
         if len(parts) != width or (width > 1) != isinstance(label, tuple):
             raise InvalidInput(f"a category needs one value for each of the {width} columns of by")
-        if any(isinstance(require_value(part), float) for part in parts):
+        if any(isinstance(part, float) for part in parts):
             raise InvalidInput("a category is text, a whole number, a truth value or a date")
     if not given:
         raise InvalidInput("categories must list at least one label, got none")
-    if len({(_types(label), label) for label in given}) != len(given):
+    if len(set(map(text_of, given))) != len(given):
         raise InvalidInput("categories must be different from one another")
 
 
@@ -132,11 +136,6 @@ def label_from_json(label: Any) -> Label:
     if isinstance(label, list | tuple):
         return tuple(value_from_json(part) for part in label)
     return value_from_json(label)
-
-
-def _types(label: Label) -> tuple[type, ...]:
-    """True is no 1 here."""
-    return tuple(map(type, label)) if isinstance(label, tuple) else (type(label),)
 
 
 def _count(most: int = LARGEST_LIMIT) -> Callable[[str, Any], int]:
@@ -174,7 +173,12 @@ def _key(_: str, by: Any) -> tuple[Key, ...]:
 def _labels(name: str, given: Any) -> tuple[Label, ...]:
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise InvalidInput(f"{name} must be a list of labels, got {type(given).__name__}")
-    return tuple(tuple(label) if isinstance(label, list) else label for label in given)
+    return tuple(
+        tuple(map(require_value, label))
+        if isinstance(label, list | tuple)
+        else require_value(label)
+        for label in given
+    )
 
 
 def _list(name: str, value: Any) -> tuple[Any, ...]:

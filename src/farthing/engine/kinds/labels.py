@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -26,13 +27,16 @@ from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval, joint_level
-from farthing.schema import DECIMAL, Schema, Value
+from farthing.schema import DECIMAL, INTEGER, TIMESTAMP, Schema, Value
 from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
+#: What labels of a kind are where a filter would take more; and how that is written.
+_LABELS: dict[str, type] = {DECIMAL: Decimal, INTEGER: int, TIMESTAMP: datetime}
+_FORM = {DECIMAL: "Decimal('1.50')", INTEGER: "15", TIMESTAMP: "datetime(2013, 1, 31, 12)"}
 #: Labels that follow from bins and declared categories are listed up to this many.
 MOST_LISTED = 10_000
 
@@ -213,8 +217,8 @@ def check_labels(keys: Sequence[Key], domain: Sequence[Label] | None, schema: Sc
         parts = label if isinstance(label, tuple) else (label,)
         for key, kind, part in zip(keys, kinds, parts, strict=True):
             require_fits(str(key), kind, part)
-            if kind == DECIMAL and not isinstance(part, Decimal | None):
-                raise InvalidInput(f"{key} is decimal: its labels are exact, Decimal('1.50')")
+            if not isinstance(part, _LABELS.get(kind, object) | None):
+                raise InvalidInput(f"a label of {key}, which is {kind}, is exact: {_FORM[kind]}")
             if isinstance(key, Bins) and part not in (*key.labels, None):
                 raise InvalidInput(f"{key} has the labels {', '.join(key.labels)}")
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _TIMES = 3
 #: Totals are whole numbers of this part of a pair, so that rounding adds next to nothing.
 PARTS = 1000
+#: Errors below the first count as none. Totals stay below the second, where floats are exact to a
+#: quarter of a part: whatever noise a question names, a unit moves them by no more than is paid.
+_SMALLEST_ERROR, _LARGEST_TOTAL = 1e-6, 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,10 @@ class LimitQuery(KeyQuery):
             raise InvalidInput("limits must be whole numbers that grow, at least one of them")
         if len(self.errors_of_one) != len(self.candidates):
             raise InvalidInput("noise must have one number for each of the limits")
+        if max(self.errors_of_one) * (self.numbers or 1) > _LARGEST_TOTAL:
+            raise InvalidInput(
+                f"noise times the number of labels must be at most {_LARGEST_TOTAL}, got more"
+            )
 
     @property
     def candidates(self) -> tuple[int, ...]:
@@ -162,11 +169,13 @@ def total_error(lost: int, error: float, numbers: int) -> int:
     """What `numbers` counts are off by together, in parts, if `lost` is missing from them evenly.
 
     numbers·E|N(lost/numbers, s²)| with E|N(0, s²)| = error, rounded up: bias hides in noise while
-    it is the smaller of the two. It grows with `lost`, by at most 1 pair for 1.
+    it is the smaller of the two. It grows with `lost`, by at most 1 pair for 1, and has a value
+    for every number of pairs.
     """
-    deviation, bias = error * math.sqrt(math.pi / 2), lost / numbers
-    if deviation == 0:
+    lost = min(lost, _LARGEST_TOTAL)
+    if error < _SMALLEST_ERROR:
         return PARTS * lost
+    deviation, bias = error * math.sqrt(math.pi / 2), lost / numbers
     ratio = bias / deviation
     folded = error * math.exp(-(ratio**2) / 2) + bias * math.erf(ratio / math.sqrt(2))
     return math.ceil(PARTS * numbers * folded)

@@ -225,6 +225,9 @@ class Source(ABC):
     def _fetch(self, statement: Statement) -> pa.Table:
         """The rows of a statement. May raise whatever the engine raises."""
 
+    def interrupt(self, thread: int) -> None:  # noqa: B027 # not every engine can
+        """End the statement that this thread runs here, if there is one and the engine can."""
+
     @abstractmethod
     def _public(self, join: PublicJoin) -> PublicTable:
         """The public table of a join, or InvalidInput."""

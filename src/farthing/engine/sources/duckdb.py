@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -87,6 +88,7 @@ class DuckDBSource(Source):
         self._connection = connection
         self._memory = memory
         self._copies = itertools.count()
+        self._running: dict[int, Any] = {}  # cursors by the thread that uses them
 
     def proposed_schema(self) -> Proposal:
         """Columns that nothing gives a type are proposed by what fits all of their values."""
@@ -128,11 +130,18 @@ class DuckDBSource(Source):
 
     def _fetch(self, statement: Statement) -> pa.Table:
         cursor = self._connection.cursor()
+        self._running[threading.get_ident()] = cursor
         try:
             given = [list(p) if isinstance(p, tuple) else p for p in statement.parameters]
             return cursor.sql(statement.sql, params=given).to_arrow_table()
         finally:
+            del self._running[threading.get_ident()]
             cursor.close()
+
+    def interrupt(self, thread: int) -> None:
+        cursor = self._running.get(thread)
+        if cursor is not None:
+            cursor.interrupt()
 
     def _require_distinct(self, schema: Schema) -> None:
         names = {column.name.casefold() for column in schema.columns}

@@ -43,6 +43,8 @@ class PostgresSource(Source):
         self._connection = connection
         self._path = path
         self._turn = threading.Lock()  # transactions of one connection come one after another
+        self._running: int | None = None  # the thread whose turn it is
+        self._ending = threading.Lock()  # nobody else's statement is interrupted
         super().__init__([_table(connection, *_resolved(connection, path, t)) for t in tables])
 
     def _public(self, join: PublicJoin) -> PublicTable:
@@ -60,9 +62,14 @@ class PostgresSource(Source):
 
         given = [_sendable(parameter) for parameter in statement.parameters]
         with self._turn, self._connection.transaction(), self._connection.cursor() as cursor:
-            cursor.execute(statement.sql, given)
-            names = [column.name for column in cursor.description]
-            rows = cursor.fetchall()
+            self._running = threading.get_ident()
+            try:
+                cursor.execute(statement.sql, given)
+                names = [column.name for column in cursor.description]
+                rows = cursor.fetchall()
+            finally:
+                with self._ending:
+                    self._running = None
         columns = list(zip(*rows, strict=True)) or [()] * len(names)
         return pa.table(
             {
@@ -70,6 +77,11 @@ class PostgresSource(Source):
                 for name, column in zip(names, columns, strict=True)
             }
         )
+
+    def interrupt(self, thread: int) -> None:
+        with self._ending:
+            if self._running == thread:
+                self._connection.cancel_safe()
 
     def shut(self) -> None:
         self._connection.close()

@@ -10,7 +10,7 @@ from operator import and_, or_
 from typing import TYPE_CHECKING, Any
 
 from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Filter, Not, OneOf, Present
-from farthing.engine.sql.keys import Label, key_text, text_of
+from farthing.engine.sql.keys import EXACT, Label, key_text, text_of
 from farthing.engine.sql.texts import Texts
 from farthing.errors import InvalidInput
 from farthing.schema import (
@@ -35,7 +35,7 @@ _FITS: dict[str, tuple[type, ...]] = {
     BOOLEAN: (bool,),
     DATE: (date,),
     TIMESTAMP: (date,),
-    REAL: (int, float),
+    REAL: (int, float, Decimal),
     DECIMAL: (int, float, Decimal),
 }
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
@@ -189,7 +189,7 @@ def _exact(side: str, column: Any, kind: str, value: Decimal) -> Any:
     places = 0 if kind == INTEGER else column.type().scale
     smallest = _SMALLEST if kind == INTEGER else -(10**DIGITS - 1)
     largest = _LARGEST if kind == INTEGER else 10**DIGITS - 1
-    units = value.scaleb(places)
+    units = value.scaleb(places, context=EXACT)
     floor = int(units.to_integral_value("ROUND_FLOOR"))
     whole = units == floor
     if side == "equal":

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 #: The label of one row of a histogram: a value, or one value for each column of the key.
 Label: TypeAlias = Value | tuple[Value, ...]
 JOINT = "|"
+#: Digits on both sides of the point of any number that can be a label.
+EXACT = Context(prec=3 * DIGITS)
 
 
 def key_text(columns: Sequence[Any], kinds: Sequence[str]) -> ir.StringValue:
@@ -97,7 +99,7 @@ def _text(value: Value) -> str:
         case int():
             return f"i{value}"
         case Decimal():
-            return f"m{int(value.scaleb(DIGITS))}"
+            return f"m{int(value.scaleb(DIGITS, context=EXACT))}"
         case datetime():
             return f"t{value.year * 10000 + value.month * 100 + value.day}{value:%H%M%S}"
         case date():
@@ -117,7 +119,7 @@ def _value(text: str) -> Value:
         case "b":
             return text == "b1"
         case "m":
-            return require_value(Decimal(text[1:]).scaleb(-DIGITS))
+            return require_value(Decimal(text[1:]).scaleb(-DIGITS, context=EXACT))
     days, clock = (text[1:], "") if text[0] == "d" else (text[1:-6], text[-6:])
     year, rest = divmod(int(days), 10000)
     month, day = divmod(rest, 100)

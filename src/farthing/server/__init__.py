@@ -1,0 +1,8 @@
+"""The HTTP service: the boundary between a ledger with its data and people who may only ask."""
+
+try:
+    import fastapi  # noqa: F401 # only to say clearly what is missing
+except ImportError:
+    from farthing.errors import Unsupported
+
+    raise Unsupported("the service needs FastAPI; install farthing[service]") from None

@@ -1,0 +1,1 @@
+"""Who may come in: tokens, and what a caller is once inside."""

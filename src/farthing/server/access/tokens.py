@@ -1,0 +1,161 @@
+"""Bearer tokens: `fth_<id>_<secret>`, shown once, kept as an Argon2 hash.
+
+The secret has 256 random bits, so the hash need not be slow to be safe. An id that does not exist
+is refused without hashing anything, so that strangers cannot make the service work: that it is
+refused sooner tells whether an id exists, and nobody finds one of 2⁶⁴ by asking.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from argon2 import PasswordHasher
+from argon2.exceptions import Argon2Error, InvalidHashError
+from sqlalchemy import Connection, select, update
+
+from farthing.errors import InvalidInput, require_choice
+from farthing.ledger.errors import NotInLedger
+from farthing.ledger.records import require_name, require_names
+from farthing.server.access.store import AccessStore, tokens, written_now
+
+PREFIX = "fth"
+OWNER, ANALYST = "owner", "analyst"
+ROLES = (OWNER, ANALYST)
+
+_hasher = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
+#: A token is this long at most; what is longer is not looked at.
+_LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRecord:
+    """What is known of a token; never the token. `datasets` None: all that are granted."""
+
+    id: str
+    role: str
+    name: str
+    datasets: tuple[str, ...] | None
+    created: str
+    expires: str | None
+    revoked: str | None
+
+    @property
+    def is_valid(self) -> bool:
+        """Neither revoked nor expired."""
+        expired = self.expires is not None and datetime.fromisoformat(self.expires) <= _now()
+        return self.revoked is None and not expired
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "role": self.role,
+            "name": self.name,
+            "datasets": None if self.datasets is None else list(self.datasets),
+            "created": self.created,
+            "expires": self.expires,
+            "revoked": self.revoked,
+        }
+
+
+def mint(
+    store: AccessStore,
+    role: str,
+    name: str,
+    *,
+    datasets: Iterable[str] | None = None,
+    expires: datetime | None = None,
+) -> tuple[str, TokenRecord]:
+    """A new token, which is nowhere but in this result, and what is kept of it."""
+    require_choice("role", role, ROLES)
+    require_name("the name", name)
+    limited = None if datasets is None else require_names("a dataset", datasets)
+    if expires is not None and expires.tzinfo is None:
+        raise InvalidInput("expires must have a time zone, such as 2027-01-01T00:00:00Z")
+    identity, secret = secrets.token_hex(8), secrets.token_hex(32)
+    until = None if expires is None else expires.astimezone(UTC).isoformat(timespec="seconds")
+    record = TokenRecord(identity, role, name, limited, written_now(), until, None)
+    row = {
+        **record.to_json(),
+        "datasets": json.dumps(None if limited is None else list(limited)),
+        "hash": _hasher.hash(secret),
+    }
+    store.add(tokens, row)
+    return f"{PREFIX}_{identity}_{secret}", record
+
+
+def find(store: AccessStore, identity: str) -> TokenRecord | None:
+    """What is known of the token with this id."""
+    found = store.ask(
+        lambda connection: connection.execute(select(tokens).filter_by(id=identity)).one_or_none()
+    )
+    return None if found is None else _record(found)
+
+
+def listed(store: AccessStore) -> list[TokenRecord]:
+    """Every token, the latest first."""
+
+    def look(connection: Connection) -> list[TokenRecord]:
+        rows = connection.execute(select(tokens).order_by(tokens.c.created.desc(), tokens.c.id))
+        return [_record(row) for row in rows]
+
+    return store.ask(look)
+
+
+def withdraw(store: AccessStore, identity: str) -> TokenRecord:
+    """The token is good for nothing from now on, on every worker."""
+
+    def work(connection: Connection) -> int:
+        one = update(tokens).filter_by(id=identity).where(tokens.c.revoked.is_(None))
+        connection.execute(one.values(revoked=written_now()))
+        return 1
+
+    found = find(store, identity)
+    if found is None:
+        raise NotInLedger(f"there is no token {identity!r:.40}")
+    store.write(work)
+    return find(store, identity) or found
+
+
+def identity_in(token: str) -> str | None:
+    """The id in a token that looks like one."""
+    parts = token.split("_")
+    shaped = len(token) <= _LONGEST and len(parts) == 3 and parts[0] == PREFIX
+    return parts[1] if shaped and parts[1].isalnum() and parts[1].isascii() else None
+
+
+def is_genuine(store: AccessStore, token: str) -> bool:
+    """Whether the secret is that of the id; compared by Argon2, in constant time."""
+    identity = identity_in(token)
+    if identity is None:
+        return False
+    found = store.ask(
+        lambda connection: connection.scalar(select(tokens.c.hash).filter_by(id=identity))
+    )
+    if found is None:
+        return False
+    try:
+        return _hasher.verify(found, token.rpartition("_")[2])
+    except (Argon2Error, InvalidHashError):
+        return False
+
+
+def _record(row: Any) -> TokenRecord:
+    limited = json.loads(row.datasets)
+    return TokenRecord(
+        id=row.id,
+        role=row.role,
+        name=row.name,
+        datasets=None if limited is None else tuple(limited),
+        created=row.created,
+        expires=row.expires,
+        revoked=row.revoked,
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

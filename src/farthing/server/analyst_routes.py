@@ -1,0 +1,177 @@
+"""What an analyst may ask of the service: plan, run, see what is theirs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse
+
+from farthing.composition.certificate import ASSUMPTIONS
+from farthing.composition.tariff import Price
+from farthing.engine import BatchPlan, Plan
+from farthing.engine.spending import spending_of
+from farthing.errors import InvalidInput
+from farthing.server.access.grants import granted
+from farthing.server.access.who import AnalystCaller
+from farthing.server.answering import answered_once, run_or_job
+from farthing.server.asking import AskBody, Inquiry, RunBody, on_time, purse_json, require_planned
+from farthing.server.coming_in import (
+    AnalystHere,
+    AnyCaller,
+    At,
+    IdempotencyKey,
+    Prefer,
+    refusals,
+)
+from farthing.server.jobs import Outcome, Run
+from farthing.server.plain_json import PlainRoute
+from farthing.server.problems import nothing_here
+
+analyst_router = APIRouter(prefix="/v1", route_class=PlainRoute, tags=["analyst"])
+
+#: Releases on one page at most.
+LARGEST_PAGE = 200
+
+
+@analyst_router.get("/me", tags=["everybody"], responses=refusals())
+def who_am_i(service: At, caller: AnyCaller) -> dict[str, Any]:
+    """Who the token is, and which datasets it is for."""
+    if isinstance(caller, AnalystCaller):
+        return {
+            "role": "analyst",
+            "name": caller.name,
+            "datasets": _offered(service, caller),
+        }
+    return {"role": "owner", "name": caller.name, "datasets": list(service.sources)}
+
+
+@analyst_router.get("/datasets", responses=refusals())
+def list_datasets(service: At, caller: AnalystHere) -> dict[str, Any]:
+    """Every dataset that was granted, with what is left."""
+    return {
+        "datasets": [
+            Inquiry.of(service, caller, name).overview() for name in _offered(service, caller)
+        ]
+    }
+
+
+@analyst_router.get("/datasets/{dataset}", responses=refusals(404))
+def show_dataset(dataset: str, service: At, caller: AnalystHere) -> dict[str, Any]:
+    """Columns, limits, prices, what everything together guarantees, and what is left."""
+    return Inquiry.of(service, caller, dataset).overview()
+
+
+@analyst_router.post("/datasets/{dataset}/plan", responses=refusals(404, 409))
+def plan_question(dataset: str, body: AskBody, service: At, caller: AnalystHere) -> dict[str, Any]:
+    """Price, accuracy and what remains; no row is looked at, nothing is paid."""
+    inquiry = Inquiry.of(service, caller, dataset)
+    plan = inquiry.plan(body)
+    known = None if plan.known is None else inquiry.told(plan.run(), plan)
+    lines = [list(line[:2]) for line in plan.lines()]
+    return {**plan.to_json(), "lines": lines, "told": known}
+
+
+@analyst_router.post("/datasets/{dataset}/run", responses=refusals(402, 404, 408, 409))
+def run_question(
+    dataset: str,
+    body: RunBody,
+    service: At,
+    caller: AnalystHere,
+    idempotency_key: IdempotencyKey = None,
+    prefer: Prefer = None,
+) -> JSONResponse:
+    """Pay and run. What was asked before is given out again at no cost, unless `again`.
+
+    202 with a job if it takes long, or at once with `Prefer: respond-async`.
+    """
+
+    def work() -> Outcome:
+        inquiry = Inquiry.of(service, caller, dataset)
+        plan = inquiry.plan(body)
+        if plan.known is not None and not body.again:
+            return 200, inquiry.told(plan.run(), plan)
+        require_planned(plan.price, body.price)
+        interrupt = service.sources[dataset].interrupt
+        run = Run(caller.key, dataset, "run", interrupt)
+        return run_or_job(service, run, prefer, lambda: _run(inquiry, plan, body))
+
+    asked = {"dataset": dataset, "run": body.model_dump()}
+    return answered_once(service, caller, idempotency_key, asked, work)
+
+
+@analyst_router.get("/datasets/{dataset}/releases", responses=refusals(404))
+def list_releases(
+    dataset: str,
+    service: At,
+    caller: AnalystHere,
+    limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE)] = 50,
+    before: Annotated[str | None, Query(max_length=64)] = None,
+) -> dict[str, Any]:
+    """The caller's own releases, the latest first; `before` is the last of the page before."""
+    inquiry = Inquiry.of(service, caller, dataset)
+    kept = inquiry.analyst.releases()
+    if before is not None:
+        names = [inquiry.name_of(one) for one in kept]
+        if before not in names:
+            raise nothing_here()
+        kept = kept[names.index(before) + 1 :]
+    shown = [inquiry.release(one, whole=False) for one in kept[:limit]]
+    return {"releases": shown, "more": len(kept) > limit}
+
+
+@analyst_router.get("/datasets/{dataset}/releases/{identity}", responses=refusals(404))
+def show_release(dataset: str, identity: str, service: At, caller: AnalystHere) -> dict[str, Any]:
+    """One of the caller's own releases, as it was told."""
+    inquiry = Inquiry.of(service, caller, dataset)
+    for one in inquiry.analyst.releases():
+        if inquiry.name_of(one) == identity:
+            return inquiry.release(one, whole=True)
+    raise nothing_here()
+
+
+@analyst_router.get("/datasets/{dataset}/purse", responses=refusals(404))
+def show_purse(dataset: str, service: At, caller: AnalystHere) -> dict[str, Any]:
+    """What was granted to the caller, and what is left of it."""
+    return purse_json(Inquiry.of(service, caller, dataset).analyst.purse())
+
+
+@analyst_router.get("/datasets/{dataset}/statement", responses=refusals(404))
+def show_own_statement(dataset: str, service: At, caller: AnalystHere) -> dict[str, Any]:
+    """What is proved about everything this dataset releases, and what the caller spent of it."""
+    inquiry = Inquiry.of(service, caller, dataset)
+    about, so_far = inquiry.analyst.about(), spending_of(inquiry.analyst, Price(0), paid=False)
+    known = so_far.epsilon_before is not None
+    return {
+        "dataset": about.name,
+        "unit_of_privacy": about.unit,
+        "neighbouring_relation": about.relation,
+        "limits": about.limits.to_json(),
+        "version": about.version,
+        "everything_ever": inquiry.overview()["guarantee"],
+        "told_you_so_far": (
+            {"epsilon": so_far.epsilon_before, "delta": so_far.delta} if known else None
+        ),
+        "purse": purse_json(inquiry.analyst.purse()),
+        "assumptions": list(ASSUMPTIONS),
+    }
+
+
+def _offered(service: At, caller: AnalystCaller) -> list[str]:
+    """Granted, served here, and with a purse under the tariff in force."""
+    return [name for name in granted(service.ledger, caller) if name in service.sources]
+
+
+def _run(inquiry: Inquiry, plan: Plan | BatchPlan, body: RunBody) -> dict[str, Any]:
+    """In a thread of the runner. Whatever comes of it leaves when the clock says so."""
+
+    def go() -> dict[str, Any]:
+        if isinstance(plan, BatchPlan):
+            answers = plan.run(registered=body.registered, again=body.again)
+            return inquiry.told(answers, inquiry.plan(body) if plan.before else plan)
+        if body.registered is not None:
+            raise InvalidInput("a registered list pays for a batch")
+        answer = plan.run(again=body.again)
+        return inquiry.told(answer, inquiry.plan(body) if plan.before is not None else plan)
+
+    return on_time(inquiry, go)

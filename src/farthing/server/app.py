@@ -1,0 +1,67 @@
+"""The application: routes, errors in one shape, protection around all of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi.concurrency import run_in_threadpool
+
+from farthing import __version__
+from farthing.server.analyst_routes import analyst_router
+from farthing.server.console_files import ConsoleFiles
+from farthing.server.conversation_routes import conversation_router
+from farthing.server.health import health_router
+from farthing.server.job_routes import job_router
+from farthing.server.metrics import Metrics
+from farthing.server.owner_book_routes import book_router
+from farthing.server.owner_routes import owner_router
+from farthing.server.problems import speak_of_problems
+from farthing.server.protection import AuditLog, Protection
+from farthing.server.service import Service
+from farthing.server.settings import Settings
+from farthing.server.token_routes import token_router
+
+ROUTERS = (
+    analyst_router,
+    conversation_router,
+    job_router,
+    owner_router,
+    book_router,
+    token_router,
+    health_router,
+)
+
+
+def make_app(settings: Settings) -> FastAPI:
+    """The service of these settings; opened when it starts, given back when it stops."""
+    metrics, audit = Metrics(), AuditLog(settings.logs.audit)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        service = await run_in_threadpool(Service.open, settings)
+        app.state.service = service
+        metrics.watch_runs(lambda: service.runner.active)
+        try:
+            yield
+        finally:
+            await run_in_threadpool(service.shut)
+            audit.shut()
+
+    app = FastAPI(
+        title="farthing",
+        version=__version__,
+        description="Private answers, and a budget that is never overspent.",
+        docs_url=None,  # it would load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    app.state.metrics = metrics
+    speak_of_problems(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    app.mount("/", ConsoleFiles(), name="console")
+    app.add_middleware(Protection, settings=settings, audit=audit, metrics=metrics)
+    return app

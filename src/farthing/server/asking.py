@@ -1,0 +1,238 @@
+"""From a body to a question, and from an answer to a body. What an analyst is told is made here."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from farthing.canonical import canonical, digest
+from farthing.composition.tariff import Price
+from farthing.engine import Answer, Answers, Batch, BatchPlan, Plan, Question, Session
+from farthing.engine.context import Context, record_in_words
+from farthing.errors import FarthingError, InvalidInput
+from farthing.guarantees.notation import format_guarantee
+from farthing.ledger import Analyst, DoesNotFit, KeptRelease, Purse
+from farthing.server.access.grants import granted
+from farthing.server.access.who import AnalystCaller
+from farthing.server.problems import Refused, does_not_fit, nothing_here
+from farthing.server.service import Service
+
+_COUNT: dict[str, Any] = {"kind": "count", "where": "country == 'NO'"}
+_TOP: dict[str, Any] = {"kind": "top_k", "by": "article", "k": 10, "counts": True}
+
+
+class PriceBody(BaseModel):
+    """A price, as a plan says it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    farthings: Annotated[int, Field(ge=0)]
+    delta_units: Annotated[int, Field(ge=0)] = 0
+
+
+PlannedPrice = Annotated[
+    PriceBody | None, Field(description="What the plan said: refused if it costs more by now.")
+]
+
+
+class AskBody(BaseModel):
+    """One of `query`, `sql` and `batch`; how good it should be, if that chooses the items."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"query": _COUNT}, {"query": _TOP, "half_width": 50}]},
+    )
+
+    query: Annotated[dict[str, Any] | None, Field(description="A query as plain data.")] = None
+    sql: Annotated[str | None, Field(description="One SELECT.", max_length=20_000)] = None
+    batch: Annotated[
+        dict[str, dict[str, Any]] | None, Field(description="Queries by name, run together.")
+    ] = None
+    half_width: float | None = None
+    tells_apart: float | None = None
+    rows: int | None = None
+
+
+class RunBody(AskBody):
+    """The same, and whether it is paid for anew if there is an earlier release."""
+
+    again: bool = False
+    registered: Annotated[
+        str | None, Field(description="For a batch: the registered list that pays.")
+    ] = None
+    price: PlannedPrice = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """One analyst at one dataset, for one request."""
+
+    service: Service
+    analyst: Analyst
+    session: Session
+
+    @classmethod
+    def of(cls, service: Service, caller: AnalystCaller, dataset: str) -> Inquiry:
+        """Refused in the same words if it does not exist and if it is not granted."""
+        known = dataset in granted(service.ledger, caller)
+        source = service.sources.get(dataset)
+        if not known or source is None:
+            raise nothing_here()
+        analyst = service.ledger.analyst(dataset, caller.name)
+        context = Context(source, analyst, analyst.about(), service.settings.confidence)
+        return cls(service, analyst, Session(context, ExitStack()))
+
+    def question(self, body: AskBody) -> Question | Batch:
+        """What is asked."""
+        given = [one for one in (body.query, body.sql, body.batch) if one is not None]
+        if len(given) != 1:
+            raise InvalidInput("one of query, sql and batch must be given")
+        if body.sql is not None:
+            return self.session.sql(body.sql)
+        if body.batch is not None:
+            return self.session.batch(body.batch)
+        return self.session.ask(body.query or {})
+
+    def plan(self, body: AskBody) -> Plan | BatchPlan:
+        """The plan, with what is left of the analyst's own purse."""
+        question = self.question(body)
+        if isinstance(question, Batch):
+            if (body.half_width, body.tells_apart, body.rows) != (None, None, None):
+                raise InvalidInput("half_width, tells_apart and rows are for one question")
+            return replace(question.plan(), remaining=self.left())
+        planned = question.plan(
+            half_width=body.half_width, tells_apart=body.tells_apart, rows=body.rows
+        )
+        return replace(planned, remaining=self.left())
+
+    def left(self) -> Price:
+        """What is left of the analyst's own purse: the cap would tell of others."""
+        return left_in(self.analyst.purse())
+
+    def told(self, answer: Answer | Answers, plan: Plan | BatchPlan) -> dict[str, Any]:
+        """What comes back for a run."""
+        identity = self.identity_of(plan)
+        if isinstance(answer, Answers):
+            return {
+                "answers": {name: self._answer(one) for name, one in answer.items()},
+                "id": identity,
+            }
+        return {"answer": self._answer(answer), "id": identity}
+
+    def _answer(self, answer: Answer) -> dict[str, Any]:
+        shown = answer.left_with(self.left())
+        return {
+            **shown.to_json(),
+            "caption": shown.caption,
+            "notes": list(shown.sheet.notes),
+            "paid": shown.paid,
+            "cached": shown.cached,
+            "remaining": asdict(shown.remaining),
+            "spending": None if shown.spending is None else shown.spending.to_json(),
+        }
+
+    def identity_of(self, plan: Plan | BatchPlan) -> str | None:
+        """The name of the release of this plan; None if it is not kept."""
+        found = self.analyst.release_of(plan.record)
+        return None if found is None else self.name_of(found)
+
+    def name_of(self, release: KeptRelease) -> str:
+        """A name that tells nothing and that nobody can guess."""
+        facts = [self.analyst.dataset, self.analyst.name, digest(release.question), release.time]
+        key = self.service.access.secret.encode()
+        return hmac.new(key, canonical(facts).encode(), hashlib.sha256).hexdigest()[:32]
+
+    def release(self, kept: KeptRelease, *, whole: bool) -> dict[str, Any]:
+        """One of the analyst's own releases: never an entry number, never a hash."""
+        queries = {name: one.get("query") for name, one in kept.question.items()}
+        found = {
+            "id": self.name_of(kept),
+            "at": kept.time,
+            "asked": _in_words(kept),
+            "query": queries[""] if set(queries) == {""} else None,
+            "batch": None if set(queries) == {""} else queries,
+            "price": asdict(kept.price),
+        }
+        return {**found, "release": kept.release} if whole else found
+
+    def overview(self) -> dict[str, Any]:
+        """What an analyst may know of a dataset."""
+        about = self.analyst.about()
+        certificate = self.analyst.certificate()
+        tariff = certificate.tariff
+        return {
+            "name": about.name,
+            "unit": about.unit,
+            "columns": [] if about.schema is None else about.schema.to_json(),
+            "limits": about.limits.to_json(),
+            "version": about.version,
+            "purse": purse_json(self.analyst.purse()),
+            "items": [
+                {
+                    "name": name,
+                    "guarantee": format_guarantee(guarantee),
+                    "farthings": price,
+                    "delta_units": tariff.price(name).delta_units,
+                }
+                for name, (guarantee, price) in tariff.items.items()
+            ],
+            "guarantee": [
+                {"epsilon": bracket.upper, "delta": delta}
+                for delta, bracket in certificate.epsilons
+            ],
+        }
+
+
+def require_planned(price: Price, planned: PriceBody | None) -> None:
+    """Refused if it costs more than its plan said: another tariff is in force."""
+    if planned is None or price.within(Price(planned.farthings, planned.delta_units)):
+        return
+    raise Refused(409, "tariff_changed", "it costs more now than when it was planned; plan again")
+
+
+def left_in(purse: Purse) -> Price:
+    """What is left of a purse by itself."""
+    if not purse.open:
+        return Price(0)
+    return Price(
+        purse.farthings - purse.farthings_spent, purse.delta_units - purse.delta_units_spent
+    )
+
+
+def purse_json(purse: Purse) -> dict[str, Any]:
+    """What an analyst sees of a purse: not the account, which counts others' too."""
+    return {
+        "farthings": purse.farthings,
+        "farthings_spent": purse.farthings_spent,
+        "delta_units": purse.delta_units,
+        "delta_units_spent": purse.delta_units_spent,
+        "left": asdict(left_in(purse)),
+        "renewal": purse.renewal,
+        "month": purse.month,
+        "open": purse.open,
+    }
+
+
+def on_time(inquiry: Inquiry, go: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `go` gives or raises, when the clock says so; a refusal tells of the own purse only."""
+    try:
+        return go()
+    except DoesNotFit as refused:
+        if isinstance(refused.requested, Price):
+            raise does_not_fit(refused.requested, inquiry.left()) from None
+        raise
+    finally:
+        inquiry.service.clock.wait()
+
+
+def _in_words(kept: KeptRelease) -> str:
+    try:
+        return record_in_words(kept.question)
+    except FarthingError:
+        return "a question"

@@ -1,0 +1,115 @@
+"""What a route asks for: the service, and a caller of the right kind."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Header, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from farthing.server.access.who import AnalystCaller, Caller, OwnerCaller
+from farthing.server.problems import Refused
+from farthing.server.service import Service
+
+_bearer = HTTPBearer(auto_error=False, description="fth_…, as it was shown when it was minted")
+
+
+def service_of(request: Request) -> Service:
+    """The one service of this worker."""
+    found: Service = request.app.state.service
+    return found
+
+
+At = Annotated[Service, Depends(service_of)]
+
+
+def any_caller(
+    request: Request,
+    service: At,
+    given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+) -> Caller:
+    """Who holds the token; the same refusal whatever is wrong with it."""
+    caller = None if given is None else service.doorkeeper.caller(given.credentials)
+    if caller is None:
+        raise Refused(
+            401,
+            "unauthorized",
+            "a valid token is needed: Authorization: Bearer fth_…",
+            headers={"WWW-Authenticate": "Bearer"},
+        )
+    request.state.caller = caller
+    service.rates.take(caller.token)
+    return caller
+
+
+AnyCaller = Annotated[Caller, Depends(any_caller)]
+
+
+def owner_caller(caller: AnyCaller) -> OwnerCaller:
+    """An owner, or Refused."""
+    if not isinstance(caller, OwnerCaller):
+        raise _wrong_role("an owner")
+    return caller
+
+
+def analyst_caller(caller: AnyCaller) -> AnalystCaller:
+    """An analyst, or Refused."""
+    if not isinstance(caller, AnalystCaller):
+        raise _wrong_role("an analyst")
+    return caller
+
+
+def _wrong_role(whom: str) -> Refused:
+    return Refused(403, "forbidden", f"this is for the token of {whom}")
+
+
+OwnerHere = Annotated[OwnerCaller, Depends(owner_caller)]
+AnalystHere = Annotated[AnalystCaller, Depends(analyst_caller)]
+IdempotencyKey = Annotated[
+    str | None, Header(description="The same key and body again: the same answer, charged once.")
+]
+Prefer = Annotated[str | None, Header(description="respond-async: be given a job at once.")]
+
+#: How refusals are described.
+PROBLEM: dict[str, Any] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["kind", "message", "field"],
+            "properties": {
+                "kind": {"type": "string"},
+                "message": {"type": "string"},
+                "field": {"type": ["string", "null"]},
+            },
+        }
+    },
+    "example": {"error": {"kind": "invalid", "message": "k must be at least 1", "field": None}},
+}
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What a route may answer besides success, for its description."""
+    words = {
+        400: "the request could not be read",
+        401: "no valid token",
+        402: "it does not fit what is left",
+        403: "the token is of another role",
+        404: "nothing here by this name for you",
+        408: "it was cancelled or took too long; what was reserved stays spent",
+        409: "it cannot be done as things are",
+        413: "the body is too large",
+        422: "something that was given can never be right",
+        429: "too much at once",
+        500: "it failed; what was reserved stays spent",
+        503: "not now",
+    }
+    always = (400, 401, 403, 413, 422, 429, 500, 503)
+    return {
+        status: {
+            "description": words[status],
+            "content": {"application/json": {"schema": PROBLEM}},
+        }
+        for status in sorted({*always, *statuses})
+    }

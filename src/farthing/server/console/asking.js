@@ -1,0 +1,226 @@
+// Building a question: by form, as SQL, or as plain data. Price and accuracy follow every change.
+
+import { patiently, path, post, remove } from "./api.js";
+import { showAnswer } from "./answers.js";
+import { amount, bound, choice, el, field, fresh, later, number, percent, power, problem, say } from "./dom.js";
+import { AIMS, KINDS, read, write } from "./kinds.js";
+import { term } from "./words.js";
+
+const NUMERIC = ["integer", "number", "decimal", "float", "money"];
+const PAUSE = 250;
+
+export function askView(about, { start = null, changed }) {
+  const state = { body: null, plan: null };
+  const place = el("div", { class: "question" });
+  const plan = el("div", { class: "plan", "aria-live": "polite", "aria-atomic": "true" });
+  const answers = el("section", { "aria-label": "Answers", "aria-live": "polite", class: "answers" });
+  const modes = [["form", "Form"], ["sql", "SQL"], ["data", "Plain data"]];
+  const makers = { form: () => formOf(about, start, update), sql: () => sqlOf(about, update), data: () => dataOf(start, update) };
+  let current = null;
+  let abort = null;
+
+  const price = later(PAUSE, async () => {
+    abort?.abort();
+    abort = new AbortController();
+    let body;
+    try {
+      body = current.body();
+    } catch (error) {
+      plan.replaceChildren(hint(error.message));
+      state.plan = null;
+      return;
+    }
+    if (body === null) {
+      plan.replaceChildren(hint(current.missing()));
+      state.plan = null;
+      return;
+    }
+    state.body = body;
+    try {
+      const found = await post(`${path("datasets", about.name)}/plan`, body, { signal: abort.signal });
+      state.plan = found;
+      plan.replaceChildren(showPlan(found, run));
+    } catch (error) {
+      if (error.name === "AbortError" || error.kind === "signed_out") return;
+      state.plan = null;
+      plan.replaceChildren(problemQuietly(error));
+    }
+  });
+
+  function update() {
+    plan.classList.add("stale");
+    price();
+    setTimeout(() => plan.classList.remove("stale"), PAUSE * 2);
+  }
+
+  function switchTo(mode) {
+    current = makers[mode]();
+    place.replaceChildren(current.node);
+    update();
+  }
+
+  async function run(again) {
+    if (state.plan === null) return;
+    const asked = state.body;
+    const known = state.plan.known && !again;
+    const holder = el("div", {}, el("p", { class: "waiting" }, known ? "Looking it up …" : "Running …"));
+    answers.prepend(holder);
+    holder.scrollIntoView({ block: "nearest" });
+    const progress = (job) => holder.replaceChildren(el("p", { class: "waiting" }, `Running for ${number(job.seconds)} s … `,
+      el("button", { type: "button", onclick: () => remove(path("jobs", job.id)) }, "Cancel (nothing is paid back)")));
+    try {
+      const told = await patiently("POST", `${path("datasets", about.name)}/run`, { ...asked, again }, { once: true, progress });
+      const found = told.answers ? Object.entries(told.answers) : [[null, told.answer]];
+      holder.replaceChildren(...found.map(([name, one]) => showAnswer(about.name, one, name)));
+      say(`Answer: ${found.map(([, one]) => spoken(one)).join("; ")}`);
+      holder.querySelector("h3").tabIndex = -1;
+      holder.querySelector("h3").focus();
+    } catch (error) {
+      if (error.kind === "signed_out") return;
+      holder.replaceChildren(problem(error));
+    }
+    changed();
+    update();
+  }
+
+  const group = fresh("mode");
+  const switcher = el("fieldset", { class: "modes" }, el("legend", { class: "unseen" }, "How to ask"),
+    modes.map(([mode, words]) => {
+      const id = fresh("mode");
+      return [el("input", { type: "radio", name: group, id, value: mode, checked: mode === "form", onchange: () => switchTo(mode) }), el("label", { for: id }, words)];
+    }));
+  switchTo("form");
+  return el("div", {}, el("div", { class: "two" },
+    el("section", { class: "card", "aria-label": "Question" }, el("h2", {}, "Ask"), switcher, place),
+    el("section", { class: "card", "aria-label": "Price and accuracy" }, el("h2", {}, "Price and accuracy"), plan)), answers);
+}
+
+const hint = (words) => el("p", { class: "hint" }, words);
+const problemQuietly = (error) => el("div", { class: "problem" }, el("strong", {}, error.title ?? "That did not work."), " ", error.message);
+const spoken = (one) => `${one.caption}: ${one.labels.slice(0, 3).map((label, i) => (one.counts === null ? label : `${label} ${number(one.counts[i])}`)).join(", ")}`;
+
+function showPlan(plan, run) {
+  const { price, spending, remaining } = plan;
+  const left = remaining.farthings - (plan.known ? 0 : price.farthings);
+  const ways = el("dl", { class: "ways" },
+    way(number(price.farthings), term("farthing", price.farthings === 1 ? "farthing" : "farthings"),
+      price.delta_units ? [`and ${number(price.delta_units)} `, term("unit", price.delta_units === 1 ? "δ unit" : "δ units")] : null),
+    spending ? way(percent(spending.share), "of the dataset's budget", null) : null,
+    spending?.epsilon_after !== null && spending !== null
+      ? way([term("epsilon", "ε"), ` ≤ ${bound(spending.epsilon_after)}`], "afterwards, of all you were told",
+        [`before ${bound(spending.epsilon_before)}, at `, term("delta", "δ"), ` = ${power(spending.delta)}`]) : null);
+  const skip = ["price", "remaining", "so far", "fits"];
+  const lines = plan.lines.filter(([name]) => !skip.includes(name));
+  return el("div", {},
+    el("p", { class: "caption" }, plan.caption.charAt(0).toUpperCase() + plan.caption.slice(1)),
+    plan.known ? el("p", { class: "good" }, "You were told this already: seeing it again costs nothing.") : null,
+    ways,
+    lines.length === 0 ? null : el("dl", { class: "lines" }, lines.map(([name, words]) => [el("dt", {}, name), el("dd", {}, words)])),
+    plan.fits || plan.known
+      ? el("p", { class: "quiet" }, `Leaves ${number(left)} of your ${number(remaining.farthings)} farthings.`)
+      : el("p", { class: "caution" }, `It does not fit: ${amount(remaining)} are left. Ask for less: a wider interval, fewer labels, a smaller k.`),
+    el("div", { class: "row" },
+      el("button", { type: "button", class: "main", disabled: !(plan.fits || plan.known), onclick: () => run(false) },
+        plan.known ? "Show again, free" : `Run for ${amount(price)}`),
+      plan.known && plan.fits ? el("button", { type: "button", onclick: () => run(true) }, `Ask anew for ${amount(price)}`) : null));
+}
+
+function way(big, words, more) {
+  return el("div", {}, el("dt", {}, words, more === null ? null : el("small", {}, " ", more)), el("dd", {}, big));
+}
+
+function formOf(about, start, update) {
+  const chosen = start !== null && KINDS[start.kind] ? start.kind : "top_k";
+  const kind = choice(Object.entries(KINDS).map(([name, one]) => [name, one.words]), chosen);
+  const fields = el("div", { class: "fields" });
+  let controls = [];
+  const names = about.columns.map((one) => one.name).filter((one) => one !== about.unit);
+  const numeric = about.columns.filter((one) => NUMERIC.includes(one.kind) && one.name !== about.unit).map((one) => one.name);
+  const options = fresh("columns");
+
+  function build(values) {
+    const table = KINDS[kind.value];
+    controls = table.fields.map((one) => [one, controlFor(one, values)]);
+    const aims = table.aims.map((name) => [{ name, label: AIMS[name][0], note: AIMS[name][1], kind: "number", aim: true }, el("input", { inputmode: "decimal" })]);
+    controls.push(...aims);
+    const shown = ([one, control]) => (one.kind === "yes"
+      ? el("div", { class: "field tick" }, control, el("label", { for: control.id }, one.label))
+      : field(one.label, control, one.note ?? null));
+    const limits = controls.filter(([one]) => one.limits);
+    fields.replaceChildren(
+      ...controls.filter(([one]) => !one.limits && !one.aim).map(shown),
+      ...(table.aims.length ? [el("h3", {}, "How accurate")] : []), ...controls.filter(([one]) => one.aim).map(shown),
+      ...(limits.length ? [el("details", {}, el("summary", {}, "Limits"), limits.map(shown))] : []));
+    update();
+  }
+
+  function controlFor(one, values) {
+    const given = values === null ? undefined : write(one.kind, values[one.name]);
+    const value = given === undefined || given === "" ? one.start ?? "" : given;
+    if (one.kind === "yes") {
+      const box = el("input", { type: "checkbox", id: fresh("tick"), onchange: update });
+      box.checked = given === undefined || given === "" ? one.start : given;
+      return box;
+    }
+    if (one.kind === "number column" || one.kind === "column") {
+      const known = one.kind === "column" ? names : numeric;
+      return choice([["", known.length ? "Choose …" : "This dataset has no column of numbers"], ...known.map((name) => [name, name])], value);
+    }
+    if (one.kind === "columns") return el("input", { list: options, value: value || (one.needed && values === null ? firstKey() : ""), autocomplete: "off" });
+    return el("input", { value, autocomplete: "off", spellcheck: "false", inputmode: one.kind === "whole" ? "numeric" : one.kind === "number" ? "decimal" : null });
+  }
+
+  const firstKey = () => about.columns.find((one) => one.kind === "text" && one.name !== about.unit)?.name ?? "";
+  kind.addEventListener("change", () => build(null));
+  fields.addEventListener("input", update);
+  const node = el("form", { onsubmit: (event) => event.preventDefault() }, field("What", kind), fields,
+    el("datalist", { id: options }, names.map((one) => el("option", { value: one }))));
+  build(start !== null && KINDS[start.kind] ? start : null);
+  const unfilled = () => controls.find(([one, control]) => one.needed && control.value.trim() === "");
+  return {
+    node,
+    missing: () => `${unfilled()[0].label}: choose something, and the price appears here.`,
+    body() {
+      if (unfilled()) return null;
+      const query = { kind: kind.value };
+      const body = { query };
+      for (const [one, control] of controls) {
+        const value = read(one.kind, one.kind === "yes" ? control.checked : control.value);
+        if (value === undefined) continue;
+        (one.aim ? body : query)[one.name] = one.name === "where" && value.startsWith("{") ? JSON.parse(value) : value;
+      }
+      return body;
+    },
+  };
+}
+
+function sqlOf(about, update) {
+  const key = about.columns.find((one) => one.kind === "text" && one.name !== about.unit)?.name ?? "1";
+  const text = el("textarea", { rows: 6, spellcheck: "false", class: "code", oninput: update,
+    value: `SELECT ${key}, COUNT(DISTINCT ${about.unit})\nFROM ${about.name}\nGROUP BY ${key}\nORDER BY 2 DESC LIMIT 5` });
+  const width = el("input", { inputmode: "decimal", oninput: update });
+  return {
+    node: el("form", { onsubmit: (event) => event.preventDefault() }, field("One SELECT", text, `Columns: ${about.columns.map((one) => one.name).join(", ")}. COUNT(DISTINCT ${about.unit}) counts units, COUNT(*) rows.`), field(AIMS.half_width[0], width, AIMS.half_width[1])),
+    missing: () => "Write a SELECT, and the price appears here.",
+    body() {
+      if (text.value.trim() === "") return null;
+      const aim = read("number", width.value);
+      return { sql: text.value, ...(aim === undefined ? {} : { half_width: aim }) };
+    },
+  };
+}
+
+function dataOf(start, update) {
+  const first = start ?? { kind: "count" };
+  const text = el("textarea", { rows: 12, spellcheck: "false", class: "code", oninput: update, value: JSON.stringify(first, null, 2) });
+  return {
+    node: el("form", { onsubmit: (event) => event.preventDefault() }, field("A query as JSON", text, "As in the notebook and the HTTP interface. {\"name\": {query}, …} is a batch: all of it runs, or none.")),
+    missing: () => "Write a query, and the price appears here.",
+    body() {
+      if (text.value.trim() === "") return null;
+      let given;
+      try { given = JSON.parse(text.value); } catch { throw new Error("This is not complete JSON yet."); }
+      return "kind" in given ? { query: given } : { batch: given };
+    },
+  };
+}

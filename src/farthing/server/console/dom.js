@@ -1,0 +1,162 @@
+// Making elements. Text is always set as text: nothing that comes from data is read as markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, given, children) {
+  for (const [name, value] of Object.entries(given)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "value") node.value = value;
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat(Infinity).filter((one) => one !== null && one !== undefined));
+  return node;
+}
+
+export function el(tag, given = {}, ...children) {
+  return fill(document.createElement(tag), given, children);
+}
+
+export function svg(tag, given = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), given, children);
+}
+
+let made = 0;
+export function fresh(word) {
+  made += 1;
+  return `${word}-${made}`;
+}
+
+export function say(text) {
+  const place = document.getElementById("said");
+  place.textContent = "";
+  setTimeout(() => { place.textContent = text; }, 30);
+}
+
+export function later(milliseconds, act) {
+  let timer = null;
+  return (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => act(...given), milliseconds);
+  };
+}
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
+export function number(value) {
+  if (value === null || value === undefined) return "–";
+  if (typeof value !== "number") return String(value);
+  const size = Math.abs(value);
+  return size !== 0 && size < 0.01 ? value.toExponential(1) : whole.format(value);
+}
+
+// An upper bound is shown rounded up, never down.
+export function bound(value, places = 2) {
+  if (value === null || value === undefined) return "unknown";
+  const scale = 10 ** places;
+  return (Math.ceil(value * scale - 1e-9) / scale).toFixed(places);
+}
+
+export function power(value) {
+  const exponent = Math.log10(value);
+  const near = Math.round(exponent);
+  if (Math.abs(exponent - near) > 1e-9 || near > -3) return number(value);
+  const digits = String(near).replace("-", "⁻").replace(/\d/g, (d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d]);
+  return `10${digits}`;
+}
+
+export function percent(share) {
+  const value = share * 100;
+  return `${value < 10 ? bound(value, 1) : Math.ceil(value)} %`;
+}
+
+export function moment(text) {
+  const when = new Date(text);
+  return Number.isNaN(when.getTime())
+    ? text
+    : new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" }).format(when);
+}
+
+export function amount(price) {
+  const farthings = `${number(price.farthings)} farthing${price.farthings === 1 ? "" : "s"}`;
+  const units = price.delta_units;
+  return units ? `${farthings} and ${number(units)} δ unit${units === 1 ? "" : "s"}` : farthings;
+}
+
+// A labelled field. `note` says what it means, where it stands.
+export function field(label, control, note = null) {
+  const id = fresh("field");
+  control.id = id;
+  const said = note === null ? null : el("span", { class: "note", id: `${id}-note` }, note);
+  if (said !== null) control.setAttribute("aria-describedby", said.id);
+  return el("div", { class: "field" }, el("label", { for: id }, label), control, said);
+}
+
+export function choice(options, chosen) {
+  return el("select", {}, options.map(([value, words]) =>
+    el("option", { value, selected: value === chosen }, words)));
+}
+
+export function table(caption, heads, rows, numeric = []) {
+  const side = (i) => (numeric.includes(i) ? { class: "number" } : {});
+  const cell = (one, i) =>
+    i === 0 ? el("th", { scope: "row", ...side(i) }, one) : el("td", side(i), one);
+  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    el("table", {},
+      el("caption", {}, caption),
+      el("thead", {}, el("tr", {}, heads.map((one, i) => el("th", { scope: "col", ...side(i) }, one)))),
+      el("tbody", {}, rows.map((row) => el("tr", {}, row.map(cell))))));
+}
+
+export function meter(label, spent, most) {
+  const share = most > 0 ? Math.min(1, spent / most) : 1;
+  const words = `${number(spent)} of ${number(most)} farthings spent`;
+  return el("div", { class: "meter", role: "img", "aria-label": `${label}: ${words}` },
+    svg("svg", { viewBox: "0 0 100 4", preserveAspectRatio: "none", "aria-hidden": "true" },
+      svg("rect", { width: 100, height: 4, class: "rest" }),
+      svg("rect", { width: 100 * share, height: 4, class: "spent" })));
+}
+
+export function problem(error) {
+  return el("div", { class: "problem", role: "alert" },
+    el("strong", {}, error.title ?? "That did not work"), " ", el("span", {}, error.message));
+}
+
+export function empty(title, ...words) {
+  return el("div", { class: "empty" }, el("p", { class: "title" }, title), el("p", {}, words));
+}
+
+export function waiting(words = "One moment …") {
+  return el("p", { class: "waiting", role: "status" }, words);
+}
+
+export function save(name, kind, text) {
+  const address = URL.createObjectURL(new Blob([text], { type: kind }));
+  const link = el("a", { href: address, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+export async function copy(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(`${what} copied`);
+    return true;
+  } catch {
+    say(`${what} could not be copied; select it and copy it by hand`);
+    return false;
+  }
+}
+
+// Puts what `make` gives into `place`: while it is on its way, when it is there, when it failed.
+export async function into(place, make, words) {
+  place.replaceChildren(waiting(words));
+  try {
+    const made = await make();
+    place.replaceChildren(...[made].flat());
+  } catch (error) {
+    if (error.kind === "signed_out") return;
+    place.replaceChildren(problem(error));
+  }
+}

@@ -1,0 +1,94 @@
+// Where the budget went, who may spend how much, and the state of the rows.
+
+import { get, patiently, path, post, remove } from "./api.js";
+import { steps } from "./charts.js";
+import { amount, bound, choice, el, empty, field, into, meter, number, power, problem, say, table } from "./dom.js";
+import { term } from "./words.js";
+
+export async function budgetView(about) {
+  const at = path("owner", "datasets", about.name);
+  const [time, { grants }] = await Promise.all([get(`${at}/budget-over-time`), get(`${at}/grants`)]);
+  const account = about.accounts.findLast((one) => one.mode === "tariff" && one.open);
+  const sofar = el("div", { class: "quiet" });
+  into(sofar, async () => learned(await patiently("GET", `${at}/odometer`)), "Proving what everybody has learned so far …");
+  const purses = el("div");
+  const redraw = async () => purses.replaceChildren(pursesOf(at, account, (await get(`${at}/grants`)).grants, redraw));
+  purses.replaceChildren(pursesOf(at, account, grants, redraw));
+  return el("div", { class: "stack" },
+    el("section", { class: "card" }, el("h2", {}, "Spent"),
+      account === undefined ? el("p", { class: "caution" }, "No tariff is in force: nothing can be asked.") : [
+        el("p", {}, el("strong", { class: "big" }, number(account.farthings_spent)), ` of ${number(account.farthings)} `, term("farthing", "farthings"),
+          account.delta_units ? [`; ${number(account.delta_units_spent)} of ${number(account.delta_units)} `, term("unit", "δ units")] : null),
+        meter("The dataset's budget", account.farthings_spent, account.farthings)], sofar),
+    el("section", { class: "card" }, el("h2", {}, "Over time"), time.analysts.length === 0
+      ? empty("Nothing was asked yet", "Each question appears here as a step, for each analyst.")
+      : [steps("Farthings spent by each analyst over time; the totals are in the table of purses below.", time.analysts, account?.farthings ?? null)]),
+    el("section", { class: "card" }, el("h2", {}, "Purses"), purses));
+}
+
+function learned(found) {
+  return el("p", {}, "What everybody together has learned ", term("odometer"), ": ", term("epsilon", "ε"), ` ≤ ${bound(found.epsilon)} at `, term("delta", "δ"), ` = ${power(found.delta)}.`);
+}
+
+function pursesOf(at, account, grants, redraw) {
+  const free = account === undefined ? 0 : account.farthings - grants.filter((one) => one.account === account.number).reduce((sum, one) => sum + (one.open ? one.farthings : one.farthings_spent), 0);
+  const told = el("div", { "aria-live": "polite" });
+  const rows = grants.map((one) => [one.analyst, number(one.farthings), number(one.farthings_spent), one.open ? number(one.left.farthings) : "closed", one.renewal ?? "once",
+    one.open ? el("button", { type: "button", "aria-label": `Revoke the purse of ${one.analyst}`, onclick: () => ask(one) }, "Revoke") : ""]);
+  const ask = (one) => confirmed(`Take back the ${amount(one.left)} that ${one.analyst} has left?`, "What was released stays readable for them. Tokens stay valid.", "Revoke", async () => {
+    const { taken } = await remove(`${at}${path("grants", one.analyst)}`);
+    say(`Taken back: ${amount(taken)}`);
+    await redraw();
+  });
+  const analyst = el("input", { required: true, maxlength: 200, autocomplete: "off" });
+  const farthings = el("input", { required: true, inputmode: "numeric", pattern: "[0-9]+", autocomplete: "off" });
+  const renewal = choice([["", "once"], ["monthly", "every month"]], "");
+  const give = async (event) => {
+    event.preventDefault();
+    try {
+      await post(`${at}/grants`, { analyst: analyst.value.trim(), farthings: Number(farthings.value), ...(renewal.value ? { renewal: renewal.value } : {}) });
+      say(`Granted ${farthings.value} farthings to ${analyst.value}`);
+      await redraw();
+    } catch (error) {
+      told.replaceChildren(problem(error));
+    }
+  };
+  return el("div", {}, grants.length === 0 ? empty("No purse yet", "Grant an analyst some farthings below.")
+    : table("Purses", ["analyst", "granted", "spent", "left", "renewed", ""].map((one) => one || el("span", { class: "unseen" }, "actions")), rows, [1, 2, 3]),
+  account === undefined ? null : el("form", { class: "inline", onsubmit: give }, el("h3", {}, "Grant"),
+    el("p", { class: "quiet" }, `${number(Math.max(0, free))} farthings of the cap are granted to nobody. A second grant adds to the first.`),
+    field("Analyst", analyst), field("Farthings", farthings), field("Renewed", renewal), el("button", { type: "submit", class: "main" }, "Grant")), told);
+}
+
+// Something that cannot be undone is asked for twice.
+export function confirmed(title, words, action, act) {
+  const told = el("div");
+  const dialog = el("dialog", { "aria-label": title }, el("h2", {}, title), el("p", {}, words), told,
+    el("div", { class: "row" }, el("button", { type: "button", class: "main", onclick: async () => {
+      try {
+        await act();
+        dialog.close();
+      } catch (error) {
+        told.replaceChildren(problem(error));
+      }
+    } }, action), el("button", { type: "button", onclick: () => dialog.close() }, "Cancel")));
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+export function versionsView(about) {
+  const told = el("div", { "aria-live": "polite" });
+  const name = el("input", { required: true, maxlength: 200, autocomplete: "off" });
+  const now = el("strong", {}, about.version ?? "not declared: the rows may change");
+  const declare = (event) => {
+    event.preventDefault();
+    confirmed(`Declare version ${name.value}?`, "Answers about the earlier rows are not given out again for nothing; asking again is paid for.", "Declare", async () => {
+      const found = await post(`${path("owner", "datasets", about.name)}/versions`, { version: name.value.trim() });
+      now.textContent = found.version;
+      told.replaceChildren(el("p", { class: "good" }, `The rows are version ${found.version} now.`));
+    });
+  };
+  return el("section", { class: "card" }, el("h2", {}, "Versions"), el("p", {}, "The rows are ", term("version"), " ", now, "."),
+    el("form", { class: "inline", onsubmit: declare }, field("New version", name, "Declare it when the rows have changed."), el("button", { type: "submit", class: "main" }, "Declare")), told);
+}

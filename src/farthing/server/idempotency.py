@@ -1,0 +1,97 @@
+"""`Idempotency-Key`: a request that is sent again is charged once and answered once.
+
+A key belongs to its caller and to one body. The first request writes it down before anything
+happens; what came of it is kept, and given to whoever sends the same again. If its worker died in
+between, nobody knows what was charged, and the key says so for ever: nothing runs twice.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import delete, select, update
+
+from farthing.canonical import digest
+from farthing.server.access.store import AccessStore, answered
+from farthing.server.jobs import Outcome
+from farthing.server.problems import Refused, problem_of
+
+#: Keys are kept for a week.
+KEPT_SECONDS = 7 * 86_400.0
+TIDY_EVERY = 1000
+#: Nothing was charged before one of these.
+REFUSALS = frozenset({400, 401, 402, 403, 404, 409, 413, 422, 429})
+_LONGEST = 200
+
+
+def once(
+    store: AccessStore, caller: str, key: str | None, asked: Any, work: Callable[[], Outcome]
+) -> Outcome:
+    """What `work` gives, or what it gave when the same was asked under this key before."""
+    if key is None:
+        return work()
+    if not 0 < len(key) <= _LONGEST or not key.isascii() or not key.isprintable():
+        raise Refused(
+            422, "invalid", f"a key has 1 to {_LONGEST} plain characters", field="Idempotency-Key"
+        )
+    earlier = _begin(store, caller, key, digest(asked))
+    if earlier is not None:
+        return earlier
+    try:
+        outcome = work()
+    except Exception as error:
+        outcome = problem_of(error)
+    if outcome[0] in REFUSALS:
+        _forget(store, caller, key)  # nothing was charged, and it may be tried again
+    else:
+        _keep(store, caller, key, outcome)
+    return outcome
+
+
+def _begin(store: AccessStore, caller: str, key: str, asked: str) -> Outcome | None:
+    """None if the key is new, and from now on it is not."""
+    row = {"caller": caller, "key": key, "digest": asked, "at": time.time()}
+    if _look(store, caller, key) is None and store.add(answered, row):
+        _tidy(store)
+        return None
+    found = _look(store, caller, key)
+    if found is None or found.digest != asked:
+        raise Refused(409, "key_reused", "this key was used for another request; take a new one")
+    if found.status is None:
+        raise Refused(
+            409,
+            "key_in_use",
+            "a request with this key has begun and was not answered: it is running, or its worker "
+            "ended and what was reserved stays spent; your releases say what came of it",
+        )
+    return found.status, json.loads(found.body)
+
+
+def _look(store: AccessStore, caller: str, key: str) -> Any:
+    return store.ask(
+        lambda connection: connection.execute(
+            select(answered).filter_by(caller=caller, key=key)
+        ).one_or_none()
+    )
+
+
+def _keep(store: AccessStore, caller: str, key: str, outcome: Outcome) -> None:
+    values = {"status": outcome[0], "body": json.dumps(outcome[1])}
+    one = update(answered).filter_by(caller=caller, key=key).values(**values)
+    store.write(lambda connection: connection.execute(one))
+
+
+def _tidy(store: AccessStore) -> None:
+    """Now and then: old keys go."""
+    if secrets.randbelow(TIDY_EVERY) == 0:
+        old = delete(answered).where(answered.c.at < time.time() - KEPT_SECONDS)
+        store.write(lambda connection: connection.execute(old))
+
+
+def _forget(store: AccessStore, caller: str, key: str) -> None:
+    one = delete(answered).filter_by(caller=caller, key=key)
+    store.write(lambda connection: connection.execute(one))

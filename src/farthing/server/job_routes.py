@@ -1,0 +1,66 @@
+"""Jobs: what became of a run that took long."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import StreamingResponse
+
+from farthing.server.coming_in import AnyCaller, At, refusals
+from farthing.server.jobs import QUEUED, RUNNING, JobRecord
+
+job_router = APIRouter(prefix="/v1/jobs", tags=["everybody"])
+
+#: A stream looks so often, and ends after so long: who still wants to know connects again.
+LOOK_SECONDS, STREAM_SECONDS = 0.5, 25.0
+
+
+@job_router.get("/{identity}", responses=refusals(404))
+def show_job(identity: str, service: At, caller: AnyCaller) -> dict[str, Any]:
+    """How it stands; `status` and `result` are what the run would have answered."""
+    found = service.runner.find(caller.key, identity)
+    return {"job": found.to_json(service.settings.limits.time_limit)}
+
+
+@job_router.delete("/{identity}", responses=refusals(404))
+def cancel_job(identity: str, service: At, caller: AnyCaller) -> dict[str, Any]:
+    """End it. Nothing is paid back."""
+    found = service.runner.cancel(caller.key, identity)
+    return {"job": found.to_json(service.settings.limits.time_limit)}
+
+
+@job_router.get(
+    "/{identity}/events",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/event-stream": {}}}, **refusals(404)},
+)
+async def follow_job(identity: str, service: At, caller: AnyCaller) -> StreamingResponse:
+    """Server-sent events `progress` until `end`; connect again if the stream ends before that."""
+    limit = service.settings.limits.time_limit
+
+    def look() -> JobRecord:
+        return service.runner.find(caller.key, identity)
+
+    first = await run_in_threadpool(look)
+
+    async def events() -> AsyncIterator[str]:
+        found, until = first, time.monotonic() + STREAM_SECONDS
+        yield "retry: 1000\n\n"
+        while found.state in (QUEUED, RUNNING) and time.monotonic() < until:
+            yield _event("progress", {"state": found.state, "seconds": round(found.age, 1)})
+            await asyncio.sleep(LOOK_SECONDS)
+            found = await run_in_threadpool(look)
+        if found.state not in (QUEUED, RUNNING):
+            yield _event("end", {"job": found.to_json(limit)})
+
+    return StreamingResponse(events(), media_type="text/event-stream")
+
+
+def _event(name: str, data: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n"

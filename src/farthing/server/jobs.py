@@ -1,0 +1,260 @@
+"""Runs that take longer than a request: they go on when the client goes away.
+
+Everything that may be slow runs in a thread of its own. Who waits long enough is answered at once;
+otherwise, or with `Prefer: respond-async`, the run becomes a job with a name, and its outcome is
+kept in the access store, where every worker finds it. A job has a time limit and can be cancelled;
+both interrupt the engine, and neither gives anything back. What a job tells of its progress is its
+age alone: how far an engine has come may depend on the rows.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from sqlalchemy import Connection, delete, select, update
+
+from farthing.server.access.store import AccessStore, jobs
+from farthing.server.problems import Refused, nothing_here, problem_of
+from farthing.server.settings import Protections
+
+QUEUED, RUNNING, DONE, CANCELLED, LOST = "queued", "running", "done", "cancelled", "lost"
+#: Jobs show that they are alive so often, and are lost if they have not for so long.
+BEAT_SECONDS, LOST_SECONDS = 2.0, 15.0
+#: Outcomes are kept for a week.
+KEPT_SECONDS = 7 * 86_400.0
+
+#: Status and body.
+Outcome: TypeAlias = tuple[int, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """A job as its caller sees it."""
+
+    id: str
+    dataset: str | None
+    what: str
+    state: str
+    age: float
+    outcome: Outcome | None
+
+    def to_json(self, time_limit: float) -> dict[str, Any]:
+        """Plain data; the outcome is there once it is done."""
+        found: dict[str, Any] = {
+            "id": self.id,
+            "dataset": self.dataset,
+            "what": self.what,
+            "state": self.state,
+            "seconds": round(self.age, 1),
+            "time_limit": time_limit,
+            "status": None,
+            "result": None,
+        }
+        if self.outcome is not None:
+            found["status"], found["result"] = self.outcome
+        return found
+
+
+@dataclass(slots=True)
+class Run:
+    """Something that runs, or waits to: `interrupt` ends it early."""
+
+    caller: str
+    dataset: str | None
+    what: str
+    interrupt: Callable[[int], None]
+    id: str = field(default_factory=lambda: secrets.token_hex(16))
+    created: float = field(default_factory=time.time)
+    thread: int | None = None
+    ended_by: str | None = None
+    recorded: bool = False
+    future: Future[Outcome] | None = None
+    turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def end(self, why: str) -> None:
+        """Interrupt it, or keep it from starting."""
+        with self.turn:
+            self.ended_by = self.ended_by or why
+            if self.thread is not None:
+                self.interrupt(self.thread)
+
+
+class Runner:
+    """The threads of one worker, and the jobs in them."""
+
+    def __init__(self, store: AccessStore, limits: Protections) -> None:
+        self._store = store
+        self._limits = limits
+        self._pool = ThreadPoolExecutor(limits.threads, thread_name_prefix="farthing-run")
+        self._runs: dict[str, Run] = {}
+        self._busy: Counter[str] = Counter()
+        self._turn = threading.Lock()
+        self._stopping = threading.Event()
+        self._beating = threading.Thread(target=self._beat, daemon=True)
+        self._beating.start()
+
+    @property
+    def active(self) -> int:
+        """How many runs there are in this worker."""
+        return len(self._runs)
+
+    def start(self, run: Run, work: Callable[[], dict[str, Any]]) -> Run:
+        """Begin, or Refused if this caller has too much running already."""
+        with self._turn:
+            if self._stopping.is_set():
+                raise Refused(503, "unavailable", "the service is shutting down; try again")
+            if self._busy[run.caller] >= self._limits.jobs_at_once:
+                raise Refused(
+                    429,
+                    "too_many_runs",
+                    f"at most {self._limits.jobs_at_once} questions run at once; wait for one",
+                    headers={"Retry-After": "1"},
+                )
+            self._busy[run.caller] += 1
+            self._runs[run.id] = run
+            run.future = self._pool.submit(self._go, run, work)
+        return run
+
+    def outcome(self, run: Run, seconds: float) -> Outcome | None:
+        """What came of it, if that is known within so many seconds."""
+        assert run.future is not None
+        done, _ = wait([run.future], timeout=seconds)
+        return run.future.result() if done else None
+
+    def record(self, run: Run) -> JobRecord:
+        """Give it a name that its caller can ask for; it is kept from now on."""
+        row = {
+            "id": run.id,
+            "caller": run.caller,
+            "dataset": run.dataset,
+            "what": run.what,
+            "state": QUEUED if run.thread is None else RUNNING,
+            "created": run.created,
+            "beat": time.time(),
+        }
+        with run.turn:
+            self._store.add(jobs, row)
+            run.recorded = True
+            finished = run.future is not None and run.future.done()
+        if finished and run.future is not None:
+            self._write(run, run.future.result())
+        return self.find(run.caller, run.id)
+
+    def find(self, caller: str, identity: str) -> JobRecord:
+        """A job of this caller; the same refusal for what is somebody else's and what is not."""
+        row = self._store.ask(
+            lambda connection: connection.execute(
+                select(jobs).filter_by(id=identity[:32], caller=caller)
+            ).one_or_none()
+        )
+        if row is None:
+            raise nothing_here()
+        state, now = row.state, time.time()
+        if state in (QUEUED, RUNNING) and now - row.beat > LOST_SECONDS:
+            state = LOST
+        outcome = None if row.status is None else (row.status, json.loads(row.body))
+        return JobRecord(
+            id=row.id,
+            dataset=row.dataset,
+            what=row.what,
+            state=state,
+            age=(row.finished or now) - row.created,
+            outcome=outcome,
+        )
+
+    def cancel(self, caller: str, identity: str) -> JobRecord:
+        """End it; on another worker it ends with that worker's next beat. Nothing is paid back."""
+        found = self.find(caller, identity)
+
+        def work(connection: Connection) -> int:
+            one = update(jobs).filter_by(id=found.id).where(jobs.c.state.in_((QUEUED, RUNNING)))
+            connection.execute(one.values(state=CANCELLED, finished=time.time()))
+            return 1
+
+        self._store.write(work)
+        run = self._runs.get(found.id)
+        if run is not None:
+            run.end(CANCELLED)
+        return self.find(caller, identity)
+
+    def shut(self, seconds: float) -> None:
+        """Take nothing new, wait a while for what runs, and interrupt the rest."""
+        with self._turn:
+            self._stopping.set()
+        running = [run.future for run in self._runs.values() if run.future is not None]
+        wait(running, timeout=seconds)
+        for run in list(self._runs.values()):
+            run.end(CANCELLED)
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _go(self, run: Run, work: Callable[[], dict[str, Any]]) -> Outcome:
+        """In a thread of the pool: the work with a clock, and its outcome where it belongs."""
+        with run.turn:
+            run.thread = threading.get_ident()
+            begins = run.ended_by is None
+        timer = threading.Timer(self._limits.time_limit, run.end, ["time_limit"])
+        timer.daemon = True
+        timer.start()
+        try:
+            outcome = (200, work()) if begins else _ended(run)
+        except Exception as error:
+            outcome = problem_of(error) if run.ended_by is None else _ended(run)
+        finally:
+            timer.cancel()
+            with run.turn:
+                run.thread = None
+            with self._turn:
+                self._busy[run.caller] -= 1
+                del self._runs[run.id]
+        if run.recorded:
+            self._write(run, outcome)
+        return outcome
+
+    def _write(self, run: Run, outcome: Outcome) -> None:
+        status, body = outcome
+
+        def work(connection: Connection) -> int:
+            one = update(jobs).filter_by(id=run.id).where(jobs.c.state.in_((QUEUED, RUNNING)))
+            values = {"state": DONE, "status": status, "body": json.dumps(body)}
+            connection.execute(one.values(finished=time.time(), **values))
+            return 1
+
+        self._store.write(work)
+
+    def _beat(self) -> None:
+        """Say that recorded jobs are alive, and look whether one was cancelled elsewhere."""
+        while not self._stopping.wait(BEAT_SECONDS):
+            mine = [run.id for run in list(self._runs.values()) if run.recorded]
+            if not mine:
+                continue
+            try:
+                for identity in self._store.write(lambda c, ids=mine: _beat_once(c, ids)):  # type: ignore[misc]
+                    run = self._runs.get(identity)
+                    if run is not None:
+                        run.end(CANCELLED)
+            except Exception as error:  # the next beat tries again
+                problem_of(error)
+
+
+def _beat_once(connection: Connection, mine: list[str]) -> list[str]:
+    alive = update(jobs).where(jobs.c.id.in_(mine), jobs.c.state.in_((QUEUED, RUNNING)))
+    connection.execute(alive.values(state=RUNNING, beat=time.time()))
+    connection.execute(delete(jobs).where(jobs.c.created < time.time() - KEPT_SECONDS))
+    gone = select(jobs.c.id).where(jobs.c.id.in_(mine), jobs.c.state == CANCELLED)
+    return list(connection.scalars(gone))
+
+
+def _ended(run: Run) -> Outcome:
+    words = {
+        CANCELLED: "the run was cancelled; what was reserved stays spent",
+        "time_limit": "the run took longer than is allowed; what was reserved stays spent",
+    }[run.ended_by or CANCELLED]
+    return problem_of(Refused(408, run.ended_by or CANCELLED, words))

@@ -1,0 +1,178 @@
+"""What keeps callers from harming the service and each other: limits, headers, a log, a clock."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import threading
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from starlette.exceptions import HTTPException
+
+from farthing.server.access.store import written_now
+from farthing.server.metrics import Metrics
+from farthing.server.problems import Refused, plain_problem
+from farthing.server.settings import Settings
+
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+ASGIApp: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+#: Everything comes from here, nothing is inline, nobody frames it.
+POLICY = (
+    "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "object-src 'none'; img-src 'self' data:"
+)
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+)
+#: Callers whose rate is remembered.
+MOST_CALLERS = 100_000
+
+
+class Rates:
+    """So many requests a minute for each token, of this worker."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._most = float(per_minute)
+        self._left: dict[str, tuple[float, float]] = {}
+        self._turn = threading.Lock()
+
+    def take(self, token: str) -> None:
+        """One request, or Refused with the time after which there is room again."""
+        now = time.monotonic()
+        with self._turn:
+            left, then = self._left.get(token, (self._most, now))
+            left = min(self._most, left + (now - then) * self._most / 60)
+            if left < 1:
+                seconds = math.ceil((1 - left) * 60 / self._most)
+                raise Refused(
+                    429,
+                    "too_many_requests",
+                    f"at most {self._most:g} requests a minute; wait {seconds} s",
+                    headers={"Retry-After": str(seconds)},
+                )
+            if len(self._left) >= MOST_CALLERS:
+                self._left.clear()
+            self._left[token] = left - 1, now
+
+
+class ReleaseClock:
+    """Answers leave at whole multiples of some seconds, so that running time tells less.
+
+    An answer that takes longer than one period leaves with a later one.
+    """
+
+    def __init__(self, every: float) -> None:
+        self._every = every
+
+    def wait(self) -> None:
+        """Until the next time at which answers leave."""
+        if self._every > 0:
+            time.sleep(-time.time() % self._every)
+
+
+class AuditLog:
+    """Who did what, a line of JSON each; never what was asked or answered."""
+
+    def __init__(self, path: str | None) -> None:
+        self._log = logging.getLogger("farthing.audit")
+        self._log.propagate = False
+        self._log.setLevel(logging.INFO)
+        self._handler: logging.Handler = logging.NullHandler()
+        if path is not None:
+            Path(path).touch(mode=0o600)
+            self._handler = logging.FileHandler(path, encoding="utf-8")
+        self._log.addHandler(self._handler)
+
+    def note(self, **facts: Any) -> None:
+        """One line."""
+        self._log.info(json.dumps({"at": written_now(), **facts}, ensure_ascii=True))
+
+    def shut(self) -> None:
+        """Give the file back."""
+        self._log.removeHandler(self._handler)
+        self._handler.close()
+
+
+class Protection:
+    """Around everything: bodies of a size, headers on every answer, a line in the log."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, audit: AuditLog, metrics: Metrics) -> None:
+        self._app = app
+        self._most = settings.limits.body_bytes
+        self._audit = audit
+        self._metrics = metrics
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status, size = time.monotonic(), 500, 0
+        scope.setdefault("state", {})
+
+        async def receive_limited() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > self._most:
+                raise HTTPException(413)
+            return message
+
+        async def send_protected(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = [*message.get("headers", ()), *HEADERS]
+                if scope["path"].startswith("/v1"):
+                    headers.append((b"cache-control", b"no-store"))
+                message = {**message, "headers": headers}
+            await send(message)
+
+        try:
+            if _stated_length(scope) > self._most:
+                await _refuse_size(send_protected)
+            else:
+                await self._app(scope, receive_limited, send_protected)
+        finally:
+            self._note(scope, status, time.monotonic() - started)
+
+    def _note(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
+        route = scope.get("route")
+        path = route.path if route is not None and hasattr(route, "path") else "elsewhere"
+        self._metrics.request(scope["method"], path, status, seconds)
+        if path in ("elsewhere", "/health", "/ready", "/metrics"):
+            return
+        caller = scope["state"].get("caller")
+        self._audit.note(
+            who=None if caller is None else caller.key,
+            token=None if caller is None else caller.token,
+            method=scope["method"],
+            route=path,
+            dataset=scope.get("path_params", {}).get("dataset") if status != 404 else None,
+            status=status,
+            seconds=round(seconds, 3),
+        )
+
+
+def _stated_length(scope: MutableMapping[str, Any]) -> int:
+    stated = dict(scope["headers"]).get(b"content-length", b"0")
+    return int(stated) if stated.isdigit() else 0
+
+
+async def _refuse_size(send: Send) -> None:
+    body = json.dumps(plain_problem(413)).encode()
+    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,90 @@
+"""What one worker holds open: the ledger, the access store, a source for each dataset."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Self
+
+from farthing.engine.desk import Desk
+from farthing.engine.sources.base import Source
+from farthing.engine.sources.opening import open_source
+from farthing.errors import InvalidInput
+from farthing.ledger import Ledger
+from farthing.server.access.store import AccessStore
+from farthing.server.access.who import Doorkeeper
+from farthing.server.jobs import Runner
+from farthing.server.protection import Rates, ReleaseClock
+from farthing.server.settings import DatasetSettings, Settings
+
+#: How long runs may go on when the service is told to stop.
+GRACE_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Everything that requests share. Safe to use from many threads."""
+
+    settings: Settings
+    ledger: Ledger
+    access: AccessStore
+    sources: Mapping[str, Source]
+    doorkeeper: Doorkeeper
+    rates: Rates
+    runner: Runner
+    clock: ReleaseClock
+    _resources: ExitStack
+
+    @classmethod
+    def open(cls, settings: Settings) -> Self:
+        """Open all of it, or nothing; InvalidInput if a dataset is other data than the ledger's."""
+        with ExitStack() as undo:
+            if settings.logs.engine is not None:
+                handler = logging.FileHandler(settings.logs.engine, encoding="utf-8", delay=True)
+                logging.getLogger("farthing.engine").addHandler(handler)
+                undo.callback(handler.close)
+                undo.callback(logging.getLogger("farthing.engine").removeHandler, handler)
+            ledger = undo.enter_context(Ledger.open(settings.ledger))
+            access = AccessStore(settings.access)
+            undo.callback(access.shut)
+            sources = {}
+            for name, one in settings.datasets.items():
+                sources[name] = _opened(one)
+                undo.callback(sources[name].shut)
+                _require_same_data(ledger, name, sources[name])
+            limits = settings.limits
+            runner = Runner(access, limits)
+            undo.callback(runner.shut, GRACE_SECONDS)
+            return cls(
+                settings=settings,
+                ledger=ledger,
+                access=access,
+                sources=sources,
+                doorkeeper=Doorkeeper(access),
+                rates=Rates(max(1, limits.requests_per_minute // settings.workers)),
+                runner=runner,
+                clock=ReleaseClock(settings.release_every),
+                _resources=undo.pop_all(),
+            )
+        raise AssertionError  # an error above leaves through the stack
+
+    def desk(self, owner: str) -> Desk:
+        """What an owner of this name decides at."""
+        return Desk(self.ledger, owner=owner)
+
+    def shut(self) -> None:
+        """Wait for what runs, and give everything back."""
+        self._resources.close()
+
+
+def _opened(one: DatasetSettings) -> Source:
+    return open_source(one.data, table=one.table, spark=one.spark, memory=one.memory)
+
+
+def _require_same_data(ledger: Ledger, name: str, source: Source) -> None:
+    """A name in the configuration is that data in the ledger, or is not there yet."""
+    known = Desk(ledger).name_of(source, name)
+    if known not in (None, name):
+        raise InvalidInput(f"the data of {name} is in the ledger as {known}; call it that")

@@ -1,0 +1,176 @@
+"""What an operator decides, in farthing.toml. Paths in it are relative to the file.
+
+listen = "127.0.0.1:8410"
+workers = 2
+ledger = "budget.db"
+release_every = 0
+
+[datasets.events]
+data = "events.parquet"
+
+[limits]
+requests_per_minute = 600
+
+[logs]
+audit = "audit.jsonl"
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from farthing.errors import InvalidInput, did_you_mean, require_count, require_real
+from farthing.ledger.records import require_name
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence
+
+T = TypeVar("T")
+
+#: What a file for tokens and jobs is called, beside a ledger that is a file.
+ACCESS = "access.db"
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSettings:
+    """Where the rows of a dataset are; its name is that in the ledger."""
+
+    data: str
+    table: str | None = None
+    spark: str | None = None
+    memory: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Protections:
+    """What one caller may take of the machine. Seconds, bytes and numbers per token."""
+
+    requests_per_minute: int = 600
+    body_bytes: int = 1 << 20
+    time_limit: float = 300.0
+    answer_within: float = 20.0
+    jobs_at_once: int = 4
+    threads: int = 16
+
+    def __post_init__(self) -> None:
+        for name in ("requests_per_minute", "body_bytes", "jobs_at_once", "threads"):
+            require_count(name, getattr(self, name), at_least=1)
+        require_real("time_limit", self.time_limit, above=0)
+        require_real("answer_within", self.answer_within, at_least=0)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """Where is written who did what, and what engines say, which may quote data; None: nowhere."""
+
+    audit: str | None = None
+    engine: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that is decided before the service starts."""
+
+    ledger: str
+    access: str
+    host: str = "127.0.0.1"
+    port: int = 8410
+    workers: int = 1
+    #: Answers leave at whole multiples of so many seconds; 0: when they are there.
+    release_every: float = 0.0
+    confidence: float = DEFAULT_CONFIDENCE
+    datasets: Mapping[str, DatasetSettings] = field(default_factory=dict)
+    limits: Protections = Protections()  # frozen
+    logs: LogSettings = LogSettings()  # frozen
+
+    def __post_init__(self) -> None:
+        require_count("workers", self.workers, at_least=1)
+        require_real("release_every", self.release_every, at_least=0)
+        require_confidence(self.confidence)
+        if require_count("the port", self.port) > 65535:
+            raise InvalidInput(f"the port must be at most 65535, got {self.port}")
+        for name in self.datasets:
+            require_name("a dataset's name", name)
+        object.__setattr__(self, "datasets", MappingProxyType(dict(self.datasets)))
+
+    def at(self, listen: str) -> Settings:
+        """The same, listening at another HOST:PORT."""
+        host, port = _address(listen)
+        return replace(self, host=host, port=port)
+
+
+def read_settings(path: str | os.PathLike[str]) -> Settings:
+    """The settings in a TOML file."""
+    file = Path(path)
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{path} is not a readable configuration: {error}") from None
+    return settings_from(data, file.absolute().parent)
+
+
+def settings_from(data: Mapping[str, Any], folder: Path) -> Settings:
+    """The settings in plain data; what is a path is relative to `folder`."""
+    given = dict(data)
+    if not isinstance(given.get("ledger"), str):
+        raise InvalidInput("the configuration must say where the ledger is: ledger = …")
+    ledger = _placed(given.pop("ledger"), folder)
+    access = given.pop("access", None)
+    if access is None:
+        access = ledger if "://" in ledger else str(Path(ledger).with_name(ACCESS))
+    if "listen" in given:
+        given["host"], given["port"] = _address(given.pop("listen"))
+    tables = {
+        "datasets": {
+            name: replace(one, data=_placed(one.data, folder) if one.spark is None else one.data)
+            for name, one in _each(given.pop("datasets", {}), DatasetSettings, "datasets").items()
+        },
+        "limits": _of(Protections, given.pop("limits", {}), "limits"),
+        "logs": _logs(given.pop("logs", {}), folder),
+    }
+    whole = {"ledger": ledger, "access": _placed(access, folder), **given, **tables}
+    return _of(Settings, whole, "the configuration")
+
+
+def _logs(given: Any, folder: Path) -> LogSettings:
+    found = _of(LogSettings, given, "logs")
+    placed = [None if one is None else _placed(one, folder) for one in (found.audit, found.engine)]
+    return LogSettings(*placed)
+
+
+def _each(given: Any, made: type[T], where: str) -> dict[str, T]:
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"{where} must be a table of tables")
+    return {name: _of(made, one, f"{where}.{name}") for name, one in given.items()}
+
+
+def _of(made: type[T], given: Any, where: str) -> T:
+    """A dataclass from a table; InvalidInput for names that it does not have."""
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"{where} must be a table")
+    known = [one.name for one in fields(made)]  # type: ignore[arg-type] # only dataclasses
+    for name in given:
+        if name not in known:
+            raise InvalidInput(f"{where} has no {name!s:.60}{did_you_mean(name, known)}")
+    try:
+        return made(**given)
+    except TypeError:
+        raise InvalidInput(f"{where} must have {known[0]}") from None
+
+
+def _address(listen: object) -> tuple[str, int]:
+    host, colon, port = str(listen).rpartition(":")
+    if not colon or not port.isdigit():
+        raise InvalidInput(f'listen must be "HOST:PORT", got {listen!r:.60}')
+    return host.strip("[]"), int(port)
+
+
+def _placed(path: object, folder: Path) -> str:
+    """An address as it is; a path from the folder of the configuration."""
+    if not isinstance(path, str) or not path:
+        raise InvalidInput(f"a path or an address must be text, got {path!r:.60}")
+    return path if "://" in path else str(folder / path)

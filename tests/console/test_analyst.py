@@ -1,0 +1,133 @@
+"""The whole journey of an analyst, in a browser."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from tests.console.conftest import Visit
+
+
+def _plan(page: Page) -> str:
+    """What the price panel says once it has come to rest."""
+    panel = page.get_by_role("region", name="Price and accuracy")
+    page.wait_for_timeout(400)
+    expect(panel.get_by_role("button").filter(has_text="farthing").last).to_be_visible()
+    return panel.inner_text()
+
+
+def test_from_the_form_to_a_chart_and_home_with_it(visit: Visit, tmp_path: Path) -> None:
+    visitor = visit()
+    page = visitor.enter("ann")
+    expect(page.get_by_role("heading", level=1, name="engagements")).to_be_visible()
+    page.get_by_label("For each").fill("country")
+    page.get_by_label("How many").fill("3")
+    wide = _plan(page)
+    assert "ε ≤" in wide.replace("\n", " ").replace("(what is this?)", "").replace("  ", " ")
+    assert "% \n" in wide or "%" in wide
+    page.get_by_label("Each number within ±").fill("30")
+    assert _plan(page) != wide, "the price must follow the accuracy"
+    visitor.looked_at("analyst-form")
+
+    page.get_by_role("button", name="Run for").click()
+    answer = page.get_by_role("article")
+    expect(answer.get_by_role("img")).to_be_visible()
+    expect(answer).to_contain_text("What was limited")
+    expect(answer).to_contain_text("Paid ")
+    assert page.locator(".error").count() == 3, "every bar has its error bar"
+    visitor.looked_at("analyst-answer")
+
+    with page.expect_download() as table:
+        answer.get_by_role("button", name="Download CSV").click()
+    table.value.save_as(tmp_path / "a.csv")
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert lines[0] == "label,number,lower,upper"
+    assert len(lines) == 4
+    with page.expect_download() as data:
+        answer.get_by_role("button", name="Download JSON").click()
+    data.value.save_as(tmp_path / "a.json")
+    assert json.loads((tmp_path / "a.json").read_text())["query"]["k"] == 3
+    answer.get_by_role("button", name="Copy notebook cell").click()
+    cell = page.evaluate("navigator.clipboard.readText()")
+    compile(cell, "cell", "exec")
+    assert "fth_" not in cell, "a notebook is shared; a token is not"
+
+    expect(page.get_by_role("button", name="Show again, free")).to_be_visible()
+    page.get_by_role("link", name="History").click()
+    page.get_by_role("button", name="Show").first.click()
+    expect(page.get_by_role("article").get_by_role("img")).to_be_visible()
+    visitor.looked_at("analyst-history")
+    page.get_by_role("link", name="Change it and ask").first.click()
+    expect(page.get_by_label("How many")).to_have_value("3")
+    page.get_by_role("link", name="About the data").click()
+    expect(page.get_by_role("heading", name="What is proved")).to_be_visible()
+    visitor.looked_at("analyst-about")
+
+
+def test_sql_and_a_batch(visit: Visit) -> None:
+    visitor = visit()
+    page = visitor.enter("bob")
+    page.get_by_text("SQL", exact=True).click()
+    page.get_by_label("One SELECT").fill("SELECT COUNT(DISTINCT member_id) FROM engagements")
+    page.get_by_role("button", name="Run for").click()
+    expect(page.get_by_role("article")).to_contain_text("at 95 %")
+    visitor.looked_at("analyst-sql")
+    page.get_by_text("Plain data", exact=True).click()
+    both = {"no": {"kind": "count", "where": "country == 'NO'"}, "all": {"kind": "count"}}
+    page.get_by_label("A query as JSON").fill(json.dumps(both))
+    page.get_by_role("button", name="Run for").click()
+    expect(page.get_by_role("article")).to_have_count(3)
+
+
+def test_what_cannot_be_asked_is_said_where_it_is_asked(visit: Visit, served: object) -> None:
+    visitor = visit()
+    page = visitor.enter("bob")
+    page.get_by_label("Only rows where").fill("country =")
+    # the refusal of a plan is an answer like another; the browser logs its status as an error
+    expect(page.get_by_role("region", name="Price and accuracy")).to_contain_text("must")
+
+
+def test_on_a_phone_in_the_dark(visit: Visit) -> None:
+    visitor = visit(dark=True, phone=True)
+    page = visitor.enter("ann")
+    page.get_by_label("For each").fill("seniority")
+    page.get_by_label("Each number within ±").fill("200")
+    _plan(page)
+    page.get_by_role("button", name="Run for").click()
+    expect(page.get_by_role("article").get_by_role("img")).to_be_visible()
+    visitor.looked_at("analyst-phone-dark")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "no sideways scroll"
+
+
+def test_by_keyboard_alone(visit: Visit) -> None:
+    visitor = visit()
+    page = visitor.page
+    page.goto(visitor.served.url)
+    page.keyboard.type(visitor.served.tokens["bob"])
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", level=1, name="engagements").wait_for()
+    assert page.evaluate("document.activeElement.tagName") == "H1"
+    seen = []
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate("document.activeElement.innerText || document.activeElement.id"))
+        if str(seen[-1]).startswith("Run for"):
+            break
+    assert seen[-1].startswith("Run for"), seen
+    page.get_by_role("button", name="farthings").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#meaning-farthing")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#meaning-farthing")).to_be_hidden()
+
+
+def test_a_token_that_is_none(visit: Visit) -> None:
+    visitor = visit(dark=True)
+    page = visitor.page
+    page.goto(visitor.served.url)
+    visitor.looked_at("sign-in-dark")
+    page.get_by_label("Token").fill("fth_0000_1111")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("This token is not valid")).to_be_visible()
