@@ -71,7 +71,7 @@ if TYPE_CHECKING:  # what needs the extras [ledger], [engine], [client]; loaded 
         year,
     )
     from farthing.ledger import Limits
-    from farthing.schema import Column, Schema
+    from farthing.schema import Column, Lookup, Schema
 
 __version__ = "0.2.0"
 
@@ -80,6 +80,7 @@ _LATER = {
     "Declaration": "farthing.engine",
     "Desk": "farthing.engine",
     "Limits": "farthing.ledger",
+    "Lookup": "farthing.schema",
     "Schema": "farthing.schema",
     "Session": "farthing.engine",
     "bins": "farthing.engine",
@@ -127,6 +128,7 @@ __all__ = [
     "InvalidInput",
     "Laplace",
     "Limits",
+    "Lookup",
     "LossDistribution",
     "NotCertified",
     "Price",
