@@ -17,6 +17,7 @@ from farthing.server.access.store import AccessStore
 from farthing.server.access.who import Doorkeeper
 from farthing.server.jobs import Runner
 from farthing.server.protection import Rates, ReleaseClock
+from farthing.server.remembering import Remembered
 from farthing.server.settings import DatasetSettings, Settings
 
 #: How long runs may go on when the service is told to stop.
@@ -35,6 +36,7 @@ class Service:
     rates: Rates
     runner: Runner
     clock: ReleaseClock
+    remembered: Remembered
     _resources: ExitStack
 
     @classmethod
@@ -66,6 +68,7 @@ class Service:
                 rates=Rates(max(1, limits.requests_per_minute // settings.workers)),
                 runner=runner,
                 clock=ReleaseClock(settings.release_every),
+                remembered=Remembered(),
                 _resources=undo.pop_all(),
             )
         raise AssertionError  # an error above leaves through the stack
