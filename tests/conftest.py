@@ -13,7 +13,17 @@ settings.register_profile(
 settings.load_profile("farthing")
 
 #: Suites that are thorough rather than quick: statistics, enumerations, attacks, whole guides.
-SLOW_SUITES = {"attacks", "console", "docs", "games", "interactive", "peers", "property"}
+SLOW_SUITES = {
+    "attacks",
+    "client",
+    "console",
+    "docs",
+    "games",
+    "interactive",
+    "peers",
+    "property",
+    "server",
+}
 SLOW_FILES = {
     "test_audit.py",
     "test_audit_broken.py",

@@ -54,7 +54,8 @@ from farthing.guarantees.neighbours import for_replace_one, from_replace_one, gr
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.guarantees.scores import ScoreBounds, score_bounds, score_bounds_of
 
-if TYPE_CHECKING:  # what needs the extras [ledger] and [engine]; loaded when it is used
+if TYPE_CHECKING:  # what needs the extras [ledger], [engine], [client]; loaded when it is used
+    from farthing.client import connect
     from farthing.engine import (
         Declaration,
         Desk,
@@ -81,6 +82,7 @@ _LATER = {
     "Schema": "farthing.schema",
     "Session": "farthing.engine",
     "bins": "farthing.engine",
+    "connect": "farthing.client",
     "day": "farthing.engine",
     "hour": "farthing.engine",
     "month": "farthing.engine",
@@ -142,6 +144,7 @@ __all__ = [
     "ZeroConcentratedDP",
     "bins",
     "compose",
+    "connect",
     "day",
     "for_replace_one",
     "format_guarantee",

@@ -18,7 +18,7 @@ declared does not exist for anybody who asks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
@@ -51,13 +51,42 @@ Value: TypeAlias = str | int | float | bool | Decimal | date | None
 
 
 @dataclass(frozen=True, slots=True)
+class Lookup:
+    """Where a column comes from that the private rows do not have: a public table with a key.
+
+    `table` is where it is, on the engine of the private rows: the path of a file (with #name for a
+    table in it), or a table of the same PostgreSQL database or of Spark's catalogue. A row gets
+    what the table says in `column` (None: of the declared column's name) where its `key` equals the
+    row's own column `by`. The key must be unique; what the table has twice is missing.
+    """
+
+    table: str
+    by: str
+    key: str
+    column: str | None = None
+
+    def __post_init__(self) -> None:
+        given = (self.table, self.by, self.key, *(() if self.column is None else (self.column,)))
+        if not all(isinstance(text, str) and text for text in given):
+            raise InvalidInput(f"a lookup has texts as table, by, key, column, got {given!r:.90}")
+        if self.column == self.key:
+            raise InvalidInput(f"the key {self.key!r:.60} adds nothing to the column it equals")
+
+    def to_json(self) -> dict[str, str]:
+        """Plain data: what was declared."""
+        given = {"table": self.table, "by": self.by, "key": self.key}
+        return given if self.column is None else given | {"column": self.column}
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """One column: its kind and, where the owner says so, which values it can have.
 
     `lower` and `upper` are for numbers, `categories` for kinds that can be labels, `places` for
     decimals, `time_zone` for times, and for dates that are stored as times. What lies outside is
     missing. A text column with `parts` is made from other columns: two rows have the same value if
-    they have the same in each, and where one of them is missing it is missing.
+    they have the same in each, and where one of them is missing it is missing. A column with a
+    `lookup` comes from a public table.
     """
 
     name: str
@@ -68,6 +97,7 @@ class Column:
     categories: tuple[str | int, ...] | None = None
     time_zone: str | None = None
     parts: tuple[str, ...] | None = None
+    lookup: Lookup | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -77,6 +107,7 @@ class Column:
         self._check_bounds()
         self._check_categories()
         self._check_parts()
+        self._check_lookup()
         if self.time_zone is not None:
             self._only_for("time_zone", DATE, TIMESTAMP)
             if self.time_zone in _NO_PLACE or self.time_zone not in available_timezones():
@@ -120,6 +151,14 @@ class Column:
             raise InvalidInput(f"parts of {self.name!r:.60} must be two or more different columns")
         object.__setattr__(self, "parts", parts)
 
+    def _check_lookup(self) -> None:
+        if self.lookup is None:
+            return
+        if self.parts is not None:
+            raise InvalidInput(f"{self.name!r:.60} has parts, so it cannot be looked up")
+        if self.lookup.column is None:
+            object.__setattr__(self, "lookup", replace(self.lookup, column=self.name))
+
     def _only_for(self, what: str, *kinds: str) -> None:
         if self.kind not in kinds:
             raise InvalidInput(f"{what} of {self.name!r:.60} is only for {' and '.join(kinds)}")
@@ -127,11 +166,7 @@ class Column:
     def to_json(self) -> dict[str, Any]:
         """Plain data: the name, the kind, and what was declared besides."""
         given = ((f.name, getattr(self, f.name)) for f in fields(self))
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in given
-            if value is not None
-        }
+        return {name: _plain(value) for name, value in given if value is not None}
 
 
 @dataclass(frozen=True)
@@ -153,8 +188,20 @@ class Schema:
         object.__setattr__(self, "_by_name", dict(zip(names, columns, strict=True)))
         for column in columns:
             for part in map(self.__getitem__, column.parts or ()):
-                if part.kind not in KEYS or part.parts is not None:
-                    raise InvalidInput(f"a part must be {' or '.join(KEYS)}, got {part.name!r:.60}")
+                self._require_stored_key("a part", part)
+            if column.lookup is not None:
+                self._require_stored_key("what is looked up", self[column.lookup.by])
+        lookups = [column.lookup for column in columns if column.lookup is not None]
+        if len(set(lookups)) != len(lookups):
+            raise InvalidInput("a column of a public table is looked up twice by the same column")
+
+    def _require_stored_key(self, what: str, column: Column) -> None:
+        """Equal means equal on every engine, and it is a column of the private rows themselves."""
+        if column.kind not in KEYS or column.parts is not None or column.lookup is not None:
+            raise InvalidInput(
+                f"{what} must be {' or '.join(KEYS)} and a column of the rows, "
+                f"got {column.name!r:.60}"
+            )
 
     @cached_property
     def kinds(self) -> Mapping[str, str]:
@@ -188,7 +235,8 @@ def with_unit(schema: Schema, unit: str | Sequence[str]) -> tuple[Schema, str]:
     """
     if isinstance(unit, str):
         if unit in schema or "," not in unit:
-            schema.require(unit)
+            if schema[unit].lookup is not None:
+                raise InvalidInput(f"the unit must be a column of the rows, {unit} is looked up")
             return schema, unit
         unit = [part.strip() for part in unit.split(",")]
     if len(unit) == 1:
@@ -221,4 +269,19 @@ def _column(entry: object) -> Column:
     for name in ("categories", "parts"):
         if isinstance(given.get(name), list):
             given[name] = tuple(given[name])
+    if given.get("lookup") is not None:
+        given["lookup"] = _lookup(given["lookup"])
     return Column(**given)
+
+
+def _lookup(entry: object) -> Lookup:
+    known = {f.name for f in fields(Lookup)}
+    if not isinstance(entry, Mapping) or not known - {"column"} <= set(entry) <= known:
+        raise InvalidInput(f"a lookup has {', '.join(sorted(known))}, got {entry!r:.120}")
+    return Lookup(**entry)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Lookup):
+        return value.to_json()
+    return list(value) if isinstance(value, tuple) else value

@@ -5,6 +5,11 @@ name = "age"
 kind = "integer"
 lower = 0
 upper = 120
+
+[[columns]]
+name = "region"
+kind = "text"
+lookup = { table = "cities.parquet", by = "city", key = "name" }
 """
 
 from __future__ import annotations
@@ -40,4 +45,6 @@ def columns_to_toml(columns: tuple[Column, ...]) -> str:
 
 def _toml(value: object) -> str:
     """Text and lists as in JSON, which TOML reads the same; DEL is the one exception."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -7,6 +7,7 @@ grid to nothing.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import math
@@ -20,9 +21,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import farthing as fa
+from farthing import checker
 from farthing.canonical import digest
 from farthing.composition.certificate import certificate_from_json, verify, verify_document
 from farthing.composition.tariff import Proof
+from farthing.numerics.curves import Supports
 from tests.tariffs.drawn import tariffs
 
 Document = dict[str, Any]
@@ -88,6 +91,8 @@ def test_a_tail_beyond_the_grid(certificate: fa.Certificate) -> None:
     assert certificate_from_json(data).epsilon_at(1e-30) < needed
     with pytest.raises(fa.NotCertified, match="profile at epsilon"):
         verify_document(data)
+    with pytest.raises(checker.Refused, match="profile at epsilon"):
+        checker.check(data)
 
 
 def test_a_profile_between_the_two_sides(certificate: fa.Certificate) -> None:
@@ -100,8 +105,11 @@ def test_a_profile_between_the_two_sides(certificate: fa.Certificate) -> None:
             for x, _ in data["profile"]
         ]
 
+    data = forged(certificate, lower)
     with pytest.raises(fa.FarthingError):
-        verify_document(forged(certificate, lower))
+        verify_document(data)
+    with pytest.raises(checker.Refused):
+        checker.check(data)
 
 
 def _set(*path: object, to: object) -> Callable[[Document], None]:
@@ -124,61 +132,73 @@ def _drop(*path: object) -> Callable[[Document], None]:
     return change
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        _set("tolerance", to=0.9),
-        _set("tolerance", to=0.0),
-        _set("tolerance", to="0.005"),
-        _set("theorem", to="because I say so"),
-        _set("versions", to={}),
-        _set("versions", "farthing", to="1.0\nverified by somebody"),
-        _set("versions", "numpy", to=2),
-        _set("versions", "trust", to="1"),
-        _set("assumptions", to=[]),
-        _set("assumptions", 0, to="Neighbouring datasets are equal."),
-        _set("format", to="farthing certificate 0"),
-        _set("note", to="audited"),
-        _set("tariff", "farthings", to=61),
-        _set("tariff", "farthings", to=60.0),
-        _set("tariff", "delta_units", to=1000),
-        _set("tariff", "items", "select", "guarantee", to="br:0.2"),
-        _set("tariff", "items", "select", "guarantee", to="br:0.10"),
-        _set("tariff", "items", "more", to={"guarantee": "dp:3", "price": 1}),
-        _set("tariff", "items", "select", "note", to="cheap"),
-        _set("epsilon_at", 0, "upper", to=0.1),
-        _set("epsilon_at", 0, "lower", to=5.0),
-        _set("epsilon_at", 0, "delta", to=1e-4),
-        _set("epsilon_at", 0, "delta", to=-1e-4),
-        _set("epsilon_at", 0, "note", to=1),
-        _set("epsilon_at", 1, "upper", to=5.9),
-        _set("epsilon_at", to=[]),
-        _set("epsilon_at", to=[{"delta": 1e-300, "lower": 0.0, "upper": 3.0}]),
-        _set("delta_at", 2, "upper", to=1e-9),
-        _set("delta_at", 2, "epsilon", to=0.01),
-        _set("delta_at", to={"1.0": 0.0}),
-        _set("profile", to=[]),
-        _set("profile", to=[[0.0, 1.0]]),
-        _set("profile", to=[[0.0, 1.0], [0.5, 1.0]]),
-        _set("profile", to=[[1.0, 0.5], [2.0, 0.4]]),
-        _set("profile", 3, to=[100.0, 0.3]),
-        _set("profile", 3, 1, to=0.9999),
-        _set("profile", 3, 1, to=-0.1),
-        _set("profile", 3, to=[0.1, 0.2, 0.3]),
-        _set("profile", 3, 1, to=True),
-        _set("profile", 3, 1, to="0.3"),
-        _set("profile", 0, 1, to=0.0),
-        _drop("profile", slice(12, None)),
-        _drop("profile"),
-        _drop("assumptions"),
-        _drop("versions"),
-    ],
-)
+TOO_WIDE = _set("tolerance", to=0.9)
+CHANGES = [
+    TOO_WIDE,
+    _set("tolerance", to=0.0),
+    _set("tolerance", to="0.005"),
+    _set("theorem", to="because I say so"),
+    _set("versions", to={}),
+    _set("versions", "farthing", to="1.0\nverified by somebody"),
+    _set("versions", "numpy", to=2),
+    _set("versions", "trust", to="1"),
+    _set("assumptions", to=[]),
+    _set("assumptions", 0, to="Neighbouring datasets are equal."),
+    _set("format", to="farthing certificate 0"),
+    _set("note", to="audited"),
+    _set("tariff", "farthings", to=61),
+    _set("tariff", "farthings", to=60.0),
+    _set("tariff", "delta_units", to=1000),
+    _set("tariff", "items", "select", "guarantee", to="br:0.2"),
+    _set("tariff", "items", "select", "guarantee", to="br:0.10"),
+    _set("tariff", "items", "more", to={"guarantee": "dp:3", "price": 1}),
+    _set("tariff", "items", "select", "note", to="cheap"),
+    _set("epsilon_at", 0, "upper", to=0.1),
+    _set("epsilon_at", 0, "lower", to=5.0),
+    _set("epsilon_at", 0, "delta", to=1e-4),
+    _set("epsilon_at", 0, "delta", to=-1e-4),
+    _set("epsilon_at", 0, "note", to=1),
+    _set("epsilon_at", 1, "upper", to=5.9),
+    _set("epsilon_at", to=[]),
+    _set("epsilon_at", to=[{"delta": 1e-300, "lower": 0.0, "upper": 3.0}]),
+    _set("delta_at", 2, "upper", to=1e-9),
+    _set("delta_at", 2, "epsilon", to=0.01),
+    _set("delta_at", to={"1.0": 0.0}),
+    _set("profile", to=[]),
+    _set("profile", to=[[0.0, 1.0]]),
+    _set("profile", to=[[0.0, 1.0], [0.5, 1.0]]),
+    _set("profile", to=[[1.0, 0.5], [2.0, 0.4]]),
+    _set("profile", 3, to=[100.0, 0.3]),
+    _set("profile", 3, 1, to=0.9999),
+    _set("profile", 3, 1, to=-0.1),
+    _set("profile", 3, to=[0.1, 0.2, 0.3]),
+    _set("profile", 3, 1, to=True),
+    _set("profile", 3, 1, to="0.3"),
+    _set("profile", 0, 1, to=0.0),
+    _drop("profile", slice(12, None)),
+    _drop("profile"),
+    _drop("assumptions"),
+    _drop("versions"),
+    _set("grid", to={}),
+    _set("grid", "step", to=0.0),
+    _set("grid", "cells", to=1.5),
+    _set("grid", "unit_step", to=0),
+    _set("grid", "note", to=1),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_what_no_certificate_says(
     certificate: fa.Certificate, change: Callable[[Document], None]
 ) -> None:
+    data = forged(certificate, change)
     with pytest.raises(fa.FarthingError):
-        verify_document(forged(certificate, change))
+        verify_document(data)
+    if change is TOO_WIDE:  # what was aimed at is no claim: the rest is proved on the stated grid
+        checker.check(data)
+        return
+    with pytest.raises(checker.Refused):
+        checker.check(data)
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
@@ -187,9 +207,13 @@ def test_numbers_that_are_none(certificate: fa.Certificate, tmp_path: Path, numb
     data["profile"][3][1] = number  # type: ignore[index]
     with pytest.raises(fa.FarthingError):
         verify_document(data)
+    with pytest.raises(checker.Refused):
+        checker.check(data)
     (tmp_path / "x.json").write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(fa.FarthingError):
         verify(tmp_path / "x.json")
+    with pytest.raises(checker.Refused):
+        checker.read(json.dumps(data))
 
 
 def test_a_name_that_is_used_twice(certificate: fa.Certificate, tmp_path: Path) -> None:
@@ -199,12 +223,16 @@ def test_a_name_that_is_used_twice(certificate: fa.Certificate, tmp_path: Path) 
     path.write_text(text.replace("{", '{"tolerance": 1e-9, ', 1), encoding="utf-8")
     with pytest.raises(fa.InvalidInput, match="twice"):
         verify(path)
+    with pytest.raises(checker.Refused, match="twice"):
+        checker.read(path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("data", [None, [], 3, {}, {"format": "farthing certificate 1"}])
 def test_other_data(data: object) -> None:
     with pytest.raises(fa.FarthingError):
         verify_document(data)
+    with pytest.raises(checker.Refused):
+        checker.check(data)
 
 
 def _lower_claims(source: random.Random, data: Document) -> None:
@@ -273,12 +301,17 @@ def test_a_forgery_is_refused_or_claims_nothing_better(
         value < min(proof.end.delta_at_most(x) for proof in proofs) * (1 - 1e-12)
         for x, value in data["profile"]
     )
-    try:
-        accepted = verify_document(data)
-    except fa.FarthingError:
-        return
-    assert not better
-    lower = proofs[1].end.lower
+    with contextlib.suppress(fa.FarthingError):
+        verify_document(data)
+        assert not better
+        _claims_no_less_than_is_reached(data, proofs[1].end.lower)
+    with contextlib.suppress(checker.Refused, fa.InvalidInput):
+        checker.check(data)
+        _claims_no_less_than_is_reached(data, proofs[1].end.lower)
+
+
+def _claims_no_less_than_is_reached(data: Document, lower: Supports) -> None:
+    accepted = certificate_from_json(data)
     for delta in (0.3, 1e-2, 1e-4, 1e-6, 1e-9, 1e-30):
         try:
             read = accepted.epsilon_at(delta)

@@ -100,3 +100,9 @@ def test_a_label_is_measured_once():
     totals = NoisyTotals(coordinate=fa.PureDP(1), limits=(1,))
     with pytest.raises(InvalidInput, match="different"):
         PerLabel(measure=totals, contribution_limit=1, domain=("a", "a"))
+
+
+@pytest.mark.parametrize("zero", ["0E-99999999", "0E+99999999", "-0.0"])
+def test_a_label_has_one_short_form(session, zero):
+    query = session.ask(asked("code", [{"decimal": zero}])).query
+    assert query.to_json()["categories"] == [{"decimal": "0"}]

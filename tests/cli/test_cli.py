@@ -191,12 +191,27 @@ def test_a_shell_completes_commands_and_options() -> None:
         assert wanted in done.stdout.split()
 
 
-def test_an_interrupt_says_what_became_of_the_budget() -> None:
-    """A real Ctrl-C in the middle of a command."""
-    code = """
+COMPILED = """
+def wait():
+    try:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt as stop:
+            raise SystemError("unpickling returned a result with an exception set") from stop
+    except SystemError as error:
+        raise SystemError("a kernel returned a result with an exception set") from error
+"""
+PLAIN = "wait = lambda: os.kill(os.getpid(), signal.SIGINT)"
+
+
+@pytest.mark.parametrize("wait", [PLAIN, COMPILED])
+def test_an_interrupt_says_what_became_of_the_budget(wait: str) -> None:
+    """A real Ctrl-C in the middle of a command, also as compiled code hands it on."""
+    code = f"""
 import os, signal, sys
 from farthing.cli import main
-main.app.command("wait")(lambda: os.kill(os.getpid(), signal.SIGINT))
+{wait}
+main.app.command("wait")(wait)
 sys.argv = ["farthing", "wait"]
 main.run()
 """

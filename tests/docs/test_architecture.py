@@ -118,6 +118,7 @@ def test_every_module_has_its_place() -> None:
     assert names_in(whole) == modules(SOURCE) - {"data", "py"}  # a table of words, a marker
     assert names_in(section("Inside the engine")) == modules(SOURCE / "engine")
     assert names_in(section("Inside the ledger")) == modules(SOURCE / "ledger")
+    assert names_in(section("Inside the client")) == modules(SOURCE / "client")
     served = modules(SOURCE / "server") - {"console"}  # files for browsers
     assert names_in(section("Inside the server")) == served
 

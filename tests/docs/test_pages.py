@@ -20,6 +20,7 @@ PAGES = (
     "docs/engine.md",
     "docs/ledger.md",
     "docs/conversations.md",
+    "docs/coming-from.md",
     "docs/examples/lahman.md",
 )
 TARIFF = """\

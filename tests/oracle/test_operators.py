@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from farthing.composition.operators import BoundedRangeChoice, FixedLoss, Kernel, atoms_of
+from farthing.composition.operators import FEW, BoundedRangeChoice, FixedLoss, Kernel, atoms_of
 from farthing.guarantees.losses import Atoms
 from farthing.numerics.curves import Chords, Grid, Supports
 from oracle.polygons import (
@@ -116,9 +116,17 @@ def test_a_kernel_averages_the_chords():
         assert result.values[place] <= float(exact) * (1 + 1e-12) + 1e-15
 
 
-def test_fixed_loss_below_averages_the_lines():
+#: More atoms than are added one by one, each near a grid point.
+MANY = Atoms(
+    losses=np.arange(-24, 25) * 0.1 + 0.02 * np.cos(np.arange(49)),
+    masses=np.exp(-((np.arange(-24, 25) / 8 - 0.3) ** 2)) / 30,
+)
+
+
+@pytest.mark.parametrize("below", [Atoms(ATOMS.losses, ATOMS.masses), MANY], ids=["few", "many"])
+def test_fixed_loss_below_averages_the_lines(below):
+    assert (len(below.losses) > FEW) == (below is MANY)
     later = supports_of(GRID, profile)
-    below = Atoms(ATOMS.losses, ATOMS.masses)
     result = FixedLoss(upper=ATOMS, lower=below).below(later)
     for place in PLACES[1:]:
         for offset in (-0.1, 0.0, 0.06, 0.1):

@@ -34,6 +34,7 @@ _EXTRAS = {
 
 #: The exit code that typer turns an interrupt into.
 _INTERRUPTED = 130
+_STAYS_SPENT = "farthing: interrupted; what was reserved stays spent\n"
 
 app = typer.Typer(
     name="farthing",
@@ -105,14 +106,26 @@ def root(
     """The tightest privacy loss that can be proved, and a budget that is never overspent."""
 
 
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Compiled code passes an interrupt on as a SystemError, or several, that it caused."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
+
+
 def run() -> None:
     """The entry point: errors go to standard error, with exit code 2 and nothing on stdout."""
     try:
         app(prog_name="farthing")
     except SystemExit as stop:
         if stop.code == _INTERRUPTED:
-            sys.stderr.write("farthing: interrupted; what was reserved stays spent\n")
+            sys.stderr.write(_STAYS_SPENT)
         raise
+    except SystemError as error:
+        if not _was_interrupted(error):
+            raise
+        sys.stderr.write(_STAYS_SPENT)
+        sys.exit(_INTERRUPTED)
     except FarthingError as error:
         for line in str(error).splitlines():
             sys.stderr.write(f"farthing: {plain(line)}\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -41,11 +41,14 @@ def spread(bracket: Bracket) -> str:
 
 
 @contextmanager
-def patience(what: str) -> Iterator[None]:
-    """A moving bar with a clock on a terminal, if the work takes longer than two seconds."""
+def patience(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A moving bar with a clock on a terminal, if the work takes longer than two seconds.
+
+    Work that knows how far it is tells `(done, total)`.
+    """
     screen = Console(stderr=True)
     if not screen.is_terminal:
-        yield
+        yield lambda *_: None
         return
     progress = Progress(
         TextColumn("{task.description}"),
@@ -54,12 +57,12 @@ def patience(what: str) -> Iterator[None]:
         console=screen,
         transient=True,
     )
-    progress.add_task(what, total=None)
+    task = progress.add_task(what, total=None)
     timer = threading.Timer(PATIENCE_SECONDS, progress.start)
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield lambda done, total: progress.update(task, completed=done, total=total)
     finally:
         timer.cancel()
         timer.join()

@@ -1,4 +1,4 @@
-"""`farthing tariff certify | verify | propose`."""
+"""`farthing tariff certify | verify | check | propose`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import typer
 from rich.table import Table
 
 import farthing as fa
+from farthing import checker
 from farthing.cli import options
 from farthing.cli.output import console, patience, print_json, spread
 from farthing.composition.certificate import verify
 from farthing.composition.tariff import USUAL_DELTAS
 from farthing.composition.tariff_files import read_tariff, tariff_to_toml, write_tariff
-from farthing.errors import InvalidInput, Unattainable
+from farthing.errors import InvalidInput, NotCertified, Unattainable
 from farthing.guarantees.conversions import delta_of
 from farthing.guarantees.notation import parse_guarantee
 from farthing.numerics.rounding import shown_down, shown_up
@@ -28,6 +29,7 @@ tariff = typer.Typer(
 TariffFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="A tariff in TOML.", show_default=False)
 ]
+CertificateFile = Annotated[Path, typer.Argument(metavar="FILE", help="A certificate in JSON.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write the result to this file.")
 ]
@@ -82,7 +84,7 @@ def certify_command(
 
 @tariff.command("verify")
 def verify_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A certificate in JSON.")],
+    file: CertificateFile,
     as_json: options.AsJson = False,
 ) -> None:
     """Prove every number of a certificate again, from scratch."""
@@ -101,6 +103,24 @@ def verify_command(
     claims = len(certificate.epsilons) + len(certificate.deltas)
     console().print(f"[bold green]verified[/bold green]: {claims} claims proved again")
     console().print(f"digest {certificate.digest}")
+
+
+@tariff.command("check")
+def check_command(file: CertificateFile, as_json: options.AsJson = False) -> None:
+    """Prove every number of a certificate by a program of its own, in whole numbers.
+
+    It shares no code with what made the certificate, and takes minutes where that takes seconds:
+    farthing/checker.py, which also runs alone, without anything installed.
+    """
+    try:
+        with patience("checking") as tell:
+            claims = checker.check(checker.read(file.read_text(encoding="utf-8")), tell)
+    except (checker.Refused, OSError, UnicodeDecodeError) as error:
+        raise NotCertified(f"{file} is refused: {error}") from None
+    if as_json:
+        print_json({"checked": True, "claims": claims})
+        return
+    console().print(f"[bold green]checked[/bold green]: {claims} claims follow from the tariff")
 
 
 @tariff.command("propose")

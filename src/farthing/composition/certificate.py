@@ -28,11 +28,12 @@ from farthing.composition.tariff import (
     USUAL_DELTAS,
     Certificate,
     Proof,
+    ProofGrid,
     Tariff,
     tariff_to_json,
 )
 from farthing.composition.tariff_files import read_tariff, tariff_from_json
-from farthing.errors import InvalidInput, NotCertified, require_real
+from farthing.errors import InvalidInput, NotCertified, require_count, require_real
 from farthing.guarantees.bracket import Bracket
 
 __all__ = [
@@ -108,6 +109,7 @@ def certificate_from_json(data: object) -> Certificate:
             epsilons=_claims(body["epsilon_at"], "delta"),
             deltas=_claims(body["delta_at"], "epsilon"),
             profile=_profile(body["profile"]),
+            grid=_grid(body["grid"]) if "grid" in body else None,  # the first ones had none
             theorem=str(body["theorem"]),
             versions=tuple(body["versions"].items()),
         )
@@ -194,6 +196,17 @@ def _profile(entries: object) -> tuple[tuple[float, float], ...]:
         if between > ((1 - weight) * first + weight * last) * (1 + BENT):
             raise ValueError("the profile must be convex")
     return tuple(points)
+
+
+def _grid(entry: object) -> ProofGrid:
+    """Anything on which something can be computed: what is proved there is proved."""
+    if not isinstance(entry, dict) or set(entry) != {"step", "cells", "unit_step"}:
+        raise ValueError("a grid has step, cells and unit_step")
+    return ProofGrid(
+        step=require_real("step", entry["step"], above=0),
+        cells=require_count("cells", entry["cells"], at_least=1),
+        unit_step=require_count("unit_step", entry["unit_step"], at_least=1),
+    )
 
 
 def _list(entries: object) -> list[Any]:

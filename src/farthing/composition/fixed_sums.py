@@ -7,6 +7,7 @@ Where nothing in a list leaves the adversary a choice, its profile is that of th
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -45,13 +46,14 @@ from farthing.numerics.rounding import deflated, inflated
 CUT = 1e-7
 #: Cells of one loss at most.
 MOST_CELLS = 400_000
-#: Samples of discrete or Laplace noise up to this many are not moved to a lattice.
-FEW = 20
+#: Samples of discrete or Laplace noise up to this many are not moved to a lattice; nor is so much
+#: Laplace noise without sampling, which is made of shifted lines as fast.
+FEW, SEVERAL = 20, 100
 #: Tilts that together show a whole distribution, as shares of the one for the δ asked for.
 SHARES = (1.0, 0.6, 0.3, 0.0)
 
 
-def is_sampled(guarantee: Guarantee, count: int) -> bool:
+def added_on_lattice(guarantee: Guarantee, count: int) -> bool:
     """Whether so many copies of this guarantee are added up on a lattice.
 
     Two losses have sums in closed form; heavy losses far apart, as discrete and Laplace noise have
@@ -62,6 +64,8 @@ def is_sampled(guarantee: Guarantee, count: int) -> bool:
             return False
         case OneWay(Subsampled(DiscreteGaussian() | Laplace())):
             return count > FEW
+        case Laplace():
+            return count > SEVERAL
         case OneWay(Subsampled()) | SubsampledWithoutReplacement():
             return True
         case _:
@@ -101,19 +105,49 @@ def responses_of(guarantee: Guarantee, count: int, step: float) -> tuple[Atoms, 
             return None
 
 
+@dataclass(frozen=True, slots=True)
+class RepeatedBlock:
+    """A loss from above that is added `times` times, and all of them together from below."""
+
+    upper: Atoms
+    times: int
+    lower: Atoms
+    variance: float
+
+    def factor(self, step: float, *, upward: bool) -> tuple[Lattice, int]:
+        """On a lattice."""
+        if upward:
+            return lattice_above(self.upper, step), self.times
+        return lattice_below(self.lower, step, 1), 1
+
+
 def fixed_curves(
-    items: Items, fineness: float, delta: float, *, whole: bool
+    items: Items,
+    fineness: float,
+    delta: float,
+    *,
+    whole: bool,
+    beside: tuple[RepeatedBlock, ...] = (),
 ) -> tuple[Chords, Supports] | None:
     """Both sides of the profile of fixed losses, accurate where it is about `delta`.
 
     With `whole` it is accurate everywhere. None if the lattice would be too large.
     """
     variance = sum(count * mean_and_variance(g)[1] for g, count in items)
-    added = sum(count if is_sampled(g, count) else 1 for g, count in items)
-    reach = max(reach_of(g, delta * CUT / n) for g, n in items)
-    step = max(math.sqrt(3 * fineness * variance / added), reach / MOST_CELLS)
-    step = _aligned(items, step)
-    above, below = (_factors(items, step, delta, upward=upward) for upward in (True, False))
+    variance += sum(one.variance for one in beside)
+    added = sum(count if added_on_lattice(g, count) else 1 for g, count in items)
+    added += sum(one.times for one in beside)
+    reach = max((reach_of(g, delta * CUT / n) for g, n in items), default=0.0)
+    step = _aligned(items, max(math.sqrt(3 * fineness * variance / added), reach / MOST_CELLS))
+    above, below = (
+        Factors(
+            (
+                *_factors(items, step, delta, upward=upward).parts,
+                *(one.factor(step, upward=upward) for one in beside),
+            )
+        )
+        for upward in (True, False)
+    )
     theta = above.tilt_for(delta)
     tilts = [theta * share for share in (SHARES if whole else SHARES[:1])]
     upper, lower = _sums(above, tilts, upward=True), _sums(below, tilts, upward=False)
@@ -127,8 +161,10 @@ def fixed_curves(
 
 def _aligned(items: Items, step: float) -> float:
     """A step that fits between the two ends of the loss that matters most, if it has both."""
-    sampled = [(n * mean_and_variance(g)[1], g) for g, n in items if is_sampled(g, n)]
-    match max(sampled, key=lambda pair: pair[0])[1]:
+    sampled = [(n * mean_and_variance(g)[1], g) for g, n in items if added_on_lattice(g, n)]
+    match max(sampled, key=lambda pair: pair[0], default=(0.0, None))[1]:
+        case Laplace(epsilon):
+            return 2 * epsilon / math.ceil(2 * epsilon / step)
         case OneWay(Subsampled(Laplace(epsilon), rate)) | SubsampledWithoutReplacement(
             PureDP(epsilon) | Laplace(epsilon), rate
         ):

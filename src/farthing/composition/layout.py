@@ -1,7 +1,7 @@
 """Which grid a list needs, and what composing it there costs.
 
 The cost is counted before anything is computed, in evaluations of one cell of the bounded-range
-operator (about five nanoseconds); what would take longer than WORK_LIMIT is not begun.
+operator (about one nanosecond); what would take longer than WORK_LIMIT is not begun.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from farthing.composition.fixed_sums import is_sampled
+from farthing.composition.fixed_sums import added_on_lattice
 from farthing.composition.items import Items
 from farthing.composition.moments import MomentBound
+from farthing.composition.setwise import AnyOrder
 from farthing.guarantees.kinds import (
     BoundedRange,
     Gaussian,
@@ -28,9 +29,9 @@ from farthing.numerics.binomial import MOST_TRIALS
 from farthing.numerics.curves import Grid
 
 #: Cost of a bounded-range group above which it is cut into blocks.
-DIRECT_WORK = 6e8
-#: Cost of a whole answer at most: about five seconds on one core.
-WORK_LIMIT = 1e9
+DIRECT_WORK = 2e9
+#: Cost of a whole answer at most: about six seconds on one core.
+WORK_LIMIT = 6e9
 #: Steps that a grid may have between 0 and its right end, and points in all.
 FINEST_GRID = 50_000
 MOST_POINTS = 1_000_000
@@ -51,6 +52,10 @@ class Blocks:
     number: int
     length: int
     inside: Grid
+
+    def work(self, epsilon: float) -> float:
+        """One block, in evaluations of one cell."""
+        return _choices_cost(self.inside, epsilon, self.length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +90,15 @@ class Layout:
         grid = _grid(items, fineness, delta, long, whole=whole)
         return None if grid is None else Layout(grid, long, fineness, delta)
 
-    def blocks(self, guarantee: BoundedRange, count: int) -> Blocks | None:
-        """How a group is cut, or None if no grid shows one block of it."""
-        number = max(1, count // _block_length(self.fineness))
-        length = math.ceil(count / number)
-        one = Items(((guarantee, length),))
-        delta = self.delta * 1e-3 / number
-        inside = _grid(one, self.fineness / 2, delta, frozenset(), whole=True)
-        return None if inside is None else Blocks(number, length, inside)
-
     def choices_cost(self, epsilon: float, count: float) -> float:
         """`count` bounded-range steps on this grid, both sides."""
         return _choices_cost(self.grid, epsilon, count)
+
+    def any_order(self, choices: list[tuple[BoundedRange, int]]) -> AnyOrder:
+        """How the order of these is left open, in about half of the time that there is."""
+        several = tuple((g.epsilon, n) for g, n in choices)
+        each = sum(self.choices_cost(g.epsilon, 1) for g, _ in choices)
+        return AnyOrder.of(several, self.fineness, 0.5 * WORK_LIMIT / each, self.grid.size)
 
     def work(self, items: Items, adaptivity: str) -> float:
         """About how many cell evaluations the whole answer takes."""
@@ -105,7 +107,7 @@ class Layout:
         if adaptivity == "none" and choices:
             fixed *= TRIALS
         if adaptivity == "setwise" and len(choices) > 1:
-            states = math.prod(n + 1 for _, n in choices)
+            states = self.any_order(choices).states
             return fixed + sum(self.choices_cost(g.epsilon, states) for g, _ in choices)
         return fixed + sum(self._group_cost(g, n, adaptivity) for g, n in choices)
 
@@ -116,12 +118,12 @@ class Layout:
             return self.choices_cost(guarantee.epsilon, count) + (
                 TRIALS * responses if adaptivity == "none" else 0.0
             )
-        blocks = self.blocks(guarantee, count)
+        blocks = blocks_of(guarantee, count, self.fineness, self.delta)
         if blocks is None:
             return math.inf
         played = TRIALS if adaptivity == "none" else 1
         return (
-            _choices_cost(blocks.inside, guarantee.epsilon, blocks.length)
+            blocks.work(guarantee.epsilon)
             + self._power_cost(blocks.inside.size * blocks.inside.step, blocks.number)
             + played * self._responses_cost(guarantee.epsilon, count)
         )
@@ -137,7 +139,7 @@ class Layout:
         spread = 2 * reach
         if isinstance(guarantee, LossDistribution):
             spread = guarantee.losses[-1] - guarantee.losses[0]
-        if is_sampled(guarantee, count):
+        if added_on_lattice(guarantee, count):
             cells = self._cells(20 * math.sqrt(count * variance_of(guarantee)) + spread)
             return made * IN_BALLS + 100 * cells + 2 * CONVOLVED * cells * self.grid.size
         atoms = min(made, self._cells(spread))
@@ -170,6 +172,15 @@ class Layout:
 
     def _cells(self, spread: float) -> float:
         return min(spread / self.grid.step + 1, 2.0 * self.grid.size)
+
+
+def blocks_of(guarantee: BoundedRange, count: int, fineness: float, delta: float) -> Blocks | None:
+    """How a group is cut, or None if no grid shows one block of it."""
+    number = max(1, round(count / _block_length(fineness)))
+    length = math.ceil(count / number)
+    one = Items(((guarantee, length),))
+    inside = _grid(one, fineness / 2, delta * 1e-3 / number, frozenset(), whole=True)
+    return None if inside is None else Blocks(number, length, inside)
 
 
 def variance_of(guarantee: Guarantee) -> float:

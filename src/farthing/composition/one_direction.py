@@ -17,7 +17,7 @@ from farthing.composition.concurrent import (
     ONE_DRAW,
     bounds_moments_only,
 )
-from farthing.composition.fixed_sums import is_sampled
+from farthing.composition.fixed_sums import added_on_lattice
 from farthing.composition.items import Items, Leaky, take_out_leaks
 from farthing.composition.moments import moment_bounds, renyi
 from farthing.composition.profiles import KINDS
@@ -124,7 +124,7 @@ class OneDirection:
             yield from moment_bounds(items)
         if any(form.optimal for form in forms):
             return
-        sampled = any(is_sampled(guarantee, count) for guarantee, count in items)
+        sampled = any(added_on_lattice(guarantee, count) for guarantee, count in items)
         if not all_of_them and not sampled:
             yield renyi(items)
         in_advance = fixed_in_advance(items)

@@ -25,10 +25,12 @@ from farthing.composition.lattice import Lattice
 from farthing.guarantees.atoms import Atoms
 from farthing.numerics.compiled import compiled
 from farthing.numerics.curves import Chords, Grid, Supports
-from farthing.numerics.rounding import UNIT, FloatArray, deflated, inflated
+from farthing.numerics.rounding import UNIT, FloatArray, IntArray, deflated, inflated
 
 #: With so few weights, adding shifted arrays is faster than a convolution.
 FEW = 40
+#: Atoms this near to grid points on average, in cells, lose nothing with the nearest line alone.
+NEAR = 0.2
 
 
 class Operator(Protocol):
@@ -60,12 +62,50 @@ class FixedLoss:
         if len(losses) == 0:
             return Supports(grid, np.zeros(size), np.zeros(size))
         cells, rests = grid.split_all(-losses)
+        if len(cells) > FEW:
+            past = rests > grid.step / 2
+            offsets = np.where(past, rests - grid.step, rests)  # from the nearest grid point
+            if np.dot(masses, np.abs(offsets)) <= NEAR * grid.step:
+                return _nearest_lines(later, cells + past, offsets, masses)
         left, right = max(0, -int(cells.min())), max(0, int(cells.max()) + 1)
         values, slopes = later.padded(left, right)
         total, fall = compiled().support_average(
             values, slopes, left + cells, rests, masses, size, grid.step
         )
         return Supports(grid, deflated(total, 2 * len(cells) + 16), fall)
+
+
+def _nearest_lines(
+    later: Supports, places: IntArray, offsets: FloatArray, masses: FloatArray
+) -> Supports:
+    """Σ masses·(the line of the grid point nearest to where an atom leads), by convolution.
+
+    Every line lies below V, and close to its point it is as good as any. It is its value less
+    its slope times e^offset − 1, which has either sign and is at most e^h − 1; the new slopes weigh
+    e^offset ≥ e^−h. So rounding adds to these sums at most their number of terms in units, times
+    (e^h − 1)e^h·fall.
+    """
+    grid, size, step = later.grid, later.grid.size, later.grid.step
+    first = int(places.min())
+    kernels = np.zeros((3, int(places.max()) - first + 1))
+    for kernel, weights in zip(
+        kernels, (masses, -masses * np.expm1(offsets), masses * np.exp(offsets)), strict=True
+    ):
+        np.add.at(kernel, places - first, weights)
+    count = kernels.shape[1]
+    left, right = max(0, -first), max(0, first + count - 1)
+    values, slopes = (
+        padded[left + first : left + first + size + count - 1]
+        for padded in later.padded(left, right)
+    )
+    height = np.convolve(values, kernels[0, ::-1], mode="valid")
+    tilt = np.convolve(slopes, kernels[1, ::-1], mode="valid")
+    fall = np.convolve(slopes, kernels[2, ::-1], mode="valid")
+    units = 2.0 * (count + len(places)) + 16
+    error = 2 * units * UNIT * math.expm1(step) * math.exp(step) * fall
+    total = deflated(height, units) + tilt - error
+    above = total > 0
+    return Supports(grid, np.where(above, total, 0.0), np.where(above, fall, 0.0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ from farthing.numerics.bisection import last_whole
 MOST = 10**12
 #: Relative widths that are tried before the one that was asked for; grids are kept in between.
 COARSE = (0.5, 0.2, 0.05, 0.01)
+#: A search begins with this one: what fits there fits where brackets are narrower.
+QUICK = 0.03
 
 
 def largest_count(
@@ -45,7 +47,13 @@ def largest_count(
         low, high = high, math.ceil(1.25 * high) + 1
         if high > MOST:
             raise Unattainable(f"more than {MOST:g} such mechanisms fit; the count is unlimited")
-    return last_whole(fits, low, high)
+
+    def excess(count: int) -> float:
+        """ln of how much ε is exceeded, as far as a bracket that decides it tells."""
+        upper = _upper([(guarantee, count)], delta, adaptivity, tolerance)
+        return math.log(max(upper, 1e-300) / epsilon) if epsilon > 0 else math.inf
+
+    return _last_that_fits(fits, excess, low, high)
 
 
 def largest_epsilon(
@@ -66,15 +74,20 @@ def largest_epsilon(
     epsilon, delta = _target(epsilon, delta, adaptivity)
     count = require_count("count", count, at_least=1)
 
-    def total(each: float) -> float:
-        items = [(kind(each), count)]
-        return compose(items, adaptivity=adaptivity, tolerance=tolerance).epsilon_at(delta).upper
+    def search(width: float, start: float, growth: float) -> float:
+        def total(each: float) -> float:
+            items = [(kind(each), count)]
+            return compose(items, adaptivity=adaptivity, tolerance=width).epsilon_at(delta).upper
+
+        precision = max(1e-9, 0.02 * width)
+        return _largest(total, epsilon, start=start, growth=growth, precision=precision)
 
     if epsilon == 0:
         raise Unattainable("epsilon must be greater than 0 to leave anything for each mechanism")
-    return _largest(
-        total, epsilon, start=epsilon / count * (1 - 1e-12), precision=max(1e-9, 0.02 * tolerance)
-    )
+    start, growth = epsilon / count * (1 - 1e-12), 2.0
+    if tolerance < QUICK:
+        start, growth = search(QUICK, start, growth), 1 + 0.2 * QUICK
+    return search(tolerance, start, growth)
 
 
 def _target(epsilon: float, delta: float, adaptivity: str) -> tuple[float, float]:
@@ -103,6 +116,38 @@ def _fits(
         if bracket.lower > epsilon or bracket.width > width:
             return False
     return False
+
+
+def _upper(
+    items: list[tuple[Guarantee, int]], delta: float, adaptivity: str, tolerance: float
+) -> float:
+    try:
+        return compose(items, adaptivity=adaptivity, tolerance=tolerance).epsilon_at(delta).upper
+    except Unattainable:
+        return math.inf
+
+
+def _last_that_fits(
+    fits: Callable[[int], bool], excess: Callable[[int], float], low: int, high: int
+) -> int:
+    """The largest count that fits, between one that does and one that does not.
+
+    Where many are left, guessed from ε as a power of the count; the guess and the next count are
+    asked, so a good guess ends the search.
+    """
+    while high - low > 8:
+        at_low, at_high = excess(low), excess(high)
+        if not -math.inf < at_low < at_high < math.inf:
+            break
+        share = min(max(-at_low / (at_high - at_low), 0.0), 1.0)
+        guess = math.floor(low * (high / low) ** share)
+        before = high - low
+        for count in (guess, guess + 1):
+            if low < count < high:
+                low, high = (count, high) if fits(count) else (low, count)
+        if high - low > before // 2:
+            break
+    return last_whole(fits, low, high)
 
 
 def _by_moments(guarantee: Guarantee, epsilon: float, delta: float) -> int:
@@ -137,7 +182,12 @@ def _moment_epsilon(items: Items, delta: float) -> float:
 
 
 def _largest(
-    total: Callable[[float], float], target: float, *, start: float, precision: float
+    total: Callable[[float], float],
+    target: float,
+    *,
+    start: float,
+    growth: float,
+    precision: float,
 ) -> float:
     """The largest x, up to `precision` relative, with total(x) ≤ target; `start` fits.
 
@@ -146,9 +196,10 @@ def _largest(
     low, at_low = start, total(start)
     if at_low > target:
         raise Unattainable(f"no parameter fits: even {start:g} each gives {at_low:g} > {target:g}")
-    high = 2 * low
+    high = growth * low
     while (at_high := total(high)) <= target:
-        low, at_low, high = high, at_high, 2 * high
+        low, at_low, growth = high, at_high, growth**2
+        high = growth * low
         if high > 1e12:
             raise Unattainable("every parameter fits")
     while high - low > precision * low:

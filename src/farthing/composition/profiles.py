@@ -7,8 +7,7 @@
 Mechanisms without a choice commute, and one of them moved in front of a bounded-range step
 can only increase the loss: B F V ≤ F B V, since a sup of averages is at most the average of
 sups ([CR22, Prop. 1], for any fixed loss). So the set-wise optimum has the fixed steps first
-and the bounded-range ones last; among several bounded-range parameters a table over what is
-left takes the larger of the operators at every point (docs/theory/order.md).
+and the bounded-range ones last, several parameters in any order (composition/setwise.py).
 """
 
 from __future__ import annotations
@@ -16,12 +15,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 
-from farthing.composition.fixed_sums import fixed_curves, is_sampled, responses_of, sum_of
+from farthing.composition.fixed_sums import (
+    RepeatedBlock,
+    added_on_lattice,
+    fixed_curves,
+    responses_of,
+    sum_of,
+)
 from farthing.composition.items import Items
 from farthing.composition.lattice import Lattice
-from farthing.composition.layout import WORK_LIMIT, Layout
+from farthing.composition.layout import WORK_LIMIT, Blocks, Layout, blocks_of, variance_of
 from farthing.composition.moments import MomentBound
 from farthing.composition.operators import (
     BoundedRangeChoice,
@@ -86,13 +90,48 @@ def curves(
     accurate for negative ε too, as a privacy loss distribution needs it. None if it would cost
     more than WORK_LIMIT.
     """
-    if any(is_sampled(g, n) for g, n in items) and BoundedRange not in items.kinds:
+    if any(added_on_lattice(g, n) for g, n in items) and BoundedRange not in items.kinds:
         found = fixed_curves(items, fineness, delta, whole=whole)
         return None if found is None else Curves(*found)
     layout = Layout.of(items, fineness, delta, whole=whole)
+    if _only_blocks(items, adaptivity, layout):
+        found = _sum_of_blocks(items, fineness, delta, whole=whole)
+        return None if found is None else Curves(*found)
     if layout is None or layout.work(items, adaptivity) > WORK_LIMIT:
         return None
     return Curves(_upper(items, adaptivity, layout), _lower(items, adaptivity, layout))
+
+
+def _only_blocks(items: Items, adaptivity: str, layout: Layout | None) -> bool:
+    """Whether every bounded-range group is cut into blocks, which leaves fixed losses only.
+
+    Blocks are rounds one after the other, so the order must be known: each parameter in one group,
+    and one parameter only where the order is chosen as you go.
+    """
+    ranged = [g.epsilon for g, _ in items if isinstance(g, BoundedRange)]
+    if not ranged or len(set(ranged)) < len(ranged) or (adaptivity == "setwise" and ranged[1:]):
+        return False
+    return layout is None or layout.blocked >= set(ranged)
+
+
+def _sum_of_blocks(
+    items: Items, fineness: float, delta: float, *, whole: bool
+) -> tuple[Chords, Supports] | None:
+    order = MomentBound(items).best_order(delta)
+    groups = [(g, n) for g, n in items if isinstance(g, BoundedRange)]
+    beside = []
+    for guarantee, count in groups:
+        blocks = blocks_of(guarantee, count, fineness, delta)
+        if blocks is None or blocks.work(guarantee.epsilon) > WORK_LIMIT / len(groups):
+            return None
+        t = worst_fixed_t(guarantee.epsilon, order)
+        _, below = responses(
+            count=count, epsilon=guarantee.epsilon, t=t, step=1e-3 * guarantee.epsilon
+        )
+        variance = count * variance_of(guarantee)
+        beside.append(RepeatedBlock(_block(guarantee, blocks), blocks.number, below, variance))
+    rest = Items(tuple((g, n) for g, n in items if not isinstance(g, BoundedRange)))
+    return fixed_curves(rest, fineness / 16, delta, whole=whole, beside=tuple(beside))
 
 
 def _upper(items: Items, adaptivity: str, layout: Layout) -> Chords:
@@ -101,7 +140,7 @@ def _upper(items: Items, adaptivity: str, layout: Layout) -> Chords:
     choices = [(g, n) for g, n in merged if isinstance(g, BoundedRange)]
     fixed = [(g, n) for g, n in merged if not isinstance(g, BoundedRange)]
     if adaptivity == "setwise" and len(choices) > 1:
-        profile = _worst_order(profile, [(g.epsilon, n) for g, n in choices])
+        profile = layout.any_order(choices).above(profile)
         choices = []
     if adaptivity == "none":
         # every fixed order is valid: bounded range first and from large to small is the least
@@ -131,7 +170,7 @@ def _apply_above(profile: Chords, guarantee: Guarantee, count: int, layout: Layo
         one = Gaussian(deflated(guarantee.noise_multiplier / math.sqrt(count), 8))
         atoms = atoms_above(one, grid.step, reach_of(one, tiny))
         return Kernel.of(atoms, grid).apply(profile)
-    if is_sampled(guarantee, count):
+    if added_on_lattice(guarantee, count):
         return Kernel.of_lattice(_sampled_sum(guarantee, count, layout)[0], grid).apply(profile)
     atoms = atoms_above(guarantee, grid.step, reach_of(guarantee, tiny))
     return Kernel.of(atoms, grid).power(count, grid.size).apply(profile)
@@ -151,33 +190,20 @@ def _blocks(guarantee: BoundedRange, count: int, layout: Layout) -> Kernel:
     comes later, so blocks compose by convolution. What is lost is that the adversary could
     not have been worst at every threshold at once: about 0.4/length relative in ε.
     """
-    blocks = layout.blocks(guarantee, count)
+    blocks = blocks_of(guarantee, count, layout.fineness, layout.delta)
     assert blocks is not None  # counted as work that is never begun
+    kernel = Kernel.of(_block(guarantee, blocks), layout.grid)
+    return kernel.power(blocks.number, layout.grid.size)
+
+
+@lru_cache(maxsize=32)
+def _block(guarantee: BoundedRange, blocks: Blocks) -> Atoms:
+    """The loss of one block."""
     profile = Chords.of_nothing(blocks.inside)
     operator = BoundedRangeChoice(guarantee.epsilon)
     for _ in range(blocks.length):
         profile = operator.above(profile)
-    return Kernel.of(atoms_of(profile), layout.grid).power(blocks.number, layout.grid.size)
-
-
-def _worst_order(profile: Chords, choices: list[tuple[float, int]]) -> Chords:
-    """V[left] = max over the parameters that are left of T_ε V[left without it]."""
-    operators = [BoundedRangeChoice(epsilon) for epsilon, _ in choices]
-    table: dict[tuple[int, ...], Chords] = {}
-    for left in product(*(range(count + 1) for _, count in choices)):
-        best: Chords | None = None
-        for i, operator in enumerate(operators):
-            if left[i] == 0:
-                continue
-            fewer = (*left[:i], left[i] - 1, *left[i + 1 :])
-            value = operator.above(table[fewer])
-            best = value if best is None else best.larger(value)
-        table[left] = profile if best is None else best
-        if left[0] > 0 and all(
-            n == count for n, (_, count) in zip(left[1:], choices[1:], strict=True)
-        ):
-            table = {key: value for key, value in table.items() if key[0] == left[0]}
-    return table[tuple(count for _, count in choices)]
+    return atoms_of(profile)
 
 
 def _lower(items: Items, adaptivity: str, layout: Layout) -> Supports:
@@ -269,7 +295,7 @@ def _apply_below(
     if isinstance(guarantee, Gaussian):
         one = Gaussian(inflated(guarantee.noise_multiplier / math.sqrt(count), 8))
         return _fixed(atoms_below(one, step, reach_of(one, tiny))).below(profile)
-    if is_sampled(guarantee, count):
+    if added_on_lattice(guarantee, count):
         return shifted_below(_sampled_sum(guarantee, count, layout)[1], profile)
     operator = _fixed(atoms_below(guarantee, step, reach_of(guarantee, tiny)))
     for _ in range(count):

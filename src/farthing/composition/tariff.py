@@ -9,7 +9,8 @@ units: D units of size u add at most D·u, and an item with a δ is bought only 
 A certificate is data: the tariff, pairs (ε, δ) with both sides, the profile, the assumptions in
 words, the theorem, the versions that computed it, and a digest over all of it. What it states is
 what was proved, moved outward by one part in 10⁹, so that another machine, whose last digits may
-differ, proves it again (composition/certificate.py).
+differ, proves it again (composition/certificate.py), and so does a program that shares nothing with
+this one (checker.py), on the grid that the certificate names.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from importlib import metadata
@@ -194,6 +195,7 @@ class Tariff:
             epsilons=tuple((d, _outward(b, proof.most_epsilon)) for d, b in pairs if b is not None),
             deltas=tuple((e, _outward(proof.delta_at(e), 1.0)) for e in at),
             profile=proof.points(),
+            grid=proof.grid,
             theorem=THEOREM,
             versions=tuple((name, metadata.version(name)) for name in COMPUTED_BY),
         )
@@ -222,11 +224,24 @@ def tariff_profiles(
 
 
 @dataclass(frozen=True, slots=True)
+class ProofGrid:
+    """A grid on which what is stated can be proved: points up to cells·step, units in steps.
+
+    A proposal for whoever checks a certificate (docs/theory/checking.md); no claim rests on it.
+    """
+
+    step: float
+    cells: int
+    unit_step: int
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """What one computation proves about a tariff, the δ units counted."""
 
     leak: float
     end: TariffProfile
+    unit_step: int
 
     @staticmethod
     @lru_cache(maxsize=16)
@@ -236,7 +251,14 @@ class Proof:
         So it is not repeated in one process, where whoever certifies often proves again at once.
         """
         inner = (delta - tariff.leak) / (1 - tariff.leak)
-        return Proof(tariff.leak, recursion_of(tariff, 0.8 * tolerance, inner).last())
+        recursion = recursion_of(tariff, 0.8 * tolerance, inner)
+        return Proof(tariff.leak, recursion.last(), recursion.unit_step)
+
+    @property
+    def grid(self) -> ProofGrid:
+        """Where others may repeat it."""
+        grid = self.end.upper.grid
+        return ProofGrid(grid.step, grid.above, self.unit_step)
 
     @property
     def most_epsilon(self) -> float:
@@ -303,6 +325,7 @@ class Certificate:
     epsilons: tuple[tuple[float, Bracket], ...]
     deltas: tuple[tuple[float, Bracket], ...]
     profile: tuple[tuple[float, float], ...]
+    grid: ProofGrid | None
     theorem: str
     versions: tuple[tuple[str, str], ...]
 
@@ -363,6 +386,7 @@ class Certificate:
         return {**body, "digest": digest_of(body)}
 
     def _body(self) -> dict[str, object]:
+        proposed = {} if self.grid is None else {"grid": asdict(self.grid)}
         return {
             "format": FORMAT,
             "tariff": tariff_to_json(self.tariff),
@@ -370,6 +394,7 @@ class Certificate:
             "epsilon_at": [_claim("delta", at, b) for at, b in self.epsilons],
             "delta_at": [_claim("epsilon", at, b) for at, b in self.deltas],
             "profile": [list(point) for point in self.profile],
+            **proposed,
             "theorem": self.theorem,
             "assumptions": list(ASSUMPTIONS),
             "versions": dict(self.versions),

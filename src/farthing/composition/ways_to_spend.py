@@ -103,12 +103,17 @@ class TariffProfile:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A budget and what can be bought from it, in the smallest whole numbers that do."""
+    """A budget and what can be bought from it, in the smallest whole numbers that do.
+
+    One of `farthings` here stands for `farthing_step` of the tariff, one of `delta_units` for
+    `unit_step`.
+    """
 
     offers: tuple[Offer, ...]
     farthings: int
     delta_units: int
     farthing_step: int
+    unit_step: int = 1
 
     @staticmethod
     def of(offers: Iterable[Offer], farthings: int, delta_units: int) -> Budget:
@@ -138,6 +143,7 @@ class Budget:
             farthings=farthings // coin,
             delta_units=delta_units // unit if unit else 0,
             farthing_step=coin,
+            unit_step=unit or delta_units + 1,
         )
 
     def grid(self, fineness: float, delta: float) -> Grid:
@@ -257,6 +263,7 @@ class Budget:
             farthings=self.farthings,
             farthing_step=self.farthing_step,
             highest_level=self.delta_units // coarse,
+            unit_step=self.unit_step * coarse,
             whole=whole,
             beyond=beyond,
         )
@@ -294,6 +301,7 @@ class Recursion:
     farthings: int
     farthing_step: int
     highest_level: int
+    unit_step: int
     whole: int
     beyond: int
 

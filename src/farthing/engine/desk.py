@@ -20,6 +20,7 @@ from farthing.engine.purchase import buy
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Dataset, Ledger, Limits, Purse, RegisteredBatch
+from farthing.ledger.locations import overlap
 from farthing.schema import KEYS, Schema, with_unit
 
 #: A tariff, its certificate, or the file it is in.
@@ -128,6 +129,9 @@ class Desk:
     def _declared(self, source: Source, declared: Declaration, name: str | None) -> Dataset:
         schema = declared.schema or Schema(source.proposed_schema().columns)
         schema, unit = with_unit(schema, declared.unit)
+        source.require_everywhere(*(schema[unit].parts or (unit,)))
+        schema, public = source.with_public_tables(schema)
+        self._require_public(source, public)
         if schema[unit].kind not in KEYS:
             raise InvalidInput(
                 f"the unit must be {' or '.join(KEYS)}, but {unit} is {schema[unit].kind}"
@@ -141,6 +145,17 @@ class Desk:
             location=source.location,
             version=declared.version,
         )
+
+    def _require_public(self, source: Source, locations: Sequence[str]) -> None:
+        """What is looked up in is nobody's private data, as far as this ledger knows."""
+        reader = self.ledger.reader()
+        known = {name: reader.dataset(name).location for name in reader.datasets()}
+        for name, private in {source.name: source.location, **known}.items():
+            for public in locations:
+                if private is not None and overlap(private, public):
+                    raise InvalidInput(
+                        f"{public} cannot be looked up in as a public table: {name} is private data"
+                    )
 
     def sign(self, dataset: str, tariff: TariffLike, *, name: str = "tariff") -> Account:
         """Put a tariff in force, certified and proved; one that was in force is retired."""

@@ -10,6 +10,7 @@ from farthing.composition.ladder import is_ladder_for, ladder
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger
+from farthing.ledger.locations import places_in
 
 #: What a ledger beside some data is called.
 SUFFIX = ".farthing.db"
@@ -63,6 +64,11 @@ def ledger_beside(source: Source, name: str | None) -> Path:
     """Where the ledger of some data is kept if nobody says: beside the file, or here."""
     if source.location is None:
         return Path.cwd() / f"{name or source.name}{SUFFIX}"
+    if len(places_in(source.location)) > 1:
+        raise InvalidInput(
+            "several tables have no ledger beside them: say where it is, ledger=…; it must be the "
+            "one that would know each of them by itself, so that no row has two budgets"
+        )
     if not source.location.startswith(_FILE):
         raise InvalidInput(f"{source.name} is no file: say where its ledger is, ledger=…")
     path = Path(source.location.removeprefix(_FILE).partition("#")[0])

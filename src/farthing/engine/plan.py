@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -53,13 +53,13 @@ class Before:
         """One name for one question."""
         return digest(self.plan.query.to_json())
 
-    def found(self) -> int:
-        """The limit, found now."""
-        return int(self.plan.run().value)
+    def found(self) -> Answer:
+        """The limit, found now or before."""
+        return self.plan.run()
 
-    def at(self, limit: int) -> Query:
+    def at(self, found: Answer) -> Query:
         """The question with this limit."""
-        return self.looked_for.choices[limit].query
+        return self.looked_for.choices[int(found.value)].query
 
     def lines(self) -> Iterator[Line]:
         """Both parts, and how price, noise and limit go together."""
@@ -126,10 +126,17 @@ class Plan(ShownPlan):
         if self.known is not None and not again:
             return self.known
         if self.before is not None:
-            wanted = self.before.at(self.before.found())
-            return _plan(self._context, wanted, self.terms).run(again=again)
+            limit = self.before.found()
+            answer = _plan(self._context, self.before.at(limit), self.terms).run(again=again)
+            return answer if limit.cached else self._with_limit(answer, limit)
         answer = execute(self._context, self._steps, self.terms)[ONLY]
         return answer.spent(spending_of(self._context.analyst, answer.price, paid=True))
+
+    def _with_limit(self, answer: Answer, limit: Answer) -> Answer:
+        """The answer with the price of both parts."""
+        paid = _sum_of((answer.price, limit.price))
+        whole = replace(answer, price=paid)
+        return whole.spent(spending_of(self._context.analyst, paid, paid=True))
 
     @property
     def spending(self) -> Spending:
@@ -241,8 +248,8 @@ class BatchPlan(ShownPlan):
             if registered is not None:
                 raise InvalidInput("a registered list has limits that are numbers, not auto")
             limits = {one.name: one for one in self.before.values()}
-            numbers = {name: one.found() for name, one in limits.items()}
-            found = {key: one.at(numbers[one.name]) for key, one in self.before.items()}
+            answers = {name: one.found() for name, one in limits.items()}
+            found = {key: one.at(answers[one.name]) for key, one in self.before.items()}
             ready = _plan_many(self._context, {**self.asked, **found}, self.terms)
             return ready.run(again=again)
         answers = execute(self._context, self._steps, self.terms, registered=registered)

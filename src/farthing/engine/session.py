@@ -173,7 +173,7 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
     unit: str | Sequence[str] | None = None,
     analyst: str = "analyst",
     dataset: str | None = None,
-    table: str | None = None,
+    table: str | Sequence[str] | None = None,
     spark: Any = None,
     memory: str | None = None,
     confidence: float = DEFAULT_CONFIDENCE,
@@ -191,8 +191,9 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
 
     `data` is a path (Parquet, CSV, a DuckDB or SQLite file with `table`), a pandas, Polars or
     Arrow table, or postgresql://… with `table`. With `spark` (a session, sc://host:port or
-    "local[2]") it is a path or a table of Spark's catalogue. `memory` is what DuckDB may use
-    before it spills to disk, such as "8GB".
+    "local[2]") it is a path or a table of Spark's catalogue. A list of paths, or of names as
+    `table`, is read as one: each unit is limited over all of its tables. `memory` is what DuckDB
+    may use before it spills to disk, such as "8GB".
 
     `ledger` keeps the budget, which belongs to the data; without one it is what FARTHING_LEDGER
     names, else a file beside the data (salaries.farthing.db; for a table in memory in the working

@@ -22,8 +22,8 @@ class Atoms:
 
 
 def merged(atoms: Atoms, step: float) -> Atoms:
-    """Atoms in bins of width `step`, each bin one outcome: a post-processing, so never above."""
-    bins = np.floor(atoms.losses / step)
+    """Atoms in bins around multiples of `step`, each one outcome: post-processing, never above."""
+    bins = np.floor(atoms.losses / step + 0.5)
     starts = np.flatnonzero(np.concatenate(([True], np.diff(bins) != 0)))
     if len(starts) == len(bins):
         return atoms
@@ -31,7 +31,8 @@ def merged(atoms: Atoms, step: float) -> Atoms:
     p = np.add.reduceat(atoms.masses, starts)
     q = np.add.reduceat(atoms.masses * np.exp(centres - atoms.losses), starts)
     fine = p > 0
-    edges = bins[starts][fine] * step  # ln(P/Q) lies between the edges of its bin
-    losses = edges - np.log(q[fine] / p[fine])
+    middles = bins[starts][fine] * step
+    losses = middles - np.log(q[fine] / p[fine])
+    edges = middles - step / 2  # ln(P/Q) lies between the edges of its bin
     losses = np.maximum(losses - 1e-13 * (1 + np.abs(losses)), edges - 4 * UNIT * np.abs(edges))
     return Atoms(losses, deflated(p[fine], 4 * len(bins)), 0.0)

@@ -134,7 +134,8 @@ def atoms_below(guarantee: Guarantee, step: float, reach: float) -> Atoms:
     """Atoms with a profile nowhere above the true one: outcomes of similar loss are merged.
 
     Merging outcomes is post-processing. A bin that holds P and Q of the two neighbours
-    becomes an atom at ln(P/Q); losses and masses are rounded down.
+    becomes an atom at ln(P/Q), near the multiple of `step` in its middle, where lines are known
+    best; losses and masses are rounded down.
     """
     if isinstance(guarantee, LossDistribution):
         return merged(attained_loss(guarantee), step)
@@ -151,7 +152,7 @@ def atoms_below(guarantee: Guarantee, step: float, reach: float) -> Atoms:
             return sampled_below(before, rate, with_unit=True)
     last = max(1, int(reach / step) + 1)
     h = arb(step)
-    edges = [j * h for j in range(-last, last + 1)]
+    edges = [(2 * j + 1) * h / 2 for j in range(-last - 1, last + 1)]
     cut = [(arb(1), arb(1)), *(tails(guarantee, edge) for edge in edges), (arb(0), arb(0))]
     losses, masses = [], []
     for (p0, q0), (p1, q1) in pairwise(cut):

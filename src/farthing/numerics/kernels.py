@@ -15,6 +15,9 @@ from numba import njit
 
 from farthing.numerics.rounding import UNIT, FloatArray, IntArray
 
+#: Points that are looked at together.
+CHUNK = 512
+
 
 @njit(cache=True, nogil=True)
 def chord_supremum(
@@ -26,44 +29,54 @@ def chord_supremum(
     Between two cuts the objective is A + Bw + C/w in w = e^t, and with bend = −C, tilt = −B
     (up to a common positive factor) it has an inner maximum only if w² = bend/tilt falls
     between them; otherwise the larger end counts. At t = 0 and t = ε the objective is V(x_j).
+
+    Of CHUNK points at once the ends are compared, which the processor does several at a time;
+    few of them have an inner maximum between the same two cuts.
     """
     width, norm, shrink = math.expm1(step), -math.expm1(-epsilon), math.exp(-epsilon)
-    size, cells = len(values) - 2 * origin, len(cuts) - 1
-    near_cell, far_cell = np.empty(cells, np.int64), np.empty(cells, np.int64)
-    near_scale, far_scale = np.empty(cells), np.empty(cells)
-    near_part, far_part = np.empty(cells), np.empty(cells)
-    stay, leave = np.empty(cells), np.empty(cells)
-    w = np.exp(cuts)
-    for c in range(cells):
-        between = 0.5 * (cuts[c] + cuts[c + 1])
-        near_cell[c] = math.floor(-between / step)
-        far_cell[c] = math.floor((epsilon - between) / step)
-        near_scale[c] = math.exp(-near_cell[c] * step)
-        far_scale[c] = math.exp(-far_cell[c] * step)
-        near_part[c] = math.expm1(-cuts[c] - near_cell[c] * step) / width
-        far_part[c] = math.expm1(epsilon - cuts[c] - far_cell[c] * step) / width
-        stay[c] = -math.expm1(cuts[c] - epsilon) / norm
-        leave[c] = math.exp(cuts[c] - epsilon) * -math.expm1(-cuts[c]) / norm
-    best = np.empty(size)
-    for j in range(size):
-        top = values[origin + j]
-        for c in range(cells):
-            a, b = origin + j + near_cell[c], origin + j + far_cell[c]
-            near, near_fall = values[a], values[a] - values[a + 1]
-            far, far_fall = values[b], values[b] - values[b + 1]
-            value = stay[c] * (near - near_fall * near_part[c]) + leave[c] * (
-                far - far_fall * far_part[c]
-            )
-            top = max(top, value)
-            bend = near_fall * near_scale[c] - far_fall * far_scale[c]
-            tilt = shrink * (width * (near - far) + near_fall - far_fall)
-            if tilt * w[c] * w[c] < bend < tilt * w[c + 1] * w[c + 1]:
-                place = math.sqrt(bend / tilt)
-                at_near = near - near_fall * ((near_scale[c] / place - 1) / width)
-                at_far = far - far_fall * ((far_scale[c] / (shrink * place) - 1) / width)
-                value = ((1 - shrink * place) * at_near + shrink * (place - 1) * at_far) / norm
-                top = max(top, value)
-        best[j] = top
+    size = len(values) - 2 * origin
+    best = values[origin : origin + size].copy()
+    inside = np.empty(CHUNK, np.bool_)
+    for start in range(0, size, CHUNK):
+        top = best[start : start + CHUNK]
+        some = len(top)
+        for c in range(len(cuts) - 1):
+            between = 0.5 * (cuts[c] + cuts[c + 1])
+            near_cell = math.floor(-between / step)
+            far_cell = math.floor((epsilon - between) / step)
+            near_scale, far_scale = math.exp(-near_cell * step), math.exp(-far_cell * step)
+            near_part = math.expm1(-cuts[c] - near_cell * step) / width
+            far_part = math.expm1(epsilon - cuts[c] - far_cell * step) / width
+            stay = -math.expm1(cuts[c] - epsilon) / norm
+            leave = math.exp(cuts[c] - epsilon) * -math.expm1(-cuts[c]) / norm
+            low, high = math.exp(2 * cuts[c]), math.exp(2 * cuts[c + 1])
+            a, b = origin + start + near_cell, origin + start + far_cell
+            nears, after_near = values[a : a + some], values[a + 1 : a + 1 + some]
+            fars, after_far = values[b : b + some], values[b + 1 : b + 1 + some]
+            maxima = 0
+            for j in range(some):
+                near, far = nears[j], fars[j]
+                near_fall, far_fall = near - after_near[j], far - after_far[j]
+                value = stay * (near - near_fall * near_part) + leave * (far - far_fall * far_part)
+                top[j] = value if value > top[j] else top[j]
+                bend = near_fall * near_scale - far_fall * far_scale
+                tilt = shrink * (width * (near - far) + near_fall - far_fall)
+                inner = (tilt * low < bend) & (bend < tilt * high)
+                inside[j] = inner
+                maxima += inner
+            if maxima == 0:
+                continue
+            for j in range(some):
+                if inside[j]:
+                    near, far = nears[j], fars[j]
+                    near_fall, far_fall = near - after_near[j], far - after_far[j]
+                    bend = near_fall * near_scale - far_fall * far_scale
+                    tilt = shrink * (width * (near - far) + near_fall - far_fall)
+                    place = math.sqrt(bend / tilt)
+                    at_near = near - near_fall * ((near_scale / place - 1) / width)
+                    at_far = far - far_fall * ((far_scale / (shrink * place) - 1) / width)
+                    value = ((1 - shrink * place) * at_near + shrink * (place - 1) * at_far) / norm
+                    top[j] = max(top[j], value)
     return best
 
 
@@ -84,32 +97,41 @@ def support_maximum(
     units of rounding.
     """
     norm = -math.expm1(-epsilon)
-    size, choices = len(values) - 2 * origin, whole + 1
-    stay, leave = np.empty(choices), np.empty(choices)
-    for m in range(choices):
-        t = min(m * step, epsilon)
-        stay[m] = -math.expm1(t - epsilon) / norm
-        leave[m] = math.exp(t - epsilon) * -math.expm1(-t) / norm
-    aligned = rest == 0.0
-    here_by, here_scale = math.expm1(rest) * (1 + 8 * UNIT), math.exp(rest)
-    there_by, there_scale = -math.expm1(rest - step) * (1 - 8 * UNIT), math.exp(rest - step)
-    best, best_slope, chosen = np.empty(size), np.empty(size), np.empty(size)
+    size = len(values) - 2 * origin
+    fars, far_slopes = values, slopes
+    if rest != 0.0:
+        here_by, here_scale = math.expm1(rest) * (1 + 8 * UNIT), math.exp(rest)
+        there_by, there_scale = -math.expm1(rest - step) * (1 - 8 * UNIT), math.exp(rest - step)
+        fars, far_slopes = values.copy(), slopes.copy()
+        for i in range(len(values) - 1):
+            from_here = values[i] * (1 - 8 * UNIT) - slopes[i] * here_by
+            from_there = values[i + 1] * (1 - 8 * UNIT) + slopes[i + 1] * there_by
+            use_here = from_here >= from_there
+            fars[i] = from_here if use_here else from_there
+            far_slopes[i] = slopes[i] * here_scale if use_here else slopes[i + 1] * there_scale
+    best, chosen = np.full(size, -1.0), np.zeros(size)
+    for start in range(0, size, CHUNK):
+        top, choice = best[start : start + CHUNK], chosen[start : start + CHUNK]
+        some = len(top)
+        for m in range(whole + 1):
+            t = min(m * step, epsilon)
+            stay = -math.expm1(t - epsilon) / norm
+            leave = math.exp(t - epsilon) * -math.expm1(-t) / norm
+            a, b = origin + start - m, origin + start + whole - m
+            nears, further = values[a : a + some], fars[b : b + some]
+            for j in range(some):
+                value = stay * nears[j] + leave * further[j]
+                better = value > top[j]
+                top[j] = value if better else top[j]
+                choice[j] = float(m) if better else choice[j]
+    best_slope = np.empty(size)
     for j in range(size):
-        top, top_slope, top_choice = -1.0, 0.0, 0
-        for m in range(choices):
-            near, b = origin + j - m, origin + j + whole - m
-            far, far_slope = values[b], slopes[b]
-            if not aligned:
-                far = far * (1 - 8 * UNIT) - far_slope * here_by
-                far_slope *= here_scale
-                other = values[b + 1] * (1 - 8 * UNIT) + slopes[b + 1] * there_by
-                if other > far:
-                    far, far_slope = other, slopes[b + 1] * there_scale
-            value = stay[m] * values[near] + leave[m] * far
-            if value > top:
-                top, top_choice = value, m
-                top_slope = stay[m] * slopes[near] + leave[m] * far_slope
-        best[j], best_slope[j], chosen[j] = top, top_slope, min(top_choice * step, epsilon)
+        m = int(chosen[j])
+        t = min(m * step, epsilon)
+        stay = -math.expm1(t - epsilon) / norm
+        leave = math.exp(t - epsilon) * -math.expm1(-t) / norm
+        best_slope[j] = stay * slopes[origin + j - m] + leave * far_slopes[origin + j + whole - m]
+        chosen[j] = t
     return best, best_slope, chosen
 
 

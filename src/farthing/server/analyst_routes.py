@@ -15,7 +15,7 @@ from farthing.errors import InvalidInput
 from farthing.server.access.grants import granted
 from farthing.server.access.who import AnalystCaller
 from farthing.server.answering import answered_once, run_or_job
-from farthing.server.asking import AskBody, Inquiry, RunBody, on_time, purse_json
+from farthing.server.asking import AskBody, Inquiry, RunBody, on_time, purse_json, require_planned
 from farthing.server.coming_in import (
     AnalystHere,
     AnyCaller,
@@ -65,8 +65,11 @@ def show_dataset(dataset: str, service: At, caller: AnalystHere) -> dict[str, An
 @analyst_router.post("/datasets/{dataset}/plan", responses=refusals(404, 409))
 def plan_question(dataset: str, body: AskBody, service: At, caller: AnalystHere) -> dict[str, Any]:
     """Price, accuracy and what remains; no row is looked at, nothing is paid."""
-    plan = Inquiry.of(service, caller, dataset).plan(body)
-    return {**plan.to_json(), "lines": [list(line[:2]) for line in plan.lines()]}
+    inquiry = Inquiry.of(service, caller, dataset)
+    plan = inquiry.plan(body)
+    known = None if plan.known is None else inquiry.told(plan.run(), plan)
+    lines = [list(line[:2]) for line in plan.lines()]
+    return {**plan.to_json(), "lines": lines, "told": known}
 
 
 @analyst_router.post("/datasets/{dataset}/run", responses=refusals(402, 404, 408, 409))
@@ -88,6 +91,7 @@ def run_question(
         plan = inquiry.plan(body)
         if plan.known is not None and not body.again:
             return 200, inquiry.told(plan.run(), plan)
+        require_planned(plan.price, body.price)
         interrupt = service.sources[dataset].interrupt
         run = Run(caller.key, dataset, "run", interrupt)
         return run_or_job(service, run, prefer, lambda: _run(inquiry, plan, body))

@@ -55,6 +55,7 @@ def make_app(settings: Settings) -> FastAPI:
         description="Private answers, and a budget that is never overspent.",
         docs_url=None,  # it would load scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,
         lifespan=lifespan,
     )
     app.state.metrics = metrics

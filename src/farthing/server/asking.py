@@ -20,11 +20,25 @@ from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Analyst, DoesNotFit, KeptRelease, Purse
 from farthing.server.access.grants import granted
 from farthing.server.access.who import AnalystCaller
-from farthing.server.problems import does_not_fit, nothing_here
+from farthing.server.problems import Refused, does_not_fit, nothing_here
 from farthing.server.service import Service
 
 _COUNT: dict[str, Any] = {"kind": "count", "where": "country == 'NO'"}
 _TOP: dict[str, Any] = {"kind": "top_k", "by": "article", "k": 10, "counts": True}
+
+
+class PriceBody(BaseModel):
+    """A price, as a plan says it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    farthings: Annotated[int, Field(ge=0)]
+    delta_units: Annotated[int, Field(ge=0)] = 0
+
+
+PlannedPrice = Annotated[
+    PriceBody | None, Field(description="What the plan said: refused if it costs more by now.")
+]
 
 
 class AskBody(BaseModel):
@@ -52,6 +66,7 @@ class RunBody(AskBody):
     registered: Annotated[
         str | None, Field(description="For a batch: the registered list that pays.")
     ] = None
+    price: PlannedPrice = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +187,13 @@ class Inquiry:
                 for delta, bracket in certificate.epsilons
             ],
         }
+
+
+def require_planned(price: Price, planned: PriceBody | None) -> None:
+    """Refused if it costs more than its plan said: another tariff is in force."""
+    if planned is None or price.within(Price(planned.farthings, planned.delta_units)):
+        return
+    raise Refused(409, "tariff_changed", "it costs more now than when it was planned; plan again")
 
 
 def left_in(purse: Purse) -> Price:

@@ -11,9 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from farthing.engine import Watch, WatchConversation, query_from
 from farthing.errors import InvalidInput
+from farthing.interactive.stored import mechanism_to_json
 from farthing.ledger import NotInLedger, OpenedConversation
 from farthing.server.answering import answered_once, run_or_job
-from farthing.server.asking import Inquiry, on_time
+from farthing.server.asking import Inquiry, PlannedPrice, on_time, require_planned
 from farthing.server.coming_in import AnalystHere, At, IdempotencyKey, refusals
 from farthing.server.jobs import Outcome, Run
 from farthing.server.plain_json import PlainRoute
@@ -45,10 +46,11 @@ class OpenBody(BaseModel):
     value_item: str | None = None
     per_unit: int = 1
     questions: Annotated[int, Field(ge=1, le=10**9, description="For the accuracy.")] = 100
+    price: PlannedPrice = None
 
     def watch(self, inquiry: Inquiry) -> Watch:
         """What is to be opened."""
-        wanted = self.model_dump(exclude_none=True, exclude={"kind", "questions"})
+        wanted = self.model_dump(exclude_none=True, exclude={"kind", "questions", "price"})
         other = {"tolerance", "corrections"} if self.kind == THRESHOLD else {
             "positives", "refresh_after", "monotone"
         }  # fmt: skip # one choice
@@ -111,6 +113,7 @@ def open_conversation_here(
         if plan:
             lines = [list(line[:2]) for line in planned.lines()]
             return 200, {**planned.to_json(), "lines": lines}
+        require_planned(planned.price, body.price)
         return 200, on_time(inquiry, lambda: _shown(planned.open().standing()))
 
     asked = {"dataset": dataset, "conversation": body.model_dump(), "plan": plan}
@@ -195,6 +198,7 @@ def _shown(one: OpenedConversation) -> dict[str, Any]:
     return {
         "id": one.id,
         "at": one.time,
+        "mechanism": mechanism_to_json(one.mechanism),
         "question": one.question,
         "price": asdict(one.price),
         "asked": one.asked,

@@ -56,7 +56,7 @@ _KINDS: tuple[tuple[type[FarthingError], int, str, str | None], ...] = (
     (InvalidInput, 422, "invalid", None),
     (FarthingError, 422, "unsupported", None),
 )
-#: What the server itself refuses, by status.
+#: The words of `plain_problem`.
 _PLAIN = {
     400: ("invalid", "the request could not be read"),
     404: ("not_found", "there is nothing here by this name for you"),
@@ -109,6 +109,11 @@ def body_of(kind: str, message: str, field: str | None = None) -> dict[str, Any]
     return {"error": {"kind": kind, "message": message, "field": field}}
 
 
+def plain_problem(status: int) -> dict[str, Any]:
+    """What the server itself refuses, by status."""
+    return body_of(*_PLAIN.get(status, ("refused", "the request was refused")))
+
+
 def problem_of(error: Exception) -> tuple[int, dict[str, Any]]:
     """Status and body for an error. What is nobody's mistake is logged by where it happened."""
     if isinstance(error, Refused):
@@ -151,8 +156,7 @@ def speak_of_problems(app: FastAPI) -> None:
 
     def http_error(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
-        kind, words = _PLAIN.get(error.status_code, ("refused", "the request was refused"))
-        return JSONResponse(body_of(kind, words), error.status_code, error.headers)
+        return JSONResponse(plain_problem(error.status_code), error.status_code, error.headers)
 
     app.add_exception_handler(FarthingError, farthing_error)
     app.add_exception_handler(RequestValidationError, wrong_shape)

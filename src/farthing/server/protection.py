@@ -11,9 +11,11 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from starlette.exceptions import HTTPException
+
 from farthing.server.access.store import written_now
 from farthing.server.metrics import Metrics
-from farthing.server.problems import Refused, body_of
+from farthing.server.problems import Refused, plain_problem
 from farthing.server.settings import Settings
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -104,10 +106,6 @@ class AuditLog:
         self._handler.close()
 
 
-class TooLarge(Exception):
-    """A body that goes on beyond the limit."""
-
-
 class Protection:
     """Around everything: bodies of a size, headers on every answer, a line in the log."""
 
@@ -121,7 +119,7 @@ class Protection:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status, size, begun = time.monotonic(), 500, 0, False
+        started, status, size = time.monotonic(), 500, 0
         scope.setdefault("state", {})
 
         async def receive_limited() -> Message:
@@ -129,13 +127,13 @@ class Protection:
             message = await receive()
             size += len(message.get("body", b""))
             if size > self._most:
-                raise TooLarge
+                raise HTTPException(413)
             return message
 
         async def send_protected(message: Message) -> None:
-            nonlocal status, begun
+            nonlocal status
             if message["type"] == "http.response.start":
-                status, begun = message["status"], True
+                status = message["status"]
                 headers = [*message.get("headers", ()), *HEADERS]
                 if scope["path"].startswith("/v1"):
                     headers.append((b"cache-control", b"no-store"))
@@ -144,11 +142,9 @@ class Protection:
 
         try:
             if _stated_length(scope) > self._most:
-                raise TooLarge
-            await self._app(scope, receive_limited, send_protected)
-        except TooLarge:
-            if not begun:
-                await _refuse_size(send_protected, self._most)
+                await _refuse_size(send_protected)
+            else:
+                await self._app(scope, receive_limited, send_protected)
         finally:
             self._note(scope, status, time.monotonic() - started)
 
@@ -175,9 +171,8 @@ def _stated_length(scope: MutableMapping[str, Any]) -> int:
     return int(stated) if stated.isdigit() else 0
 
 
-async def _refuse_size(send: Send, most: int) -> None:
-    words = f"the body must be at most {most} bytes"
-    body = json.dumps(body_of("too_large", words)).encode()
+async def _refuse_size(send: Send) -> None:
+    body = json.dumps(plain_problem(413)).encode()
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": 413, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import sys
 import tempfile
 
 import uvicorn
@@ -31,6 +33,7 @@ def serve_from(path: str, listen: str | None = None) -> None:
     if listen is not None:
         os.environ[LISTEN] = listen
     settings = _with_listen(settings)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # once everything is given back
     numbers = tempfile.mkdtemp(prefix="farthing-metrics-") if settings.workers > 1 else None
     if numbers is not None:
         os.environ[FOLDER] = numbers

@@ -103,7 +103,7 @@ def require_categories(given: tuple[Label, ...] | None, width: int) -> None:
         parts = label if isinstance(label, tuple) else (label,)
         if len(parts) != width or (width > 1) != isinstance(label, tuple):
             raise InvalidInput(f"a category needs one value for each of the {width} columns of by")
-        if any(isinstance(require_value(part), float) for part in parts):
+        if any(isinstance(part, float) for part in parts):
             raise InvalidInput("a category is text, a whole number, a truth value or a date")
     if not given:
         raise InvalidInput("categories must list at least one label, got none")
@@ -173,7 +173,12 @@ def _key(_: str, by: Any) -> tuple[Key, ...]:
 def _labels(name: str, given: Any) -> tuple[Label, ...]:
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise InvalidInput(f"{name} must be a list of labels, got {type(given).__name__}")
-    return tuple(tuple(label) if isinstance(label, list) else label for label in given)
+    return tuple(
+        tuple(map(require_value, label))
+        if isinstance(label, list | tuple)
+        else require_value(label)
+        for label in given
+    )
 
 
 def _list(name: str, value: Any) -> tuple[Any, ...]:

@@ -18,6 +18,14 @@ from operator import and_
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from farthing.engine.errors import EngineFailure
+from farthing.engine.sources.public_tables import PublicJoin, PublicTable, joins_of, with_places
+from farthing.engine.sources.tables import (
+    Physical,
+    SourcePart,
+    SourceTable,
+    in_order,
+    together,
+)
 from farthing.engine.sql.keys import key_text
 from farthing.engine.sql.statement import ColumnReading, Dialect, Statement, filled, written
 from farthing.engine.sql.texts import Parameter, Texts
@@ -76,28 +84,6 @@ TIMES = "{type} '0001-01-01 00:00:00' AND {type} '9999-12-31 23:59:59.999999'"
 
 
 @dataclass(frozen=True, slots=True)
-class Physical:
-    """A column as the engine declares it; `sql` is the expression that reads it.
-
-    `places` are the decimals of an exact number; None where the type does not say.
-    """
-
-    name: str
-    type: str
-    family: str
-    sql: str
-    places: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SourcePart:
-    """Rows that have their columns in common; `relation` is where SQL finds them."""
-
-    relation: str
-    columns: tuple[Physical, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Proposal:
     """What an engine's declared types suggest: columns, and (name, type) of what fits no kind."""
 
@@ -116,22 +102,13 @@ class Source(ABC):
     #: The type of times without a zone.
     _wall_clock: ClassVar[str] = "TIMESTAMP"
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        location: str | None,
-        parts: Sequence[SourcePart],
-        selection: str | None = None,
-    ) -> None:
-        self.name = name
-        #: Where the rows live, so that two names for the same rows are seen to be one; None for
-        #: tables in memory.
-        self.location = location
-        #: What of the location is read, as it was asked for: a pattern, a partition, a view.
-        #: None for all of it.
-        self.selection = selection
-        self._parts = tuple(parts)
+    def __init__(self, tables: Sequence[SourceTable]) -> None:
+        self._tables = in_order(tables)
+        whole = together(self._tables, self._literal)
+        self.name = whole.name
+        self.location = whole.location
+        self.selection = whole.selection
+        self._parts = whole.parts
         #: What is declared about a column is what the first part says that has it.
         named: dict[str, Physical] = {}
         for part in self._parts:
@@ -186,6 +163,48 @@ class Source(ABC):
         made = {c.name: _joined(table, c.parts, schema) for c in schema.columns if c.parts}
         return table.mutate(**made) if made else table
 
+    def require_everywhere(self, *names: str) -> None:
+        """Each of several tables has these columns, or InvalidInput: no row would count there."""
+        for table in self._tables if len(self._tables) > 1 else ():
+            lacking = sorted(set(names) - table.columns)
+            if lacking:
+                raise InvalidInput(
+                    f"tables that are read as one must all have the unit, {table.name} has no "
+                    f"column {lacking[0]:.60}"
+                )
+
+    def with_public_tables(self, schema: Schema) -> tuple[Schema, tuple[str, ...]]:
+        """The schema with the places of its public tables spelled out, and their locations.
+
+        They must have the columns that are looked up, and each key once: they are public, so an
+        error may say which key it is.
+        """
+        joins = joins_of(schema)
+        tables = [self._public(join) for join in joins]
+        for join, table in zip(joins, tables, strict=True):
+            there = {column.name for part in table.parts for column in part.columns}
+            lacking = [column.name for column in join.read_as.columns if column.name not in there]
+            if lacking:
+                raise InvalidInput(f"{join.table:.200} has no column {lacking[0]!r:.60}")
+            rows = self._read_parts(table.parts, join.read_as)
+            repeated = (
+                self.run(
+                    Statement(
+                        f"SELECT c0 AS repeated FROM ({rows}) AS physical WHERE c0 IS NOT NULL "
+                        "GROUP BY c0 HAVING count(*) > 1 ORDER BY c0 LIMIT 1"
+                    )
+                )
+                .column(0)
+                .to_pylist()
+            )
+            if repeated:
+                raise InvalidInput(
+                    f"the key {join.key!r:.60} of {join.table:.200} must be unique, but "
+                    f"{repeated[0]!s:.60} is there more than once"
+                )
+        places = with_places(schema, [table.place for table in tables])
+        return places, tuple(table.location for table in tables if table.location is not None)
+
     def statement(self, expression: ir.Table, texts: Texts) -> Statement:
         """The statement for an expression over one table that `declared` gave."""
         import ibis.expr.operations as ops
@@ -211,6 +230,15 @@ class Source(ABC):
         """End the statement that this thread runs here, if there is one and the engine can."""
 
     @abstractmethod
+    def _public(self, join: PublicJoin) -> PublicTable:
+        """The public table of a join, or InvalidInput."""
+
+    @staticmethod
+    @abstractmethod
+    def _literal(text: str) -> str:
+        """A text of the owner's as SQL, of the type and the collation that texts are read in."""
+
+    @abstractmethod
     def shut(self) -> None:
         """Give back what the engine holds."""
 
@@ -234,15 +262,41 @@ class Source(ABC):
             raise InvalidInput(f"{self.dialect} does not know the time zone {zone}")
 
     def _reading(self, name: str, schema: Schema) -> ColumnReading:
-        """Total functions inside, declared bounds and categories around them."""
+        """Total functions inside, then declared bounds and categories, then public tables."""
         parameters: list[Parameter] = []
-        outer = []
-        for i, column in enumerate(schema.columns):
-            kept = self._inside(column, f"c{i}", parameters)
-            outer.append(f"{kept} AS {self._dialect.identifier(column.name)}")
-        rows = " UNION ALL ".join(self._read_part(part, schema) for part in self._parts)
+        own = Schema(tuple(column for column in schema.columns if column.lookup is None))
+        named = self._dialect.identifier
+        outer = [
+            f"{self._inside(column, f'c{i}', parameters)} AS {named(column.name)}"
+            for i, column in enumerate(own.columns)
+        ]
+        rows = self._read_parts(self._parts, own)
         sql = f"SELECT {', '.join(outer)} FROM ({rows}) AS physical"
+        for i, join in enumerate(joins_of(schema)):
+            added = [f"public{i}.c{k + 1} AS {named(c.name)}" for k, c in enumerate(join.columns)]
+            sql = (
+                f"SELECT own{i}.*, {', '.join(added)} FROM ({sql}) AS own{i} "
+                f"LEFT JOIN ({self._public_rows(join, parameters)}) AS public{i} "
+                f"ON own{i}.{named(join.by.name)} = public{i}.c0"
+            )
         return ColumnReading(name, sql, tuple(parameters))
+
+    def _public_rows(self, join: PublicJoin, parameters: list[Parameter]) -> str:
+        """The key as c0 and the columns as c1, c2, …; no row for a key that is there twice."""
+        read = [
+            f"{self._inside(column, f'c{k}', parameters)} AS c{k}"
+            for k, column in enumerate(join.read_as.columns)
+        ]
+        rows = self._read_parts(self._public(join).parts, join.read_as)
+        counted = f"SELECT *, count(*) OVER (PARTITION BY c0) AS times FROM ({rows}) AS physical"
+        return (
+            f"SELECT {', '.join(read)} FROM ({counted}) AS counted "
+            "WHERE c0 IS NOT NULL AND times = 1"
+        )
+
+    def _read_parts(self, parts: Sequence[SourcePart], schema: Schema) -> str:
+        """Declared columns as c0, c1, …, the rows of all parts below each other."""
+        return " UNION ALL ".join(self._read_part(part, schema) for part in parts)
 
     def _read_part(self, part: SourcePart, schema: Schema) -> str:
         """Declared columns of one part as c0, c1, …"""

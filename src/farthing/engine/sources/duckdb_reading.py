@@ -22,7 +22,6 @@ from farthing.engine.sources.base import (
     UNIVERSAL,
     WHOLE,
     WIDE,
-    Physical,
     Readers,
 )
 from farthing.engine.sources.objects import (
@@ -35,6 +34,7 @@ from farthing.engine.sources.objects import (
     WORDS,
     ZONED,
 )
+from farthing.engine.sources.tables import Physical
 from farthing.engine.sql.statement import Dialect, filled
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, KINDS, REAL, TEXT, TIMESTAMP
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
-from farthing.engine.sources.base import SourcePart
 from farthing.engine.sources.duckdb_reading import DIALECT, physical_column, text_literals
+from farthing.engine.sources.tables import SourcePart
 
 #: Bytes that are no text are read as question marks; the detour keeps DuckDB from comparing with
 #: the file's statistics, which are about the bytes: whether a row passes a filter may not depend

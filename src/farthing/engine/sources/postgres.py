@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.sources.base import Source, SourcePart, log
+from farthing.engine.sources.base import Source, log
 from farthing.engine.sources.postgres_reading import DIALECT, READERS, physical_column
+from farthing.engine.sources.public_tables import PublicJoin, PublicTable
+from farthing.engine.sources.tables import SourcePart, SourceTable
 from farthing.engine.sql.bounding import COUNT, LABEL
 from farthing.engine.sql.statement import Statement
 from farthing.errors import InvalidInput, Unsupported
@@ -31,26 +33,29 @@ SETTINGS: Mapping[str, str] = {
 
 
 class PostgresSource(Source):
-    """A table in PostgreSQL; every statement runs in a read-only transaction of its own."""
+    """Tables in PostgreSQL; every statement runs in a read-only transaction of its own."""
 
     dialect = "postgres"
     _dialect = DIALECT
     _readers = READERS
 
-    def __init__(self, connection: Any, schema: str, table: str) -> None:
+    def __init__(self, connection: Any, path: list[str], tables: Sequence[str]) -> None:
         self._connection = connection
+        self._path = path
         self._turn = threading.Lock()  # transactions of one connection come one after another
         self._running: int | None = None  # the thread whose turn it is
         self._ending = threading.Lock()  # nobody else's statement is interrupted
-        relation = f"{DIALECT.identifier(schema)}.{DIALECT.identifier(table)}"
-        columns = (physical_column(*row) for row in _columns(connection, schema, table))
-        own, root = f"{schema}.{table}", _root(connection, schema, table)
-        super().__init__(
-            name=table,
-            location=f"{_server(connection)}/{root}",
-            parts=[SourcePart(relation, tuple(columns))],
-            selection=own if own != root else None,
-        )
+        super().__init__([_table(connection, *_resolved(connection, path, t)) for t in tables])
+
+    def _public(self, join: PublicJoin) -> PublicTable:
+        with self._turn:
+            schema, name = _resolved(self._connection, self._path, join.table)
+            found = _table(self._connection, schema, name)
+        return PublicTable(f"{schema}.{name}", found.location, found.parts)
+
+    @staticmethod
+    def _literal(text: str) -> str:
+        return "(CAST('" + text.replace("'", "''") + '\' AS text) COLLATE "C")'
 
     def _fetch(self, statement: Statement) -> pa.Table:
         import pyarrow as pa
@@ -82,9 +87,10 @@ class PostgresSource(Source):
         self._connection.close()
 
 
-def open_postgres(url: str, *, table: str | None) -> PostgresSource:
-    """A source from a table at postgresql://…; `table` is a name, or schema.name."""
-    if table is None:
+def open_postgres(url: str, *, tables: Sequence[str | None]) -> PostgresSource:
+    """A source from tables at postgresql://…; each is a name, or schema.name."""
+    names = [table for table in tables if table is not None]
+    if not names:
         raise InvalidInput(
             "this is a database: say which of its tables to read with table= (--table on the "
             "command line)"
@@ -101,9 +107,9 @@ def open_postgres(url: str, *, table: str | None) -> PostgresSource:
             cursor_factory=psycopg.RawCursor,  # parameters stay the server's, text stays text
         )
         connection.read_only = True
-        schema, name = _resolved(connection, table)
+        path = _search_path(connection)
         _force(connection)
-        return PostgresSource(connection, schema, name)
+        return PostgresSource(connection, path, names)
     except (InvalidInput, Unsupported):
         if connection is not None:
             connection.close()
@@ -111,8 +117,9 @@ def open_postgres(url: str, *, table: str | None) -> PostgresSource:
     except Exception:
         if connection is not None:
             connection.close()
-        log.exception("the table %s could not be opened", table)
-    raise InvalidInput(f"the table {table} could not be opened; the owner's log says why")
+        log.exception("the table %s could not be opened", " and ".join(names))
+    shown = " and ".join(names)
+    raise InvalidInput(f"the table {shown} could not be opened; the owner's log says why")
 
 
 def _force(connection: Any) -> None:
@@ -126,16 +133,29 @@ def _force(connection: Any) -> None:
             raise Unsupported(f"PostgreSQL does not take {name} = {value}")
 
 
-def _resolved(connection: Any, table: str) -> tuple[str, str]:
+def _table(connection: Any, schema: str, name: str) -> SourceTable:
+    relation = f"{DIALECT.identifier(schema)}.{DIALECT.identifier(name)}"
+    columns = (physical_column(*row) for row in _columns(connection, schema, name))
+    own, root = f"{schema}.{name}", _root(connection, schema, name)
+    location, part = f"{_server(connection)}/{root}", SourcePart(relation, tuple(columns))
+    return SourceTable(name, location, (part,), own if own != root else None)
+
+
+def _search_path(connection: Any) -> list[str]:
+    """Where plain names are looked for, before that is forced to be nowhere."""
+    return list(connection.execute("SELECT current_schemas(false)::text[]").fetchone()[0])
+
+
+def _resolved(connection: Any, path: list[str], table: str) -> tuple[str, str]:
     """Schema and name as the catalogue has them; a plain name is looked up in the search path."""
     found = connection.execute(
         "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c "
         "JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
         "WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND "
-        "((c.relname = $1 AND n.nspname = ANY(current_schemas(false))) "
+        "((c.relname = $1 AND n.nspname = ANY($2::text[])) "
         "OR n.nspname || '.' || c.relname = $1) "
-        "ORDER BY c.relname = $1 DESC, array_position(current_schemas(false), n.nspname)",
-        (table,),
+        "ORDER BY c.relname = $1 DESC, array_position($2::text[], n.nspname::text)",
+        (table, path),
     ).fetchone()
     if found is None:
         raise InvalidInput(f"there is no table {table!r:.80}")

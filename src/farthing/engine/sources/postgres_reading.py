@@ -18,9 +18,9 @@ from farthing.engine.sources.base import (
     UNIVERSAL,
     WHOLE,
     WIDE,
-    Physical,
     Readers,
 )
+from farthing.engine.sources.tables import Physical
 from farthing.engine.sql.statement import Dialect
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT, TIMESTAMP
 

@@ -9,13 +9,15 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from farthing.engine.sources.base import OTHER, Physical, Source, SourcePart, log
+from farthing.engine.sources.base import OTHER, Source, log
 from farthing.engine.sources.files import local_path, require_inside, title_of
 from farthing.engine.sources.java import java_home
+from farthing.engine.sources.public_tables import PublicJoin, PublicTable
 from farthing.engine.sources.spark_locations import (
     location_of_table,
     spark_location,
@@ -27,6 +29,7 @@ from farthing.engine.sources.spark_reading import (
     physical_column,
     without_warnings,
 )
+from farthing.engine.sources.tables import Physical, SourcePart, SourceTable
 from farthing.engine.sql.statement import Statement
 from farthing.errors import InvalidInput, Unsupported
 
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _VIEW = "farthing_source"
+_Opened = TypeVar("_Opened")
 
 #: What statements rely on, forced on the session before each of them: text is never expanded,
 #: a and A are two columns, and no value raises an error.
@@ -96,8 +100,18 @@ class _Quiet:
 _quiet = _Quiet()
 
 
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """A data frame of Spark, and where its rows are."""
+
+    frame: Any
+    name: str
+    location: str | None
+    selection: str | None = None
+
+
 class SparkSource(Source):
-    """A table in a Spark session."""
+    """Tables in a Spark session."""
 
     dialect = "pyspark"
     _dialect = DIALECT
@@ -105,27 +119,39 @@ class SparkSource(Source):
     _moment = "TIMESTAMP '2000-01-01 00:00:00'"
     _wall_clock = "TIMESTAMP_NTZ"
 
-    def __init__(
-        self,
-        session: Any,
-        frame: Any,
-        *,
-        name: str,
-        location: str | None,
-        selection: str | None = None,
-    ) -> None:
+    def __init__(self, session: Any, tables: Sequence[_Frame]) -> None:
         self._session = session
-        self._view = f"{_VIEW}_{id(self):x}"
-        frame.createOrReplaceTempView(self._view)
-        failing = _stored_in_milliseconds(frame)
+        self._views: list[str] = []
+        super().__init__([self._table(table) for table in tables])
+
+    def _table(self, table: _Frame) -> SourceTable:
+        """Our own name for the table, which goes with the source."""
+        view = f"{_VIEW}_{id(self):x}_{len(self._views)}"
+        table.frame.createOrReplaceTempView(view)
+        self._views.append(view)
+        failing = _stored_in_milliseconds(table.frame)
         columns = (
             Physical(field.name, "timestamp in milliseconds", OTHER, "NULL")
             if field.name in failing
             else physical_column(field.name, field.dataType.simpleString())
-            for field in frame.schema.fields
+            for field in table.frame.schema.fields
         )
-        parts = [SourcePart(self._view, tuple(columns))]
-        super().__init__(name=name, location=location, parts=parts, selection=selection)
+        part = SourcePart(view, tuple(columns))
+        return SourceTable(table.name, table.location, (part,), table.selection)
+
+    def _public(self, join: PublicJoin) -> PublicTable:
+        found = _in_words(join.table, lambda: _opened(self._session, join.table))
+        if found.selection is not None:
+            raise InvalidInput(f"a public table must be a file or a table, got {join.table:.200}")
+        local = found.location is not None and found.location.startswith("file:")
+        is_path = "/" in join.table or join.table.lower().endswith(".parquet")
+        place = (found.location or "").removeprefix("file:") if local and is_path else join.table
+        return PublicTable(place, found.location, self._table(found).parts)
+
+    @staticmethod
+    def _literal(text: str) -> str:
+        """Written as bytes: nothing in it can be an escape."""
+        return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
     def _fetch(self, statement: Statement) -> pa.Table:
         given = {
@@ -137,38 +163,50 @@ class SparkSource(Source):
             return self._session.sql(statement.sql, args=given).toArrow()
 
     def shut(self) -> None:
-        """The session belongs to whoever made it; only our name for the table goes."""
-        self._session.catalog.dropTempView(self._view)
+        """The session belongs to whoever made it; only our names for the tables go."""
+        for view in self._views:
+            self._session.catalog.dropTempView(view)
 
 
-def open_spark(data: Any, spark: Any) -> SparkSource:
-    """A source from Parquet files, a table of the catalogue, or a Spark data frame."""
+def open_spark(given: Sequence[Any], spark: Any) -> SparkSource:
+    """A source from Parquet files, tables of the catalogue, or a Spark data frame."""
     session = session_of(spark)
     force(session)
-    text = os.fspath(data) if isinstance(data, str | os.PathLike) else None
+    texts = [os.fspath(data) for data in given if isinstance(data, str | os.PathLike)]
+    shown = " and ".join(map(title_of, texts)) or "the data frame"
+
+    def opened() -> SparkSource:
+        frames = [
+            _opened(session, os.fspath(data))
+            if isinstance(data, str | os.PathLike)
+            else _Frame(data, "table", None)
+            for data in given
+        ]
+        return SparkSource(session, frames)
+
+    return _in_words(shown, opened)
+
+
+def _in_words(shown: str, opened: Callable[[], _Opened]) -> _Opened:
+    """What is opened, or InvalidInput without a word of what Spark said."""
     try:
         with _quiet:
-            if text is None:
-                return SparkSource(session, data, name="table", location=None)
-            return _opened(session, text)
+            return opened()
     except InvalidInput:
         raise
     except Exception:
-        log.exception("the source %s could not be opened", text or "table")
-    shown = "the data frame" if text is None else title_of(text)
+        log.exception("the source %s could not be opened", shown)
     raise InvalidInput(f"{shown} could not be read by Spark; the owner's log says why")
 
 
-def _opened(session: Any, text: str) -> SparkSource:
+def _opened(session: Any, text: str) -> _Frame:
     if "/" in text or "\\" in text or text.lower().endswith(".parquet"):
         folder, pattern = spark_location(text), spark_selection(text)
         frame = session.read.parquet(text)
         require_inside(map(spark_location, frame.inputFiles()), folder)
-        title = title_of(text)
-        return SparkSource(session, frame, name=title, location=folder, selection=pattern)
+        return _Frame(frame, title_of(text), folder, pattern)
     frame, name = session.table(text), text.split(".")[-1].strip("`")
-    location, selection = location_of_table(session, frame, text)
-    return SparkSource(session, frame, name=name, location=location, selection=selection)
+    return _Frame(frame, name, *location_of_table(session, frame, text))
 
 
 def session_of(spark: Any) -> Any:

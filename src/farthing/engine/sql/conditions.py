@@ -35,7 +35,7 @@ _FITS: dict[str, tuple[type, ...]] = {
     BOOLEAN: (bool,),
     DATE: (date,),
     TIMESTAMP: (date,),
-    REAL: (int, float),
+    REAL: (int, float, Decimal),
     DECIMAL: (int, float, Decimal),
 }
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1

@@ -5,6 +5,8 @@ BINS is our word: no function of SQL gives a number the label of its range.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from sqlglot import expressions as sge
 
 from farthing.engine.keys import PERIODS, Bins, Key, Period, column_of, key_from
@@ -54,6 +56,7 @@ def key_in_sql(key: Key) -> str:
 
 def _number(node: sge.Expr, sql: SqlText, reader: ConditionReader) -> int | float:
     value = reader.value(node)
+    value = float(value) if isinstance(value, Decimal) else value
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise sql.refused(node, "the edges of BINS are numbers")
     return value

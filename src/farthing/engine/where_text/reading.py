@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date
+from decimal import Decimal
 
 from sqlglot import expressions as sge
 
@@ -207,7 +208,7 @@ class ConditionReader:
         if len(text) > _LONGEST_NUMBER:
             raise self._sql.refused(node, "this number has too many digits")
         try:
-            return require_value(int(text) if text.lstrip("-").isdigit() else float(text))
+            return require_value(int(text) if text.lstrip("-").isdigit() else _fraction(text))
         except ValueError as error:
             why = str(error) if isinstance(error, InvalidInput) else "this is no number"
             raise self._sql.refused(node, why) from None
@@ -217,6 +218,18 @@ class ConditionReader:
             return date.fromisoformat(text)
         except ValueError:
             raise self._sql.refused(node, "a date is written DATE '2013-01-31'") from None
+
+
+def _fraction(text: str) -> float | Decimal:
+    """A float where it is the number that is written; otherwise exact, if a column can be."""
+    value, exact = float(text), Decimal(text)
+    if Decimal(repr(value)) == exact:
+        return value
+    try:
+        require_value(exact)
+    except InvalidInput:
+        return value
+    return exact
 
 
 def operands(node: sge.Expr) -> tuple[sge.Expr, ...]:

@@ -1,4 +1,4 @@
-"""To and from the privacy loss distributions of Google's dp-accounting (optional dependency).
+"""To and from the privacy loss distributions of Google's dp-accounting.
 
 A list that farthing composes optimally, such as a block of adaptively chosen selections, can
 join an existing accountant, and a distribution from there can join a list here.
@@ -16,6 +16,7 @@ from farthing.composition.items import Items, items_from, take_out_leaks
 from farthing.composition.operators import Kernel, atoms_of
 from farthing.composition.profiles import KINDS, curves
 from farthing.errors import InvalidInput, Unsupported, require_choice, require_real
+from farthing.exchange.optional import required
 from farthing.guarantees.kinds import Guarantee, LossDistribution, TwoWayLoss
 from farthing.numerics.ball import up
 from farthing.numerics.curves import Chords, Grid
@@ -40,9 +41,10 @@ def to_dp_accounting(
     """A pessimistic distribution of the whole list, on the given discretisation interval.
 
     It dominates every way the list can be used, so it may be composed with anything else.
-    `delta` is the smallest δ for which it should be accurate.
+    `delta` is the smallest δ for which it should be accurate. Its infinity mass is what the list
+    leaks and what its profile has beyond where it was cut off: the δ that no ε goes below.
     """
-    pld = _dp_accounting()
+    pld = required("dp_accounting.pld", "dp-accounting")
     require_choice("adaptivity", adaptivity, ("none", "adaptive", "setwise"))
     interval = require_real("interval", interval, above=0)
     delta = require_real("delta", delta, above=0, below=1)
@@ -85,8 +87,9 @@ def from_dp_accounting(
     """A guarantee from a pessimistic distribution: its profile, read at multiples of `step`.
 
     A distribution with different losses for adding and for removing gives both of them, each for
-    its own direction of neighbours. What is read is as certain as the distribution's own floats;
-    nothing is added for their rounding.
+    its own direction of neighbours. Infinity mass, outcomes that only one neighbour gives or that a
+    truncated tail may give, becomes a leak: it is charged as δ, whatever ε is. What is read is as
+    certain as the distribution's own floats; nothing is added for their rounding.
     """
     step = require_real("step", step, above=0)
     delta = require_real("delta", delta, above=0, below=1)
@@ -110,13 +113,3 @@ def _read(distribution: Any, step: float, delta: float) -> LossDistribution:
     # a profile decreases; floats may not, and the running maximum from the right only adds
     values = np.maximum.accumulate(values[::-1])[::-1]
     return loss_distribution_above(Chords(grid, np.clip(values, 0.0, 1.0)))
-
-
-def _dp_accounting() -> Any:
-    try:
-        from dp_accounting import pld
-    except ImportError:
-        raise Unsupported(
-            "dp-accounting is not installed; install farthing[dp-accounting]"
-        ) from None
-    return pld

@@ -1,0 +1,154 @@
+"""Requests that may be lost on the way: sent again, charged once, waited for.
+
+What costs something carries an `Idempotency-Key`, so that sending it again is safe: the service
+answers the second request with what came of the first. A run that takes long becomes a job of the
+service; it is followed to its end, and goes on there if this process ends.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import httpx
+
+from farthing.client.errors import error_from
+from farthing.errors import InvalidInput
+from farthing.ledger.errors import Unavailable
+
+#: How long a request that got no answer is sent again, and a run that nobody finished is asked for.
+PATIENCE_SECONDS = 60.0
+#: Between attempts, at first and at most.
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+#: What a proxy says when the service is not there; the service itself says why.
+_ABSENT = (502, 503, 504)
+
+
+class Wire:
+    """One service, one token. Safe to share between threads."""
+
+    def __init__(self, url: str, token: str, patience: float = PATIENCE_SECONDS) -> None:
+        if not url.startswith(("https://", "http://")):
+            raise InvalidInput(f"the address must begin with https:// or http://, got {url!r:.60}")
+        if not token or not token.isascii() or not token.isprintable() or " " in token:
+            raise InvalidInput("the token must be one that the service's owner gave out")
+        self.url = url.rstrip("/")
+        self._patience = patience
+        self._client = httpx.Client(
+            base_url=self.url, timeout=_TIMEOUT, headers={"Authorization": f"Bearer {token}"}
+        )
+
+    def get(self, path: str, dataset: str = "") -> dict[str, Any]:
+        """What is there."""
+        return self._told("GET", path, dataset)
+
+    def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        dataset: str = "",
+        *,
+        once: bool = False,
+        params: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """What comes of it; with `once` it is charged once however often it has to be sent."""
+        headers = {"Idempotency-Key": uuid.uuid4().hex} if once else {}
+        return self._told("POST", path, dataset, json=body, headers=headers, params=params or {})
+
+    def shut(self) -> None:
+        """Give the connections back."""
+        self._client.close()
+
+    def _told(self, method: str, path: str, dataset: str, **how: Any) -> dict[str, Any]:
+        response = self._sent(method, path, **how)
+        status, body = response.status_code, _json_of(response)
+        if status == 202 and "job" in body:
+            status, body = self._followed(str(body["job"]["id"]))
+        if status >= 400 or "error" in body:
+            error = body.get("error") or {}
+            message = str(error.get("message") or f"the service answered with status {status}")
+            raise error_from(status, str(error.get("kind") or "failed"), message, dataset)
+        return body
+
+    def _sent(self, method: str, path: str, **how: Any) -> httpx.Response:
+        """The first answer that is one: lost requests are sent again, and too early ones later."""
+        for pause in self._pauses():
+            try:
+                response = self._client.request(method, path, **how)
+            except httpx.TransportError:
+                time.sleep(pause)
+                continue
+            if not _too_early(response):
+                return response
+            time.sleep(max(pause, _asked_to_wait(response)))
+        raise Unavailable(
+            f"{self.url} gave no answer; what was sent may have been charged, and then its release "
+            "is kept: ask the same again"
+        )
+
+    def _pauses(self) -> Iterator[float]:
+        pause, until = FIRST_PAUSE, time.monotonic() + self._patience
+        while time.monotonic() < until:
+            yield pause
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _followed(self, job: str) -> tuple[int, dict[str, Any]]:
+        """What came of a job, by its events; a stream that ends early is taken up again."""
+        while True:
+            for pause in self._pauses():
+                try:
+                    ended = self._end_in_stream(job)
+                    break
+                except httpx.TransportError:
+                    time.sleep(pause)
+            else:
+                raise Unavailable(f"{self.url} went away; the job {job} goes on there")
+            if ended is not None:
+                if ended["result"] is None:
+                    words = f"the run was {ended['state']}; what was reserved stays spent"
+                    return 408, {"error": {"kind": ended["state"], "message": words}}
+                return int(ended["status"]), ended["result"]
+
+    def _end_in_stream(self, job: str) -> dict[str, Any] | None:
+        """The job as its `end` event shows it; None if the stream ended before."""
+        with self._client.stream("GET", f"/v1/jobs/{job}/events") as response:
+            if response.status_code != 200:
+                response.read()
+                error = _json_of(response).get("error") or {}
+                words = str(error.get("message") or "the job cannot be followed")
+                raise error_from(response.status_code, str(error.get("kind")), words, "")
+            ends = False
+            for line in response.iter_lines():
+                if line.startswith("event:"):
+                    ends = line.removeprefix("event:").strip() == "end"
+                elif ends and line.startswith("data:"):
+                    found: dict[str, Any] = json.loads(line.removeprefix("data:"))["job"]
+                    return found
+        return None
+
+
+def _too_early(response: httpx.Response) -> bool:
+    """Nothing was done, or it is still being done: the same request may be sent again."""
+    if response.status_code == 429:
+        return True
+    body = _json_of(response)
+    if response.status_code in _ABSENT:
+        return "error" not in body
+    return response.status_code == 409 and body.get("error", {}).get("kind") == "key_in_use"
+
+
+def _asked_to_wait(response: httpx.Response) -> float:
+    told = response.headers.get("Retry-After", "")
+    return min(float(told), LONGEST_PAUSE) if told.isdigit() else 0.0
+
+
+def _json_of(response: httpx.Response) -> dict[str, Any]:
+    try:
+        body = response.json()
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}

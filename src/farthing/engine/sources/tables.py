@@ -1,0 +1,105 @@
+"""Tables as an engine declares them, and several private ones that are read as one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from farthing.errors import InvalidInput
+from farthing.ledger.locations import location_of_several
+from farthing.schema import TEXT
+
+#: The column that says which of several tables a row is from, unless one of them has its own.
+TABLE_COLUMN = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class Physical:
+    """A column as the engine declares it; `sql` is the expression that reads it.
+
+    `places` are the decimals of an exact number; None where the type does not say.
+    """
+
+    name: str
+    type: str
+    family: str
+    sql: str
+    places: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePart:
+    """Rows that have their columns in common; `relation` is where SQL finds them.
+
+    `untyped` are the columns that nothing gives a type.
+    """
+
+    relation: str
+    columns: tuple[Physical, ...]
+    untyped: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table in one place.
+
+    `location` says where the rows live, so that two names for the same rows are seen to be one;
+    None for tables in memory. `selection` is what of the location is read, as it was asked for: a
+    pattern, a partition, a view; None for all of it.
+    """
+
+    name: str
+    location: str | None
+    parts: tuple[SourcePart, ...]
+    selection: str | None = None
+
+    @property
+    def columns(self) -> set[str]:
+        """The names of all columns."""
+        return {column.name for part in self.parts for column in part.columns}
+
+
+def in_order(tables: Iterable[SourceTable]) -> tuple[SourceTable, ...]:
+    """One table as it is; several by where they are, so that it does not matter who named which
+    first. Each row must be there once, and each table must have a place."""
+    given = tuple(tables)
+    if len(given) == 1:
+        return given
+    placed = [(table.location, table) for table in given if table.location is not None]
+    if len(placed) != len(given):
+        raise InvalidInput(
+            "several tables must be in files or in a database, where a ledger can tell them from "
+            "others; put tables in memory together first"
+        )
+    location_of_several(location for location, _ in placed)
+    return tuple(table for _, table in sorted(placed, key=lambda pair: pair[0]))
+
+
+def together(tables: Sequence[SourceTable], literal: Callable[[str], str]) -> SourceTable:
+    """Tables in order as one: their rows below each other, columns that one lacks are missing."""
+    if len(tables) == 1:
+        return tables[0]
+    parts = []
+    named = {column.casefold() for table in tables for column in table.columns}
+    for table, title in zip(tables, _titles(tables), strict=True):
+        mark = Physical(TABLE_COLUMN, "text", TEXT, literal(title))
+        more = () if TABLE_COLUMN in named else (mark,)
+        parts += [replace(part, columns=(*part.columns, *more)) for part in table.parts]
+    selected = any(table.selection is not None for table in tables)
+    return SourceTable(
+        "_".join(table.name for table in tables),
+        location_of_several(table.location for table in tables if table.location is not None),
+        tuple(parts),
+        " and ".join(table.selection or table.name for table in tables) if selected else None,
+    )
+
+
+def _titles(tables: Sequence[SourceTable]) -> list[str]:
+    """The tables' names; numbered where two have the same."""
+    found, seen = [], Counter[str]()
+    for table in tables:
+        seen[table.name] += 1
+        number = seen[table.name]
+        found.append(table.name if number == 1 else f"{table.name} {number}")
+    return found

@@ -1,0 +1,74 @@
+"""One service for most tests, started once; others start their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import farthing as fa
+from tests.ledger.conftest import folder, postgres, postgres_url  # noqa: F401 # fixtures
+from tests.server.deployment import TARIFF, Deployment
+
+
+@pytest.fixture(scope="session")
+def certificate() -> fa.Certificate:
+    """Coarse, because only the prices matter here."""
+    return TARIFF.certify(tolerance=0.5, deltas=(1e-3,), epsilons=(1.0,))
+
+
+@pytest.fixture
+def deploy(tmp_path: Path, certificate: fa.Certificate) -> Iterator[Callable[..., Deployment]]:
+    """Starts a service of one's own: `deploy(limits={…}, workers=2)`."""
+    made: list[Deployment] = []
+
+    def start(
+        ledger: str | None = None, limits: dict[str, Any] | None = None, **options: Any
+    ) -> Deployment:
+        one = Deployment(tmp_path, ledger or str(tmp_path / "budget.db"), options, limits or {})
+        one.prepare(certificate)
+        one.start()
+        made.append(one)
+        return one
+
+    yield start
+    for one in made:
+        one.stop()
+
+
+@pytest.fixture(scope="module")
+def deployed(
+    tmp_path_factory: pytest.TempPathFactory, certificate: fa.Certificate
+) -> Iterator[Deployment]:
+    """A service for the tests of one file, without a limit that they would meet."""
+    place = tmp_path_factory.mktemp("service")
+    one = Deployment(
+        place,
+        str(place / "budget.db"),
+        limits={"requests_per_minute": 1_000_000, "jobs_at_once": 64, "answer_within": 30},
+    )
+    one.prepare(certificate)
+    one.start()
+    yield one
+    assert one.stop() == 0, one.log
+
+
+@pytest.fixture
+def ann(deployed: Deployment) -> Iterator[httpx.Client]:
+    with deployed.client("ann") as client:
+        yield client
+
+
+@pytest.fixture
+def bob(deployed: Deployment) -> Iterator[httpx.Client]:
+    with deployed.client("bob") as client:
+        yield client
+
+
+@pytest.fixture
+def team(deployed: Deployment) -> Iterator[httpx.Client]:
+    with deployed.client("team") as client:
+        yield client

@@ -1,0 +1,114 @@
+"""A request that is sent again is charged once and answered once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from farthing.server.access.store import AccessStore
+from farthing.server.idempotency import once
+from farthing.server.problems import Refused
+
+EVENTS = "/v1/datasets/events"
+NORWAY = {"query": {"kind": "count", "where": {"country": "NO"}}, "again": True}
+
+
+def left(client: httpx.Client) -> int:
+    return int(client.get(f"{EVENTS}/purse").json()["left"]["farthings"])
+
+
+def test_the_same_again_is_the_same_answer_at_no_cost(ann: httpx.Client) -> None:
+    before = left(ann)
+    key = {"Idempotency-Key": "one"}
+    first = ann.post(f"{EVENTS}/run", json=NORWAY, headers=key)
+    assert first.status_code == 200
+    for _ in range(3):
+        again = ann.post(f"{EVENTS}/run", json=NORWAY, headers=key)
+        assert (again.status_code, again.json()) == (200, first.json())
+    assert left(ann) == before - 4
+    assert ann.post(f"{EVENTS}/run", json=NORWAY).status_code == 200  # without it: paid anew
+    assert left(ann) == before - 8
+
+
+def test_another_body_under_the_same_key_is_refused(ann: httpx.Client) -> None:
+    key = {"Idempotency-Key": "two"}
+    assert ann.post(f"{EVENTS}/run", json=NORWAY, headers=key).status_code == 200
+    before = left(ann)
+    for body in ({**NORWAY, "again": False}, {"query": {"kind": "count"}}):
+        other = ann.post(f"{EVENTS}/run", json=body, headers=key)
+        assert other.status_code == 409
+        assert other.json()["error"]["kind"] == "key_reused"
+    elsewhere = ann.post("/v1/datasets/slow/run", json=NORWAY, headers=key)
+    assert elsewhere.status_code == 409
+    assert left(ann) == before
+
+
+def test_keys_of_two_callers_are_two_keys(ann: httpx.Client, bob: httpx.Client) -> None:
+    key = {"Idempotency-Key": "three"}
+    hers = ann.post(f"{EVENTS}/run", json=NORWAY, headers=key).json()
+    before = left(bob)
+    his = bob.post(f"{EVENTS}/run", json={"query": {"kind": "count"}}, headers=key)
+    assert his.status_code == 200
+    assert left(bob) == before - 4
+    assert his.json() != hers
+
+
+def test_many_at_once_are_charged_once(ann: httpx.Client) -> None:
+    before = left(ann)
+
+    def send(_: int) -> httpx.Response:
+        return ann.post(f"{EVENTS}/run", json=NORWAY, headers={"Idempotency-Key": "four"})
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(send, range(16)))
+    assert {answer.status_code for answer in answers} <= {200, 409}
+    told = {str(one.json()["answer"]["counts"]) for one in answers if one.status_code == 200}
+    assert len(told) == 1
+    refused = {one.json()["error"]["kind"] for one in answers if one.status_code == 409}
+    assert refused <= {"key_in_use"}
+    assert left(ann) == before - 4
+
+
+def test_a_refusal_leaves_the_key_free(ann: httpx.Client) -> None:
+    key = {"Idempotency-Key": "five"}
+    dear = {"query": {"kind": "count", "repeats": 60}}
+    assert ann.post(f"{EVENTS}/run", json=dear, headers=key).status_code == 402
+    assert ann.post(f"{EVENTS}/run", json=NORWAY, headers=key).status_code == 200
+
+
+@pytest.mark.parametrize("key", ["", "x" * 201, "a\tb"])
+def test_strange_keys_are_refused(ann: httpx.Client, key: str) -> None:
+    answer = ann.post(f"{EVENTS}/run", json=NORWAY, headers={"Idempotency-Key": key})
+    assert answer.status_code in (400, 422)
+
+
+def test_a_conversation_is_opened_once(ann: httpx.Client) -> None:
+    before = left(ann)
+    opened = [
+        ann.post(
+            f"{EVENTS}/conversations",
+            json={"kind": "threshold"},
+            headers={"Idempotency-Key": "six"},
+        ).json()
+        for _ in range(2)
+    ]
+    assert opened[0]["id"] == opened[1]["id"]
+    assert left(ann) == before - 4
+
+
+def test_a_worker_that_died_leaves_a_key_that_runs_nothing(tmp_path) -> None:
+    store = AccessStore(str(tmp_path / "access.db"))
+
+    class Killed(BaseException):
+        pass
+
+    def die() -> tuple[int, dict[str, object]]:
+        raise Killed
+
+    with pytest.raises(Killed):
+        once(store, "ann", "key", {"a": 1}, die)
+    with pytest.raises(Refused, match="has begun and was not answered"):
+        once(store, "ann", "key", {"a": 1}, lambda: (200, {}))
+    store.shut()

@@ -1,0 +1,112 @@
+"""Runs that take long: named, followed, limited, cancelled; nothing is paid back."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import httpx
+import pytest
+
+from tests.server.deployment import Deployment
+
+SLOW, EVENTS = "/v1/datasets/slow", "/v1/datasets/events"
+COUNT = {"query": {"kind": "count"}}
+LATER = {"Prefer": "respond-async"}
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory, certificate):
+    """A service with little patience."""
+    place = tmp_path_factory.mktemp("hasty")
+    limits = {"time_limit": 3.0, "answer_within": 0.5, "jobs_at_once": 2}
+    one = Deployment(place, str(place / "budget.db"), limits=limits)
+    one.prepare(certificate)
+    one.start()
+    yield one
+    assert one.stop() == 0, one.log
+
+
+def until_over(client: httpx.Client, identity: str) -> dict[str, object]:
+    for _ in range(300):
+        job = client.get(f"/v1/jobs/{identity}").json()["job"]
+        if job["state"] not in ("queued", "running"):
+            return dict(job)
+        time.sleep(0.1)
+    raise AssertionError(job)
+
+
+def test_a_run_that_is_not_waited_for(hasty: Deployment) -> None:
+    with hasty.client("ann") as ann:
+        begun = ann.post(f"{EVENTS}/run", json=COUNT, headers=LATER)
+        assert begun.status_code == 202
+        job = until_over(ann, begun.json()["job"]["id"])
+        assert (job["state"], job["status"]) == ("done", 200)
+        told = ann.post(f"{EVENTS}/run", json=COUNT).json()
+        assert job["result"]["answer"]["counts"] == told["answer"]["counts"]
+
+
+def test_a_refusal_is_the_outcome_of_a_job(hasty: Deployment) -> None:
+    dear = {"query": {"kind": "count", "where": {"age": 3}, "repeats": 60}}
+    with hasty.client("ann") as ann:
+        begun = ann.post(f"{EVENTS}/run", json=dear, headers=LATER).json()
+        job = until_over(ann, begun["job"]["id"])
+        assert job["status"] == 402
+        assert job["result"]["error"]["kind"] == "does_not_fit"
+
+
+def test_a_run_that_takes_long_becomes_a_job_and_ends_at_its_limit(hasty: Deployment) -> None:
+    with hasty.client("ann") as ann:
+        before = ann.get(f"{SLOW}/purse").json()["left"]["farthings"]
+        begun = ann.post(f"{SLOW}/run", json=COUNT)
+        assert begun.status_code == 202
+        identity = begun.json()["job"]["id"]
+        with ann.stream("GET", f"/v1/jobs/{identity}/events") as stream:
+            lines = [line for line in stream.iter_lines() if line]
+        names = [line.removeprefix("event: ") for line in lines if line.startswith("event: ")]
+        assert names[0] == "progress"
+        assert names[-1] == "end"
+        last = json.loads(lines[-1].removeprefix("data: "))["job"]
+        assert last["status"] == 408
+        assert last["result"]["error"]["kind"] == "time_limit"
+        assert ann.get(f"{SLOW}/purse").json()["left"]["farthings"] == before - 4
+
+
+def test_a_job_goes_on_without_its_client_and_is_cancelled_at_no_refund(
+    hasty: Deployment,
+) -> None:
+    where = {"query": {"kind": "count", "where": {"name": "word"}}}
+    with hasty.client("ann") as ann:
+        before = ann.get(f"{SLOW}/purse").json()["left"]["farthings"]
+        identity = ann.post(f"{SLOW}/run", json=where, headers=LATER).json()["job"]["id"]
+    with hasty.client("ann") as ann:  # another connection
+        for _ in range(100):
+            if ann.get(f"{SLOW}/purse").json()["left"]["farthings"] < before:
+                break
+            time.sleep(0.05)
+        assert ann.get(f"/v1/jobs/{identity}").json()["job"]["state"] in ("queued", "running")
+        assert ann.delete(f"/v1/jobs/{identity}").json()["job"]["state"] == "cancelled"
+        assert ann.delete(f"/v1/jobs/{identity}").json()["job"]["state"] == "cancelled"
+        assert ann.get(f"{SLOW}/purse").json()["left"]["farthings"] == before - 4
+        assert ann.get(f"{SLOW}/releases").json()["releases"] == []
+
+
+def test_so_many_at_once_and_no_more(hasty: Deployment) -> None:
+    asked = [{"query": {"kind": "count", "repeats": n}} for n in (2, 3, 4)]
+    with hasty.client("ann") as ann, hasty.client("bob") as bob:
+        begun = [ann.post(f"{SLOW}/run", json=one, headers=LATER) for one in asked]
+        assert [one.status_code for one in begun] == [202, 202, 429]
+        assert begun[2].json()["error"]["kind"] == "too_many_runs"
+        assert bob.post(f"{EVENTS}/run", json=COUNT).status_code == 200  # others are not held up
+        for one in begun[:2]:
+            ann.delete(f"/v1/jobs/{one.json()['job']['id']}")
+
+
+def test_stopping_waits_for_nobody_for_ever(deploy) -> None:
+    deployed: Deployment = deploy(limits={"answer_within": 0.2, "time_limit": 600.0})
+    with deployed.client("ann") as ann:
+        assert ann.post(f"{SLOW}/run", json=COUNT).status_code == 202
+    assert deployed.stop() == 0
+    deployed.start()
+    with deployed.client("ann") as ann:
+        assert ann.get(f"{SLOW}/purse").json()["farthings_spent"] == 4

@@ -1,0 +1,127 @@
+"""Sizes, rates, headers, the log, the clock."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import httpx
+import pytest
+
+from farthing.server.problems import Refused
+from farthing.server.protection import Rates
+from tests.server.deployment import Deployment
+
+EVENTS = "/v1/datasets/events"
+COUNT = {"query": {"kind": "count"}}
+JSON = {"Content-Type": "application/json"}
+
+
+def test_oversized_bodies_are_refused(ann: httpx.Client) -> None:
+    large = json.dumps({"sql": "x" * (2 << 20)})
+    answer = ann.post(f"{EVENTS}/plan", content=large, headers=JSON)
+    assert answer.status_code == 413
+    assert answer.json()["error"]["kind"] == "too_large"
+
+
+def test_oversized_bodies_without_a_length_are_refused(ann: httpx.Client) -> None:
+    parts = (b"x" * 65536 for _ in range(64))
+    answer = ann.post(f"{EVENTS}/plan", content=parts, headers=JSON)
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[" * 100_000,
+        b'{"query":' * 5000 + b"1" + b"}" * 5000,
+        b'{"query": {"kind": "count", "where": {"age": NaN}}}',
+        b'{"query": {"kind": "count", "where": {"age": 1e999}}}',
+        b'{"query": {"kind": "count", "where": {"name": "\\ud800"}}}',
+        b'{"half_width": ' + b"9" * 5000 + b"}",
+        b"\xff\xfe",
+        b"null",
+        b'"text"',
+        b"[1, 2]",
+    ],
+)
+def test_strange_bodies_are_refused(ann: httpx.Client, content: bytes) -> None:
+    for end in ("plan", "run", "conversations"):
+        answer = ann.post(f"{EVENTS}/{end}", content=content, headers=JSON)
+        assert answer.status_code in (400, 422), answer.text
+        assert set(answer.json()) == {"error"}
+
+
+def test_every_answer_has_the_headers(deployed: Deployment) -> None:
+    with deployed.client("ann") as ann:
+        answers = [
+            ann.get("/v1/me"),
+            ann.get("/nowhere"),
+            ann.get("/health"),
+            ann.post(f"{EVENTS}/plan", content=b"{", headers=JSON),
+            ann.get("/openapi.json"),
+        ]
+    for answer in answers:
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert "server" not in answer.headers
+    assert answers[0].headers["cache-control"] == "no-store"
+
+
+def test_so_many_requests_a_minute(deploy) -> None:
+    deployed: Deployment = deploy(limits={"requests_per_minute": 20})
+    with deployed.client("ann") as ann, deployed.client("bob") as bob:
+        answers = [ann.get("/v1/me") for _ in range(25)]
+        refused = [one for one in answers if one.status_code == 429]
+        assert answers[0].status_code == 200
+        assert refused
+        assert int(refused[0].headers["retry-after"]) >= 1
+        assert refused[0].json()["error"]["kind"] == "too_many_requests"
+        assert bob.get("/v1/me").status_code == 200
+
+
+def test_a_rate_comes_back() -> None:
+    rates = Rates(6000)  # a hundred a second
+
+    def hurry() -> None:
+        for _ in range(20_000):
+            rates.take("ann")
+
+    with pytest.raises(Refused):
+        hurry()
+    time.sleep(0.1)
+    rates.take("ann")
+
+
+def test_the_log_says_who_did_what_and_nothing_else(
+    deployed: Deployment, ann: httpx.Client
+) -> None:
+    asked = {"query": {"kind": "count", "where": {"name": "a secret word"}}}
+    assert ann.post(f"{EVENTS}/run", json=asked).status_code == 200
+    text = (deployed.folder / "audit.jsonl").read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    mine = [one for one in lines if one["route"] == "/v1/datasets/{dataset}/run"]
+    assert mine[-1]["who"] == "analyst:ann"
+    assert mine[-1]["dataset"] == "events"
+    assert mine[-1]["status"] == 200
+    assert set(mine[-1]) == {
+        "at", "who", "token", "method", "route", "dataset", "status", "seconds"
+    }  # fmt: skip # one set
+    assert "secret word" not in text
+    assert (deployed.folder / "audit.jsonl").stat().st_mode & 0o077 == 0
+
+
+def test_answers_leave_on_the_clock(deploy) -> None:
+    deployed: Deployment = deploy(release_every=0.5)
+    with deployed.client("ann") as ann:
+        for age, cost in ((1, 1), (2, 60)):  # one that runs, and one that is refused
+            query = {"kind": "count", "where": {"age": age}, "repeats": cost}
+            answer = ann.post(f"{EVENTS}/run", json={"query": query})
+            assert answer.status_code == (200 if cost == 1 else 402)
+            assert time.time() % 0.5 < 0.25

@@ -1,0 +1,123 @@
+"""What an analyst gets for a question, and what is kept of it."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from farthing.ledger import Ledger
+from tests.server.deployment import CAP, Deployment
+
+EVENTS = "/v1/datasets/events"
+NORWAY = {"query": {"kind": "count", "where": "country == 'NO'"}}
+
+
+def test_a_plan_costs_nothing_and_says_what_a_run_will(ann: httpx.Client) -> None:
+    before = ann.get(f"{EVENTS}/purse").json()
+    plan = ann.post(f"{EVENTS}/plan", json=NORWAY).json()
+    assert plan["price"] == {"farthings": 4, "delta_units": 0}
+    assert plan["fits"]
+    assert plan["caption"] == "number of member where country is NO"
+    assert plan["spending"]["share"] == 4 / CAP
+    assert ann.get(f"{EVENTS}/purse").json() == before
+
+
+def test_a_run_is_paid_once_and_told_again(ann: httpx.Client) -> None:
+    before = ann.get(f"{EVENTS}/purse").json()["left"]["farthings"]
+    first = ann.post(f"{EVENTS}/run", json=NORWAY).json()
+    again = ann.post(f"{EVENTS}/run", json=NORWAY).json()
+    assert first["answer"]["counts"] == again["answer"]["counts"]
+    assert first["id"] == again["id"]
+    assert again["answer"]["cached"]
+    assert first["answer"]["remaining"]["farthings"] == before - 4
+    assert again["answer"]["remaining"]["farthings"] == before - 4
+    ((low, high),) = first["answer"]["intervals"]
+    assert low <= first["answer"]["counts"][0] <= high
+    listed = ann.get(f"{EVENTS}/releases").json()["releases"]
+    assert first["id"] in [one["id"] for one in listed]
+    kept = ann.get(f"{EVENTS}/releases/{first['id']}").json()
+    assert kept["release"][""]["counts"] == first["answer"]["counts"]
+    assert kept["asked"] == "number of member where country is NO"
+
+
+def test_sql_and_batches(ann: httpx.Client) -> None:
+    asked = "SELECT COUNT(DISTINCT member) FROM events WHERE country = 'SE'"
+    assert len(ann.post(f"{EVENTS}/run", json={"sql": asked}).json()["answer"]["counts"]) == 1
+    batch = {"a": {"kind": "count"}, "b": {"kind": "count", "where": {"country": "DK"}}}
+    plan = ann.post(f"{EVENTS}/plan", json={"batch": batch}).json()
+    assert plan["price"]["farthings"] == 8
+    assert set(plan["queries"]) == {"a", "b"}
+    told = ann.post(f"{EVENTS}/run", json={"batch": batch}).json()
+    assert set(told["answers"]) == {"a", "b"}
+    assert ann.get(f"{EVENTS}/releases/{told['id']}").json()["batch"].keys() == {"a", "b"}
+
+
+def test_pages_of_releases(ann: httpx.Client) -> None:
+    for age in range(3):
+        query = {"kind": "count", "where": {"age": {"below": 10 + age}}}
+        assert ann.post(f"{EVENTS}/run", json={"query": query}).status_code == 200
+    whole = [one["id"] for one in ann.get(f"{EVENTS}/releases").json()["releases"]]
+    first = ann.get(f"{EVENTS}/releases", params={"limit": 2}).json()
+    assert [one["id"] for one in first["releases"]] == whole[:2]
+    assert first["more"]
+    rest = ann.get(f"{EVENTS}/releases", params={"before": whole[1]}).json()
+    assert [one["id"] for one in rest["releases"]] == whole[2:]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "kind"),
+    [
+        ({}, 422, "invalid"),
+        ({"query": {"kind": "count"}, "sql": "SELECT 1"}, 422, "invalid"),
+        ({"query": {"kind": "count", "where": {"nothing": 1}}}, 422, "invalid"),
+        ({"query": {"kind": "count", "count": "nothing"}}, 422, "invalid"),
+        ({"query": {"kind": "magic"}}, 422, "invalid"),
+        ({"query": {"kind": "count"}, "extra": 1}, 422, "invalid"),
+        ({"sql": "DROP TABLE events"}, 422, "invalid"),
+        ({"query": {"kind": "count", "repeats": 50}}, 402, "does_not_fit"),
+    ],
+)
+def test_refusals_have_one_shape(
+    ann: httpx.Client, body: dict[str, object], status: int, kind: str
+) -> None:
+    before = ann.get(f"{EVENTS}/purse").json()
+    refused = ann.post(f"{EVENTS}/run", json=body)
+    assert refused.status_code == status
+    assert set(refused.json()) == {"error"}
+    assert set(refused.json()["error"]) == {"kind", "message", "field"}
+    assert refused.json()["error"]["kind"] == kind
+    assert ann.get(f"{EVENTS}/purse").json() == before
+
+
+def test_conversations(ann: httpx.Client) -> None:
+    talks = f"{EVENTS}/conversations"
+    before = ann.get(f"{EVENTS}/purse").json()["left"]["farthings"]
+    plan = ann.post(talks, params={"plan": 1}, json={"kind": "threshold"}).json()
+    assert plan["price"]["farthings"] == 4
+    assert ann.get(f"{EVENTS}/purse").json()["left"]["farthings"] == before
+    opened = ann.post(talks, json={"kind": "threshold"}).json()
+    assert ann.get(f"{EVENTS}/purse").json()["left"]["farthings"] == before - 4
+    asked = [{"query": {"kind": "count"}, "threshold": n} for n in (10**9, -(10**9), 5)]
+    told = ann.post(f"{talks}/{opened['id']}/ask", json={"questions": asked}).json()
+    assert [one["positive"] for one in told["answers"]] == [False, True]  # and then it halts
+    assert not told["open"]
+    over = ann.post(f"{talks}/{opened['id']}/ask", json={"questions": asked})
+    assert (over.status_code, over.json()["error"]["kind"]) == (409, "over")
+    shown = ann.get(f"{talks}/{opened['id']}").json()
+    assert len(shown["transcript"]) == 2
+    assert opened["id"] in [one["id"] for one in ann.get(talks).json()["conversations"]]
+
+
+def test_nothing_that_an_analyst_sees_has_entries_or_hashes(
+    ann: httpx.Client, deployed: Deployment
+) -> None:
+    seen = "".join(
+        ann.get(path).text
+        for path in (EVENTS, f"{EVENTS}/releases", f"{EVENTS}/statement", f"{EVENTS}/purse")
+    )
+    assert '"entry"' not in seen
+    assert '"account"' not in seen
+    with Ledger.open(deployed.ledger) as ledger:
+        for entry in ledger.reader().entries("events"):
+            assert entry.hash not in seen
+            assert str(entry.fact.get("release_digest")) not in seen

@@ -1,0 +1,62 @@
+"""64 clients race for one purse: exactly the cap is spent, and nothing fails.
+
+Five seconds at most; FARTHING_RACE_SECONDS=60 makes it longer, with a purse that lasts.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from farthing.ledger import Ledger, verify
+from tests.server.deployment import CAP, Deployment
+
+SECONDS = float(os.environ.get("FARTHING_RACE_SECONDS", "5"))
+CLIENTS = 64
+EVENTS = "/v1/datasets/events"
+
+
+def race(deployed: Deployment, number: int, until: float) -> Counter[str]:
+    """One client: the same kind of question as fast as it can, paid anew each time."""
+    found: Counter[str] = Counter()
+    with deployed.client("ann" if number % 2 else "bob") as client:
+        while time.monotonic() < until:
+            query = {"kind": "count", "where": {"age": number}}
+            body = {"query": query, "again": True}
+            try:
+                answer = client.post(f"{EVENTS}/run", json=body)
+            except httpx.TransportError as error:
+                found[type(error).__name__] += 1
+                continue
+            kind = "" if answer.status_code == 200 else answer.json()["error"]["kind"]
+            found[f"{answer.status_code} {kind}".strip()] += 1
+            if kind == "does_not_fit" and SECONDS <= 5:
+                break
+    return found
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_the_cap_is_spent_exactly(deploy, database: str, request) -> None:
+    target = None if database == "sqlite" else request.getfixturevalue("postgres_url")
+    limits = {"requests_per_minute": 10**7, "jobs_at_once": CLIENTS, "answer_within": 100}
+    deployed: Deployment = deploy(target, limits, workers=2)
+    with Ledger.open(deployed.ledger) as ledger:
+        for name in ("ann", "bob"):
+            ledger.owner().grant("events", name, farthings=CAP)  # together more than the cap
+    until = time.monotonic() + max(SECONDS, 5) * (1 if SECONDS > 5 else 12)
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        found = sum(pool.map(lambda n: race(deployed, n, until), range(CLIENTS)), Counter())
+    assert set(found) <= {"200", "402 does_not_fit"}, found
+    assert found["200"] == CAP // 4
+    with Ledger.open(deployed.ledger) as ledger:
+        (account,) = ledger.reader().accounts("events")
+        assert account.farthings_spent == CAP
+        spent = [purse.farthings_spent for purse in ledger.reader().purses("events")]
+        assert sum(spent) == CAP
+        assert not ledger.reader().open_reservations("events")
+        verify(ledger.reader())

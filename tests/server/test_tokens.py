@@ -1,0 +1,104 @@
+"""Tokens: shown once, kept hashed, for a while, for some datasets."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import httpx
+import pytest
+
+from farthing.server.access.store import AccessStore
+from farthing.server.access.tokens import find, identity_in
+from tests.server.deployment import Deployment
+
+EVENTS = "/v1/datasets/events"
+
+
+def with_token(deployed: Deployment, token: str) -> httpx.Response:
+    return httpx.get(f"{deployed.url}/v1/me", headers={"Authorization": f"Bearer {token}"})
+
+
+@pytest.mark.parametrize("who", ["expired", "revoked"])
+def test_what_is_over_is_refused_like_what_never_was(deployed: Deployment, who: str) -> None:
+    never = with_token(deployed, "fth_0123456789abcdef_" + "0" * 64)
+    over = with_token(deployed, deployed.tokens[who])
+    assert over.status_code == never.status_code == 401
+    assert over.json() == never.json()
+
+
+def test_nearly_right_is_wrong(deployed: Deployment) -> None:
+    good = deployed.tokens["ann"]
+    assert with_token(deployed, good).status_code == 200
+    last = "0" if good[-1] != "0" else "1"
+    other = deployed.tokens["bob"].split("_")[2]
+    for bad in (
+        good[:-1] + last,
+        good[:-1],
+        good + "0",
+        good.upper(),
+        "_".join([*good.split("_")[:2], other]),
+        "fth__",
+        "fth_" + "a" * 10_000,
+        "ä" * 20,
+    ):
+        header = f"Bearer {bad}".encode("latin-1", "replace")
+        answer = httpx.get(f"{deployed.url}/v1/me", headers={"Authorization": header})
+        assert answer.status_code == 401, bad
+    basic = httpx.get(f"{deployed.url}/v1/me", headers={"Authorization": f"Basic {good}"})
+    assert basic.status_code == 401
+
+
+def test_a_token_is_nowhere_but_with_its_holder(deployed: Deployment, team: httpx.Client) -> None:
+    minted = team.post("/v1/owner/tokens", json={"role": "analyst", "name": "ann"}).json()
+    secret = minted["token"].split("_")[2]
+    with sqlite3.connect(deployed.access) as raw:
+        kept = "\n".join(raw.iterdump())
+    raw.close()
+    assert minted["id"] in kept
+    assert "$argon2id$" in kept
+    for token in (secret, *(one.split("_")[2] for one in deployed.tokens.values())):
+        assert token not in kept
+        assert token not in team.get("/v1/owner/tokens").text
+        assert token not in deployed.log
+        assert token not in (deployed.folder / "audit.jsonl").read_text(encoding="utf-8")
+
+
+def test_a_withdrawn_token_ends_at_once(deployed: Deployment, team: httpx.Client) -> None:
+    minted = team.post("/v1/owner/tokens", json={"role": "analyst", "name": "ann"}).json()
+    assert with_token(deployed, minted["token"]).status_code == 200
+    assert team.delete(f"/v1/owner/tokens/{minted['id']}").json()["revoked"]
+    assert with_token(deployed, minted["token"]).status_code == 401
+
+
+def test_a_token_for_some_datasets(deployed: Deployment) -> None:
+    with deployed.client("narrow") as narrow:
+        assert narrow.get("/v1/me").json()["datasets"] == ["slow"]
+        assert narrow.get(EVENTS).status_code == 404
+        assert narrow.get("/v1/datasets/slow").status_code == 200
+
+
+def test_an_expiry_has_a_zone(team: httpx.Client) -> None:
+    body = {"role": "analyst", "name": "ann", "expires": "2030-01-01T00:00:00"}
+    assert team.post("/v1/owner/tokens", json=body).status_code == 422
+
+
+def test_an_id_is_read_without_hashing(tmp_path) -> None:
+    assert identity_in("fth_abc_def") == "abc"
+    for strange in ("", "fth_abc", "xyz_abc_def", "fth_a'b_def", "fth_ä_b", "fth_" + "a" * 300):
+        assert identity_in(strange) is None
+    store = AccessStore(str(tmp_path / "access.db"))
+    assert find(store, "abc") is None
+    store.shut()
+
+
+def test_revoking_a_purse_leaves_what_was_told(deployed: Deployment, team: httpx.Client) -> None:
+    granted = {"analyst": "dora", "farthings": 10}
+    assert team.post("/v1/owner/datasets/events/grants", json=granted).status_code == 200
+    minted = team.post("/v1/owner/tokens", json={"role": "analyst", "name": "dora"}).json()
+    headers = {"Authorization": f"Bearer {minted['token']}"}
+    with httpx.Client(base_url=deployed.url, headers=headers, timeout=60) as dora:
+        told = dora.post(f"{EVENTS}/run", json={"query": {"kind": "count"}}).json()
+        assert team.delete("/v1/owner/datasets/events/grants/dora").json()["taken"]
+        assert dora.get(f"{EVENTS}/releases/{told['id']}").status_code == 200
+        refused = dora.post(f"{EVENTS}/run", json={"query": {"kind": "count"}, "again": True})
+        assert refused.status_code == 402
