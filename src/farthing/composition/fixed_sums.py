@@ -106,7 +106,7 @@ def responses_of(guarantee: Guarantee, count: int, step: float) -> tuple[Atoms, 
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class RepeatedBlock:
     """A loss from above that is added `times` times, and all of them together from below."""
 
     upper: Atoms
@@ -127,7 +127,7 @@ def fixed_curves(
     delta: float,
     *,
     whole: bool,
-    beside: tuple[Repeated, ...] = (),
+    beside: tuple[RepeatedBlock, ...] = (),
 ) -> tuple[Chords, Supports] | None:
     """Both sides of the profile of fixed losses, accurate where it is about `delta`.
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from farthing.composition.fixed_sums import (
-    Repeated,
+    RepeatedBlock,
     added_on_lattice,
     fixed_curves,
     responses_of,
@@ -129,7 +129,7 @@ def _sum_of_blocks(
             count=count, epsilon=guarantee.epsilon, t=t, step=1e-3 * guarantee.epsilon
         )
         variance = count * variance_of(guarantee)
-        beside.append(Repeated(_block(guarantee, blocks), blocks.number, below, variance))
+        beside.append(RepeatedBlock(_block(guarantee, blocks), blocks.number, below, variance))
     rest = Items(tuple((g, n) for g, n in items if not isinstance(g, BoundedRange)))
     return fixed_curves(rest, fineness / 16, delta, whole=whole, beside=tuple(beside))
 

@@ -22,18 +22,26 @@ export async function budgetView(about) {
         meter("The dataset's budget", account.farthings_spent, account.farthings)], sofar),
     el("section", { class: "card" }, el("h2", {}, "Over time"), time.analysts.length === 0
       ? empty("Nothing was asked yet", "Each question appears here as a step, for each analyst.")
-      : [steps("Farthings spent by each analyst over time; the totals are in the table of purses below.", time.analysts, account?.farthings ?? null)]),
+      : [steps("Farthings spent over time, by each analyst and by everybody; the totals are in the table of purses below.", withEverybody(time.analysts), account?.farthings ?? null)]),
     el("section", { class: "card" }, el("h2", {}, "Purses"), purses));
 }
 
+function withEverybody(lines) {
+  if (lines.length < 2) return lines;
+  const each = lines.flatMap((one) => one.points.map(([at, spent], i) => [at, spent - (one.points[i - 1]?.[1] ?? 0)]));
+  let sum = 0;
+  const points = each.sort((a, b) => Date.parse(a[0]) - Date.parse(b[0])).map(([at, price]) => [at, sum += price]);
+  return [{ analyst: "everybody", points }, ...lines];
+}
+
 function learned(found) {
-  return el("p", {}, "What everybody together has learned ", term("odometer"), ": ", term("epsilon", "ε"), ` ≤ ${bound(found.epsilon)} at `, term("delta", "δ"), ` = ${power(found.delta)}.`);
+  return el("p", {}, "What everybody together has learned ", term("odometer"), " is within ", term("epsilon", "ε"), ` ≤ ${bound(found.epsilon)} at `, term("delta", "δ"), ` = ${power(found.delta)}.`);
 }
 
 function pursesOf(at, account, grants, redraw) {
   const free = account === undefined ? 0 : account.farthings - grants.filter((one) => one.account === account.number).reduce((sum, one) => sum + (one.open ? one.farthings : one.farthings_spent), 0);
   const told = el("div", { "aria-live": "polite" });
-  const rows = grants.map((one) => [one.analyst, number(one.farthings), number(one.farthings_spent), one.open ? number(one.left.farthings) : "closed", one.renewal ?? "once",
+  const rows = grants.map((one) => [one.analyst, one.renewal ? `${number(one.farthings)} ${one.renewal}` : number(one.farthings), number(one.farthings_spent), one.open ? number(one.left.farthings) : "closed",
     one.open ? el("button", { type: "button", "aria-label": `Revoke the purse of ${one.analyst}`, onclick: () => ask(one) }, "Revoke") : ""]);
   const ask = (one) => confirmed(`Take back the ${amount(one.left)} that ${one.analyst} has left?`, "What was released stays readable for them. Tokens stay valid.", "Revoke", async () => {
     const { taken } = await remove(`${at}${path("grants", one.analyst)}`);
@@ -54,7 +62,7 @@ function pursesOf(at, account, grants, redraw) {
     }
   };
   return el("div", {}, grants.length === 0 ? empty("No purse yet", "Grant an analyst some farthings below.")
-    : table("Purses", ["analyst", "granted", "spent", "left", "renewed", ""].map((one) => one || el("span", { class: "unseen" }, "actions")), rows, [1, 2, 3]),
+    : table("Purses", ["analyst", "granted", "spent", "left", ""].map((one) => one || el("span", { class: "unseen" }, "actions")), rows, [1, 2, 3]),
   account === undefined ? null : el("form", { class: "inline", onsubmit: give }, el("h3", {}, "Grant"),
     el("p", { class: "quiet" }, `${number(Math.max(0, free))} farthings of the cap are granted to nobody. A second grant adds to the first.`),
     field("Analyst", analyst), field("Farthings", farthings), field("Renewed", renewal), el("button", { type: "submit", class: "main" }, "Grant")), told);
