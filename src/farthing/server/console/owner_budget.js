@@ -13,8 +13,10 @@ export async function budgetView(about) {
   const sofar = el("div", { class: "quiet" });
   if (account !== undefined) into(sofar, async () => learned(await patiently("GET", `${at}/odometer`)), "Proving what everybody has learned so far …");
   const purses = el("div");
-  const redraw = async () => purses.replaceChildren(pursesOf(at, account, (await get(`${at}/grants`)).grants, redraw));
-  purses.replaceChildren(pursesOf(at, account, grants, redraw));
+  const spent = new Map(time.analysts.map((one) => [one.analyst, one.points.at(-1)[1]]));
+  const draw = (found) => purses.replaceChildren(pursesOf(at, account, found.map((one) => afterRevoking(one, spent)), redraw));
+  const redraw = async () => draw((await get(`${at}/grants`)).grants);
+  draw(grants);
   return el("div", { class: "stack" }, account === undefined ? signForm(about)
     : el("section", { class: "card" }, el("h2", {}, "Spent"),
         el("p", {}, el("strong", { class: "big" }, number(account.farthings_spent)), ` of ${number(account.farthings)} `, term("farthing", "farthings"),
@@ -24,6 +26,11 @@ export async function budgetView(about) {
       ? empty("Nothing was asked yet", "Each question appears here as a step, for each analyst.")
       : [steps("Farthings spent over time, by each analyst and by everybody; the totals are in the table of purses below.", withEverybody(time.analysts), account?.farthings ?? null)]),
     el("section", { class: "card" }, el("h2", {}, "Purses"), purses));
+}
+
+// What is taken back counts as spent of a purse; here it is what questions cost.
+function afterRevoking(purse, spent) {
+  return purse.open ? purse : { ...purse, farthings_spent: Math.min(purse.farthings_spent, spent.get(purse.analyst) ?? 0) };
 }
 
 function withEverybody(lines) {
