@@ -10,27 +10,14 @@ import typer
 from farthing import __version__
 from farthing.cli.composition import calibrate, delta, epsilon, plan
 from farthing.cli.conversion import convert
+from farthing.cli.doctor import doctor
 from farthing.cli.lazy import lazy_group
 from farthing.cli.serve import serve
 from farthing.cli.statement import statement
 from farthing.cli.tariff import tariff
 from farthing.errors import FarthingError
+from farthing.optional import explained
 from farthing.wording import plain
-
-#: Which extra brings a library that some commands need.
-_EXTRAS = {
-    "alembic": "ledger",
-    "argon2": "service",
-    "duckdb": "engine",
-    "fastapi": "service",
-    "ibis": "engine",
-    "prometheus_client": "service",
-    "psycopg": "ledger",
-    "pyarrow": "engine",
-    "pyspark": "spark",
-    "sqlalchemy": "ledger",
-    "uvicorn": "service",
-}
 
 #: The exit code that typer turns an interrupt into.
 _INTERRUPTED = 130
@@ -50,6 +37,7 @@ app.command()(calibrate)
 app.command()(convert)
 app.command()(statement)
 app.command()(serve)
+app.command()(doctor)
 app.add_typer(tariff)
 app.add_typer(
     lazy_group(
@@ -131,8 +119,8 @@ def run() -> None:
             sys.stderr.write(f"farthing: {plain(line)}\n")
         sys.exit(2)
     except ModuleNotFoundError as error:
-        extra = _EXTRAS.get(error.name or "")
-        if extra is None:
+        refusal = explained(error)
+        if refusal is None:
             raise
-        sys.stderr.write(f"farthing: {error.name} is not installed; install farthing[{extra}]\n")
+        sys.stderr.write(f"farthing: {refusal}\n")
         sys.exit(2)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Query, Response
 
 from farthing.composition.certificate import ASSUMPTIONS
 from farthing.composition.tariff import Price
 from farthing.engine import BatchPlan, Plan
 from farthing.engine.spending import spending_of
 from farthing.errors import InvalidInput
-from farthing.server.access.grants import granted
+from farthing.server.access.grants import granted, standing_of
 from farthing.server.access.who import AnalystCaller
 from farthing.server.answering import answered_once, run_or_job
 from farthing.server.asking import AskBody, Inquiry, RunBody, on_time, purse_json, require_planned
@@ -63,13 +62,20 @@ def show_dataset(dataset: str, service: At, caller: AnalystHere) -> dict[str, An
 
 
 @analyst_router.post("/datasets/{dataset}/plan", responses=refusals(404, 409))
-def plan_question(dataset: str, body: AskBody, service: At, caller: AnalystHere) -> dict[str, Any]:
+def plan_question(dataset: str, body: AskBody, service: At, caller: AnalystHere) -> Response:
     """Price, accuracy and what remains; no row is looked at, nothing is paid."""
-    inquiry = Inquiry.of(service, caller, dataset)
-    plan = inquiry.plan(body)
-    known = None if plan.known is None else inquiry.told(plan.run(), plan)
-    lines = [list(line[:2]) for line in plan.lines()]
-    return {**plan.to_json(), "lines": lines, "told": known}
+
+    def make() -> dict[str, Any]:
+        inquiry = Inquiry.of(service, caller, dataset)
+        plan = inquiry.plan(body)
+        known = None if plan.known is None else inquiry.told(plan.run(), plan)
+        lines = [list(line[:2]) for line in plan.lines()]
+        return {**plan.to_json(), "lines": lines, "told": known}
+
+    asked = {"plan": body.model_dump()}
+    found = service.remembered.answer(_depends(service, caller, dataset), asked, make)
+    assert found is not None
+    return found
 
 
 @analyst_router.post("/datasets/{dataset}/run", responses=refusals(402, 404, 408, 409))
@@ -80,7 +86,7 @@ def run_question(
     caller: AnalystHere,
     idempotency_key: IdempotencyKey = None,
     prefer: Prefer = None,
-) -> JSONResponse:
+) -> Response:
     """Pay and run. What was asked before is given out again at no cost, unless `again`.
 
     202 with a job if it takes long, or at once with `Prefer: respond-async`.
@@ -96,7 +102,16 @@ def run_question(
         run = Run(caller.key, dataset, "run", interrupt)
         return run_or_job(service, run, prefer, lambda: _run(inquiry, plan, body))
 
+    def earlier() -> dict[str, Any] | None:
+        inquiry = Inquiry.of(service, caller, dataset)
+        plan = inquiry.plan(body)
+        return None if plan.known is None else inquiry.told(plan.run(), plan)
+
     asked = {"dataset": dataset, "run": body.model_dump()}
+    if idempotency_key is None and not body.again:
+        known = service.remembered.answer(_depends(service, caller, dataset), asked, earlier)
+        if known is not None:
+            return known
     return answered_once(service, caller, idempotency_key, asked, work)
 
 
@@ -155,6 +170,15 @@ def show_own_statement(dataset: str, service: At, caller: AnalystHere) -> dict[s
         "purse": purse_json(inquiry.analyst.purse()),
         "assumptions": list(ASSUMPTIONS),
     }
+
+
+def _depends(service: At, caller: AnalystCaller, dataset: str) -> tuple[Any, ...]:
+    """What an answer that looks at no rows depends on; Refused where there is nothing."""
+    standing = standing_of(service.ledger, caller, dataset)
+    if standing is None:
+        raise nothing_here()
+    month = service.ledger.book.this_month()
+    return (caller.name, caller.datasets, dataset, month, standing)
 
 
 def _offered(service: At, caller: AnalystCaller) -> list[str]:

@@ -18,7 +18,7 @@ from farthing.engine.context import Context, record_in_words
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Analyst, DoesNotFit, KeptRelease, Purse
-from farthing.server.access.grants import granted
+from farthing.server.access.grants import standing_of
 from farthing.server.access.who import AnalystCaller
 from farthing.server.problems import Refused, does_not_fit, nothing_here
 from farthing.server.service import Service
@@ -80,9 +80,8 @@ class Inquiry:
     @classmethod
     def of(cls, service: Service, caller: AnalystCaller, dataset: str) -> Inquiry:
         """Refused in the same words if it does not exist and if it is not granted."""
-        known = dataset in granted(service.ledger, caller)
         source = service.sources.get(dataset)
-        if not known or source is None:
+        if standing_of(service.ledger, caller, dataset) is None or source is None:
             raise nothing_here()
         analyst = service.ledger.analyst(dataset, caller.name)
         context = Context(source, analyst, analyst.about(), service.settings.confidence)

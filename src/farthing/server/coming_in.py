@@ -14,7 +14,7 @@ from farthing.server.service import Service
 _bearer = HTTPBearer(auto_error=False, description="fth_…, as it was shown when it was minted")
 
 
-def service_of(request: Request) -> Service:
+async def service_of(request: Request) -> Service:
     """The one service of this worker."""
     found: Service = request.app.state.service
     return found
@@ -45,14 +45,14 @@ def any_caller(
 AnyCaller = Annotated[Caller, Depends(any_caller)]
 
 
-def owner_caller(caller: AnyCaller) -> OwnerCaller:
+async def owner_caller(caller: AnyCaller) -> OwnerCaller:
     """An owner, or Refused."""
     if not isinstance(caller, OwnerCaller):
         raise _wrong_role("an owner")
     return caller
 
 
-def analyst_caller(caller: AnyCaller) -> AnalystCaller:
+async def analyst_caller(caller: AnyCaller) -> AnalystCaller:
     """An analyst, or Refused."""
     if not isinstance(caller, AnalystCaller):
         raise _wrong_role("an analyst")

@@ -13,10 +13,12 @@ from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger
+from farthing.server.access.oidc import Issuer
 from farthing.server.access.store import AccessStore
 from farthing.server.access.who import Doorkeeper
 from farthing.server.jobs import Runner
 from farthing.server.protection import Rates, ReleaseClock
+from farthing.server.remembering import Remembered
 from farthing.server.settings import DatasetSettings, Settings
 
 #: How long runs may go on when the service is told to stop.
@@ -35,6 +37,7 @@ class Service:
     rates: Rates
     runner: Runner
     clock: ReleaseClock
+    remembered: Remembered
     _resources: ExitStack
 
     @classmethod
@@ -55,6 +58,7 @@ class Service:
                 undo.callback(sources[name].shut)
                 _require_same_data(ledger, name, sources[name])
             limits = settings.limits
+            elsewhere = None if settings.oidc is None else Issuer(settings.oidc).caller
             runner = Runner(access, limits)
             undo.callback(runner.shut, GRACE_SECONDS)
             return cls(
@@ -62,10 +66,11 @@ class Service:
                 ledger=ledger,
                 access=access,
                 sources=sources,
-                doorkeeper=Doorkeeper(access),
+                doorkeeper=Doorkeeper(access, elsewhere),
                 rates=Rates(max(1, limits.requests_per_minute // settings.workers)),
                 runner=runner,
                 clock=ReleaseClock(settings.release_every),
+                remembered=Remembered(),
                 _resources=undo.pop_all(),
             )
         raise AssertionError  # an error above leaves through the stack

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, ClauseElement, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, NoSuchModuleError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
@@ -131,6 +131,11 @@ class Store:
                 return work(connection)
 
         return self._insist(attempt, None, PATIENCE_SECONDS)
+
+    def look_up(self, statement: ClauseElement, parameters: Mapping[str, Any]) -> list[Any]:
+        """The rows of one statement, for what is read with every request; again if a restart got
+        in the way. The statement is made once and kept by its caller."""
+        return self._insist(lambda: self._fast.rows(statement, parameters), None, PATIENCE_SECONDS)
 
     def _insist(
         self,

@@ -73,6 +73,18 @@ class FastPath:
         finally:
             self._give_back(run)
 
+    def rows(self, statement: ClauseElement, parameters: Mapping[str, Any]) -> list[Any]:
+        """What one statement reads, without a transaction around it."""
+        run = self._borrow()
+        try:
+            found: list[Any] = run.execute(statement, parameters).fetchall()
+            return found
+        except self.driver_error as error:
+            lost = not self._is_sqlite and bool(run.connection.closed)
+            raise DBAPIError(None, None, error, connection_invalidated=lost) from None
+        finally:
+            self._give_back(run)
+
     def run_whole(self, work: Callable[[FastTransaction], T]) -> T:
         """One transaction of several statements, on PostgreSQL too."""
         if self._is_sqlite:

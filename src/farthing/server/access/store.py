@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import (
+    ClauseElement,
     Column,
     Connection,
     Float,
@@ -126,6 +127,10 @@ class AccessStore:
     def ask(self, work: Callable[[Connection], T]) -> T:
         """One snapshot."""
         return self._store.ask(work)
+
+    def look_up(self, statement: ClauseElement, parameters: Mapping[str, Any]) -> list[Any]:
+        """The rows of one statement that was made in advance."""
+        return self._store.look_up(statement, parameters)
 
     def shut(self) -> None:
         """Give the connections back."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from farthing.errors import InvalidInput, require_choice
 from farthing.ledger.errors import NotInLedger
@@ -30,6 +30,11 @@ ROLES = (OWNER, ANALYST)
 _hasher = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
 #: A token is this long at most; what is longer is not looked at.
 _LONGEST = 200
+#: Everything but the hash, in the order of `TokenRecord`.
+_KNOWN = select(*(tokens.c[name] for name in (
+    "id", "role", "name", "datasets", "created", "expires", "revoked"
+)))  # fmt: skip # one list
+_BY_ID = _KNOWN.where(tokens.c.id == bindparam("identity"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +95,15 @@ def mint(
 
 def find(store: AccessStore, identity: str) -> TokenRecord | None:
     """What is known of the token with this id."""
-    found = store.ask(
-        lambda connection: connection.execute(select(tokens).filter_by(id=identity)).one_or_none()
-    )
-    return None if found is None else _record(found)
+    found = store.look_up(_BY_ID, {"identity": identity})
+    return _record(found[0]) if found else None
 
 
 def listed(store: AccessStore) -> list[TokenRecord]:
     """Every token, the latest first."""
 
     def look(connection: Connection) -> list[TokenRecord]:
-        rows = connection.execute(select(tokens).order_by(tokens.c.created.desc(), tokens.c.id))
+        rows = connection.execute(_KNOWN.order_by(tokens.c.created.desc(), tokens.c.id))
         return [_record(row) for row in rows]
 
     return store.ask(look)
@@ -145,16 +148,10 @@ def is_genuine(store: AccessStore, token: str) -> bool:
 
 
 def _record(row: Any) -> TokenRecord:
-    limited = json.loads(row.datasets)
-    return TokenRecord(
-        id=row.id,
-        role=row.role,
-        name=row.name,
-        datasets=None if limited is None else tuple(limited),
-        created=row.created,
-        expires=row.expires,
-        revoked=row.revoked,
-    )
+    identity, role, name, datasets, created, expires, revoked = row
+    limited = json.loads(datasets)
+    only = None if limited is None else tuple(limited)
+    return TokenRecord(identity, role, name, only, created, expires, revoked)
 
 
 def _now() -> datetime:
