@@ -232,6 +232,9 @@ class Runner:
     def _beat(self) -> None:
         """Say that recorded jobs are alive, and look whether one was cancelled elsewhere."""
         while not self._stopping.wait(BEAT_SECONDS):
+            for run in list(self._runs.values()):
+                if run.ended_by is not None:  # it may have waited for its turn when it was ended
+                    run.end(run.ended_by)
             mine = [run.id for run in list(self._runs.values()) if run.recorded]
             if not mine:
                 continue
