@@ -1,8 +1,9 @@
 #!/bin/sh
 # Brings what tests need from the system and pip cannot give: PostgreSQL with ICU, Chromium and
-# npm, and with npm axe-core, which looks for what keeps people out of a page.
+# npm, and with npm axe-core, which looks for what keeps people out of a page, and an OpenID provider.
 set -eu
 AXE=4.14.0
+PROVIDER=8.8.1
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 
 missing=""
@@ -23,4 +24,11 @@ axe="$here/console/.axe"
 if [ ! -f "$axe/axe-core-$AXE.tgz" ] || [ ! -f "$axe/package/axe.min.js" ]; then
     mkdir -p "$axe"
     (cd "$axe" && npm pack --silent "axe-core@$AXE" >/dev/null && tar -xzf "axe-core-$AXE.tgz")
+fi
+
+provider="$here/server/.provider"
+if [ ! -f "$provider/oidc-provider-$PROVIDER" ]; then
+    mkdir -p "$provider"
+    npm install --silent --no-fund --no-audit --prefix "$provider" "oidc-provider@$PROVIDER"
+    touch "$provider/oidc-provider-$PROVIDER"
 fi

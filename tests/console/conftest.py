@@ -15,7 +15,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from farthing.server.sample import make_sample
+from farthing.server.sample import make_sample, write_engagements
 
 CHROMIUM = Path("/usr/bin/chromium")
 AXE = Path(__file__).parent / ".axe" / "package" / "axe.min.js"
@@ -38,7 +38,11 @@ class Served:
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`farthing serve`, as a process of its own."""
-    sample = make_sample(tmp_path_factory.mktemp("console") / "sample", rows=20_000)
+    folder = tmp_path_factory.mktemp("console") / "sample"
+    sample = make_sample(folder, rows=60_000)
+    write_engagements(folder / "visits.parquet", 1_000)
+    with sample.configuration.open("a", encoding="utf-8") as configuration:
+        configuration.write('\n[datasets.visits]\ndata = "visits.parquet"\n')
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         listen = f"127.0.0.1:{one.getsockname()[1]}"

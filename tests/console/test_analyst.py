@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.console.conftest import Visit
@@ -18,7 +20,9 @@ def _plan(page: Page) -> str:
     return " ".join(panel.inner_text().split())
 
 
-def test_from_the_form_to_a_chart_and_home_with_it(visit: Visit, tmp_path: Path) -> None:
+def test_from_the_form_to_a_chart_and_home_with_it(
+    visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     visitor = visit()
     page = visitor.enter("ann")
     expect(page.get_by_role("heading", level=1, name="engagements")).to_be_visible()
@@ -51,8 +55,12 @@ def test_from_the_form_to_a_chart_and_home_with_it(visit: Visit, tmp_path: Path)
     assert json.loads((tmp_path / "a.json").read_text())["query"]["k"] == 3
     answer.get_by_role("button", name="Copy notebook cell").click()
     cell = page.evaluate("navigator.clipboard.readText()")
-    compile(cell, "cell", "exec")
     assert "fth_" not in cell, "a notebook is shared; a token is not"
+    monkeypatch.setenv("FARTHING_TOKEN", visitor.served.tokens["ann"])
+    notebook: dict[str, Any] = {}
+    exec(cell, notebook)
+    assert notebook["answer"].cached, "what was released already is free"
+    assert [line.split(",")[0] for line in lines[1:]] == list(notebook["answer"].labels)
 
     expect(page.get_by_role("button", name="Show again, free")).to_be_visible()
     page.get_by_role("link", name="History").click()
@@ -117,6 +125,7 @@ def test_by_keyboard_alone(visit: Visit) -> None:
     page.keyboard.press("Enter")
     page.get_by_role("heading", level=1, name="engagements").wait_for()
     assert page.evaluate("document.activeElement.tagName") == "H1"
+    _plan(page)
     seen = []
     for _ in range(60):
         page.keyboard.press("Tab")

@@ -76,6 +76,7 @@ def test_one_parameter_is_theorem_3(delta):
     assert high >= value.lower
 
 
+@pytest.mark.slow
 def test_two_parameters_within_two_parts_in_ten_thousand():
     items = [(fa.BoundedRange(0.1), 12), (fa.BoundedRange(0.25), 8)]
     bracket = fa.compose(items, adaptivity="none", tolerance=2e-4).epsilon_at(1e-6)
@@ -83,6 +84,7 @@ def test_two_parameters_within_two_parts_in_ten_thousand():
     assert bracket.upper <= fa.compose(items).epsilon_at(1e-6).upper
 
 
+@pytest.mark.slow
 def test_near_the_sum_of_all_epsilon():
     items = [fa.BoundedRange(0.1), (fa.BoundedRange(0.3), 2)]
     for x in (0.595, 0.69):

@@ -10,6 +10,7 @@ import typer
 from farthing import __version__
 from farthing.cli.composition import calibrate, delta, epsilon, plan
 from farthing.cli.conversion import convert
+from farthing.cli.doctor import doctor
 from farthing.cli.lazy import lazy_group
 from farthing.cli.serve import serve
 from farthing.cli.statement import statement
@@ -36,6 +37,7 @@ app.command()(calibrate)
 app.command()(convert)
 app.command()(statement)
 app.command()(serve)
+app.command()(doctor)
 app.add_typer(tariff)
 app.add_typer(
     lazy_group(

@@ -97,10 +97,10 @@ class Layout:
         return _choices_cost(self.grid, epsilon, count)
 
     def any_order(self, choices: list[tuple[BoundedRange, int]]) -> AnyOrder:
-        """How the order of these is left open, in about half of the time that there is."""
+        """How the order of these is left open, in about a third of the time that there is."""
         several = tuple((g.epsilon, n) for g, n in choices)
         each = sum(self.choices_cost(g.epsilon, 1) for g, _ in choices)
-        return AnyOrder.of(several, self.fineness, 0.5 * WORK_LIMIT / each, self.grid.size)
+        return AnyOrder.of(several, self.fineness, 0.3 * WORK_LIMIT / each, self.grid.size)
 
     def work(self, items: Items, adaptivity: str) -> float:
         """About how many cell evaluations the whole answer takes."""

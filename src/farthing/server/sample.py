@@ -45,7 +45,7 @@ class Sample:
 
 def make_sample(folder: Path, rows: int = ROWS) -> Sample:
     """Data, ledger with a signed tariff, an owner and two analysts, in a new folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     data = folder / "engagements.parquet"
     write_engagements(data, rows)
     source = open_source(data)

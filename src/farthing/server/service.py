@@ -13,6 +13,7 @@ from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger
+from farthing.server.access.oidc import Issuer
 from farthing.server.access.store import AccessStore
 from farthing.server.access.who import Doorkeeper
 from farthing.server.jobs import Runner
@@ -57,6 +58,7 @@ class Service:
                 undo.callback(sources[name].shut)
                 _require_same_data(ledger, name, sources[name])
             limits = settings.limits
+            elsewhere = None if settings.oidc is None else Issuer(settings.oidc).caller
             runner = Runner(access, limits)
             undo.callback(runner.shut, GRACE_SECONDS)
             return cls(
@@ -64,7 +66,7 @@ class Service:
                 ledger=ledger,
                 access=access,
                 sources=sources,
-                doorkeeper=Doorkeeper(access),
+                doorkeeper=Doorkeeper(access, elsewhere),
                 rates=Rates(max(1, limits.requests_per_minute // settings.workers)),
                 runner=runner,
                 clock=ReleaseClock(settings.release_every),

@@ -13,17 +13,22 @@ requests_per_minute = 600
 
 [logs]
 audit = "audit.jsonl"
+
+[oidc]
+issuer = "https://login.example"
+audience = "farthing"
 """
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from farthing.errors import InvalidInput, did_you_mean, require_count, require_real
 from farthing.ledger.records import require_name
@@ -72,6 +77,41 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class OidcSettings:
+    """Whose tokens are believed besides those minted here, and what their claims mean.
+
+    The value of `name_claim` is the name of a purse: take one that people cannot choose. With a
+    `datasets_claim` a token is for those datasets alone; `required` claims must have these values.
+    """
+
+    issuer: str
+    audience: str
+    name_claim: str = "sub"
+    role_claim: str = "role"
+    owner_values: Sequence[str] = ("owner",)
+    analyst_values: Sequence[str] = ("analyst",)
+    datasets_claim: str | None = None
+    required: Mapping[str, Any] = field(default_factory=dict)
+    leeway: float = 30.0
+
+    def __post_init__(self) -> None:
+        for name in ("issuer", "audience", "name_claim", "role_claim"):
+            require_name(f"oidc.{name}", getattr(self, name))
+        parts = urlsplit(self.issuer)
+        if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
+            raise InvalidInput(f"oidc.issuer must be an https address, got {self.issuer!r:.60}")
+        for name in ("owner_values", "analyst_values"):
+            values = getattr(self, name)
+            if isinstance(values, str) or not all(isinstance(one, str) for one in values):
+                raise InvalidInput(f"oidc.{name} must be a list of values of {self.role_claim}")
+        if set(self.owner_values) & set(self.analyst_values):
+            raise InvalidInput("one role's value must not be the other's in oidc")
+        if not isinstance(self.required, Mapping):
+            raise InvalidInput("oidc.required must be a table of claims and their values")
+        require_real("oidc.leeway", self.leeway, at_least=0)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that is decided before the service starts."""
 
@@ -86,6 +126,7 @@ class Settings:
     datasets: Mapping[str, DatasetSettings] = field(default_factory=dict)
     limits: Protections = Protections()  # frozen
     logs: LogSettings = LogSettings()  # frozen
+    oidc: OidcSettings | None = None
 
     def __post_init__(self) -> None:
         require_count("workers", self.workers, at_least=1)
@@ -131,6 +172,7 @@ def settings_from(data: Mapping[str, Any], folder: Path) -> Settings:
         },
         "limits": _of(Protections, given.pop("limits", {}), "limits"),
         "logs": _logs(given.pop("logs", {}), folder),
+        "oidc": _of(OidcSettings, given.pop("oidc"), "oidc") if "oidc" in given else None,
     }
     whole = {"ledger": ledger, "access": _placed(access, folder), **given, **tables}
     return _of(Settings, whole, "the configuration")

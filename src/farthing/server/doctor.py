@@ -1,0 +1,207 @@
+"""Can the service work? Everything that it needs, looked at one by one; nothing is changed.
+
+Each finding says what was found and, where it is a problem, what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from farthing.engine.desk import Desk
+from farthing.engine.sources.java import java_home
+from farthing.engine.sources.opening import open_source
+from farthing.errors import FarthingError
+from farthing.ledger import Ledger
+from farthing.server.access.oidc import Issuer
+from farthing.server.access.store import AccessStore
+from farthing.server.access.tokens import listed
+from farthing.server.settings import DatasetSettings, Settings, read_settings
+from farthing.wording import many
+
+#: Clocks that are further apart decide differently which month it is, and what has expired.
+APART = timedelta(seconds=30)
+_ENGINES = ("duckdb", "ibis-framework", "pyarrow", "sqlalchemy", "fastapi", "uvicorn")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was looked at, whether it will do, what was found; what to do if it will not."""
+
+    about: str
+    ok: bool
+    found: str
+    advice: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+def examine(configuration: Path) -> Iterator[Finding]:
+    """Every finding about the service of this configuration, as it is made."""
+    try:
+        settings = read_settings(configuration)
+    except FarthingError as error:
+        yield Finding("configuration", False, str(error), f"correct {configuration}")
+        return
+    served = ", ".join(settings.datasets) or "no dataset"
+    yield Finding("configuration", True, f"{configuration}: {served}")
+    yield from _libraries(settings)
+    yield _java(settings)
+    yield from _permissions(configuration, settings)
+    yield from _ledger(settings)
+    yield from _access(settings)
+    if settings.oidc is not None:
+        issuer, name = Issuer(settings.oidc), settings.oidc.issuer
+        advice = "look at oidc.issuer, and whether this machine reaches it"
+        yield _attempt("OpenID", lambda: f"{many(issuer.look(), 'key')} of {name}", advice)
+
+
+def _attempt(about: str, look: Callable[[], str], advice: str) -> Finding:
+    """What `look` finds, or its error as a problem."""
+    try:
+        return Finding(about, True, look())
+    except FarthingError as error:
+        return Finding(about, False, str(error), advice)
+
+
+def _libraries(settings: Settings) -> Iterator[Finding]:
+    spark = any(one.spark is not None for one in settings.datasets.values())
+    postgres = "://" in settings.ledger or any("://" in d.data for d in settings.datasets.values())
+    wanted = [*_ENGINES, *(["pyspark"] if spark else []), *(["psycopg"] if postgres else [])]
+    found, missing = [f"Python {'.'.join(map(str, sys.version_info[:3]))}"], []
+    for name in wanted:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        extras = "service,spark" if spark else "service"
+        lacks = f"{', '.join(missing)} missing"
+        yield Finding("libraries", False, lacks, f"pip install 'farthing[{extras}]'")
+    else:
+        yield Finding("libraries", True, ", ".join(found))
+
+
+def _java(settings: Settings) -> Finding:
+    if all(one.spark is None for one in settings.datasets.values()):
+        return Finding("Java", True, "not needed: no dataset is on Spark")
+    return _attempt("Java", java_home, "install Java 17 or newer")
+
+
+def _permissions(configuration: Path, settings: Settings) -> Iterator[Finding]:
+    """Secrets are in files that nobody else can read, and where logs go can be written."""
+    secret = [str(configuration), settings.ledger, settings.access]
+    logs = [one for one in (settings.logs.audit, settings.logs.engine) if one is not None]
+    files = [Path(name) for name in dict.fromkeys([*secret, *logs]) if "://" not in name]
+    for file in files:
+        if file.exists() and _open_to_others(file):
+            mode = stat.filemode(file.stat().st_mode)
+            advice = f"chmod go-rwx {file}, or its folder"
+            yield Finding("permissions", False, f"others may open {file} ({mode})", advice)
+            return
+    for file in files:
+        if not os.access(file if file.exists() else file.parent, os.W_OK) and file != configuration:
+            advice = "run the service as the user that owns it"
+            yield Finding("permissions", False, f"{file} cannot be written", advice)
+            return
+    yield Finding("permissions", True, "files of the service are for its user alone")
+
+
+def _open_to_others(file: Path) -> bool:
+    """Whether its mode lets others in, and that of its folder too."""
+    return all(one.stat().st_mode & 0o077 for one in (file, file.absolute().parent))
+
+
+def _ledger(settings: Settings) -> Iterator[Finding]:
+    try:
+        ledger = Ledger.open(settings.ledger, upgrade=False)
+    except FarthingError as error:
+        advice = "farthing owner add makes one; or correct `ledger` in the configuration"
+        yield Finding("ledger", False, str(error), advice)
+        return
+    with ledger:
+        store, reader = ledger.book.store, ledger.reader()
+        kind, database, now = store.ask(_database)
+        yield Finding("ledger", True, f"{kind} {database} at {store.name}")
+        latest = []
+        for name in reader.datasets():
+            head = reader.head(name)
+            latest.append(datetime.fromisoformat(str(head.fact["time"])))
+            yield Finding(f"book of {name}", True, f"entry {head.number}, head {head.hash[:16]}…")
+        yield _clock(now, latest)
+        for name, one in settings.datasets.items():
+            yield _dataset(ledger, name, one)
+
+
+def _database(connection: Connection) -> tuple[str, str, datetime]:
+    """Which database it is, its version, and its clock."""
+    if connection.dialect.name == "sqlite":
+        number = connection.scalar(text("SELECT sqlite_version()"))
+        return "SQLite", str(number), datetime.now(UTC)
+    number, now = connection.execute(text("SELECT current_setting('server_version'), now()")).one()
+    return "PostgreSQL", str(number), now
+
+
+def _clock(database: datetime, latest: list[datetime]) -> Finding:
+    """Months and expiry go by it: it agrees with the database, and with what is written."""
+    here, advice = datetime.now(UTC), "set the clock, and keep it with NTP"
+    if abs(here - database) > APART:
+        return Finding("clock", False, f"the database says {database}, here it is {here}", advice)
+    ahead = [one for one in latest if _aware(one) > here + APART]
+    if ahead:
+        return Finding("clock", False, f"the ledger was written at {max(ahead)}, later", advice)
+    return Finding("clock", True, f"{here.isoformat(timespec='seconds')}, as the ledger has it")
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _dataset(ledger: Ledger, name: str, one: DatasetSettings) -> Finding:
+    """The data can be opened and is what the ledger says it is."""
+    advice = f"correct [datasets.{name}], or add the data: farthing owner add"
+
+    def look() -> str:
+        source = open_source(one.data, table=one.table, spark=one.spark, memory=one.memory)
+        try:
+            known = Desk(ledger).name_of(source, name)
+        finally:
+            source.shut()
+        return f"as {known} in the ledger" if known == name else _not_there(name, known)
+
+    return _attempt(f"dataset {name}", look, advice)
+
+
+def _not_there(name: str, known: str | None) -> str:
+    found = "not in the ledger yet" if known is None else f"in the ledger as {known}"
+    raise FarthingError(f"the data of {name} is {found}")
+
+
+def _access(settings: Settings) -> Iterator[Finding]:
+    advice = "farthing tokens mint owner NAME --config …"
+    if "://" not in settings.access and not Path(settings.access).exists():
+        yield Finding("tokens", False, f"there is no {settings.access} yet", advice)
+        return
+
+    def look() -> str:
+        store = AccessStore(settings.access)
+        try:
+            valid = [one.role for one in listed(store) if one.is_valid]
+        finally:
+            store.shut()
+        if "owner" not in valid:
+            raise FarthingError("no owner has a valid token")
+        return f"{valid.count('owner')} of owners, {valid.count('analyst')} of analysts"
+
+    yield _attempt("tokens", look, advice)
