@@ -15,6 +15,7 @@ from benchmarks import (
     measures,
     mechanisms,
     peers,
+    service,
     subsampling,
 )
 
@@ -33,6 +34,7 @@ def main() -> None:
         limits,
         peers,
         measures,
+        service,
     )
     parts = ["# Benchmarks\n", *(section.report() for section in sections)]
     text = "\n".join(parts)

@@ -107,7 +107,7 @@ def _permissions(configuration: Path, settings: Settings) -> Iterator[Finding]:
     for file in files:
         if file.exists() and _open_to_others(file):
             mode = stat.filemode(file.stat().st_mode)
-            advice = f"chmod go-rwx {file}, or its folder"
+            advice = f"chmod o-rwx {file}, or its folder"
             yield Finding("permissions", False, f"others may open {file} ({mode})", advice)
             return
     for file in files:
@@ -120,7 +120,7 @@ def _permissions(configuration: Path, settings: Settings) -> Iterator[Finding]:
 
 def _open_to_others(file: Path) -> bool:
     """Whether its mode lets others in, and that of its folder too."""
-    return all(one.stat().st_mode & 0o077 for one in (file, file.absolute().parent))
+    return all(one.stat().st_mode & 0o007 for one in (file, file.absolute().parent))
 
 
 def _ledger(settings: Settings) -> Iterator[Finding]:
@@ -178,14 +178,13 @@ def _dataset(ledger: Ledger, name: str, one: DatasetSettings) -> Finding:
             known = Desk(ledger).name_of(source, name)
         finally:
             source.shut()
-        return f"as {known} in the ledger" if known == name else _not_there(name, known)
+        if known is None:
+            return "can be opened; not in the ledger yet, its owner declares it"
+        if known != name:
+            raise FarthingError(f"the data of {name} is in the ledger as {known}")
+        return "can be opened, and is what the ledger says"
 
     return _attempt(f"dataset {name}", look, advice)
-
-
-def _not_there(name: str, known: str | None) -> str:
-    found = "not in the ledger yet" if known is None else f"in the ledger as {known}"
-    raise FarthingError(f"the data of {name} is {found}")
 
 
 def _access(settings: Settings) -> Iterator[Finding]:

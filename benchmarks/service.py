@@ -1,0 +1,177 @@
+"""The service under 16 clients: planning, a cached release, a top-k over a warm table.
+
+Each client is a process of its own loop of requests, with a token of its own, so that neither the
+clients' interpreter nor one caller's limits are what is measured. The last column is requests per
+second beside an empty FastAPI route, served by the same uvicorn with as many workers.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+import farthing as fa
+from farthing.engine import Desk
+from farthing.ledger import Ledger
+from farthing.server.access.store import AccessStore
+from farthing.server.access.tokens import mint
+from farthing.server.sample import DATASET, make_sample
+
+CLIENTS, WORKERS, SECONDS = 16, 2, 10.0
+ROWS = 1_000_000
+#: So cheap that the budget lasts; coarsely certified, because only prices matter here.
+TARIFF = fa.Tariff(
+    {"select": (fa.BoundedRange(1e-3), 1), "count": (fa.PureDP(1e-3), 4)}, farthings=10_000
+)
+_LIMITS = f"""
+[limits]
+requests_per_minute = 100000000
+jobs_at_once = {CLIENTS}
+"""
+_EMPTY = """
+from fastapi import FastAPI
+app = FastAPI()
+
+@app.get("/")
+def nothing() -> dict[str, str]:
+    return {}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What every client sends, again and again."""
+
+    method: str
+    path: str
+    body: dict[str, Any] | None
+    #: Other rows each time, and paid for each time.
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Milliseconds at the median and at 99 %, and requests per second."""
+
+    median: float
+    p99: float
+    rate: float
+
+
+def one_client(port: int, token: str, load: Load, seconds: float, number: int) -> list[float]:
+    """How long each request took, on one connection."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    taken, until, turn = [], time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        body = None if load.body is None else json.loads(json.dumps(load.body))
+        if load.fresh and body is not None:
+            body["query"]["where"] = {"day": {"from": f"2026-01-{1 + (number + turn) % 28:02}"}}
+            body["again"] = True
+        start = time.perf_counter()
+        sent = None if body is None else json.dumps(body)
+        connection.request(load.method, load.path, sent, headers)
+        response = connection.getresponse()
+        text = response.read()
+        taken.append(time.perf_counter() - start)
+        assert response.status == 200, text
+        turn += 1
+    return taken
+
+
+def measure(port: int, tokens: list[str], load: Load, seconds: float = SECONDS) -> Measured:
+    """All clients at once."""
+    with multiprocessing.get_context("fork").Pool(len(tokens)) as pool:
+        work = [(port, token, load, seconds, n) for n, token in enumerate(tokens)]
+        taken = [one for client in pool.starmap(one_client, work) for one in client]
+    cuts = quantiles(taken, n=100)
+    return Measured(1000 * cuts[49], 1000 * cuts[98], len(taken) / seconds)
+
+
+@contextmanager
+def listening(command: list[str], port: int, path: str, folder: str) -> Iterator[None]:
+    """A server process, once it answers."""
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    try:
+        for _ in range(600):
+            try:
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+                connection.request("GET", path)
+                if connection.getresponse().status == 200:
+                    break
+            except OSError:
+                time.sleep(0.1)
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _prepared(folder: Path) -> list[str]:
+    """A sample with an analyst for each client."""
+    made = make_sample(folder, ROWS)
+    text = made.configuration.read_text(encoding="utf-8")
+    made.configuration.write_text(text.replace("workers = 1", f"workers = {WORKERS}") + _LIMITS)
+    names = [f"client {number}" for number in range(CLIENTS)]
+    certificate = TARIFF.certify(tolerance=0.5, deltas=(1e-3,), epsilons=(1.0,))
+    with Ledger.open(folder / "budget.db") as ledger:
+        desk = Desk(ledger, owner="owner")
+        desk.sign(DATASET, certificate, name="for many questions")
+        for name in names:
+            desk.grant(DATASET, name, farthings=TARIFF.farthings // CLIENTS)
+    access = AccessStore(str(folder / "access.db"))
+    tokens = [mint(access, "analyst", name)[0] for name in names]
+    access.shut()
+    return tokens
+
+
+def report(seconds: float = SECONDS) -> str:
+    """A table of the three, and of the empty route."""
+    at = f"/v1/datasets/{DATASET}"
+    count: dict[str, Any] = {"kind": "count", "where": "country == 'NO'"}
+    top: dict[str, Any] = {"kind": "top_k", "by": "article", "k": 10}
+    loads = {
+        "planning": Load("POST", f"{at}/plan", {"query": {**top, "where": "country == 'SE'"}}),
+        "a cached release": Load("POST", f"{at}/run", {"query": count}),
+        "a top-k over 10⁶ rows": Load("POST", f"{at}/run", {"query": top}, fresh=True),
+    }
+    port = 20_000 + os.getpid() % 20_000
+    with tempfile.TemporaryDirectory() as folder:
+        tokens = _prepared(Path(folder))
+        Path(folder, "empty.py").write_text(_EMPTY, encoding="utf-8")
+        uvicorn = [sys.executable, "-m", "uvicorn", "empty:app", "--no-access-log"]
+        where = ["--port", str(port), "--workers", str(WORKERS), "--log-level", "warning"]
+        with listening([*uvicorn, *where], port, "/", folder):
+            empty = measure(port, tokens, Load("GET", "/", None), seconds)
+        measured = {"an empty route": empty}
+        port += 1
+        serve = [sys.executable, "-m", "farthing", "serve", "--config", "farthing.toml"]
+        with listening([*serve, "--listen", f"127.0.0.1:{port}"], port, "/ready", folder):
+            for name, load in loads.items():
+                measure(port, tokens, load, seconds / 5)  # warm
+                measured[name] = measure(port, tokens, load, seconds)
+    lines = [
+        f"## The service, {CLIENTS} clients, {WORKERS} workers\n",
+        "| | median ms | p99 ms | per second | beside an empty route |",
+        "|---|---|---|---|---|",
+    ]
+    for name, one in measured.items():
+        share = f"{one.rate / empty.rate:.2f}"
+        lines.append(f"| {name} | {one.median:.1f} | {one.p99:.1f} | {one.rate:.0f} | {share} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(report())
