@@ -7,7 +7,7 @@ c.epsilon_at(1e-6)
 """
 
 import logging
-from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from farthing.composition.accountant import Accountant, Allowance, BudgetExceeded
@@ -53,6 +53,7 @@ from farthing.guarantees.kinds import (
 from farthing.guarantees.neighbours import for_replace_one, from_replace_one, group_privacy
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.guarantees.scores import ScoreBounds, score_bounds, score_bounds_of
+from farthing.optional import required
 
 if TYPE_CHECKING:  # what needs the extras [ledger], [engine], [client]; loaded when it is used
     from farthing.client import connect
@@ -70,7 +71,7 @@ if TYPE_CHECKING:  # what needs the extras [ledger], [engine], [client]; loaded 
         year,
     )
     from farthing.ledger import Limits
-    from farthing.schema import Column, Schema
+    from farthing.schema import Column, Lookup, Schema
 
 __version__ = "0.2.0"
 
@@ -79,6 +80,7 @@ _LATER = {
     "Declaration": "farthing.engine",
     "Desk": "farthing.engine",
     "Limits": "farthing.ledger",
+    "Lookup": "farthing.schema",
     "Schema": "farthing.schema",
     "Session": "farthing.engine",
     "bins": "farthing.engine",
@@ -97,7 +99,7 @@ def __getattr__(name: str) -> Any:
     """What needs the optional parts is imported when it is asked for."""
     if name not in _LATER:
         raise AttributeError(f"module 'farthing' has no attribute {name!r}")
-    return getattr(import_module(_LATER[name]), name)
+    return getattr(required(_LATER[name]), name)
 
 
 # what engines say may quote data: it goes to a handler that the owner puts there on purpose, never
@@ -126,6 +128,7 @@ __all__ = [
     "InvalidInput",
     "Laplace",
     "Limits",
+    "Lookup",
     "LossDistribution",
     "NotCertified",
     "Price",
@@ -173,3 +176,5 @@ __all__ = [
     "zcdp_epsilon",
     "zcdp_noise_multiplier",
 ]
+if find_spec("sqlglot") is None or find_spec("sqlalchemy") is None:  # `import *` of the core alone
+    __all__ = [name for name in __all__ if name not in _LATER]

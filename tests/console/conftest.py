@@ -13,14 +13,18 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from farthing.server.sample import make_sample
+from farthing.server.sample import make_sample, write_engagements
 
 CHROMIUM = Path("/usr/bin/chromium")
 AXE = Path(__file__).parent / ".axe" / "package" / "axe.min.js"
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 900}
+#: What Chromium itself says of a refusal.
+REFUSED = "Failed to load resource: the server responded with a status of 4"
+
+expect.set_options(timeout=20_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,11 @@ class Served:
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`farthing serve`, as a process of its own."""
-    sample = make_sample(tmp_path_factory.mktemp("console") / "sample", rows=20_000)
+    folder = tmp_path_factory.mktemp("console") / "sample"
+    sample = make_sample(folder, rows=60_000)
+    write_engagements(folder / "visits.parquet", 1_000)
+    with sample.configuration.open("a", encoding="utf-8") as configuration:
+        configuration.write('\n[datasets.visits]\ndata = "visits.parquet"\n')
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         listen = f"127.0.0.1:{one.getsockname()[1]}"
@@ -92,8 +100,7 @@ class Visitor:
 
     def looked_at(self, name: str) -> None:
         """A picture of the whole page, and no finding of axe."""
-        self.page.locator(".waiting").first.wait_for(state="detached")
-        self.page.wait_for_function("document.querySelector('.stale') === null")
+        expect(self.page.locator(".waiting, .plan[aria-busy]")).to_have_count(0)
         self.page.screenshot(path=self.pictures / f"{name}.png", full_page=True)
         if not self.page.evaluate("'axe' in window"):
             assert AXE.exists(), "no axe-core here: run tests/bring.sh"
@@ -116,14 +123,18 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def visit(browser: Browser, served: Served, pictures: Path) -> Iterator[Visit]:
-    """Opens the console: `visit(dark=True, phone=True)`. Any error or foreign request fails."""
+    """Opens the console: `visit(dark=True)`. Any error and any request elsewhere fails the test."""
     contexts: list[BrowserContext] = []
     wrong: list[str] = []
 
     def foreign(address: str) -> bool:
         return not address.startswith((served.url, "blob:", "data:"))
 
-    def open_one(*, dark: bool = False, phone: bool = False) -> Visitor:
+    def open_one(*, dark: bool = False, phone: bool = False, refusals: bool = False) -> Visitor:
+        def heard(kind: str, text: str) -> None:
+            if kind == "error" and not (refusals and text.startswith(REFUSED)):
+                wrong.append(text)
+
         context = browser.new_context(
             viewport=PHONE if phone else DESK,  # type: ignore[arg-type] # a plain table will do
             color_scheme="dark" if dark else "light",
@@ -133,7 +144,7 @@ def visit(browser: Browser, served: Served, pictures: Path) -> Iterator[Visit]:
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(20_000)
-        page.on("console", lambda one: wrong.append(one.text) if one.type == "error" else None)
+        page.on("console", lambda one: heard(one.type, one.text))
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("request", lambda one: wrong.append(one.url) if foreign(one.url) else None)
         return Visitor(page, served, pictures)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.console.conftest import Visit
@@ -13,20 +15,22 @@ from tests.console.conftest import Visit
 def _plan(page: Page) -> str:
     """What the price panel says once it has come to rest."""
     panel = page.get_by_role("region", name="Price and accuracy")
-    page.wait_for_timeout(400)
-    expect(panel.get_by_role("button").filter(has_text="farthing").last).to_be_visible()
-    return panel.inner_text()
+    expect(panel.locator("[aria-busy]")).to_have_count(0)
+    expect(panel.get_by_role("button", name="Run for")).to_be_visible()
+    return " ".join(panel.inner_text().split())
 
 
-def test_from_the_form_to_a_chart_and_home_with_it(visit: Visit, tmp_path: Path) -> None:
+def test_from_the_form_to_a_chart_and_home_with_it(
+    visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     visitor = visit()
     page = visitor.enter("ann")
     expect(page.get_by_role("heading", level=1, name="engagements")).to_be_visible()
     page.get_by_label("For each").fill("country")
     page.get_by_label("How many").fill("3")
     wide = _plan(page)
-    assert "ε ≤" in wide.replace("\n", " ").replace("(what is this?)", "").replace("  ", " ")
-    assert "% \n" in wide or "%" in wide
+    for way in ("farthings and 1 δ unit", "of the dataset's budget", "ε ≤"):
+        assert way in wide
     page.get_by_label("Each number within ±").fill("30")
     assert _plan(page) != wide, "the price must follow the accuracy"
     visitor.looked_at("analyst-form")
@@ -51,13 +55,19 @@ def test_from_the_form_to_a_chart_and_home_with_it(visit: Visit, tmp_path: Path)
     assert json.loads((tmp_path / "a.json").read_text())["query"]["k"] == 3
     answer.get_by_role("button", name="Copy notebook cell").click()
     cell = page.evaluate("navigator.clipboard.readText()")
-    compile(cell, "cell", "exec")
     assert "fth_" not in cell, "a notebook is shared; a token is not"
+    monkeypatch.setenv("FARTHING_TOKEN", visitor.served.tokens["ann"])
+    notebook: dict[str, Any] = {}
+    exec(cell, notebook)
+    with notebook["data"]:
+        assert notebook["answer"].cached, "what was released already is free"
+        assert [line.split(",")[0] for line in lines[1:]] == list(notebook["answer"].labels)
 
     expect(page.get_by_role("button", name="Show again, free")).to_be_visible()
     page.get_by_role("link", name="History").click()
-    page.get_by_role("button", name="Show").first.click()
-    expect(page.get_by_role("article").get_by_role("img")).to_be_visible()
+    page.get_by_role("button", name="Show", exact=True).first.click()
+    expect(page.locator(".releases").get_by_role("article").get_by_role("img")).to_be_visible()
+    expect(page.get_by_role("button", name="Earlier ones")).to_be_hidden()
     visitor.looked_at("analyst-history")
     page.get_by_role("link", name="Change it and ask").first.click()
     expect(page.get_by_label("How many")).to_have_value("3")
@@ -82,11 +92,18 @@ def test_sql_and_a_batch(visit: Visit) -> None:
 
 
 def test_what_cannot_be_asked_is_said_where_it_is_asked(visit: Visit) -> None:
-    visitor = visit()
+    visitor = visit(refusals=True)
     page = visitor.enter("bob")
     page.get_by_label("Only rows where").fill("country =")
-    # the refusal of a plan is an answer like another; the browser logs its status as an error
-    expect(page.get_by_role("region", name="Price and accuracy")).to_contain_text("must")
+    panel = page.get_by_role("region", name="Price and accuracy")
+    expect(panel).to_contain_text("cannot be read")
+    visitor.looked_at("analyst-refused")
+    page.get_by_label("Only rows where").fill("")
+    page.get_by_label("Each number within ±").fill("0.5")
+    expect(panel.get_by_role("button", name="Run for")).to_have_count(0)
+    visitor.go("nothing-like-it")
+    expect(page.get_by_role("heading", name="Nothing here")).to_be_visible()
+    visitor.looked_at("nothing-here")
 
 
 def test_on_a_phone_in_the_dark(visit: Visit) -> None:
@@ -109,6 +126,7 @@ def test_by_keyboard_alone(visit: Visit) -> None:
     page.keyboard.press("Enter")
     page.get_by_role("heading", level=1, name="engagements").wait_for()
     assert page.evaluate("document.activeElement.tagName") == "H1"
+    _plan(page)
     seen = []
     for _ in range(60):
         page.keyboard.press("Tab")
@@ -124,7 +142,7 @@ def test_by_keyboard_alone(visit: Visit) -> None:
 
 
 def test_a_token_that_is_none(visit: Visit) -> None:
-    visitor = visit(dark=True)
+    visitor = visit(dark=True, refusals=True)
     page = visitor.page
     page.goto(visitor.served.url)
     visitor.looked_at("sign-in-dark")

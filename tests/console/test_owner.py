@@ -27,18 +27,18 @@ def test_where_the_budget_went_and_who_may_spend(visit: Visit) -> None:
     page = visitor.enter("owner")
     expect(page.get_by_role("heading", level=1, name="Datasets")).to_be_visible()
     visitor.looked_at("owner-datasets")
-    page.get_by_role("link", name="engagements").click()
-    expect(page.get_by_role("img", name="Farthings spent by each analyst")).to_be_visible()
+    page.get_by_role("main").get_by_role("link", name="engagements").click()
+    expect(page.get_by_role("img", name="Farthings spent over time")).to_be_visible()
     expect(page.get_by_text("What everybody together has learned")).to_be_visible()
-    page.get_by_label("Analyst").fill("cleo")
-    page.get_by_label("Farthings").fill("7")
+    page.get_by_role("textbox", name="Analyst").fill("cleo")
+    page.get_by_role("textbox", name="Farthings").fill("7")
     page.get_by_role("button", name="Grant").click()
     expect(page.get_by_role("row", name="cleo")).to_contain_text("7")
     visitor.looked_at("owner-budget")
     page.get_by_role("button", name="Revoke the purse of cleo").click()
     visitor.looked_at("owner-revoke")
     page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
-    expect(page.get_by_role("row", name="cleo")).to_contain_text("closed")
+    expect(page.get_by_role("row", name="cleo")).to_have_accessible_name("cleo 7 0 closed")
 
 
 def test_what_the_book_says(visit: Visit) -> None:
@@ -106,6 +106,24 @@ def test_in_the_dark(visit: Visit) -> None:
     visitor.go("engagements")
     expect(page.get_by_text("What everybody together has learned")).to_be_visible()
     visitor.looked_at("owner-budget-dark")
+
+
+def test_a_dataset_from_declaration_to_a_purse(visit: Visit) -> None:
+    visitor = visit()
+    page = visitor.enter("owner")
+    page.get_by_role("main").get_by_role("link", name="visits").click()
+    page.get_by_label("Unit of privacy").select_option("member_id")
+    page.get_by_label("Labels of one unit that count").fill("5")
+    visitor.looked_at("owner-declare")
+    page.get_by_role("button", name="Declare").click()
+    expect(page.get_by_role("heading", name="Sign a budget")).to_be_visible()
+    visitor.looked_at("owner-sign")
+    page.get_by_role("button", name="Prove and sign").click()
+    expect(page.get_by_role("heading", name="Grant")).to_be_visible(timeout=120_000)
+    page.get_by_role("textbox", name="Analyst").fill("eve")
+    page.get_by_role("textbox", name="Farthings").fill("9")
+    page.get_by_role("button", name="Grant").click()
+    expect(page.get_by_role("row", name="eve")).to_contain_text("9")
 
 
 def test_a_new_version_of_the_rows(visit: Visit) -> None:

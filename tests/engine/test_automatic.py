@@ -195,3 +195,11 @@ def test_plain_data() -> None:
     for wrong in ({"limits": [2, 1]}, {"limits": []}, {"noise": [1.0]}, {"noise": "12"}):
         with pytest.raises(InvalidInput):
             query_from({**query.to_json(), **wrong})
+
+
+def test_a_plan_that_runs_twice_looks_for_the_limit_once(data) -> None:
+    before = data.remaining().farthings
+    plan = data.histogram("k", contribution_limit="auto", **EIGHT).plan()
+    assert plan.run().price.farthings == 20
+    assert plan.run().cached
+    assert before - data.remaining().farthings == 20

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import farthing as fa
 from farthing.composition.items import items_from
 from farthing.composition.moments import MomentBound, concentrated_moment
+from farthing.guarantees.kinds import OneWay
 from tests.laws.kinds import GROWING, GUARANTEES
 
 
@@ -205,5 +206,7 @@ def test_what_cannot_be_spent() -> None:
         budget().spend(fa.PureDP(0.1), 0)
     with pytest.raises(fa.Unsupported, match="replace-one"):
         budget().spend(fa.SubsampledWithoutReplacement(fa.Gaussian(1.0), 0.1))
+    with pytest.raises(fa.Unsupported, match="one direction"):
+        budget().spend(OneWay(fa.Subsampled(fa.Gaussian(1.0), 0.1), with_unit=False))
     with pytest.raises(fa.Unattainable, match="reveals nothing"):
         budget().how_many(fa.PureDP(0.0))

@@ -16,22 +16,8 @@ from farthing.cli.serve import serve
 from farthing.cli.statement import statement
 from farthing.cli.tariff import tariff
 from farthing.errors import FarthingError
+from farthing.optional import explained
 from farthing.wording import plain
-
-#: Which extra brings a library that some commands need.
-_EXTRAS = {
-    "alembic": "ledger",
-    "argon2": "service",
-    "duckdb": "engine",
-    "fastapi": "service",
-    "ibis": "engine",
-    "prometheus_client": "service",
-    "psycopg": "ledger",
-    "pyarrow": "engine",
-    "pyspark": "spark",
-    "sqlalchemy": "ledger",
-    "uvicorn": "service",
-}
 
 #: The exit code that typer turns an interrupt into.
 _INTERRUPTED = 130
@@ -133,8 +119,8 @@ def run() -> None:
             sys.stderr.write(f"farthing: {plain(line)}\n")
         sys.exit(2)
     except ModuleNotFoundError as error:
-        extra = _EXTRAS.get(error.name or "")
-        if extra is None:
+        refusal = explained(error)
+        if refusal is None:
             raise
-        sys.stderr.write(f"farthing: {error.name} is not installed; install farthing[{extra}]\n")
+        sys.stderr.write(f"farthing: {refusal}\n")
         sys.exit(2)

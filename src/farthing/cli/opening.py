@@ -20,7 +20,7 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="Parquet, CSV, a DuckDB or SQLite file, or postgresql://…",
+        help="Parquet, CSV, a DuckDB or SQLite file, or postgresql://…; a,b for several as one.",
         show_default=False,
     ),
 ]
@@ -49,7 +49,9 @@ class Opening:
     dataset: Annotated[
         str | None, option("--dataset", "The dataset's name in the ledger.", DATA)
     ] = None
-    table: Annotated[str | None, option("--table", "The table in a database.", DATA)] = None
+    table: Annotated[
+        str | None, option("--table", "The table in a database; a,b for several.", DATA)
+    ] = None
     spark: Annotated[
         str | None, option("--spark", "Run on Spark: sc://host:port or local[N].", DATA)
     ] = None
@@ -70,13 +72,13 @@ class Opening:
             logging.getLogger("farthing.engine").addHandler(handler)
         with patience("opening"):
             return open_session(
-                source,
+                options.several(source),
                 ledger=self.ledger,
                 epsilon=self.budget_epsilon,
                 delta=self.budget_delta,
                 unit=self.unit,
                 analyst=self.analyst,
                 dataset=self.dataset,
-                table=self.table,
+                table=options.several(self.table),
                 spark=self.spark,
             )

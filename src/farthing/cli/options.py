@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from typing import Annotated
 
@@ -70,3 +71,13 @@ LedgerBeside = Annotated[
         show_default=False,
     ),
 ]
+
+
+def several(text: str | None) -> str | list[str] | None:
+    """One place or table, or those between the commas.
+
+    A file with a comma in its name is one, and so are addresses and patterns such as {a,b}.
+    """
+    if text is None or "," not in text or "://" in text or "{" in text or os.path.exists(text):
+        return text
+    return [part.strip() for part in text.split(",")]

@@ -28,11 +28,13 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="Parquet, CSV, a DuckDB or SQLite file, or postgresql://…",
+        help="Parquet, CSV, a DuckDB or SQLite file, or postgresql://…; a,b for several as one.",
         show_default=False,
     ),
 ]
-TableName = Annotated[str | None, typer.Option("--table", help="The table in a database.")]
+TableName = Annotated[
+    str | None, typer.Option("--table", help="The table in a database; a,b for several.")
+]
 Spark = Annotated[
     str | None, typer.Option("--spark", help="Run on Spark: sc://host:port or local[N].")
 ]
@@ -44,7 +46,7 @@ def schema_command(source: Source, table: TableName = None, spark: Spark = None)
     from farthing.engine import open_source
 
     with patience("opening"):
-        found = open_source(source, table=table, spark=spark)
+        found = open_source(options.several(source), table=options.several(table), spark=spark)
     proposal = found.proposed_schema()
     found.shut()
     typer.echo(columns_to_toml(proposal.columns), nl=False)
@@ -103,7 +105,11 @@ class Add:
             version=None if self.version == "live" else self.version,
         )
         with patience("opening"):
-            source = open_source(self.source, table=self.table, spark=self.spark)
+            source = open_source(
+                options.several(self.source),
+                table=options.several(self.table),
+                spark=self.spark,
+            )
         try:
             where = self.where or ledger_beside(source, self.name)
             with Desk.open(where, owner=self.by) as desk, patience("adding"):

@@ -35,6 +35,8 @@ WORK_LIMIT = 6e9
 #: Steps that a grid may have between 0 and its right end, and points in all.
 FINEST_GRID = 50_000
 MOST_POINTS = 1_000_000
+#: Cells between 0 and the right end at a fineness of 8e-3, at least: near Σε profiles bend there.
+FEWEST_CELLS = 400
 #: Beyond this ε e^ε leaves the range of floats.
 FARTHEST = 650.0
 #: Sequences that are tried where every choice is fixed in advance.
@@ -95,10 +97,10 @@ class Layout:
         return _choices_cost(self.grid, epsilon, count)
 
     def any_order(self, choices: list[tuple[BoundedRange, int]]) -> AnyOrder:
-        """How the order of these is left open, in about half of the time that there is."""
+        """How the order of these is left open, in about a third of the time that there is."""
         several = tuple((g.epsilon, n) for g, n in choices)
         each = sum(self.choices_cost(g.epsilon, 1) for g, _ in choices)
-        return AnyOrder.of(several, self.fineness, 0.5 * WORK_LIMIT / each, self.grid.size)
+        return AnyOrder.of(several, self.fineness, 0.3 * WORK_LIMIT / each, self.grid.size)
 
     def work(self, items: Items, adaptivity: str) -> float:
         """About how many cell evaluations the whole answer takes."""
@@ -214,7 +216,8 @@ def _grid(
     if not 0 < reach <= FARTHEST or not 0 < variance < math.inf:
         return None
     step = math.sqrt(fineness * variance / (0.2 * steps))
-    step = min(max(step, reach / FINEST_GRID), reach / 400)
+    fewest = FEWEST_CELLS / math.sqrt(min(1.0, fineness / 8e-3))
+    step = min(max(step, reach / FINEST_GRID), reach / fewest)
     step = aligned(
         step, [g.epsilon for g, _ in items if isinstance(g, BoundedRange | PureDP | Laplace)]
     )

@@ -214,7 +214,7 @@ def _lower(items: Items, adaptivity: str, layout: Layout) -> Supports:
         merged = items.unordered()
         choices = [(g, n) for g, n in merged if isinstance(g, BoundedRange)]
         fixed = [(g, n) for g, n in merged if not isinstance(g, BoundedRange)]
-        # small before large was the worst order in every case tried
+        # small before large is the worst order, or nearly (docs/theory/order.md)
         sequence = [*fixed, *sorted(choices, key=lambda pair: pair[0].epsilon)]
     ranges = {g.epsilon for g, _ in sequence if isinstance(g, BoundedRange)}
     played = set() if adaptivity == "none" else ranges - layout.blocked

@@ -25,7 +25,7 @@ from farthing.guarantees.conversions import (
     without_delta,
 )
 from farthing.guarantees.directions import facing
-from farthing.guarantees.kinds import Guarantee, SubsampledWithoutReplacement
+from farthing.guarantees.kinds import Guarantee, OneWay, SubsampledWithoutReplacement
 from farthing.numerics.ball import Ball, down, in_balls, up
 
 #: Each of the orders above the first has this share of δ; the first has what is left.
@@ -103,6 +103,8 @@ def cost_of(guarantee: Guarantee, orders: tuple[float, ...]) -> Charge:
             "an accountant holds for add/remove neighbours; samples without replacement have "
             "replace-one neighbours"
         )
+    if isinstance(guarantee, OneWay):
+        raise Unsupported("a guarantee for one direction of neighbours is not one for both")
     ways = [facing(guarantee, with_unit=way) for way in (True, False)]
     rests = [without_delta(way) for way in ways]
     moments = []

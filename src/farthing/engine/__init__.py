@@ -1,5 +1,12 @@
 """Private answers from real tables: questions, plans, releases, and the owner's desk."""
 
+try:
+    import sqlglot  # noqa: F401 # only to say clearly what is missing
+except ModuleNotFoundError as error:
+    from farthing.optional import explained
+
+    raise explained(error) or error from None
+
 from farthing.engine.answer import Answer, Answers
 from farthing.engine.converse import WatchAnswer, WatchConversation
 from farthing.engine.desk import Declaration, Desk

@@ -191,6 +191,10 @@ class WatchConversation:
                 statement_of(now, query) if value is None else comparison_of(now, query, value)
             )
             sensitivity = self._mechanism.sensitivity
+            if limited.others:
+                raise InvalidInput(
+                    f"a conversation is about one number; a {query.kind} is made from several"
+                )
             if not limited.within(Contribution(1, sensitivity)):
                 raise InvalidInput(
                     f"one unit may change this {query.kind} by {limited.per_key_limit}, but the "

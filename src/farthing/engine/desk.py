@@ -130,8 +130,8 @@ class Desk:
         schema = declared.schema or Schema(source.proposed_schema().columns)
         schema, unit = with_unit(schema, declared.unit)
         source.require_everywhere(*(schema[unit].parts or (unit,)))
-        schema, public = source.with_public_tables(schema)
-        self._require_public(source, public)
+        self._require_public(source, schema)
+        schema = source.with_public_tables(schema)
         if schema[unit].kind not in KEYS:
             raise InvalidInput(
                 f"the unit must be {' or '.join(KEYS)}, but {unit} is {schema[unit].kind}"
@@ -146,12 +146,13 @@ class Desk:
             version=declared.version,
         )
 
-    def _require_public(self, source: Source, locations: Sequence[str]) -> None:
+    def _require_public(self, source: Source, schema: Schema) -> None:
         """What is looked up in is nobody's private data, as far as this ledger knows."""
+        public_tables = source.public_locations(schema)
         reader = self.ledger.reader()
-        known = {name: reader.dataset(name).location for name in reader.datasets()}
-        for name, private in {source.name: source.location, **known}.items():
-            for public in locations:
+        known = [(name, reader.dataset(name).location) for name in reader.datasets()]
+        for name, private in [(source.name, source.location), *known]:
+            for public in public_tables:
                 if private is not None and overlap(private, public):
                     raise InvalidInput(
                         f"{public} cannot be looked up in as a public table: {name} is private data"

@@ -54,8 +54,8 @@ class Before:
         return digest(self.plan.query.to_json())
 
     def found(self) -> Answer:
-        """The limit, found now or before."""
-        return self.plan.run()
+        """The limit, found now or before: also by this plan itself."""
+        return self.plan.anew().run()
 
     def at(self, found: Answer) -> Query:
         """The question with this limit."""
@@ -131,6 +131,10 @@ class Plan(ShownPlan):
             return answer if limit.cached else self._with_limit(answer, limit)
         answer = execute(self._context, self._steps, self.terms)[ONLY]
         return answer.spent(spending_of(self._context.analyst, answer.price, paid=True))
+
+    def anew(self) -> Plan:
+        """The same plan, with what is known by now."""
+        return _plan(self._context, self.query, self.terms)
 
     def _with_limit(self, answer: Answer, limit: Answer) -> Answer:
         """The answer with the price of both parts."""

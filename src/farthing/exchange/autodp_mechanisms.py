@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 from farthing.errors import InvalidInput, Unsupported, require_real
-from farthing.exchange.optional import required
 from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,
@@ -17,6 +16,7 @@ from farthing.guarantees.kinds import (
     RenyiDP,
     ZeroConcentratedDP,
 )
+from farthing.optional import required
 
 if TYPE_CHECKING:
     from autodp.autodp_core import Mechanism
@@ -30,8 +30,8 @@ def from_autodp(mechanism: Mechanism, *, delta: float | None = None) -> Guarante
     mechanisms are such curves: compose and sample them here instead, which is tighter. A mechanism
     for one direction of neighbours only is refused.
     """
-    core = required("autodp.autodp_core", "autodp")
-    zoo = required("autodp.mechanism_zoo", "autodp")
+    core = required("autodp.autodp_core")
+    zoo = required("autodp.mechanism_zoo")
     if not isinstance(mechanism, core.Mechanism):
         raise InvalidInput(f"an autodp mechanism is needed, got {mechanism!r:.60}")
     if mechanism.neighboring != "add_remove" or mechanism.group_size != 1:

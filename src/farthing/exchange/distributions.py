@@ -16,10 +16,10 @@ from farthing.composition.items import Items, items_from, take_out_leaks
 from farthing.composition.operators import Kernel, atoms_of
 from farthing.composition.profiles import KINDS, curves
 from farthing.errors import InvalidInput, Unsupported, require_choice, require_real
-from farthing.exchange.optional import required
 from farthing.guarantees.kinds import Guarantee, LossDistribution, TwoWayLoss
 from farthing.numerics.ball import up
 from farthing.numerics.curves import Chords, Grid
+from farthing.optional import required
 
 #: Beyond this epsilon floats end, and so does privacy.
 FARTHEST = 500.0
@@ -44,7 +44,7 @@ def to_dp_accounting(
     `delta` is the smallest δ for which it should be accurate. Its infinity mass is what the list
     leaks and what its profile has beyond where it was cut off: the δ that no ε goes below.
     """
-    pld = required("dp_accounting.pld", "dp-accounting")
+    pld = required("dp_accounting.pld")
     require_choice("adaptivity", adaptivity, ("none", "adaptive", "setwise"))
     interval = require_real("interval", interval, above=0)
     delta = require_real("delta", delta, above=0, below=1)

@@ -18,7 +18,6 @@ from flint import arb
 from farthing.composition.items import items_from
 from farthing.errors import InvalidInput, Unsupported, require_choice, require_count, require_real
 from farthing.exchange.distributions import from_dp_accounting
-from farthing.exchange.optional import required
 from farthing.guarantees.conversions import pure_epsilon, zero_concentrated
 from farthing.guarantees.kinds import (
     BoundedRange,
@@ -36,6 +35,7 @@ from farthing.guarantees.kinds import (
 from farthing.guarantees.neighbours import for_replace_one, group_privacy
 from farthing.numerics.ball import down, in_balls, up
 from farthing.numerics.rounding import float_down, float_up
+from farthing.optional import required
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -68,7 +68,7 @@ def from_event(event: DpEvent, *, neighbours: str = "add-remove") -> list[tuple[
     special record counts as absent) or replace-one. Unsupported, with the reason, for events that
     promise nothing here. A tree of nothing but no-ops gives an empty list.
     """
-    events = required("dp_accounting", "dp-accounting").dp_event
+    events = required("dp_accounting").dp_event
     relation = require_choice("neighbours", neighbours, NEIGHBOURS)
     if not isinstance(event, events.DpEvent):
         raise InvalidInput(f"a DpEvent is needed, got {event!r:.60}")
@@ -154,7 +154,7 @@ class _Reading:
             case self.events.ZCDpEvent(rho=rho, xi=xi):
                 return ZeroConcentratedDP(rho, xi)
             case self.events.MixtureOfGaussiansDpEvent() if not self.replaced:
-                pld = required("dp_accounting.pld.privacy_loss_distribution", "dp-accounting")
+                pld = required("dp_accounting.pld.privacy_loss_distribution")
                 return from_dp_accounting(
                     pld.from_mixture_gaussian_mechanism(
                         event.standard_deviation,
@@ -164,7 +164,7 @@ class _Reading:
                     )
                 )
             case self.events.TruncatedSubsampledGaussianDpEvent() if not self.replaced:
-                pld = required("dp_accounting.pld.privacy_loss_distribution", "dp-accounting")
+                pld = required("dp_accounting.pld.privacy_loss_distribution")
                 return from_dp_accounting(
                     pld.from_truncated_subsampled_gaussian_mechanism(
                         event.dataset_size,
@@ -230,7 +230,7 @@ def to_event(items: Iterable[Guarantee | tuple[Guarantee, int]]) -> DpEvent:
     discrete Gaussian noise and concentrated DP become zCDP, which only the Rényi accountant there
     understands; a block of them keeps its optimum as a distribution, by `to_dp_accounting`.
     """
-    events = required("dp_accounting", "dp-accounting").dp_event
+    events = required("dp_accounting").dp_event
     found = [
         one if count == 1 else events.SelfComposedDpEvent(one, count)
         for one, count in ((_event(events, g), n) for g, n in items_from(items))

@@ -10,7 +10,6 @@ import numpy as np
 from farthing.composition.dominating import loss_distribution_above
 from farthing.errors import InvalidInput, Unsupported, require_real
 from farthing.exchange.distributions import FARTHEST
-from farthing.exchange.optional import required
 from farthing.guarantees.kinds import (
     ApproximateDP,
     Guarantee,
@@ -21,6 +20,7 @@ from farthing.guarantees.kinds import (
     ZeroConcentratedDP,
 )
 from farthing.numerics.curves import Chords, Grid
+from farthing.optional import required
 
 if TYPE_CHECKING:
     from opendp.mod import Measurement
@@ -38,7 +38,7 @@ def from_opendp(
     noise zCDP. A privacy profile is read at multiples of `step` up to where it is `delta`. If the
     metric replaces units, the guarantee is for replace-one neighbours.
     """
-    mod = required("opendp.mod", "opendp")
+    mod = required("opendp.mod")
     if not isinstance(measurement, mod.Measurement):
         raise InvalidInput(f"an OpenDP measurement is needed, got {measurement!r:.60}")
     measure, cost = str(measurement.output_measure), measurement.map(d_in)

@@ -2,10 +2,10 @@
 
 try:
     import sqlalchemy  # noqa: F401 # only to say clearly what is missing
-except ImportError:
-    from farthing.errors import Unsupported
+except ModuleNotFoundError as error:
+    from farthing.optional import explained
 
-    raise Unsupported("the ledger needs SQLAlchemy; install farthing[ledger]") from None
+    raise explained(error) or error from None
 
 from farthing.canonical import digest
 from farthing.ledger.analyst import Analyst

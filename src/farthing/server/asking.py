@@ -163,12 +163,13 @@ class Inquiry:
     def overview(self) -> dict[str, Any]:
         """What an analyst may know of a dataset."""
         about = self.analyst.about()
+        columns = () if about.schema is None else about.schema.columns
         certificate = self.analyst.certificate()
         tariff = certificate.tariff
         return {
             "name": about.name,
             "unit": about.unit,
-            "columns": [] if about.schema is None else about.schema.to_json(),
+            "columns": [replace(column, lookup=None).to_json() for column in columns],
             "limits": about.limits.to_json(),
             "version": about.version,
             "purse": purse_json(self.analyst.purse()),

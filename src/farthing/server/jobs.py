@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, delete, select, update
@@ -232,19 +233,21 @@ class Runner:
     def _beat(self) -> None:
         """Say that recorded jobs are alive, and look whether one was cancelled elsewhere."""
         while not self._stopping.wait(BEAT_SECONDS):
-            mine = [run.id for run in list(self._runs.values()) if run.recorded]
+            runs = list(self._runs.values())
+            for run in runs:
+                if run.ended_by is not None:  # it may have waited for its turn when it was ended
+                    run.end(run.ended_by)
+            mine = {run.id: run for run in runs if run.recorded}
             if not mine:
                 continue
             try:
-                for identity in self._store.write(lambda c, ids=mine: _beat_once(c, ids)):  # type: ignore[misc]
-                    run = self._runs.get(identity)
-                    if run is not None:
-                        run.end(CANCELLED)
+                for identity in self._store.write(partial(_beat_once, list(mine))):
+                    mine[identity].end(CANCELLED)
             except Exception as error:  # the next beat tries again
                 problem_of(error)
 
 
-def _beat_once(connection: Connection, mine: list[str]) -> list[str]:
+def _beat_once(mine: list[str], connection: Connection) -> list[str]:
     alive = update(jobs).where(jobs.c.id.in_(mine), jobs.c.state.in_((QUEUED, RUNNING)))
     connection.execute(alive.values(state=RUNNING, beat=time.time()))
     connection.execute(delete(jobs).where(jobs.c.created < time.time() - KEPT_SECONDS))

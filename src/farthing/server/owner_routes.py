@@ -72,10 +72,19 @@ class DatasetBody(BaseModel):
     beside: Name | None = None
 
     def declaration(self) -> Declaration:
-        """What is said about the data."""
+        """What is said about the data.
+
+        The configuration says what the service reads, so nobody has it read another file, as a
+        public table, from afar.
+        """
+        schema = None if self.columns is None else schema_from_json(self.columns)
+        if schema is not None and any(column.lookup is not None for column in schema.columns):
+            raise InvalidInput(
+                "columns from public tables are declared where the data is: farthing owner add"
+            )
         return Declaration(
             unit=self.unit,
-            schema=None if self.columns is None else schema_from_json(self.columns),
+            schema=schema,
             limits=Limits(self.contribution_limit, self.per_key_limit),
             version=self.version,
         )

@@ -17,8 +17,8 @@ from fastapi.responses import JSONResponse
 
 from farthing.canonical import digest
 
-#: How long an answer is kept, and how many of them.
-KEPT_SECONDS, MOST = 10.0, 10_000
+#: How long an answer is kept, how many of them, and how large each may be.
+KEPT_SECONDS, MOST, LARGEST_BYTES = 10.0, 1000, 1 << 16
 
 
 class Remembered:
@@ -40,6 +40,8 @@ class Remembered:
             if made is None:
                 return None
             kept = bytes(JSONResponse(made).body)
+            if len(kept) > LARGEST_BYTES:
+                return Response(kept, media_type="application/json")
             with self._turn:
                 self._kept[key] = time.monotonic() + KEPT_SECONDS, kept
                 self._kept.move_to_end(key)

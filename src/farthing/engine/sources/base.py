@@ -173,37 +173,36 @@ class Source(ABC):
                     f"column {lacking[0]:.60}"
                 )
 
-    def with_public_tables(self, schema: Schema) -> tuple[Schema, tuple[str, ...]]:
-        """The schema with the places of its public tables spelled out, and their locations.
+    def public_locations(self, schema: Schema) -> tuple[str, ...]:
+        """Which data the public tables of a schema are."""
+        found = (self._public(join).location for join in joins_of(schema))
+        return tuple(location for location in found if location is not None)
+
+    def with_public_tables(self, schema: Schema) -> Schema:
+        """The schema with the places of its public tables spelled out.
 
         They must have the columns that are looked up, and each key once: they are public, so an
         error may say which key it is.
         """
-        joins = joins_of(schema)
-        tables = [self._public(join) for join in joins]
-        for join, table in zip(joins, tables, strict=True):
+        places = []
+        for join in joins_of(schema):
+            table = self._public(join)
             there = {column.name for part in table.parts for column in part.columns}
             lacking = [column.name for column in join.read_as.columns if column.name not in there]
             if lacking:
                 raise InvalidInput(f"{join.table:.200} has no column {lacking[0]!r:.60}")
-            rows = self._read_parts(table.parts, join.read_as)
-            repeated = (
-                self.run(
-                    Statement(
-                        f"SELECT c0 AS repeated FROM ({rows}) AS physical WHERE c0 IS NOT NULL "
-                        "GROUP BY c0 HAVING count(*) > 1 ORDER BY c0 LIMIT 1"
-                    )
-                )
-                .column(0)
-                .to_pylist()
+            sql = (
+                "SELECT c0 AS repeated FROM "
+                f"({self._read_parts(table.parts, join.read_as)}) AS physical "
+                "WHERE c0 IS NOT NULL GROUP BY c0 HAVING count(*) > 1 ORDER BY c0 LIMIT 1"
             )
-            if repeated:
+            for repeated in self.run(Statement(sql)).column(0).to_pylist():
                 raise InvalidInput(
                     f"the key {join.key!r:.60} of {join.table:.200} must be unique, but "
-                    f"{repeated[0]!s:.60} is there more than once"
+                    f"{repeated!s:.60} is there more than once"
                 )
-        places = with_places(schema, [table.place for table in tables])
-        return places, tuple(table.location for table in tables if table.location is not None)
+            places.append(table.place)
+        return with_places(schema, places)
 
     def statement(self, expression: ir.Table, texts: Texts) -> Statement:
         """The statement for an expression over one table that `declared` gave."""

@@ -153,8 +153,10 @@ def _among(column: Any, kind: str, values: Sequence[Value], texts: Texts) -> Any
     if kind == TEXT:
         return texts.one_of(column, [value for value in values if isinstance(value, str)])
     if kind == INTEGER:
-        whole = [v for v in values if isinstance(v, int) and _SMALLEST <= v <= _LARGEST]
-        return texts.one_of(column, whole) if whole else ibis.literal(False)
+        numbers = (Decimal(str(value)) for value in values)
+        whole = [int(n) for n in numbers if n == n.to_integral_value()]
+        inside = [number for number in whole if _SMALLEST <= number <= _LARGEST]
+        return texts.one_of(column, inside) if inside else ibis.literal(False)
     return reduce(or_, (_compared("equal", column, kind, value, texts) for value in values))
 
 

@@ -56,7 +56,8 @@ def value_text(column: Any, kind: str) -> ir.StringValue:
         text = ibis.literal("i") + column.cast("string")
     elif kind == DECIMAL:
         places = column.type().scale
-        units = (column * 10**places).cast("int64")
+        wide = column.cast(f"decimal({2 * DIGITS}, {places})")  # room for the product on DuckDB too
+        units = (wide * 10**places).cast("int64")
         zeros = ibis.literal("0" * (DIGITS - places))
         text = (units == 0).ifelse("m0", ibis.literal("m") + units.cast("string") + zeros)
     elif kind == BOOLEAN:

@@ -43,7 +43,7 @@ _STANDING = (
 )
 
 #: What an analyst may be told of a dataset depends on this, and on nothing that others spend.
-Standing: TypeAlias = tuple[Any, ...]
+CallerStanding: TypeAlias = tuple[Any, ...]
 
 
 def granted(ledger: Ledger, caller: AnalystCaller) -> list[str]:
@@ -52,7 +52,7 @@ def granted(ledger: Ledger, caller: AnalystCaller) -> list[str]:
     return [name for (name,) in rows if caller.may_see(name)]
 
 
-def standing_of(ledger: Ledger, caller: AnalystCaller, dataset: str) -> Standing | None:
+def standing_of(ledger: Ledger, caller: AnalystCaller, dataset: str) -> CallerStanding | None:
     """What is declared, granted and spent by the caller; None if there is nothing of theirs."""
     wanted = {"analyst": caller.name, "dataset": dataset.replace("\0", "")}
     rows = ledger.book.store.look_up(_STANDING, wanted)

@@ -109,13 +109,13 @@ class AccessStore:
     def add(self, table: Table, row: Mapping[str, Any]) -> bool:
         """A new row, unless there is one with this key already."""
 
-        def work(connection: Connection) -> list[int]:
+        def work(connection: Connection) -> list[Any]:
             on_sqlite = connection.dialect.name == "sqlite"
             added = sqlite.insert(table) if on_sqlite else postgresql.insert(table)
-            made = added.values(**row).on_conflict_do_nothing()
-            return [connection.execute(made).rowcount]
+            made = added.values(**row).on_conflict_do_nothing().returning(*table.primary_key)
+            return list(connection.execute(made))
 
-        return self.write(work) == [1]
+        return len(self.write(work)) == 1
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """One transaction; what `work` gives, which is never None."""

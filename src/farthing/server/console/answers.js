@@ -12,7 +12,7 @@ export function showAnswer(dataset, answer, name = null) {
   return el("article", { class: "answer card" },
     el("h3", {}, title), picture(title, answer), limited(answer),
     (answer.notes ?? []).map((one) => el("p", { class: "caution" }, one)),
-    answer.stopped ? el("p", { class: "caution" }, "Fewer labels than asked: no other stood out from the noise.") : null,
+    answer.stopped && !answer.notes?.length ? el("p", { class: "caution" }, "Fewer labels than asked: no other stood out from the noise.") : null,
     answer.paid ? el("p", { class: "quiet" }, capital(answer.paid), ".") : el("p", { class: "quiet" }, `It cost ${amount(answer.price)}.`),
     figures(title, answer), taking(dataset, answer));
 }

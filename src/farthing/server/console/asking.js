@@ -10,7 +10,6 @@ const NUMERIC = ["integer", "number", "decimal", "float", "money"];
 const PAUSE = 250;
 
 export function askView(about, { start = null, changed }) {
-  const state = { body: null, plan: null };
   const place = el("div", { class: "question" });
   const plan = el("div", { class: "plan", "aria-live": "polite", "aria-atomic": "true" });
   const answers = el("section", { "aria-label": "Answers", "aria-live": "polite", class: "answers" });
@@ -22,35 +21,27 @@ export function askView(about, { start = null, changed }) {
   const price = later(PAUSE, async () => {
     abort?.abort();
     abort = new AbortController();
-    let body;
+    let shown;
     try {
-      body = current.body();
-    } catch (error) {
-      plan.replaceChildren(hint(error.message));
-      state.plan = null;
-      return;
-    }
-    if (body === null) {
-      plan.replaceChildren(hint(current.missing()));
-      state.plan = null;
-      return;
-    }
-    state.body = body;
-    try {
-      const found = await post(`${path("datasets", about.name)}/plan`, body, { signal: abort.signal });
-      state.plan = found;
-      plan.replaceChildren(showPlan(found, run));
+      const body = current.body();
+      shown = body === null ? hint(current.missing()) : await priced(body, abort.signal);
     } catch (error) {
       if (error.name === "AbortError" || error.kind === "signed_out") return;
-      state.plan = null;
-      plan.replaceChildren(problemQuietly(error));
+      shown = error.kind === undefined ? hint(error.message) : problemQuietly(error);
     }
+    plan.replaceChildren(shown);
+    plan.removeAttribute("aria-busy");
   });
 
+  // What a button runs is the question whose price it shows, whatever was typed since.
+  async function priced(body, signal) {
+    const found = await post(`${path("datasets", about.name)}/plan`, body, { signal });
+    return showPlan(found, (again) => run(body, found, again));
+  }
+
   function update() {
-    plan.classList.add("stale");
+    plan.setAttribute("aria-busy", "true");
     price();
-    setTimeout(() => plan.classList.remove("stale"), PAUSE * 2);
   }
 
   function switchTo(mode) {
@@ -59,11 +50,9 @@ export function askView(about, { start = null, changed }) {
     update();
   }
 
-  async function run(again) {
-    if (state.plan === null) return;
-    const asked = state.body;
-    const known = state.plan.known && !again;
-    const holder = el("div", {}, el("p", { class: "waiting" }, known ? "Looking it up …" : "Running …"));
+  async function run(asked, { known }, again) {
+    plan.querySelectorAll("button.run").forEach((one) => { one.disabled = true; });
+    const holder = el("div", {}, el("p", { class: "waiting" }, known && !again ? "Looking it up …" : "Running …"));
     answers.prepend(holder);
     holder.scrollIntoView({ block: "nearest" });
     const progress = (job) => holder.replaceChildren(el("p", { class: "waiting" }, `Running for ${number(job.seconds)} s … `,
@@ -106,10 +95,10 @@ function showPlan(plan, run) {
     way(number(price.farthings), term("farthing", price.farthings === 1 ? "farthing" : "farthings"),
       price.delta_units ? [`and ${number(price.delta_units)} `, term("unit", price.delta_units === 1 ? "δ unit" : "δ units")] : null),
     spending ? way(percent(spending.share), "of the dataset's budget", null) : null,
-    spending?.epsilon_after !== null && spending !== null
+    (spending?.epsilon_after ?? null) !== null
       ? way([term("epsilon", "ε"), ` ≤ ${bound(spending.epsilon_after)}`], "afterwards, of all you were told",
         [`before ${bound(spending.epsilon_before)}, at `, term("delta", "δ"), ` = ${power(spending.delta)}`]) : null);
-  const skip = ["price", "remaining", "so far", "fits"];
+  const skip = ["price", "remaining", "so far", "fits", "known"];
   const lines = plan.lines.filter(([name]) => !skip.includes(name));
   return el("div", {},
     el("p", { class: "caption" }, plan.caption.charAt(0).toUpperCase() + plan.caption.slice(1)),
@@ -120,9 +109,9 @@ function showPlan(plan, run) {
       ? el("p", { class: "quiet" }, `Leaves ${number(left)} of your ${number(remaining.farthings)} farthings.`)
       : el("p", { class: "caution" }, `It does not fit: ${amount(remaining)} are left. Ask for less: a wider interval, fewer labels, a smaller k.`),
     el("div", { class: "row" },
-      el("button", { type: "button", class: "main", disabled: !(plan.fits || plan.known), onclick: () => run(false) },
+      el("button", { type: "button", class: "main run", disabled: !(plan.fits || plan.known), onclick: () => run(false) },
         plan.known ? "Show again, free" : `Run for ${amount(price)}`),
-      plan.known && plan.fits ? el("button", { type: "button", onclick: () => run(true) }, `Ask anew for ${amount(price)}`) : null));
+      plan.known && plan.fits ? el("button", { type: "button", class: "run", onclick: () => run(true) }, `Ask anew for ${amount(price)}`) : null));
 }
 
 function way(big, words, more) {

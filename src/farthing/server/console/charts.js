@@ -15,7 +15,7 @@ function ticks(lower, upper, about = 5) {
   const span = upper - lower || 1;
   const rough = span / about;
   const size = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((one) => one * size).find((one) => one >= rough);
+  const step = [1, 2, 5, 10].map((one) => one * size).find((one) => one >= rough * 0.8);
   const found = [];
   for (let at = Math.ceil(lower / step) * step; at <= upper + step * 1e-9; at += step) found.push(at);
   return found;
@@ -61,7 +61,9 @@ export function steps(title, lines, cap) {
   const [height, left, right, top, bottom] = [300, 52, wide() - 20, 14, 262];
   const times = lines.flatMap((one) => one.points.map(([at]) => Date.parse(at)));
   const [first, last] = [Math.min(...times), Math.max(Date.now(), ...times)];
-  const most = Math.max(cap ?? 1, ...lines.flatMap((one) => one.points.map((point) => point[1])));
+  const highest = Math.max(1, ...lines.flatMap((one) => one.points.map((point) => point[1])));
+  const near = cap !== null && highest > cap / 4; // else the steps would lie on the ground
+  const most = near ? cap : highest * 1.2;
   const x = (at) => left + ((at - first) / (last - first || 1)) * (right - left);
   const y = (value) => bottom - (value / most) * (bottom - top);
   const grid = ticks(0, most, 4).map((at) => svg("g", {},
@@ -73,10 +75,10 @@ export function steps(title, lines, cap) {
     return svg("path", { d: `${d}H${right}`, class: `line tone${i % 5}` });
   });
   return el("figure", {}, frame(right + 20, height, title, ...grid,
-    cap === null ? null : svg("line", { x1: left, x2: right, y1: y(cap), y2: y(cap), class: "cap" }),
+    !near ? null : svg("line", { x1: left, x2: right, y1: y(cap), y2: y(cap), class: "cap" }),
     svg("text", { x: left, y: height - 10, class: "tick" }, moment(new Date(first).toISOString())),
     svg("text", { x: right, y: height - 10, class: "tick end" }, "now"), ...drawn),
-  legend(lines.map((one, i) => [`tone${i % 5}`, one.analyst]), cap === null ? null : ["cap", "cap of the tariff in force"]));
+  legend(lines.map((one, i) => [`tone${i % 5}`, one.analyst]), cap === null ? null : ["cap", near ? "cap of the tariff in force" : `cap of the tariff in force, ${number(cap)}: above the picture`]));
 }
 
 // δ against ε; δ on a logarithmic scale.

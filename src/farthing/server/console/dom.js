@@ -65,8 +65,7 @@ export function power(value) {
 }
 
 export function percent(share) {
-  const value = share * 100;
-  return `${value < 10 ? bound(value, 1) : Math.ceil(value)} %`;
+  return `${Number((share * 100).toPrecision(2))} %`;
 }
 
 export function moment(text) {
@@ -100,9 +99,9 @@ export function table(caption, heads, rows, numeric = []) {
   const side = (i) => (numeric.includes(i) ? { class: "number" } : {});
   const cell = (one, i) =>
     i === 0 ? el("th", { scope: "row", ...side(i) }, one) : el("td", side(i), one);
-  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+  return el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption },
     el("table", {},
-      el("caption", {}, caption),
+      el("caption", { class: "unseen" }, caption),
       el("thead", {}, el("tr", {}, heads.map((one, i) => el("th", { scope: "col", ...side(i) }, one)))),
       el("tbody", {}, rows.map((row) => el("tr", {}, row.map(cell))))));
 }

@@ -5,6 +5,7 @@ import { tabs } from "./analyst.js";
 import { el, empty, into, meter, number } from "./dom.js";
 import { budgetView, versionsView } from "./owner_budget.js";
 import { historyView, plannerView, profileView, statementView, verifyView } from "./owner_book.js";
+import { declareView } from "./owner_setup.js";
 import { tokensView } from "./owner_tokens.js";
 import { term } from "./words.js";
 
@@ -25,7 +26,8 @@ export async function ownerView(route, show) {
   }
   const about = await get(path("owner", "datasets", first));
   if (!about.declared) {
-    return show(first, empty("Not declared yet", "The configuration names this dataset, the ledger does not know it. Declare it with POST /v1/owner/datasets or on the command line, then sign a tariff for it."));
+    show(first, place);
+    return into(place, () => declareView(first));
   }
   const made = TABS.find(([name]) => name === tab);
   show(first, tabs(first, tab, TABS), place);
@@ -41,7 +43,7 @@ async function datasetsView(show) {
 
 function card(one) {
   const title = el("h2", {}, el("a", { href: `#/${encodeURIComponent(one.name)}` }, one.name));
-  if (!one.declared) return el("li", { class: "card" }, title, el("p", { class: "caution" }, "Not declared yet"));
+  if (!one.declared) return el("li", { class: "card" }, title, el("p", { class: "caution" }, "Not declared yet: nothing can be asked."));
   const account = one.accounts.findLast((each) => each.mode === "tariff" && each.open);
   return el("li", { class: "card" }, title,
     el("p", { class: "quiet" }, `Protects each ${one.unit}; version ${one.version ?? "not declared"}${one.served ? "" : "; not served here"}`),

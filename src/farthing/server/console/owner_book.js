@@ -23,8 +23,8 @@ export async function profileView(about) {
   return el("section", { class: "card" }, el("h2", {}, "Certified profile"),
     el("p", {}, "The ", term("profile"), ` of everything that ${number(found.farthings)} `, term("farthing", "farthings"), " can ever buy: ", term("delta", "δ"), " for each ", term("epsilon", "ε"), ". Lower is better; the other lines are what other bounds would have to say of the same prices."),
     curves("δ against ε, certified and by other bounds; the values that are claimed are in the table below.", drawn),
-    table("ε at most", ["at δ", "certified", "zero-concentrated DP", "adding up"], rows, [1, 2, 3]),
-    found.claims.map((one) => el("p", { class: "quiet" }, `No proof can claim less than ${number(one.lower)} at δ = ${power(one.delta)}.`)),
+    table("ε at most", ["at δ", "ε, certified", "ε by zero-concentrated DP", "ε by adding up"], rows, [1, 2, 3]),
+    found.claims.map((one) => el("p", { class: "quiet" }, `The best value that any proof could give at δ = ${power(one.delta)} is between ${(Math.floor(one.lower * 100) / 100).toFixed(2)} and ${bound(one.upper)}.`)),
     el("p", { class: "quiet" }, `By: ${found.theorem}.`),
     el("button", { type: "button", onclick: async () => save(`${about.name}-certificate.json`, "application/json", JSON.stringify(await get(`${at(about)}/certificate`), null, 2)) }, "Download the certificate"));
 }
@@ -91,7 +91,7 @@ export function plannerView() {
       const found = await post("/owner/planner", { items: items.value.split(/,(?=\s*\d*x?[a-z])/).map((one) => one.trim()).filter(Boolean), epsilon: Number(epsilon.value), delta: Number(delta.value), months: Number(months.value) });
       place.replaceChildren(el("p", {}, el("span", { class: "big" }, number(found.a_month)), ` such questions a month, for ${months.value} months`),
         el("p", {}, `${number(found.questions)} in all, within `, term("epsilon", "ε"), ` = ${epsilon.value} at `, term("delta", "δ"), ` = ${delta.value}.`),
-        el("p", { class: "quiet" }, `By ${found.by}: a certified tariff allows at least as many.`));
+        el("p", { class: "quiet" }, "At least so many: found at once, by moments. The proof of a signed tariff may find room for more."));
     } catch (error) {
       if (error.kind !== "signed_out") place.replaceChildren(problem(error));
     }

@@ -3,6 +3,7 @@
 import { get, patiently, path, post, remove } from "./api.js";
 import { steps } from "./charts.js";
 import { amount, bound, choice, el, empty, field, into, meter, number, power, problem, say, table } from "./dom.js";
+import { signForm } from "./owner_setup.js";
 import { term } from "./words.js";
 
 export async function budgetView(about) {
@@ -10,30 +11,44 @@ export async function budgetView(about) {
   const [time, { grants }] = await Promise.all([get(`${at}/budget-over-time`), get(`${at}/grants`)]);
   const account = about.accounts.findLast((one) => one.mode === "tariff" && one.open);
   const sofar = el("div", { class: "quiet" });
-  into(sofar, async () => learned(await patiently("GET", `${at}/odometer`)), "Proving what everybody has learned so far …");
+  if (account !== undefined) into(sofar, async () => learned(await patiently("GET", `${at}/odometer`)), "Proving what everybody has learned so far …");
   const purses = el("div");
-  const redraw = async () => purses.replaceChildren(pursesOf(at, account, (await get(`${at}/grants`)).grants, redraw));
-  purses.replaceChildren(pursesOf(at, account, grants, redraw));
-  return el("div", { class: "stack" },
-    el("section", { class: "card" }, el("h2", {}, "Spent"),
-      account === undefined ? el("p", { class: "caution" }, "No tariff is in force: nothing can be asked.") : [
+  const spent = new Map(time.analysts.map((one) => [one.analyst, one.points.at(-1)[1]]));
+  const draw = (found) => purses.replaceChildren(pursesOf(at, account, found.map((one) => afterRevoking(one, spent)), redraw));
+  const redraw = async () => draw((await get(`${at}/grants`)).grants);
+  draw(grants);
+  return el("div", { class: "stack" }, account === undefined ? signForm(about)
+    : el("section", { class: "card" }, el("h2", {}, "Spent"),
         el("p", {}, el("strong", { class: "big" }, number(account.farthings_spent)), ` of ${number(account.farthings)} `, term("farthing", "farthings"),
           account.delta_units ? [`; ${number(account.delta_units_spent)} of ${number(account.delta_units)} `, term("unit", "δ units")] : null),
-        meter("The dataset's budget", account.farthings_spent, account.farthings)], sofar),
+        meter("The dataset's budget", account.farthings_spent, account.farthings), sofar),
     el("section", { class: "card" }, el("h2", {}, "Over time"), time.analysts.length === 0
       ? empty("Nothing was asked yet", "Each question appears here as a step, for each analyst.")
-      : [steps("Farthings spent by each analyst over time; the totals are in the table of purses below.", time.analysts, account?.farthings ?? null)]),
+      : [steps("Farthings spent over time, by each analyst and by everybody; the totals are in the table of purses below.", withEverybody(time.analysts), account?.farthings ?? null)]),
     el("section", { class: "card" }, el("h2", {}, "Purses"), purses));
 }
 
+// What is taken back counts as spent of a purse; here it is what questions cost.
+function afterRevoking(purse, spent) {
+  return purse.open ? purse : { ...purse, farthings_spent: Math.min(purse.farthings_spent, spent.get(purse.analyst) ?? 0) };
+}
+
+function withEverybody(lines) {
+  if (lines.length < 2) return lines;
+  const each = lines.flatMap((one) => one.points.map(([at, spent], i) => [at, spent - (one.points[i - 1]?.[1] ?? 0)]));
+  let sum = 0;
+  const points = each.sort((a, b) => Date.parse(a[0]) - Date.parse(b[0])).map(([at, price]) => [at, sum += price]);
+  return [{ analyst: "everybody", points }, ...lines];
+}
+
 function learned(found) {
-  return el("p", {}, "What everybody together has learned ", term("odometer"), ": ", term("epsilon", "ε"), ` ≤ ${bound(found.epsilon)} at `, term("delta", "δ"), ` = ${power(found.delta)}.`);
+  return el("p", {}, "What everybody together has learned ", term("odometer"), " is within ", term("epsilon", "ε"), ` ≤ ${bound(found.epsilon)} at `, term("delta", "δ"), ` = ${power(found.delta)}.`);
 }
 
 function pursesOf(at, account, grants, redraw) {
   const free = account === undefined ? 0 : account.farthings - grants.filter((one) => one.account === account.number).reduce((sum, one) => sum + (one.open ? one.farthings : one.farthings_spent), 0);
   const told = el("div", { "aria-live": "polite" });
-  const rows = grants.map((one) => [one.analyst, number(one.farthings), number(one.farthings_spent), one.open ? number(one.left.farthings) : "closed", one.renewal ?? "once",
+  const rows = grants.map((one) => [one.analyst, one.renewal ? `${number(one.farthings)} ${one.renewal}` : number(one.farthings), number(one.farthings_spent), one.open ? number(one.left.farthings) : "closed",
     one.open ? el("button", { type: "button", "aria-label": `Revoke the purse of ${one.analyst}`, onclick: () => ask(one) }, "Revoke") : ""]);
   const ask = (one) => confirmed(`Take back the ${amount(one.left)} that ${one.analyst} has left?`, "What was released stays readable for them. Tokens stay valid.", "Revoke", async () => {
     const { taken } = await remove(`${at}${path("grants", one.analyst)}`);
@@ -53,8 +68,8 @@ function pursesOf(at, account, grants, redraw) {
       told.replaceChildren(problem(error));
     }
   };
-  return el("div", {}, grants.length === 0 ? empty("No purse yet", "Grant an analyst some farthings below.")
-    : table("Purses", ["analyst", "granted", "spent", "left", "renewed", ""].map((one) => one || el("span", { class: "unseen" }, "actions")), rows, [1, 2, 3]),
+  return el("div", {}, grants.length === 0 ? empty("No purse yet", account === undefined ? "Once a budget is signed, farthings can be granted." : "Grant an analyst some farthings below.")
+    : table("Purses", ["analyst", "granted", "spent", "left", ""].map((one) => one || el("span", { class: "unseen" }, "actions")), rows, [1, 2, 3]),
   account === undefined ? null : el("form", { class: "inline", onsubmit: give }, el("h3", {}, "Grant"),
     el("p", { class: "quiet" }, `${number(Math.max(0, free))} farthings of the cap are granted to nobody. A second grant adds to the first.`),
     field("Analyst", analyst), field("Farthings", farthings), field("Renewed", renewal), el("button", { type: "submit", class: "main" }, "Grant")), told);

@@ -15,8 +15,7 @@ const MEANINGS = {
 };
 
 export function term(name, words = MEANINGS[name][0]) {
-  return el("button", { type: "button", class: "term", popovertarget: `meaning-${name}` }, words,
-    el("span", { class: "unseen" }, " (what is this?)"));
+  return el("button", { type: "button", class: "term", popovertarget: `meaning-${name}` }, words);
 }
 
 export function meanings() {

@@ -1,0 +1,50 @@
+"""Libraries that are there only if somebody wanted them, and the extra that brings each."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from farthing.errors import Unsupported
+
+#: module → the extra of farthing that installs it
+EXTRAS = {
+    "alembic": "ledger",
+    "argon2": "service",
+    "autodp": "autodp",
+    "dp_accounting": "dp-accounting",
+    "duckdb": "engine",
+    "fastapi": "service",
+    "grpc": "spark",
+    "httpx": "service",
+    "ibis": "engine",
+    "jwt": "service",
+    "opendp": "opendp",
+    "prometheus_client": "service",
+    "psycopg": "ledger",
+    "pyarrow": "engine",
+    "pyspark": "spark",
+    "sqlalchemy": "ledger",
+    "sqlglot": "engine",
+    "starlette": "service",
+    "uvicorn": "service",
+}
+
+
+def required(module: str) -> Any:
+    """The module, or Unsupported that names the extra which brings it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        refusal = explained(error)
+        if refusal is None:
+            raise
+        raise refusal from None
+
+
+def explained(error: ModuleNotFoundError) -> Unsupported | None:
+    """What to install, if it is a library that one of our extras brings."""
+    name = (error.name or "").partition(".")[0]
+    if name not in EXTRAS:
+        return None
+    return Unsupported(f"{name} is not installed; run: pip install 'farthing[{EXTRAS[name]}]'")

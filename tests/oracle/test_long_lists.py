@@ -1,0 +1,57 @@
+"""Long lists by Fourier sums, beside the same lists composed step by step."""
+
+import pytest
+
+import farthing as fa
+from farthing.composition import fixed_sums
+from farthing.composition.bounded_range import epsilon_nonadaptive
+from farthing.composition.items import items_from
+from farthing.composition.layout import blocks_of
+from farthing.composition.profiles import _sum_of_blocks, curves
+
+
+@pytest.mark.parametrize(("epsilon", "count"), [(0.05, 150), (0.3, 120)])
+def test_laplace_on_a_lattice_meets_shifted_lines(monkeypatch, epsilon, count):
+    summed = fa.compose([(fa.Laplace(epsilon), count)]).epsilon_at(1e-6)
+    monkeypatch.setattr(fixed_sums, "SEVERAL", 10**9)
+    curves.cache_clear()
+    shifted = fa.compose([(fa.Laplace(epsilon), count)]).epsilon_at(1e-6)
+    curves.cache_clear()
+    assert max(summed.lower, shifted.lower) <= min(summed.upper, shifted.upper)
+    assert summed.width <= 1e-3
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-3])
+def test_blocks_lie_above_the_adaptive_optimum(delta):
+    """800 rounds in blocks of 212, beside the operators one after the other."""
+    items = items_from([(fa.BoundedRange(0.1), 800)])
+    blocks = blocks_of(fa.BoundedRange(0.1), 800, 8e-3, delta)
+    assert blocks is not None
+    assert blocks.number * blocks.length >= 800
+    assert blocks.number > 1
+    found = _sum_of_blocks(items, 8e-3, delta, whole=False)
+    assert found is not None
+    upper, lower = found[0].first_below(delta), found[1].last_above(delta)
+    direct = fa.compose([(fa.BoundedRange(0.1), 800)], tolerance=2e-3).epsilon_at(delta)
+    assert direct.lower <= upper <= direct.upper * 1.02
+    exact = epsilon_nonadaptive(delta, epsilon=0.1, count=800)
+    assert exact.upper * 0.98 <= lower <= direct.upper
+
+
+@pytest.mark.slow
+def test_blocks_beside_other_losses():
+    """Noise joins the sum of blocks; as an order fixed in advance it is one of the plays."""
+    items = [(fa.Gaussian(20.0), 10), (fa.BoundedRange(0.01), 20_000), (fa.Laplace(0.01), 5000)]
+    together = fa.compose(items, tolerance=1e-2).epsilon_at(1e-6)
+    assert together.width <= 1e-2
+    assert together.lower > fa.compose(items[1:2], tolerance=1e-2).epsilon_at(1e-6).upper
+
+
+@pytest.mark.slow
+def test_blocks_need_a_known_order():
+    """Two parameters in whatever order are not cut into blocks of one of them."""
+    items = [(fa.BoundedRange(0.02), 3000), (fa.BoundedRange(0.04), 3000)]
+    anyhow = fa.compose(items, adaptivity="setwise", tolerance=0.05).epsilon_at(1e-6)
+    given = fa.compose(items, tolerance=0.05).epsilon_at(1e-6)
+    assert given.lower <= anyhow.upper
+    assert anyhow.lower > 0
