@@ -134,8 +134,6 @@ def test_what_is_left_out_below_still_counts_above():
         ([(BR(1e-6), 10**6), (DP(5.0), 1)], "adaptive"),
         ([(BR(1e-4), 10**9)], "adaptive"),
         ([(BR(0.045), 1600)], "adaptive"),
-        ([(BR(0.1), 50), (fa.Laplace(0.01), 10**5)], "setwise"),
-        ([(DP(0.01), 10**8), (BR(0.3), 5)], "none"),
     ],
 )
 def test_blocks_and_trials_are_counted_as_work(items, adaptivity):

@@ -13,8 +13,11 @@ and the bounded-range ones last, several parameters in any order (composition/se
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+
+import numpy as np
 
 from farthing.composition.fixed_sums import (
     RepeatedBlock,
@@ -79,6 +82,10 @@ class Curves:
     lower: Supports
 
 
+#: Longer lists of one parameter are left to other bounds: their masses alone fill the memory.
+MOST_IN_BLOCKS = 10**11
+
+
 @lru_cache(maxsize=64)
 @in_balls
 def curves(
@@ -91,15 +98,26 @@ def curves(
     more than WORK_LIMIT.
     """
     if any(added_on_lattice(g, n) for g, n in items) and BoundedRange not in items.kinds:
-        found = fixed_curves(items, fineness, delta, whole=whole)
-        return None if found is None else Curves(*found)
+        return _by_sums(lambda: fixed_curves(items, fineness, delta, whole=whole))
     layout = Layout.of(items, fineness, delta, whole=whole)
     if _only_blocks(items, adaptivity, layout):
-        found = _sum_of_blocks(items, fineness, delta, whole=whole)
-        return None if found is None else Curves(*found)
+        return _by_sums(lambda: _sum_of_blocks(items, fineness, delta, whole=whole))
     if layout is None or layout.work(items, adaptivity) > WORK_LIMIT:
         return None
     return Curves(_upper(items, adaptivity, layout), _lower(items, adaptivity, layout))
+
+
+def _by_sums(made: Callable[[], tuple[Chords, Supports] | None]) -> Curves | None:
+    """Sums on a lattice; None where their numbers leave what floats and memory hold.
+
+    Other bounds speak then, so that nothing is under-reported.
+    """
+    try:
+        with np.errstate(invalid="raise"):
+            found = made()
+    except (FloatingPointError, MemoryError, OverflowError, ValueError):
+        return None
+    return None if found is None else Curves(*found)
 
 
 def _only_blocks(items: Items, adaptivity: str, layout: Layout | None) -> bool:
@@ -122,6 +140,8 @@ def _sum_of_blocks(
     beside = []
     for guarantee, count in groups:
         blocks = blocks_of(guarantee, count, fineness, delta)
+        if count > MOST_IN_BLOCKS:
+            return None
         if blocks is None or blocks.work(guarantee.epsilon) > WORK_LIMIT / len(groups):
             return None
         t = worst_fixed_t(guarantee.epsilon, order)

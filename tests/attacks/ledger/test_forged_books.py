@@ -254,6 +254,8 @@ HARMLESS: dict[tuple[str, str], str] = {
     ("version", "description.schema.*.lower"): "the same number as a real one",
     ("version", "description.schema.*.upper"): "the same number as a real one",
     ("account", "name"): OWNERS,
+    ("account", "certificate.grid"): "any grid is sound, and earlier versions named none",
+    ("account", "certificate.grid.*"): "any grid is sound, and earlier versions named none",
     ("account", "certificate.delta_at"): FEWER,
     ("account", "certificate.delta_at.*"): FEWER,
     ("account", "certificate.delta_at.*.epsilon"): LARGER,

@@ -247,7 +247,8 @@ def _started(builder: Any, master: str) -> Any:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     silence = folder / "log4j2.properties"
     silence.write_text(_SILENCE, encoding="utf-8")
-    java = f"-Dlog4j2.configurationFile={silence.as_uri()} -Dderby.system.home={folder}"
+    # a question with many columns is deep: Spark dies silently where a thread has no room for it
+    java = f"-Xss16m -Dlog4j2.configurationFile={silence.as_uri()} -Dderby.system.home={folder}"
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
