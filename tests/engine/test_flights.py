@@ -10,6 +10,7 @@ import pytest
 
 from farthing import engine
 from farthing.engine.plan import ONLY
+from farthing.engine.sql.measuring import WEIGHT
 from farthing.mechanisms import Histogram
 
 TRIALS = 150
@@ -53,7 +54,7 @@ def test_delays_by_quantile(data) -> None:
     histogram = limited(plan)
     assert isinstance(histogram, Histogram)
     assert 0 <= plan.run().value <= 60
-    allowed = plan.expectation.selection.half_width
+    allowed = plan.expectation.selection.half_width * WEIGHT  # what a row weighs
     inside = 0
     for _ in range(TRIALS):
         drawn = plan._steps[ONLY].mechanism.run(histogram).labels[0]

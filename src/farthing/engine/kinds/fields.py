@@ -63,6 +63,8 @@ AUTO: Literal["auto"] = "auto"
 #: Decimal places of fixed-point values stay below this, so that they fit 64 bits.
 LARGEST_PLACES = 9
 LARGEST_BOUND = 1 << 40
+#: Columns of a key: a statement over many more is too deep for Spark, which then never answers.
+MOST_KEYS = 6
 LARGEST_REPEATS = 64
 #: Limits per unit, and candidates, stay below this: engines count with 64 bits.
 LARGEST_LIMIT = 10**9
@@ -165,6 +167,8 @@ def _key(_: str, by: Any) -> tuple[Key, ...]:
     keys = tuple(key_from(name) for name in names)
     if not keys:
         raise InvalidInput("by must name at least one column, got none")
+    if len(keys) > MOST_KEYS:
+        raise InvalidInput(f"by must name at most {MOST_KEYS} columns, got {len(keys)}")
     if len(set(keys)) != len(keys):
         raise InvalidInput("by must name different columns")
     return keys
