@@ -83,7 +83,7 @@ class Curves:
 
 
 #: Longer lists of one parameter are left to other bounds: their masses alone fill the memory.
-MOST_IN_BLOCKS = 10**11
+MOST_IN_BLOCKS = 10**8
 
 
 @lru_cache(maxsize=64)
