@@ -140,7 +140,8 @@ READERS: Readers = {
     (TIMESTAMP, TIMESTAMP): "{x}",
     (TIMESTAMP, INSTANT): f"CASE WHEN {_NEAR} "
     "THEN CAST(from_utc_timestamp({x}, '{zone}') AS TIMESTAMP_NTZ) END",
-    (TIMESTAMP, DATE): "CAST({x} AS TIMESTAMP_NTZ)",
+    (TIMESTAMP, DATE): "CASE WHEN {x} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' "
+    "THEN CAST({x} AS TIMESTAMP_NTZ) END",
     (TIMESTAMP, TEXT): _matching(
         MOMENT,
         f"CASE WHEN trim({{x}}) RLIKE '{UNIVERSAL}' "
