@@ -9,7 +9,13 @@ from fractions import Fraction
 import pytest
 
 import farthing as fa
-from farthing.interactive import concurrent, decompose, randomized_response, renyi_moment
+from farthing.interactive import (
+    LogOf,
+    concurrent,
+    decompose,
+    randomized_response,
+    renyi_moment,
+)
 from farthing.interactive.divergences import Excess
 from farthing.interactive.pairs import align
 from tests.interactive.systems import random_pair
@@ -20,7 +26,7 @@ def test_the_weights_of_theorem_3() -> None:
     epsilon = math.log(3)
     assert 3 / (1 + epsilon) + 1 / 4 > 1.6
     first, second = (randomized_response([bit], Fraction(3), 1) for bit in (0, 1))
-    found = decompose(first, second, Fraction(3), Fraction(0))
+    found = decompose(first, second, LogOf(Fraction(3)), Fraction(0))
     honest = found.hidden[0].replies[0][0].probability
     assert honest == 1  # N⁰ tells the bit: three quarters of it and one of N¹ are M⁰
     assert found.weight(0, ((0, 0),)) == Fraction(3, 4)

@@ -55,7 +55,7 @@ class Before:
 
     def found(self) -> Answer:
         """The limit, found now or before: also by this plan itself."""
-        return self.plan.anew().run()
+        return _anew(self.plan).run()
 
     def at(self, found: Answer) -> Query:
         """The question with this limit."""
@@ -131,10 +131,6 @@ class Plan(ShownPlan):
             return answer if limit.cached else self._with_limit(answer, limit)
         answer = execute(self._context, self._steps, self.terms)[ONLY]
         return answer.spent(spending_of(self._context.analyst, answer.price, paid=True))
-
-    def anew(self) -> Plan:
-        """The same plan, with what is known by now."""
-        return _plan(self._context, self.query, self.terms)
 
     def _with_limit(self, answer: Answer, limit: Answer) -> Answer:
         """The answer with the price of both parts."""
@@ -331,6 +327,11 @@ def _plan(context: Context, wanted: Query, terms: Terms) -> Plan:
         known=None if known is None else known[ONLY],
         before=before,
     )
+
+
+def _anew(plan: Plan) -> Plan:
+    """The same plan, with what is known by now."""
+    return _plan(plan._context, plan.query, plan.terms)
 
 
 def _looked_for(context: Context, query: Query, terms: Terms) -> tuple[Query, Before | None]:
