@@ -14,9 +14,9 @@ from farthing.cli.main import app
 INTRODUCTION = """\
 # Commands
 
-Every command of `farthing` and each of its options, from the commands themselves; `farthing COMMAND --help` says the same.
-Errors go to standard error with exit code 2. `python -m farthing` is the same program, and `farthing --install-completion`
-teaches your shell.
+Every command of `farthing` and each of its options, from the commands themselves; with `--help`
+they say the same. Errors go to standard error with exit code 2. `python -m farthing` is the same
+program, and `farthing --install-completion` teaches your shell.
 """
 
 
@@ -44,7 +44,7 @@ def _table(command: Any, context: Any) -> str:
 
 def _names(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
-        return f"`{parameter.name.upper()}`"
+        return f"`{parameter.metavar or parameter.name.upper()}`"
     return ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
 
 

@@ -16,8 +16,9 @@ from farthing.server.settings import settings_from
 INTRODUCTION = """\
 # HTTP endpoints
 
-Every endpoint of the service, from the description that it serves itself at `/openapi.json`. What they are for, how requests are
-authorised, and the one shape of errors are in [The service](../service.md#the-api).
+Every endpoint of the service, from the description that it serves itself at `/openapi.json`. What
+they are for, how requests are authorised, and the one shape of errors are in
+[The service](../service.md#the-api).
 """
 
 

@@ -1,21 +1,25 @@
 """Notebooks as pages: run when the site is built, so that what is shown is what happens.
 
 They are kept without outputs: noise differs from run to run, and a file that changes whenever it
-is opened tells nobody what changed. A cell that fails ends the build.
+is opened tells nobody what changed. Cells run as a notebook runs them, the value of a last
+expression shown; a cell that fails ends the build.
 """
 
 from __future__ import annotations
 
+import ast
+import json
 import tempfile
 from collections.abc import Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import lru_cache
+from html import escape
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
-import nbformat
-from jupyter_client.manager import AsyncKernelManager
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
-from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 
@@ -31,30 +35,36 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 @lru_cache(maxsize=8)
 def rendered(name: str, text: str) -> str:
     """The notebook run in an empty folder, as Markdown."""
-    notebook = nbformat.reads(text, as_version=4)
-    with tempfile.TemporaryDirectory() as folder:
-        kernel = AsyncKernelManager(transport="ipc")  # no port that others could reach
-        where = {"metadata": {"path": folder}}
-        NotebookClient(notebook, km=kernel, timeout=120, resources=where).execute()
-    heading, *rest = notebook.cells
-    notice = f"*Run when this page was built. Take it away: [{name}]({name}).*"
-    return "\n\n".join([heading.source, notice, *(part for cell in rest for part in _cell(cell))])
+    (_, title), *cells = [
+        (cell["cell_type"], "".join(cell["source"])) for cell in json.loads(text)["cells"]
+    ]
+    parts = [title, f"*Run when this page was built. Take it away: [{name}]({name}).*"]
+    names: dict[str, Any] = {"__name__": "__main__"}
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        for kind, source in cells:
+            parts += _run(source, names) if kind == "code" else [source]
+    return "\n\n".join(parts).replace(f"{folder}/", "")
 
 
-def _cell(cell: nbformat.NotebookNode) -> Iterator[str]:
-    if cell.cell_type == "markdown":
-        yield cell.source
-        return
-    yield f"```python\n{cell.source}\n```"
-    for output in cell.outputs:
-        data = output.get("data", {})
-        if "text/html" in data:
-            yield f'<div class="output">\n{_one_block(data["text/html"])}\n</div>'
-        else:
-            shown = output.get("text") or data.get("text/plain", "")
-            yield f"```text\n{shown.rstrip()}\n```"
+def _run(source: str, names: dict[str, Any]) -> Iterator[str]:
+    """The cell, what it printed, and the value of its last expression."""
+    yield f"```python\n{source}\n```"
+    tree = ast.parse(source)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    printed, value = StringIO(), None
+    with redirect_stdout(printed), redirect_stderr(printed):
+        exec(compile(tree, "<cell>", "exec"), names)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)
+    if printed.getvalue():
+        yield _text(printed.getvalue())
+    shown = getattr(value, "_repr_html_", None)  # what notebooks ask for
+    if shown is not None:
+        lines = [line for line in shown().splitlines() if line.strip()]  # Markdown ends at others
+        yield '<div class="output">\n' + "\n".join(lines) + "\n</div>"
+    elif value is not None:
+        yield _text(repr(value))
 
 
-def _one_block(html: str) -> str:
-    """Without empty lines, at which Markdown would end the block."""
-    return "\n".join(line for line in html.splitlines() if line.strip())
+def _text(words: str) -> str:
+    return f'<pre class="output">{escape(words.rstrip())}</pre>'

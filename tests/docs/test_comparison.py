@@ -72,7 +72,9 @@ def names_in(library: ModuleType) -> frozenset[str]:
     """Every public name in every module, and of every class in them."""
     found = set()
     for info in pkgutil.walk_packages(library.__path__, f"{library.__name__}."):
-        if re.search(r"test|\.cli|\.server|\.engine|\.ledger|\.client|__main__|examples", info.name):
+        if re.search(
+            r"test|\.cli|\.server|\.engine|\.ledger|\.client|__main__|examples", info.name
+        ):
             continue
         try:
             with warnings.catch_warnings():
@@ -197,8 +199,8 @@ SHOWN: dict[tuple[str, str], Callable[[], bool]] = {
 NOT_SO: dict[tuple[str, str], Callable[[], bool]] = {
     ("answers with both sides", "OpenDP"): lambda: isinstance(in_opendp(5.0), float),
     ("NaN raises", "dp-accounting"): lambda: not raises(nan_in_dp_accounting),
-    ("NaN raises", "autodp"): lambda: not raises(
-        lambda: ExactGaussianMechanism(sigma=math.nan).get_approxDP(1e-6)
+    ("NaN raises", "autodp"): lambda: (
+        not raises(lambda: ExactGaussianMechanism(sigma=math.nan).get_approxDP(1e-6))
     ),
 }
 

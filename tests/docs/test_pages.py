@@ -26,6 +26,8 @@ PAGES = (
     "docs/coming-from.md",
     "docs/examples/lahman.md",
 )
+#: Pages of proofs with code beside them, and no commands.
+THEORY = ("docs/theory/adaptive.md", "docs/theory/blocks.md")
 #: A block with its language and, if it is to be saved, its file; or a command.
 STEP = r'```(\w+)(?: title="(.+?)")?\n(.*?)```|^    (farthing [^\n]*)$'
 TARIFF = """\
@@ -79,7 +81,7 @@ def salaries() -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, *THEORY])
 @pytest.mark.usefixtures("folder")
 def test_python_blocks_run_and_print_what_they_say(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -135,12 +137,19 @@ def test_commands_run_in_order(page: str, folder: Path) -> None:
 def test_a_tutorial_from_an_empty_folder(
     tutorial: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Blocks, files and commands in the order of the page, as a reader would go."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "110")
-    page = (ROOT / "docs" / "tutorials" / f"{tutorial}.md").read_text(encoding="utf-8")
+    walk(f"docs/tutorials/{tutorial}.md")
+
+
+@pytest.mark.usefixtures("folder")
+def test_short_answers() -> None:
+    walk("docs/how-to.md")
+
+
+def walk(page: str) -> None:
+    """Blocks, files and commands in the order of the page, as a reader would go."""
     names: dict[str, object] = {}
-    steps = re.findall(STEP, page, flags=re.S | re.M)
+    steps = re.findall(STEP, (ROOT / page).read_text(encoding="utf-8"), flags=re.S | re.M)
     assert steps
     for language, title, body, command in steps:
         if command:
@@ -149,5 +158,5 @@ def test_a_tutorial_from_an_empty_folder(
         elif title:
             Path(title).write_text(body, encoding="utf-8")
         elif language == "python":
-            run_block(body, page=tutorial, names=names)
+            run_block(body, page=page, names=names)
     shut_all(names)
