@@ -8,7 +8,8 @@ except ModuleNotFoundError as error:
     raise explained(error) or error from None
 
 from farthing.engine.answer import Answer, Answers
-from farthing.engine.converse import WatchAnswer, WatchConversation
+from farthing.engine.any_conversation import WatchAnswer
+from farthing.engine.converse import WatchConversation
 from farthing.engine.desk import Declaration, Desk
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Not, OneOf, Present
