@@ -12,13 +12,13 @@ from farthing.composition.tariff import Price
 from farthing.engine.answer import Answer, Answers
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query
-from farthing.engine.show.plans import Line, ShownPlan
+from farthing.engine.show.plans import FITS, Line, ShownPlan
 from farthing.engine.spending import Spending
 from farthing.ledger import DoesNotFit
 from farthing.mechanisms import Accuracy, Expectation
 
 #: How some lines look in a terminal.
-_STYLES = {("fits", "yes"): "green", ("fits", "no"): "bold red"}
+_STYLES = {(name, words): style for name, words, style in FITS.values()}
 
 
 @dataclass(frozen=True, slots=True, repr=False)

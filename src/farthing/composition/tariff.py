@@ -85,6 +85,12 @@ class Price:
         """Whether somebody with `other` can pay it."""
         return self.farthings <= other.farthings and self.delta_units <= other.delta_units
 
+    def __add__(self, other: Price) -> Price:
+        return Price(self.farthings + other.farthings, self.delta_units + other.delta_units)
+
+    def __sub__(self, other: Price) -> Price:
+        return Price(self.farthings - other.farthings, self.delta_units - other.delta_units)
+
 
 @dataclass(frozen=True)
 class Tariff:
