@@ -28,7 +28,9 @@ from types import MappingProxyType
 import numpy as np
 
 from farthing.canonical import digest as digest_of
-from farthing.composition.ways_to_spend import Budget, Offer, Recursion, TariffProfile
+from farthing.composition.budget import Budget
+from farthing.composition.offers import Offer
+from farthing.composition.ways_to_spend import Recursion, TariffProfile
 from farthing.errors import InvalidInput, NotCertified, Unsupported, require_count, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.conversions import delta_of, without_delta
