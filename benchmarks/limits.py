@@ -101,9 +101,9 @@ def measured(name: str, table: pa.Table, question: Question) -> Row:
 
 
 def _releases(question: Question, query: object) -> Iterator[dict[object, float]]:
-    plan = Question(question._context, query).plan()  # type: ignore[arg-type] # a query of a choice
+    plan = Question(question._context, query).plan()
     for release in _drawn(plan, RELEASES):
-        labels = plan.query.labels_in(release.labels)  # type: ignore[attr-defined] # of labels
+        labels = plan.query.labels_in(release.labels)
         yield dict(zip(labels, release.counts or (), strict=True))
 
 

@@ -137,7 +137,7 @@ def visit(browser: Browser, served: Served, pictures: Path) -> Iterator[Visit]:
                 wrong.append(text)
 
         context = browser.new_context(
-            viewport=PHONE if phone else DESK,  # type: ignore[arg-type] # a plain table will do
+            viewport=PHONE if phone else DESK,
             color_scheme="dark" if dark else "light",
             accept_downloads=True,
         )

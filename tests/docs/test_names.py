@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -71,3 +72,16 @@ def test_imports_inside_functions_are_for_what_is_optional() -> None:
         ("cli/serve.py", "farthing.server.settings"),
         ("cli/statement.py", "farthing"),
     }
+
+
+def test_every_exception_from_a_rule_says_why() -> None:
+    """`# noqa: X # why`, `# type: ignore[x] # why`; types are checked in src alone."""
+    rule = re.compile(r"#\s*(noqa|type: ignore)(.*)")
+    for path in [*SOURCE.rglob("*.py"), *(SOURCE.parents[1] / "tests").rglob("*.py")]:
+        if path == Path(__file__):
+            continue
+        for line in path.read_text(encoding="utf-8").splitlines():
+            found = rule.search(line)
+            if found is not None:
+                assert re.match(r"(: [A-Z]+\d+|\[[a-z-]+\]) # \S", found[2]), f"{path}: {line}"
+                assert found[1] == "noqa" or path.is_relative_to(SOURCE), f"{path}: {line}"

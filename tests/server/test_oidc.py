@@ -49,7 +49,7 @@ class Provider:
 
     def settings(self, **more: object) -> OidcSettings:
         given = {"issuer": self.issuer, "audience": AUDIENCE, "name_claim": "person", "leeway": 0}
-        return OidcSettings(**{**given, **more})  # type: ignore[arg-type] # by name
+        return OidcSettings(**{**given, **more})
 
 
 @contextmanager
@@ -159,7 +159,7 @@ def test_new_keys_are_found_and_strangers_cannot_ask_for_them(
 
     def counted(address: str, **how: object) -> httpx.Response:
         asked.append(address)
-        return get(address, **how)  # type: ignore[arg-type]
+        return get(address, **how)
 
     with provided(port) as first:
         issuer = Issuer(first.settings(), clock=lambda: now[0])

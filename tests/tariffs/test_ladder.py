@@ -106,7 +106,7 @@ def test_what_is_left_out_changes_nothing() -> None:
         ((PureDP(0.4), 1), (BoundedRange(0.4), 1), 2),
     ],
 )
-def test_what_replaces_what(one: tuple, other: tuple, kept: int) -> None:  # type: ignore[type-arg]
+def test_what_replaces_what(one: tuple, other: tuple, kept: int) -> None:
     assert len(Tariff({"one": one, "other": other}, 12).budget.offers) == kept
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from farthing.canonical import digest
@@ -75,7 +75,7 @@ def buy(query: Query, tariff: Tariff) -> Purchase:
     counted: Counter[str] = Counter()
     for role, times in roles.items():
         counted[names[role]] += times
-    chosen = replace(query, epsilon=None, **names)  # type: ignore[type-var] # a field per role
+    chosen = query.changed(epsilon=None, **names)
     sold = {name: tariff.items[name][0] for name in names.values()}
     return Purchase(
         chosen,

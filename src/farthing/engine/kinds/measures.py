@@ -47,8 +47,11 @@ class MeasureQuery(NumberQuery):
 
     #: Whether it is about rows, of which so many count of a unit.
     weighs_rows: ClassVar[bool] = True
-    #: What pays for one measurement, and how often.
-    pays: ClassVar[Mapping[str, int]]
+
+    @property
+    @abstractmethod
+    def pays(self) -> Mapping[str, int]:
+        """What pays for one measurement, and how often."""
 
     @property
     def key(self) -> tuple[Key, ...]:
@@ -61,8 +64,8 @@ class MeasureQuery(NumberQuery):
         return cast(tuple[Label, ...] | None, self.categories)
 
     @property
-    def single(self) -> bool:  # type: ignore[override] # with a key there are several
-        """Whether it is answered by one number."""
+    def single(self) -> bool:
+        """With a key there are several."""
         return not self.key
 
     @property
@@ -121,7 +124,7 @@ class MeasureQuery(NumberQuery):
         if not self.finds_labels:
             return whole
         known = known_labels(self.key, schema)
-        return replace(whole, categories=known)  # type: ignore[type-var] # a dataclass
+        return whole.changed(categories=known)
 
     def roles(self) -> dict[str, int]:
         labels = self.labels_of_a_unit

@@ -85,7 +85,8 @@ class SumQuery(MeasureQuery):
         )
 
     @property
-    def pays(self) -> Mapping[str, int]:  # type: ignore[override] # drawn as often as it repeats
+    def pays(self) -> Mapping[str, int]:
+        """Drawn as often as it repeats."""
         return {COUNT: self.repeats}
 
     @property

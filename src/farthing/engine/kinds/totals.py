@@ -90,7 +90,7 @@ class TotalsQuery(MeasureQuery):
     powers: ClassVar[int]
 
     @property
-    def pays(self) -> Mapping[str, int]:  # type: ignore[override] # one for each total
+    def pays(self) -> Mapping[str, int]:
         """A coordinate for each total."""
         return {COUNT: self.powers + 1}
 
