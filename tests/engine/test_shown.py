@@ -199,7 +199,7 @@ def test_small_numbers_keep_their_digits() -> None:
     mean = MeanQuery(column="x", lower=0, upper=1, per_key_limit=1)
     one = answer(mean, ("mean",), (0.0049871,), half_width=None, intervals=((0.004951, 0.005021),))
     assert "0.004987" in str(one)
-    assert "at 95% in 0.004950 to 0.005022" in str(one)
+    assert "at 95% in 0.004951 to 0.005021" in str(one)
     wide = answer(mean, ("mean",), (0.3,), half_width=None, intervals=((0.04951, 0.53),))
     assert "0.30   at 95% in 0.04 to 0.53" in str(wide)
     assert width(0.000123) == "0.00013"

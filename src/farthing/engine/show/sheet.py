@@ -176,4 +176,4 @@ def _written(value: float, decimals: int) -> str:
 
 def _rounded(value: float, decimals: int, rounding: str) -> str:
     step = Decimal(1).scaleb(-decimals)
-    return _written(float(Decimal(value).quantize(step, rounding=rounding)), decimals)
+    return _written(float(Decimal(str(value)).quantize(step, rounding=rounding)), decimals)
