@@ -158,7 +158,7 @@ class Plan(PlanOfSteps[Answer]):
         yield from self._known_lines()
 
 
-def plan_one(context: Context, query: Query, aim: Aim | None = None) -> Plan:
+def plan_one(context: Context, query: Query, aim: Aim | None) -> Plan:
     """The plan for one question; with an aim the cheapest way to it."""
     context = context.now()
     terms, wanted = context.analyst.terms(), context.checked(query)

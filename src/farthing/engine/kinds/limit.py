@@ -136,10 +136,8 @@ class LimitQuery(KeyQuery):
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """In pairs."""
         expected = mechanism.expect(confidence, domain_size=len(self.candidates))
-        found = expected.selection
-        assert found is not None
-        wide, error = found.half_width / PARTS, found.expected_error / PARTS
-        return replace(expected, selection=replace(found, half_width=wide, expected_error=error))
+        assert expected.selection is not None
+        return replace(expected, selection=expected.selection.divided(PARTS))
 
     def result(self, release: Release, expectation: Expectation) -> Result:
         assert expectation.selection is not None

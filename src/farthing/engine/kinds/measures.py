@@ -30,6 +30,7 @@ from farthing.ledger.records import Limits
 from farthing.mechanisms import Histogram, Mechanism, Release, ThresholdedCounts
 from farthing.mechanisms.per_label import Groups, PerLabel
 from farthing.schema import Schema
+from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -208,6 +209,22 @@ class MeasureQuery(NumberQuery):
     def measures(self) -> str:
         """What is measured, in a word or two."""
         return self.kind.replace("_", " ")
+
+    @property
+    def counted(self) -> str | None:
+        return self.contribution
+
+    @property
+    def counted_of_label(self) -> str:
+        """How much of a unit counts for one label."""
+        return f"at most {many(self.rows_of_a_unit, 'row')}"
+
+    @property
+    def contribution(self) -> str:
+        if not self.key:
+            return self.counted_of_label
+        labels = many(self.labels_of_a_unit, "label")
+        return f"at most {labels}, with {self.counted_of_label} each"
 
     @property
     def headings(self) -> tuple[str, ...]:

@@ -52,7 +52,6 @@ from farthing.mechanisms import Expectation, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval
 from farthing.mechanisms.noisy_totals import NoisyTotals
 from farthing.mechanisms.per_label import Groups
-from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -187,17 +186,6 @@ class TotalsQuery(MeasureQuery):
             return Groups(of, without)
         units = rows.column(total_name(self.powers + 1)).cast("int64").to_numpy()
         return Groups(of, without, units_of_labels(labels, units))
-
-    @property
-    def counted(self) -> str | None:
-        return self.contribution
-
-    @property
-    def contribution(self) -> str:
-        rows = f"at most {many(self.rows_of_a_unit, 'row')}"
-        if not self.key:
-            return rows
-        return f"at most {many(self.labels_of_a_unit, 'label')}, with {rows} each"
 
 
 def _root(number: int, power: int) -> int:
