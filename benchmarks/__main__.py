@@ -6,6 +6,7 @@ from pathlib import Path
 
 from benchmarks import (
     adaptive,
+    checking,
     composition,
     conversations,
     corners,
@@ -30,6 +31,7 @@ def main() -> None:
         ledger,
         conversations,
         corners,
+        checking,
         engine,
         limits,
         peers,

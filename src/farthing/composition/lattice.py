@@ -239,6 +239,8 @@ class Factors:
             steepest = theta * float(np.abs(one.losses[[0, -1]]).max())
             rounding += count * (16 + 4 * steepest + 8 * abs(log_sum))
         tilted, error = cyclic_product(vectors, size)
+        if error == math.inf:
+            return None
         tilted = np.roll(tilted, (offset - first) % size)
         losses = (first + np.arange(size, dtype=np.float64)) * step
         exponents = log_scale - theta * losses
