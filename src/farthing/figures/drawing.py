@@ -22,7 +22,7 @@ from farthing.optional import required
 Colours = Mapping[str, str]
 
 LABEL_SIZE = 8.0
-_INCHES_PER_LETTER = 0.072
+_INCHES_PER_LETTER = 0.078
 _LINE_INCHES = 0.15
 _DASHES = {"line": "-", "dashes": (0, (5, 2)), "dots": (0, (1.2, 1.6))}
 _MARKS = {"marks": "o", "crosses": "x"}
