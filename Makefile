@@ -15,11 +15,11 @@ serve: $(VENV)/ready-service
 
 # lint, types, layers, and every test that needs no server and no patience
 check: $(VENV)/ready-test lint
-	$(RUN)/python -m pytest -q -n 2 -m "not slow and not server"
+	$(RUN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not server"
 
 test: $(VENV)/ready-test lint
 	tests/bring.sh
-	$(RUN)/python -m pytest -n 2
+	$(RUN)/python -m pytest -n 2 --dist worksteal
 
 .PHONY: lint
 lint: $(VENV)/ready-test

@@ -15,7 +15,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from farthing.server.sample import make_sample, write_engagements
+from farthing.example_table import write_engagements
+from farthing.server.sample import make_sample
 
 CHROMIUM = Path("/usr/bin/chromium")
 AXE = Path(__file__).parent / ".axe" / "package" / "axe.min.js"

@@ -516,15 +516,15 @@ def make_citext(connection: Any) -> None:
 
 
 def test_duckdb_files(tmp_path) -> None:
-    hold(in_duckdb(tmp_path), 10, examples=max(1, PAIRS // 10))
+    hold(in_duckdb(tmp_path), 25, examples=max(1, PAIRS // 25))
 
 
 def test_parquet_files(tmp_path) -> None:
-    hold(in_parquet(tmp_path), 10, examples=max(1, PAIRS // 10))
+    hold(in_parquet(tmp_path), 25, examples=max(1, PAIRS // 25))
 
 
 def test_postgresql(postgres) -> None:
-    hold(in_postgres(postgres.url()), 20, examples=max(1, PAIRS // 20))
+    hold(in_postgres(postgres.url()), 25, examples=max(1, PAIRS // 25))
 
 
 def test_spark(spark, tmp_path) -> None:

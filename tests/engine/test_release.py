@@ -10,7 +10,7 @@ import pytest
 import farthing as fa
 from farthing import engine
 from farthing.composition.tariff import Price
-from farthing.engine import ChargeMismatch, plan
+from farthing.engine import ChargeMismatch, plan_of_steps
 from farthing.errors import InvalidInput
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, verify
 from farthing.mechanisms import Contribution
@@ -168,14 +168,14 @@ def test_registered_dashboards_have_an_account_of_their_own(opened, tmp_path) ->
 
 def test_a_charge_that_differs_from_the_reservation_stops_everything(opened, monkeypatch) -> None:
     events = opened(ROWS)
-    honest = plan.buy
+    honest = plan_of_steps.buy
 
     def cheap(query, tariff):
         purchase = honest(query, tariff)
         items = {name: max(1, times - 1) for name, times in purchase.items.items()}
         return replace(purchase, items=items, price=tariff.price_of(items))
 
-    monkeypatch.setattr(plan, "buy", cheap)
+    monkeypatch.setattr(plan_of_steps, "buy", cheap)
     monkeypatch.setattr(type(events._context.source), "run", None)  # nothing may run
     with pytest.raises(ChargeMismatch):
         events.top_k("article", k=3).run()
@@ -185,12 +185,12 @@ def test_a_charge_that_differs_from_the_reservation_stops_everything(opened, mon
 
 def test_a_statement_without_the_limits_is_caught(opened, monkeypatch) -> None:
     events = opened(ROWS)
-    honest, more = plan.translate, Contribution(None, 1)
+    honest, more = plan_of_steps.translate, Contribution(None, 1)
 
     def careless(context, purchase):
         return replace(honest(context, purchase), limited=more)
 
-    monkeypatch.setattr(plan, "translate", careless)
+    monkeypatch.setattr(plan_of_steps, "translate", careless)
     with pytest.raises(ChargeMismatch, match="limits"):
         events.histogram("article", contribution_limit=2).run()
     assert not events.top_k("article", k=2).run().cached  # needs no limit, so nothing is missing

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 import farthing as fa
+from farthing.composition.budget import Budget
 from farthing.composition.ladder import LEAKS, _rungs, ladder
+from farthing.composition.offers import Offer
 from farthing.composition.tariff import Proof, Tariff
-from farthing.composition.ways_to_spend import Budget, Offer
 from farthing.errors import InvalidInput
 from farthing.guarantees.conversions import zero_concentrated
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Gaussian, PureDP

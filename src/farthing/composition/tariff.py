@@ -28,7 +28,9 @@ from types import MappingProxyType
 import numpy as np
 
 from farthing.canonical import digest as digest_of
-from farthing.composition.ways_to_spend import Budget, Offer, Recursion, TariffProfile
+from farthing.composition.budget import Budget
+from farthing.composition.offers import Offer
+from farthing.composition.ways_to_spend import Recursion, TariffProfile
 from farthing.errors import InvalidInput, NotCertified, Unsupported, require_count, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.conversions import delta_of, without_delta
@@ -84,6 +86,12 @@ class Price:
     def within(self, other: Price) -> bool:
         """Whether somebody with `other` can pay it."""
         return self.farthings <= other.farthings and self.delta_units <= other.delta_units
+
+    def __add__(self, other: Price) -> Price:
+        return Price(self.farthings + other.farthings, self.delta_units + other.delta_units)
+
+    def __sub__(self, other: Price) -> Price:
+        return Price(self.farthings - other.farthings, self.delta_units - other.delta_units)
 
 
 @dataclass(frozen=True)

@@ -171,6 +171,5 @@ def _completed(choice: Choice, tariff: Tariff, most: int | None) -> Choice:
         measured = query.measure_loss and most is not None
         query = replace(query, contribution_limit=most, measure_loss=measured)
     assert isinstance(query, LabelQuery)
-    bought = [buy(one, tariff).price for one in with_companions({"": query}).values()]
-    total = Price(sum(p.farthings for p in bought), sum(p.delta_units for p in bought))
-    return replace(choice, query=query, price=total)
+    bought = (buy(one, tariff).price for one in with_companions({"": query}).values())
+    return replace(choice, query=query, price=sum(bought, Price(0)))

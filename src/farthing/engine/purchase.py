@@ -16,7 +16,7 @@ of its own: it is bought as an item, so that one subtraction in the ledger cover
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -84,6 +84,14 @@ def buy(query: Query, tariff: Tariff) -> Purchase:
         MappingProxyType(dict(counted)),
         tariff.price_of(counted),
     )
+
+
+def items_together(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """How many of each item it is in all."""
+    total: Counter[str] = Counter()
+    for items in several:
+        total.update(items)
+    return dict(total)
 
 
 def items_for(tariff: Tariff, query: Query, role: str) -> Iterator[str]:

@@ -23,7 +23,8 @@ from farthing.server.coming_in import (
     Prefer,
     refusals,
 )
-from farthing.server.jobs import Outcome, Run
+from farthing.server.job_records import Outcome
+from farthing.server.jobs import Run
 from farthing.server.plain_json import PlainRoute
 from farthing.server.problems import nothing_here
 

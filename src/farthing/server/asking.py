@@ -18,6 +18,7 @@ from farthing.engine.context import Context, record_in_words
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Analyst, DoesNotFit, KeptRelease, Purse
+from farthing.ledger.remaining import left_of
 from farthing.server.access.grants import standing_of
 from farthing.server.access.who import AnalystCaller
 from farthing.server.problems import Refused, does_not_fit, nothing_here
@@ -198,11 +199,7 @@ def require_planned(price: Price, planned: PriceBody | None) -> None:
 
 def left_in(purse: Purse) -> Price:
     """What is left of a purse by itself."""
-    if not purse.open:
-        return Price(0)
-    return Price(
-        purse.farthings - purse.farthings_spent, purse.delta_units - purse.delta_units_spent
-    )
+    return left_of(purse, purse)
 
 
 def purse_json(purse: Purse) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
 from farthing.server.coming_in import AnyCaller, At, refusals
-from farthing.server.jobs import QUEUED, RUNNING, JobRecord
+from farthing.server.job_records import QUEUED, RUNNING, JobRecord
 
 job_router = APIRouter(prefix="/v1/jobs", tags=["everybody"])
 

@@ -18,10 +18,24 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from farthing.engine.kinds.base import COUNT, Paid, Result
 from farthing.engine.kinds.counting import coordinate_of
+from farthing.engine.kinds.fields import (
+    Categories,
+    ColumnName,
+    CountItem,
+    LabelsOfUnit,
+    LeakItem,
+    MaybeBy,
+    Places,
+    QuestionEpsilon,
+    RowsOfUnit,
+    ValueBound,
+    Where,
+)
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.sql.bounding import LABEL, Bounded
 from farthing.engine.sql.measuring import (
@@ -54,10 +68,23 @@ _COARSEST = 1 << 10
 Measured: TypeAlias = tuple[float, Interval]
 
 
+@dataclass(frozen=True, slots=True)
 class TotalsQuery(MeasureQuery):
     """A question whose number is computed from the number of rows and sums of powers."""
 
-    __slots__ = ()
+    column: ColumnName
+    _: KW_ONLY
+    by: MaybeBy = None
+    categories: Categories = None
+    lower: ValueBound = None
+    upper: ValueBound = None
+    places: Places = None
+    where: Where = None
+    contribution_limit: LabelsOfUnit = None
+    per_key_limit: RowsOfUnit = None
+    count: CountItem = None
+    leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
 
     #: The highest power that is summed.
     powers: ClassVar[int]
