@@ -137,7 +137,7 @@ def _label_inches(panel: Panel) -> float:
     if len(panel.curves) < 2:
         return 0.0
     lines = [line for curve in panel.curves for line in _lines(curve.name)]
-    return 0.25 + _INCHES_PER_LETTER * max(len(line) for line in lines)
+    return 0.3 + _INCHES_PER_LETTER * max(len(line) for line in lines)
 
 
 def _lines(name: str) -> list[str]:
