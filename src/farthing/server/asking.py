@@ -21,6 +21,7 @@ from farthing.ledger import Analyst, DoesNotFit, KeptRelease, Purse
 from farthing.server.access.grants import standing_of
 from farthing.server.access.who import AnalystCaller
 from farthing.server.problems import Refused, does_not_fit, nothing_here
+from farthing.server.remembering import Standing, left_in
 from farthing.server.service import Service
 
 _COUNT: dict[str, Any] = {"kind": "count", "where": "country == 'NO'"}
@@ -80,10 +81,20 @@ class Inquiry:
     @classmethod
     def of(cls, service: Service, caller: AnalystCaller, dataset: str) -> Inquiry:
         """Refused in the same words if it does not exist and if it is not granted."""
-        source = service.sources.get(dataset)
-        if standing_of(service.ledger, caller, dataset) is None or source is None:
+        if standing_of(service.ledger, caller, dataset) is None:
             raise nothing_here()
-        analyst = service.ledger.analyst(dataset, caller.name)
+        return cls._by(service, service.ledger.analyst(dataset, caller.name))
+
+    @classmethod
+    def for_plan(cls, service: Service, standing: Standing) -> Inquiry:
+        """For what looks at no rows and pays nothing: terms and purse as of this standing."""
+        return cls._by(service, service.remembered.analyst(standing, service.ledger))
+
+    @classmethod
+    def _by(cls, service: Service, analyst: Analyst) -> Inquiry:
+        source = service.sources.get(analyst.dataset)
+        if source is None:
+            raise nothing_here()
         context = Context(source, analyst, analyst.about(), service.settings.confidence)
         return cls(service, analyst, Session(context, ExitStack()))
 
@@ -194,15 +205,6 @@ def require_planned(price: Price, planned: PriceBody | None) -> None:
     if planned is None or price.within(Price(planned.farthings, planned.delta_units)):
         return
     raise Refused(409, "tariff_changed", "it costs more now than when it was planned; plan again")
-
-
-def left_in(purse: Purse) -> Price:
-    """What is left of a purse by itself."""
-    if not purse.open:
-        return Price(0)
-    return Price(
-        purse.farthings - purse.farthings_spent, purse.delta_units - purse.delta_units_spent
-    )
 
 
 def purse_json(purse: Purse) -> dict[str, Any]:

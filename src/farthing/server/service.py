@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ class Service:
             undo.callback(access.shut)
             sources = {}
             for name, one in settings.datasets.items():
-                sources[name] = _opened(one)
+                sources[name] = _opened(one, settings.workers)
                 undo.callback(sources[name].shut)
                 _require_same_data(ledger, name, sources[name])
             limits = settings.limits
@@ -84,8 +85,12 @@ class Service:
         self._resources.close()
 
 
-def _opened(one: DatasetSettings) -> Source:
-    return open_source(one.data, table=one.table, spark=one.spark, memory=one.memory)
+def _opened(one: DatasetSettings, workers: int) -> Source:
+    """Each worker takes its share of the cores: one statement on one thread takes less of them."""
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    return open_source(
+        one.data, table=one.table, spark=one.spark, memory=one.memory, threads=threads
+    )
 
 
 def _require_same_data(ledger: Ledger, name: str, source: Source) -> None:
