@@ -10,7 +10,7 @@ import pytest
 import farthing as fa
 from farthing import engine
 from farthing.composition.tariff import Price
-from farthing.engine import ChargeMismatch, plan
+from farthing.engine import ChargeMismatch, plan, translate
 from farthing.errors import InvalidInput
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, verify
 from farthing.mechanisms import Contribution
@@ -185,18 +185,33 @@ def test_a_charge_that_differs_from_the_reservation_stops_everything(opened, mon
 
 def test_a_statement_without_the_limits_is_caught(opened, monkeypatch) -> None:
     events = opened(ROWS)
-    honest, more = plan.translate, Contribution(None, 1)
+    honest, more = translate.statement_of, Contribution(None, 1)
 
-    def careless(context, purchase):
-        return replace(honest(context, purchase), limited=more)
+    def careless(context, query, candidates):
+        return honest(context, query, candidates)[0], more
 
-    monkeypatch.setattr(plan, "translate", careless)
+    monkeypatch.setattr(translate, "statement_of", careless)
     with pytest.raises(ChargeMismatch, match="limits"):
         events.histogram("article", contribution_limit=2).run()
     assert not events.top_k("article", k=2).run().cached  # needs no limit, so nothing is missing
     more = Contribution(1, 10**6)
     with pytest.raises(ChargeMismatch, match="limits"):
         events.sum("age", lower=0, upper=90).run()
+
+
+def test_a_statement_that_cannot_be_written_is_refused_before_anything_is_paid(
+    opened, monkeypatch
+) -> None:
+    events = opened(ROWS)
+
+    def refuse(*_):
+        raise InvalidInput("it cannot be said here")
+
+    monkeypatch.setattr(translate, "statement_of", refuse)
+    planned = events.count().plan()  # a price needs no statement
+    with pytest.raises(InvalidInput, match="said here"):
+        planned.run()
+    assert events.remaining() == Price(1000, 100)
 
 
 def test_opening_again_adds_nothing(opened, tmp_path) -> None:

@@ -18,9 +18,10 @@ from farthing.engine.context import Context, record_in_words
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Analyst, DoesNotFit, KeptRelease, Purse
+from farthing.ledger.errors import Damaged, Unavailable, WrongSchema
 from farthing.server.access.grants import standing_of
 from farthing.server.access.who import AnalystCaller
-from farthing.server.problems import Refused, does_not_fit, nothing_here
+from farthing.server.problems import Refused, does_not_fit, note, nothing_here
 from farthing.server.remembering import Standing, left_in
 from farthing.server.service import Service
 
@@ -222,9 +223,21 @@ def purse_json(purse: Purse) -> dict[str, Any]:
 
 
 def on_time(inquiry: Inquiry, go: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `go` gives or raises, when the clock says so; a refusal tells of the own purse only."""
+    """What `go` gives or raises, when the clock says so; a refusal tells of the own purse only.
+
+    A ledger that fails while something is paid for may have written it down all the same: that is
+    no "try again later", or a request that is sent again could be charged twice.
+    """
     try:
         return go()
+    except (Damaged, Unavailable, WrongSchema) as failed:
+        note(failed)
+        raise Refused(
+            500,
+            "unsure",
+            "the ledger failed while this was paid for; it may be spent, and what was released is "
+            "among your releases",
+        ) from None
     except DoesNotFit as refused:
         if isinstance(refused.requested, Price):
             raise does_not_fit(refused.requested, inquiry.left()) from None
