@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pyarrow as pa
@@ -212,6 +213,40 @@ def test_a_statement_that_cannot_be_written_is_refused_before_anything_is_paid(
     with pytest.raises(InvalidInput, match="said here"):
         planned.run()
     assert events.remaining() == Price(1000, 100)
+
+
+def test_the_ledger_hears_of_a_release_on_the_clock(opened, monkeypatch) -> None:
+    """Else purse, releases and transcripts would tell an analyst how long the rows took."""
+    events = opened(ROWS)
+    analyst, ran, seen = events._context.analyst, [], []
+    honest = events._context.source.run
+
+    def run(statement):
+        ran.append(statement)
+        return honest(statement)
+
+    monkeypatch.setattr(events._context.source, "run", run)
+
+    def strike() -> None:
+        seen.append((len(ran), analyst.purse().farthings_spent, len(analyst.releases())))
+
+    timed = engine.Session(replace(events._context, on_the_clock=strike), ExitStack())
+    planned = timed.top_k("article", k=9).plan()
+    planned.run()
+    assert seen == [(1, planned.price.farthings, 0)]
+    talk = timed.watch().open()
+    before = len(ran)
+    asked = []
+    honest_ask = talk._held.ask_many
+
+    def ask_many(questions):
+        asked.append(len(seen))
+        return honest_ask(questions)
+
+    monkeypatch.setattr(talk._held, "ask_many", ask_many)
+    talk.exceeds(timed.count(), 2)
+    assert [one[0] for one in seen] == [1, before + 1]
+    assert asked == [2]  # once the clock had struck
 
 
 def test_opening_again_adds_nothing(opened, tmp_path) -> None:

@@ -65,6 +65,7 @@ def execute(
         raise
     answers = folded(answers, totals)
     record = {key: answer.to_json() for key, answer in answers.items()}
+    context.on_the_clock()
     analyst.close(
         held,
         digest(record),

@@ -96,7 +96,8 @@ class Inquiry:
         source = service.sources.get(analyst.dataset)
         if source is None:
             raise nothing_here()
-        context = Context(source, analyst, analyst.about(), service.settings.confidence)
+        level, clock = service.settings.confidence, service.clock.wait
+        context = Context(source, analyst, analyst.about(), level, clock)
         return cls(service, analyst, Session(context, ExitStack()))
 
     def question(self, body: AskBody) -> Question | Batch:
@@ -223,27 +224,29 @@ def purse_json(purse: Purse) -> dict[str, Any]:
 
 
 def on_time(inquiry: Inquiry, go: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `go` gives or raises, when the clock says so; a refusal tells of the own purse only.
+    """What `go` gives, which waited for the clock before the ledger heard of it; what it raises
+    waits here."""
+    try:
+        return go()
+    except Exception as error:
+        refused = _refused(inquiry, error)
+    inquiry.service.clock.wait()
+    raise refused
+
+
+def _refused(inquiry: Inquiry, error: Exception) -> Exception:
+    """As its analyst may hear it: a refusal tells of the own purse only.
 
     A ledger that fails while something is paid for may have written it down all the same: that is
     no "try again later", or a request that is sent again could be charged twice.
     """
-    try:
-        return go()
-    except (Damaged, Unavailable, WrongSchema) as failed:
-        note(failed)
-        raise Refused(
-            500,
-            "unsure",
-            "the ledger failed while this was paid for; it may be spent, and what was released is "
-            "among your releases",
-        ) from None
-    except DoesNotFit as refused:
-        if isinstance(refused.requested, Price):
-            raise does_not_fit(refused.requested, inquiry.left()) from None
-        raise
-    finally:
-        inquiry.service.clock.wait()
+    if isinstance(error, DoesNotFit) and isinstance(error.requested, Price):
+        return does_not_fit(error.requested, inquiry.left())
+    if isinstance(error, Damaged | Unavailable | WrongSchema):
+        note(error)
+        words = "it may be spent, and what was released is among your releases"
+        return Refused(500, "unsure", f"the ledger failed while this was paid for; {words}")
+    return error
 
 
 def _in_words(kept: KeptRelease) -> str:
