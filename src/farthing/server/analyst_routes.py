@@ -11,6 +11,7 @@ from farthing.composition.tariff import Price
 from farthing.engine import BatchPlan, Plan
 from farthing.engine.spending import spending_of
 from farthing.errors import InvalidInput
+from farthing.ledger.records import BATCH
 from farthing.server.access.grants import granted, standing_of
 from farthing.server.access.who import AnalystCaller
 from farthing.server.answering import answered_once, run_or_job
@@ -154,6 +155,15 @@ def show_release(dataset: str, identity: str, service: At, caller: AnalystHere) 
 def show_purse(dataset: str, service: At, caller: AnalystHere) -> dict[str, Any]:
     """What was granted to the caller, and what is left of it."""
     return purse_json(Inquiry.of(service, caller, dataset).analyst.purse())
+
+
+@analyst_router.get("/datasets/{dataset}/lists", responses=refusals(404))
+def list_registered(dataset: str, service: At, caller: AnalystHere) -> dict[str, Any]:
+    """The lists that an owner registered for the caller; each is run once, as a batch."""
+    analyst = Inquiry.of(service, caller, dataset).analyst
+    accounts = service.ledger.reader().accounts(analyst.dataset)
+    own = [one for one in accounts if one.mode == BATCH and one.analyst == analyst.name]
+    return {"lists": [{"name": one.name, "open": one.open} for one in own]}
 
 
 @analyst_router.get("/datasets/{dataset}/statement", responses=refusals(404))
