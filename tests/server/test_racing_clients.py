@@ -36,10 +36,10 @@ def race(deployed: Deployment, number: int, until: float) -> Counter[str]:
                 answer = client.post(f"{EVENTS}/run", json=body)
             except httpx.TransportError as error:
                 found[type(error).__name__] += 1
-                continue
+                break
             kind = "" if answer.status_code == 200 else answer.json()["error"]["kind"]
             found[f"{answer.status_code} {kind}".strip()] += 1
-            if kind == "does_not_fit" and SECONDS <= 5:
+            if answer.status_code >= 500 or (kind == "does_not_fit" and SECONDS <= 5):
                 break
     return found
 
