@@ -121,3 +121,23 @@ def test_nothing_that_an_analyst_sees_has_entries_or_hashes(
         for entry in ledger.reader().entries("events"):
             assert entry.hash not in seen
             assert str(entry.fact.get("release_digest")) not in seen
+
+
+def test_a_registered_list_runs_once_and_is_no_part_of_a_purse(
+    ann: httpx.Client, bob: httpx.Client, team: httpx.Client
+) -> None:
+    batch = {"a": {"kind": "count", "where": {"age": 1}}, "b": {"kind": "count"}}
+    listed = {"name": "monday", "analyst": "ann", "queries": batch}
+    made = team.post("/v1/owner/datasets/events/lists", json=listed)
+    assert (made.status_code, made.json()["analyst"]) == (200, "ann")
+    assert team.post("/v1/owner/datasets/nowhere/lists", json=listed).status_code == 404
+    before = ann.get(f"{EVENTS}/purse").json()
+    assert ann.get(f"{EVENTS}/lists").json() == {"lists": [{"name": "monday", "open": True}]}
+    assert bob.get(f"{EVENTS}/lists").json() == {"lists": []}
+    asked = {"batch": batch, "registered": "monday", "again": True}
+    assert bob.post(f"{EVENTS}/run", json=asked).status_code == 404
+    other = {**asked, "batch": {"a": {"kind": "count"}}}
+    assert ann.post(f"{EVENTS}/run", json=other).status_code == 422
+    assert set(ann.post(f"{EVENTS}/run", json=asked).json()["answers"]) == {"a", "b"}
+    assert ann.post(f"{EVENTS}/run", json=asked).status_code in (402, 409)
+    assert ann.get(f"{EVENTS}/purse").json() == before

@@ -111,6 +111,7 @@ class WatchConversation(AnyConversation):
         for one in asked:
             if id(one.statement) not in numbers:
                 numbers[id(one.statement)] = self._number(one.statement)
+        now.on_the_clock()
         told = self._held.ask_many(
             (one.words, _question(what, numbers[id(one.statement)], one.units)) for one in asked
         )

@@ -126,8 +126,12 @@ def show_conversation(
     dataset: str, identity: str, service: At, caller: AnalystHere
 ) -> dict[str, Any]:
     """How it stands, and everything that was asked and answered."""
-    found = _own(Inquiry.of(service, caller, dataset), identity)
-    said = [one.to_json() for one in found.transcript()]
+    inquiry = Inquiry.of(service, caller, dataset)
+    found, unit = _own(inquiry, identity), inquiry.analyst.about().unit
+    said = [
+        {**one.to_json(), "caption": query_from(one.asked["query"]).caption(unit)}
+        for one in found.transcript()
+    ]
     return {**_shown(found.standing()), "transcript": said}
 
 

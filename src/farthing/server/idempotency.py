@@ -23,8 +23,8 @@ from farthing.server.problems import Refused, problem_of
 #: Keys are kept for a week.
 KEPT_SECONDS = 7 * 86_400.0
 TIDY_EVERY = 1000
-#: Nothing was charged before one of these.
-REFUSALS = frozenset({400, 401, 402, 403, 404, 409, 413, 422, 429})
+#: Nothing was charged before one of these; whatever fails while it is paid for is a 500.
+REFUSALS = frozenset({400, 401, 402, 403, 404, 409, 413, 422, 429, 503})
 _LONGEST = 200
 
 

@@ -1,13 +1,13 @@
-"""What an owner decides about budgets: tariffs, and the purses of analysts."""
+"""What an owner decides about budgets: tariffs, purses of analysts, lists."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from farthing.composition.certificate import Certificate, verify_document
 from farthing.composition.tariff_files import tariff_from_json
@@ -62,6 +62,23 @@ class GrantBody(BaseModel):
     farthings: int
     delta_units: int | None = None
     renewal: str | None = None
+
+
+class ListBody(BaseModel):
+    """Questions that are fixed in advance, for an analyst to run once."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"name": "monday", "analyst": "ann", "queries": {"all": {"kind": "count"}}}
+            ]
+        },
+    )
+
+    name: Name
+    analyst: Name
+    queries: Annotated[dict[Name, dict[str, Any]], Field(min_length=1, max_length=1000)]
 
 
 @budget_router.get("/datasets/{dataset}/grants", responses=refusals(404))
@@ -135,6 +152,32 @@ def sign_tariff(
         return run_or_job(service, run, prefer, sign)
 
     asked = {"dataset": dataset, "sign": body.model_dump()}
+    return answered_once(service, caller, idempotency_key, asked, work)
+
+
+@budget_router.post("/datasets/{dataset}/lists", responses=refusals(404, 408, 409))
+def register_list(
+    dataset: str,
+    body: ListBody,
+    service: At,
+    caller: OwnerHere,
+    idempotency_key: IdempotencyKey = None,
+    prefer: Prefer = None,
+) -> JSONResponse:
+    """An account for exactly these questions, proved by the bound for lists that are fixed in
+    advance. It adds to what the dataset gives away, and is no part of any purse."""
+
+    def register() -> dict[str, Any]:
+        desk = service.desk(caller.name)
+        return account_json(desk.register(dataset, body.name, body.queries, analyst=body.analyst))
+
+    def work() -> Outcome:
+        if dataset not in service.ledger.reader().datasets():
+            raise nothing_here()
+        run = Run(caller.key, dataset, "register", not_interrupted)
+        return run_or_job(service, run, prefer, register)
+
+    asked = {"dataset": dataset, "register": body.model_dump()}
     return answered_once(service, caller, idempotency_key, asked, work)
 
 
