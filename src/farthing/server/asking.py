@@ -22,7 +22,7 @@ from farthing.ledger.errors import Damaged, Unavailable, WrongSchema
 from farthing.server.access.grants import standing_of
 from farthing.server.access.who import AnalystCaller
 from farthing.server.problems import Refused, does_not_fit, note, nothing_here
-from farthing.server.remembering import Standing, left_in
+from farthing.server.remembering import Circumstances, left_in
 from farthing.server.service import Service
 
 _COUNT: dict[str, Any] = {"kind": "count", "where": "country == 'NO'"}
@@ -87,7 +87,7 @@ class Inquiry:
         return cls._by(service, service.ledger.analyst(dataset, caller.name))
 
     @classmethod
-    def for_plan(cls, service: Service, standing: Standing) -> Inquiry:
+    def for_plan(cls, service: Service, standing: Circumstances) -> Inquiry:
         """For what looks at no rows and pays nothing: terms and purse as of this standing."""
         return cls._by(service, service.remembered.analyst(standing, service.ledger))
 
