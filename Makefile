@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo serve test check benchmark clean
+.PHONY: demo serve test check benchmark docs dist clean
 
 demo: $(VENV)/ready
 	$(RUN)/python -m farthing.cli.demo
@@ -31,6 +31,14 @@ lint: $(VENV)/ready-test
 benchmark: $(VENV)/ready-test
 	$(RUN)/python -m benchmarks
 
+# the documentation as pages in site/, searchable and without a request to anywhere else
+docs: $(VENV)/ready-test
+	NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict
+
+# a wheel and a source distribution in dist/
+dist: $(VENV)/ready-test
+	$(RUN)/python -m hatchling build
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -45,9 +53,9 @@ $(VENV)/ready-service: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $(VENV)/ready $@
 
 $(VENV)/ready-test: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) -e ".[test,peers,spark,service]"
+	$(PIP) -e ".[test,docs,peers,spark,service]"
 	$(RUN)/python -m farthing.numerics.warm
 	touch $(VENV)/ready $(VENV)/ready-service $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
