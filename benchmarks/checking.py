@@ -10,7 +10,7 @@ from benchmarks.timing import table
 from farthing import checker
 from farthing.composition.certificate import verify_document
 from farthing.composition.ladder import ladder
-from farthing.composition.tariff import Proof
+from farthing.composition.tariff_proof import Proof
 
 README = fa.Tariff(
     {"select": (fa.BoundedRange(0.1), 1), "count": (fa.PureDP(0.1), 4)}, farthings=400

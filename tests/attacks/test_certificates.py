@@ -24,7 +24,7 @@ import farthing as fa
 from farthing import checker
 from farthing.canonical import digest
 from farthing.composition.certificate import certificate_from_json, verify, verify_document
-from farthing.composition.tariff import Proof
+from farthing.composition.tariff_proof import Proof
 from farthing.numerics.curves import Supports
 from tests.tariffs.drawn import tariffs
 

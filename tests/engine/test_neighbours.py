@@ -51,8 +51,8 @@ from farthing.engine.sql.bounding import (
     largest,
 )
 from farthing.engine.sql.conditions import condition
+from farthing.engine.sql.labels_of_units import labels_of_units, pairs_above
 from farthing.engine.sql.measuring import total_name
-from farthing.engine.sql.pairs import labels_of_units, pairs_above
 from farthing.engine.sql.texts import Texts
 from farthing.schema import BOOLEAN, DATE, INTEGER, REAL, TEXT, Column, Schema
 from tests.engine.engines import clipped_sums, measured

@@ -8,7 +8,7 @@ import pytest
 from farthing.composition.bounded_range import epsilon_nonadaptive
 from farthing.composition.equal_pure_dp import epsilon_equal
 from farthing.composition.gaussian import zcdp_noise_multiplier
-from farthing.composition.mixed import Mix
+from farthing.composition.pure_dp_and_bounded_range import Mix
 from farthing.figures.cr22_composition import (
     COUNTS,
     DELTA,

@@ -24,7 +24,7 @@ from farthing.mechanisms import (
     UnknownCounts,
     UnknownGumbel,
 )
-from farthing.mechanisms.access import top_counts
+from farthing.mechanisms.limited_access import top_counts
 
 from .fit import fits
 

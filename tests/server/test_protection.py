@@ -16,7 +16,7 @@ from farthing.engine import EngineFailure
 from farthing.errors import InvalidInput
 from farthing.ledger import DoesNotFit
 from farthing.server import protection
-from farthing.server.access.who import AnalystCaller
+from farthing.server.access.callers import AnalystCaller
 from farthing.server.asking import Inquiry, on_time
 from farthing.server.problems import Refused
 from farthing.server.protection import Rates, ReleaseClock

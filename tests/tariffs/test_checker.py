@@ -23,7 +23,8 @@ from farthing import checker
 from farthing.canonical import digest
 from farthing.cli.tariff import tariff as command
 from farthing.composition.ladder import _rungs
-from farthing.composition.tariff import ASSUMPTIONS, COMPUTED_BY, FORMAT, THEOREM, Proof
+from farthing.composition.tariff import ASSUMPTIONS, COMPUTED_BY, FORMAT
+from farthing.composition.tariff_proof import THEOREM, Proof
 from tests.tariffs.drawn import tariffs
 from tests.tariffs.strategies import best_delta, loss_of_refinement
 

@@ -10,7 +10,8 @@ import farthing as fa
 from farthing.composition.budget import Budget
 from farthing.composition.ladder import LEAKS, _rungs, ladder
 from farthing.composition.offers import Offer
-from farthing.composition.tariff import Proof, Tariff
+from farthing.composition.tariff import Tariff
+from farthing.composition.tariff_proof import Proof
 from farthing.errors import InvalidInput
 from farthing.guarantees.conversions import zero_concentrated
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Gaussian, PureDP

@@ -11,7 +11,7 @@ from farthing.client.remote_data import RemoteData
 from farthing.client.remote_plans import ToldPlan
 from farthing.composition.tariff import Price
 from farthing.engine.any_conversation import AnyConversation, AskedPair, WatchAnswer, asked_pairs
-from farthing.engine.watches import ThresholdWatch, WatchKind
+from farthing.engine.watch_kinds import ThresholdWatch, WatchKind
 from farthing.interactive import WatchAccuracy
 from farthing.interactive.stored import mechanism_from_json
 from farthing.ledger import Answered, OpenedConversation

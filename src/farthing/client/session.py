@@ -12,7 +12,7 @@ from farthing.client.wire import PATIENCE_SECONDS, Wire
 from farthing.composition.tariff import Price
 from farthing.engine.any_session import AnySession
 from farthing.engine.kinds.base import Query
-from farthing.engine.watches import WatchKind
+from farthing.engine.watch_kinds import WatchKind
 from farthing.errors import InvalidInput
 from farthing.ledger import OpenedConversation, Purse
 from farthing.wording import plain

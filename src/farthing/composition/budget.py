@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from farthing.composition.grid_choice import aligned
 from farthing.composition.items import Items
-from farthing.composition.layout import aligned
 from farthing.composition.moments import MomentBound
 from farthing.composition.offers import (
     FARTHEST,

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from farthing.composition.layout import variance_of
+from farthing.composition.grid_choice import variance_of
 from farthing.errors import NotCertified, Unsupported
 from farthing.guarantees.conversions import pure_epsilon
 from farthing.guarantees.kinds import (

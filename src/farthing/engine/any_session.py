@@ -11,7 +11,7 @@ from farthing.engine.any_question import BATCH, AboutData, AnyBatch, AnyQuestion
 from farthing.engine.kinds import Kinds, query_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.sql_questions.reading import queries_in
-from farthing.engine.watches import GuessWatch, ThresholdWatch, WatchKind
+from farthing.engine.watch_kinds import GuessWatch, ThresholdWatch, WatchKind
 from farthing.errors import InvalidInput
 from farthing.ledger import OpenedConversation, Purse
 from farthing.schema import Schema

@@ -32,7 +32,7 @@ from farthing.engine.kinds.base import ROLES, Query
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.statement import Statement
 from farthing.engine.translate import comparison_of, statement_of
-from farthing.engine.watches import Watcher, WatchKind, guarantees_of
+from farthing.engine.watch_kinds import Watcher, WatchKind, guarantees_of
 from farthing.errors import InvalidInput, require_real
 from farthing.guarantees.notation import format_guarantee
 from farthing.interactive import Exceeds, Guess, GuessAndCheck, SparseVector, cheapest_items

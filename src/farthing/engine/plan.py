@@ -13,7 +13,7 @@ from typing import Any
 from farthing.canonical import digest
 from farthing.composition.tariff import Price
 from farthing.engine.answer import Answer
-from farthing.engine.automatic import Automatic, automatic
+from farthing.engine.automatic_limits import Automatic, automatic
 from farthing.engine.cheapest import Aim, cheapest
 from farthing.engine.context import Context
 from farthing.engine.execute import execute

@@ -19,7 +19,7 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.question import Batch, Question
 from farthing.engine.sources.opening import open_source
 from farthing.engine.watch import Watch
-from farthing.engine.watches import WatchKind
+from farthing.engine.watch_kinds import WatchKind
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger, Limits, OpenedConversation, Purse
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence

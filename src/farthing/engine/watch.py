@@ -11,7 +11,7 @@ from farthing.engine.context import Context
 from farthing.engine.converse import WatchConversation, open_watch
 from farthing.engine.show.plans import FITS, Line, ShownPlan
 from farthing.engine.show.sheet import amount, number, percent
-from farthing.engine.watches import WatchKind
+from farthing.engine.watch_kinds import WatchKind
 from farthing.interactive import WatchAccuracy
 from farthing.ledger import Terms
 

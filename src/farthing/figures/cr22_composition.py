@@ -8,7 +8,7 @@ from __future__ import annotations
 from farthing.composition.compose import compose
 from farthing.composition.equal_pure_dp import epsilon_equal
 from farthing.composition.items import Items
-from farthing.composition.mixed import Mix
+from farthing.composition.pure_dp_and_bounded_range import Mix
 from farthing.composition.subgaussian import subgaussian_bounds
 from farthing.figures.points import Axis, Curve, Figure, Panel, bracketed_curve
 from farthing.guarantees.bracket import Bracket

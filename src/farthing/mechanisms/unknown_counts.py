@@ -15,7 +15,6 @@ import numpy as np
 from flint import arb
 
 from farthing.errors import InvalidInput, require_count
-from farthing.mechanisms.access import TopCounts, positive_counts, top_counts
 from farthing.mechanisms.accuracy import (
     DEFAULT_CONFIDENCE,
     Expectation,
@@ -28,6 +27,7 @@ from farthing.mechanisms.discrete_gaussian import DiscreteGaussianNoise
 from farthing.mechanisms.discrete_laplace import DiscreteLaplaceNoise
 from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.inverse_transform import Integers
+from farthing.mechanisms.limited_access import TopCounts, positive_counts, top_counts
 from farthing.mechanisms.noise import Coordinate, Noise, coordinate_noise
 from farthing.mechanisms.parameters import check
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses, leak_once

@@ -12,8 +12,8 @@ from farthing.engine import BatchPlan, Plan
 from farthing.engine.spending import spending_of
 from farthing.errors import InvalidInput
 from farthing.ledger.records import BATCH
+from farthing.server.access.callers import AnalystCaller
 from farthing.server.access.grants import granted, standing_of
-from farthing.server.access.who import AnalystCaller
 from farthing.server.answering import answered_once, run_or_job
 from farthing.server.asking import AskBody, Inquiry, RunBody, on_time, purse_json, require_planned
 from farthing.server.coming_in import (

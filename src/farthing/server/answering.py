@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi.responses import JSONResponse
 
-from farthing.server.access.who import Caller
+from farthing.server.access.callers import Caller
 from farthing.server.idempotency import once
 from farthing.server.job_records import Outcome
 from farthing.server.jobs import Run

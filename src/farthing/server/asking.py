@@ -19,8 +19,8 @@ from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Analyst, DoesNotFit, KeptRelease, Purse
 from farthing.ledger.errors import Damaged, Unavailable, WrongSchema
+from farthing.server.access.callers import AnalystCaller
 from farthing.server.access.grants import standing_of
-from farthing.server.access.who import AnalystCaller
 from farthing.server.problems import Refused, does_not_fit, note, nothing_here
 from farthing.server.remembering import Circumstances, left_in
 from farthing.server.service import Service

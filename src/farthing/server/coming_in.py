@@ -8,7 +8,7 @@ from fastapi import Depends, Header, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import Field
 
-from farthing.server.access.who import AnalystCaller, Caller, OwnerCaller
+from farthing.server.access.callers import AnalystCaller, Caller, OwnerCaller
 from farthing.server.problems import Refused
 from farthing.server.service import Service
 

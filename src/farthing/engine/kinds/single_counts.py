@@ -6,8 +6,8 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from farthing.engine.kinds.base import COUNT, Paid, Query, Result
-from farthing.engine.kinds.counting import counts_with, suits_counts
 from farthing.engine.kinds.fields import LARGEST_REPEATS
+from farthing.engine.kinds.paid_parameters import counts_with, suits_counts
 from farthing.engine.sql.bounding import counts_of
 from farthing.guarantees.kinds import Guarantee
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Release, Repeated

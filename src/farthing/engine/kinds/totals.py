@@ -22,7 +22,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from farthing.engine.kinds.base import COUNT, Paid, Result
-from farthing.engine.kinds.counting import coordinate_of
 from farthing.engine.kinds.fields import (
     Categories,
     ColumnName,
@@ -37,6 +36,7 @@ from farthing.engine.kinds.fields import (
     Where,
 )
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
+from farthing.engine.kinds.paid_parameters import coordinate_of
 from farthing.engine.sql.bounding import LABEL, Bounded
 from farthing.engine.sql.measuring import (
     VALUE,
