@@ -28,7 +28,7 @@ from types import MappingProxyType
 import numpy as np
 
 from farthing.canonical import digest as digest_of
-from farthing.composition.ways_to_spend import Budget, Offer, Recursion, TariffProfile
+from farthing.composition.ways_to_spend import Budget, EitherWay, Offer, TariffProfile
 from farthing.errors import InvalidInput, NotCertified, Unsupported, require_count, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.conversions import delta_of, without_delta
@@ -40,13 +40,14 @@ from farthing.guarantees.kinds import (
     Guarantee,
     Laplace,
     PureDP,
+    Subsampled,
 )
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.rounding import UNIT, deflated, float_down, inflated
 from farthing.whole_files import whole_file
 
 #: Kinds with a known worst case and a short text that a certificate can carry.
-SELLABLE = (PureDP, BoundedRange, ApproximateDP, Laplace, Gaussian, DiscreteGaussian)
+SELLABLE = (PureDP, BoundedRange, ApproximateDP, Laplace, Gaussian, DiscreteGaussian, Subsampled)
 
 #: The size of a δ unit may be off by this much relative, so that decimal fractions divide evenly.
 UNIT_SLACK = 1e-9
@@ -114,7 +115,8 @@ class Tariff:
             if not isinstance(guarantee, SELLABLE):
                 raise Unsupported(
                     f"item {name} has {format_guarantee(guarantee)}, whose worst case is not known "
-                    "in closed form; a tariff sells dp, br, adp, lap, gauss and dgauss"
+                    "in closed form for add/remove neighbours; a tariff sells dp, br, adp, lap, "
+                    "gauss, dgauss and poisson"
                 )
             checked[name] = guarantee, _whole(f"price of {name}", price, at_least=1)
         object.__setattr__(self, "items", MappingProxyType(checked))
@@ -201,10 +203,10 @@ class Tariff:
         )
 
 
-def recursion_of(tariff: Tariff, fineness: float, delta: float) -> Recursion:
+def recursion_of(tariff: Tariff, fineness: float, delta: float) -> EitherWay:
     """The recursion over all ways to spend, on a grid that is accurate where V is about `delta`."""
     budget = tariff.budget
-    return budget.start(budget.grid(fineness, delta), delta)
+    return budget.either_way(budget.grid(fineness, delta), delta)
 
 
 def tariff_profiles(
@@ -216,7 +218,7 @@ def tariff_profiles(
     """
     recursion = recursion_of(tariff, fineness, delta)
     if not lower:
-        recursion = replace(recursion, lower=())
+        recursion = recursion.upper_only()
     for profile in recursion:
         last = min(profile.farthings + recursion.farthing_step, tariff.farthings + 1)
         for spent in range(profile.farthings, last):
@@ -275,7 +277,8 @@ class Proof:
         if upper is None:
             return None
         exact = delta == 0 and self.end.most_epsilon is not None
-        lower = float_down(self.end.most_epsilon or Fraction(0)) if exact else 0.0
+        # the ε of a sample is rounded up
+        lower = deflated(float_down(self.end.most_epsilon or Fraction(0)), 8) if exact else 0.0
         lower = max(lower, self.end.lower.last_above(delta))
         return Bracket(min(lower, upper), upper, THEOREM)
 

@@ -11,6 +11,10 @@ an offer is taken out before: T_i is what the rest of it does. Both sides are co
              fits, which is the upper side; rounding them up allows only purchases that fit.
     Σε       if everything that can be bought is pure, V_{b,d} is 0 from the largest Σε on, which
              is a knapsack in whole numbers.
+
+Samples have one loss with the unit and another without it. The two neighbours are fixed for the
+whole interaction, so each direction has its own recursion and the larger profile counts
+(docs/theory/tariffs.md, "Samples").
 """
 
 from __future__ import annotations
@@ -18,8 +22,9 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 
@@ -30,6 +35,7 @@ from farthing.composition.operators import Operator
 from farthing.composition.profiles import operator_of
 from farthing.errors import NotCertified, Unsupported
 from farthing.guarantees.conversions import pure_epsilon
+from farthing.guarantees.directions import facing, has_two_losses
 from farthing.guarantees.kinds import (
     BoundedRange,
     DiscreteGaussian,
@@ -37,6 +43,7 @@ from farthing.guarantees.kinds import (
     Guarantee,
     Laplace,
     PureDP,
+    Subsampled,
 )
 from farthing.guarantees.losses import reach_of
 from farthing.guarantees.notation import format_guarantee
@@ -99,6 +106,12 @@ class TariffProfile:
             return found
         most = float_up(self.most_epsilon)
         return most if found is None else min(found, most)
+
+    def larger(self, other: TariffProfile) -> TariffProfile:
+        """The larger of both, once the same may be spent."""
+        return replace(
+            self, upper=self.upper.larger(other.upper), lower=self.lower.larger(other.lower)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +204,7 @@ class Budget:
         """
         furthest = []
         for group in self._groups():
-            bounds = [MomentBound(Items(((_sane(o.guarantee), self._most(o)),))) for o in group]
+            bounds = [MomentBound(Items(((_loss(o.guarantee), self._most(o)),))) for o in group]
             furthest += sorted(bounds, key=lambda bound: bound.epsilon_at(delta))[-1:]
         together = MomentBound(Items(tuple(bound.items.pairs[0] for bound in furthest)))
         return max(bound.epsilon_at(delta) for bound in (*furthest, together))
@@ -227,11 +240,17 @@ class Budget:
         levels = max(1, min(most_levels, most_states // self.farthings))
         return top // levels + 1
 
+    def either_way(self, grid: Grid, delta: float) -> EitherWay:
+        """The recursion of each direction in which something on sale differs, on this grid."""
+        differ = any(has_two_losses(offer.guarantee) for offer in self.offers)
+        ways = (True, False) if differ else (True,)
+        return EitherWay(tuple(self.start(grid, delta, with_unit=way) for way in ways))
+
     @in_balls
-    def start(self, grid: Grid, delta: float) -> Recursion:
+    def start(self, grid: Grid, delta: float, *, with_unit: bool = True) -> Recursion:
         """Everything that the recursion needs, on this grid, or NotCertified if that is too much.
 
-        Profiles matter down to about `delta`.
+        Profiles matter down to about `delta`. All offers face one way.
         """
         delta = max(delta, SMALLEST_DELTA)
         cost = sum((_cost(offer.guarantee, grid, delta) for offer in self.offers), 1.0)
@@ -250,7 +269,7 @@ class Budget:
         upper, lower = [], []
         for offer in self.offers:
             sane = _sane(offer.guarantee)
-            operator = operator_of(sane, grid, delta)
+            operator = operator_of(facing(sane, with_unit=with_unit), grid, delta)
             epsilon = beyond if offer.epsilon is None else int(Fraction(offer.epsilon) * whole)
             units = offer.delta_units
             upper.append(_Move(operator, offer.farthings, units // coarse, epsilon))
@@ -369,6 +388,34 @@ class Recursion:
         return TariffProfile(spent * self.farthing_step, state.upper, state.lower, most)
 
 
+@dataclass(frozen=True, slots=True)
+class EitherWay:
+    """One recursion for each direction of neighbours, side by side: the larger profile counts."""
+
+    directions: tuple[Recursion, ...]
+
+    @property
+    def farthing_step(self) -> int:
+        return self.directions[0].farthing_step
+
+    @property
+    def unit_step(self) -> int:
+        return self.directions[0].unit_step
+
+    def __iter__(self) -> Iterator[TariffProfile]:
+        """As of one recursion."""
+        for profiles in zip(*self.directions, strict=True):
+            yield reduce(TariffProfile.larger, profiles)
+
+    def last(self) -> TariffProfile:
+        """V with everything to spend."""
+        return deque(self, maxlen=1)[0]
+
+    def upper_only(self) -> EitherWay:
+        """Without lower sides, which take time."""
+        return EitherWay(tuple(replace(one, lower=()) for one in self.directions))
+
+
 def _replaces(one: Offer, other: Offer) -> bool:
     """Whoever may buy `one`, some number of times, gains nothing by `other` for the same price.
 
@@ -394,6 +441,9 @@ def _epsilon(offer: Offer) -> float:
 def _require_sane(guarantee: Guarantee) -> None:
     """Refuse at once what protects nobody, and noise that cannot be enumerated."""
     match guarantee:
+        case Subsampled(inner):
+            _require_sane(inner)
+            return
         case PureDP(epsilon) | BoundedRange(epsilon) | Laplace(epsilon):
             hopeless = epsilon > FARTHEST
         case Gaussian(sigma) | DiscreteGaussian(sigma):
@@ -421,13 +471,27 @@ def _sane(guarantee: Guarantee) -> Guarantee:
             return type(guarantee)(NEGLIGIBLE)
         case Gaussian(sigma) if sigma > 1 / NEGLIGIBLE:
             return Gaussian(1 / NEGLIGIBLE)
+        case Subsampled(inner, rate):
+            sane = _sane(inner)
+            same = sane == inner and rate >= NEGLIGIBLE
+            return guarantee if same else replace(guarantee, guarantee=sane, rate=_rate(rate))
         case _:
             return guarantee
 
 
+def _rate(rate: float) -> float:
+    """A larger rate is a larger loss (docs/theory/tariffs.md, "Samples")."""
+    return max(rate, NEGLIGIBLE)
+
+
+def _loss(guarantee: Guarantee) -> Guarantee:
+    """What floats can carry, with the unit if it is a sample: for grids and costs."""
+    return facing(_sane(guarantee), with_unit=True)
+
+
 def _variance(guarantee: Guarantee) -> float:
     """About the variance of the loss, for the choice of a grid."""
-    sane = _sane(guarantee)
+    sane = _loss(guarantee)
     if isinstance(sane, PureDP):  # a large ε is an atom near ±ε, for which no grid need be fine
         return (sane.epsilon / math.cosh(min(sane.epsilon, 10.0) / 2)) ** 2
     return variance_of(sane)
@@ -435,7 +499,7 @@ def _variance(guarantee: Guarantee) -> float:
 
 def _cost(guarantee: Guarantee, grid: Grid, delta: float) -> float:
     """About how many nanoseconds one application takes, on both sides."""
-    sane = _sane(guarantee)
+    sane = _loss(guarantee)
     match sane:
         case BoundedRange(epsilon):
             return 2e5 + 6 * grid.size * epsilon / grid.step
