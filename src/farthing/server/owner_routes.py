@@ -18,7 +18,7 @@ from farthing.errors import InvalidInput
 from farthing.ledger import Account, Limits, NotInLedger, Purse
 from farthing.schema import schema_from_json
 from farthing.server.answering import answered_once, not_interrupted, run_or_job
-from farthing.server.asking import purse_json
+from farthing.server.asking import MOST_IN_A_BATCH, purse_json
 from farthing.server.coming_in import At, IdempotencyKey, OwnerHere, Prefer, refusals
 from farthing.server.jobs import Outcome, Run
 from farthing.server.plain_json import PlainRoute
@@ -125,7 +125,7 @@ class ListBody(BaseModel):
 
     name: Name
     analyst: Name
-    queries: Annotated[dict[Name, dict[str, Any]], Field(min_length=1, max_length=1000)]
+    queries: Annotated[dict[Name, dict[str, Any]], Field(min_length=1, max_length=MOST_IN_A_BATCH)]
 
 
 @owner_router.get("/datasets", responses=refusals())
