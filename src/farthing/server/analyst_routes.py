@@ -24,6 +24,7 @@ from farthing.server.coming_in import (
     Prefer,
     refusals,
 )
+from farthing.server.idempotency import is_used
 from farthing.server.job_records import Outcome
 from farthing.server.jobs import Run
 from farthing.server.plain_json import PlainRoute
@@ -115,7 +116,7 @@ def run_question(
         return None if plan.known is None else inquiry.told(plan.run(), plan)
 
     asked = {"dataset": dataset, "run": body.model_dump()}
-    if idempotency_key is None and not body.again:
+    if not body.again and not is_used(service.access, caller.key, idempotency_key):
         known = service.remembered.answer(standing, asked, earlier)
         if known is not None:
             return known

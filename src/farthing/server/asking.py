@@ -25,6 +25,9 @@ from farthing.server.problems import Refused, does_not_fit, note, nothing_here
 from farthing.server.remembering import Circumstances, left_in
 from farthing.server.service import Service
 
+#: Queries in one batch at most: planning them must not hold up others.
+MOST_IN_A_BATCH = 500
+
 _COUNT: dict[str, Any] = {"kind": "count", "where": "country == 'NO'"}
 _TOP: dict[str, Any] = {"kind": "top_k", "by": "article", "k": 10, "counts": True}
 
@@ -54,7 +57,8 @@ class AskBody(BaseModel):
     query: Annotated[dict[str, Any] | None, Field(description="A query as plain data.")] = None
     sql: Annotated[str | None, Field(description="One SELECT.", max_length=20_000)] = None
     batch: Annotated[
-        dict[str, dict[str, Any]] | None, Field(description="Queries by name, run together.")
+        dict[str, dict[str, Any]] | None,
+        Field(description="Queries by name, run together.", max_length=MOST_IN_A_BATCH),
     ] = None
     half_width: float | None = None
     tells_apart: float | None = None
