@@ -1,4 +1,4 @@
-"""Timing, as a ratio to something else in the same run."""
+"""Seconds and megabytes."""
 
 from __future__ import annotations
 
@@ -36,12 +36,6 @@ def peak_megabytes(code: str) -> float:
 def seconds_of_process(*arguments: str, repeats: int = 3) -> float:
     """The shortest wall time of a command started from nothing."""
     return best_of(repeats, lambda: subprocess.run(arguments, capture_output=True, check=True))[0]
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table."""
-    lines = ["| " + " | ".join(cells) + " |" for cells in [header, ["---"] * len(header), *rows]]
-    return "\n".join(lines) + "\n"
 
 
 def own_megabytes() -> float:

@@ -22,7 +22,10 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
+from playwright.sync_api import sync_playwright
+
 import farthing as fa
+from benchmarks.findings import Findings, Goal, Table
 from farthing.engine import Desk
 from farthing.ledger import Ledger
 from farthing.server.access.store import AccessStore
@@ -31,6 +34,7 @@ from farthing.server.sample import DATASET, make_sample
 
 CLIENTS, WORKERS, SECONDS = 16, 2, 10.0
 ROWS = 1_000_000
+CHROMIUM = "/usr/bin/chromium"
 #: So cheap that the budget lasts; coarsely certified, because only prices matter here.
 TARIFF = fa.Tariff(
     {
@@ -98,7 +102,7 @@ def one_client(port: int, token: str, load: Load, seconds: float, number: int) -
     return taken
 
 
-def measure(port: int, tokens: list[str], load: Load, seconds: float = SECONDS) -> Measured:
+def loaded(port: int, tokens: list[str], load: Load, seconds: float = SECONDS) -> Measured:
     """All clients at once."""
     with multiprocessing.get_context("fork").Pool(len(tokens)) as pool:
         work = [(port, token, load, seconds, n) for n, token in enumerate(tokens)]
@@ -144,8 +148,8 @@ def _prepared(folder: Path) -> list[str]:
     return tokens
 
 
-def report(seconds: float = SECONDS) -> str:
-    """A table of the three, and of the empty route."""
+def measure(seconds: float = SECONDS) -> Findings:
+    """The three, the empty route, and the console's first view."""
     at = f"/v1/datasets/{DATASET}"
     count: dict[str, Any] = {"kind": "count", "where": "country == 'NO'"}
     top: dict[str, Any] = {"kind": "top_k", "by": "article", "k": 10}
@@ -161,24 +165,47 @@ def report(seconds: float = SECONDS) -> str:
         uvicorn = [sys.executable, "-m", "uvicorn", "empty:app", "--no-access-log"]
         where = ["--port", str(port), "--workers", str(WORKERS), "--log-level", "warning"]
         with listening([*uvicorn, *where], port, "/", folder):
-            empty = measure(port, tokens, Load("GET", "/", None), seconds)
+            empty = loaded(port, tokens, Load("GET", "/", None), seconds)
         measured = {"an empty route": empty}
         port += 1
         serve = [sys.executable, "-m", "farthing", "serve", "--config", "farthing.toml"]
         with listening([*serve, "--listen", f"127.0.0.1:{port}"], port, "/ready", folder):
             for name, load in loads.items():
-                measure(port, tokens, load, seconds / 5)  # warm
-                measured[name] = measure(port, tokens, load, seconds)
-    lines = [
-        f"## The service, {CLIENTS} clients, {WORKERS} workers\n",
-        "| | median ms | p99 ms | per second | beside an empty route |",
-        "|---|---|---|---|---|",
+                loaded(port, tokens, load, seconds / 5)  # warm
+                measured[name] = loaded(port, tokens, load, seconds)
+            size, view = first_view(port)
+    rows = [
+        [name, *(f"{number:.1f}" for number in (one.median, one.p99, one.rate)), f"{share:.2f}"]
+        for name, one in measured.items()
+        for share in [one.rate / empty.rate]
     ]
-    for name, one in measured.items():
-        share = f"{one.rate / empty.rate:.2f}"
-        lines.append(f"| {name} | {one.median:.1f} | {one.p99:.1f} | {one.rate:.0f} | {share} |")
-    return "\n".join(lines) + "\n"
+    caption = f"{CLIENTS} clients, {WORKERS} workers, {seconds:.0f} s each."
+    header = ["", "median ms", "p99 ms", "per second", "beside an empty route"]
+    limits = {"planning": 50, "a cached release": 20, "a top-k over 10⁶ rows": 500}
+    goals = [Goal(f"{name}, p99", measured[name].p99, limits[name], "ms") for name in limits]
+    share = measured["a cached release"].rate / empty.rate
+    goals += [
+        Goal("a cached release beside an empty route", share, 0.5, "×", at_least=True),
+        Goal("first view of the console, over the wire", size / 1000, 300, "kB"),
+        Goal("first view of the console, cold cache", view, 1, "s"),
+    ]
+    return Findings("The service", (Table(caption, header, rows),), tuple(goals))
 
 
-if __name__ == "__main__":
-    print(report())
+def first_view(port: int) -> tuple[int, float]:
+    """Bytes, and the shortest of three visits of a browser that has never been there."""
+    sizes, taken = [], []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        for _ in range(3):
+            page = browser.new_context().new_page()
+            come: list[int] = []
+            page.on("response", lambda one, come=come: come.append(len(one.body())))
+            start = time.perf_counter()
+            page.goto(f"http://127.0.0.1:{port}/", wait_until="load")
+            page.locator("input, button").first.wait_for()
+            taken.append(time.perf_counter() - start)
+            page.wait_for_load_state("networkidle")
+            sizes.append(sum(come))
+        browser.close()
+    return sizes[0], min(taken)
