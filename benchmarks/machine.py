@@ -10,9 +10,11 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import farthing
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
-    "farthing", "numpy", "numba", "python-flint", "duckdb", "pyspark",
+    "numpy", "numba", "python-flint", "duckdb", "pyspark",
     "dp-accounting", "prv-accountant", "autodp", "opendp",
 )  # fmt: skip
 #: Above this share of the processors taken by others, times are not to be trusted.
@@ -34,7 +36,7 @@ def machine() -> dict[str, str]:
 
 def versions() -> dict[str, str]:
     """What is installed here; peers in environments of their own tell theirs with each answer."""
-    found = {}
+    found = {"farthing": farthing.__version__}
     for package in PACKAGES:
         try:
             found[package] = version(package)

@@ -145,7 +145,9 @@ def _peer(kind: fa.Guarantee, count: int) -> tuple[list[str], Beside]:
     )
     inside = low <= ours.lower and ours.upper <= high
     contains = ours.lower <= low and high <= ours.upper
-    relation = "ours lies inside" if inside else "ours contains theirs" if contains else "OVERLAP"
+    meet = low <= ours.upper and ours.lower <= high
+    relation = "ours lies inside" if inside else "ours contains theirs" if contains else "overlap"
+    relation = relation if meet else "DISJOINT: somebody is wrong"
     name = f"{count} × {fa.format_guarantee(kind)}"
     both = f"[{ours.lower:.6f}, {ours.upper:.6f}]", f"[{low:.6f}, {high:.6f}]"
     width, theirs = ours.upper - ours.lower, high - low

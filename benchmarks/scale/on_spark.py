@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import statistics
 import tempfile
 import time
@@ -40,6 +41,12 @@ SHAPES = {
         "CASE WHEN i % 10 = 0 THEN 0 ELSE hash(3 * i + 1) % 10000 END",
     ),
 }
+
+
+#: A line of a physical plan: its place, the operator, and what a shuffle is by.
+_OPERATOR = re.compile(
+    r"(?P<tree>[\s:+|-]*)(?:\*\(\d+\) )?(?P<name>\w+)(?:.*hashpartitioning\((?P<by>.*?), \d+)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +107,13 @@ def plan() -> list[str]:
         text = frame._jdf.queryExecution().executedPlan().toString()
         source.shut()
         spark.stop()
-    kept = ("Exchange", "Aggregate", "Join", "Window", "Sort", "Union", "Scan", "Generate")
-    return [line.split("(", 1)[0] for line in text.splitlines() if any(k in line for k in kept)]
+    found = filter(None, map(_OPERATOR.match, re.sub(r"#\d+L?", "", text).splitlines()))
+    named = [(one["tree"], one["name"], one["by"]) for one in found]
+    return [
+        f"{tree}{name}" + (f" by {by}" if by else "")
+        for tree, name, by in named
+        if name.endswith(("Exchange", "Aggregate", "Join", "Window", "Union", "Scan"))
+    ]
 
 
 def _session(events: Path | None, folder: str) -> Any:
@@ -109,12 +121,15 @@ def _session(events: Path | None, folder: str) -> Any:
     made = made.config("spark.sql.shuffle.partitions", PARTITIONS)
     made = made.config("spark.ui.showConsoleProgress", "false")
     made = made.config("spark.sql.warehouse.dir", folder)
+    # on a cluster no side of a join is small enough to be sent to everybody
+    made = made.config("spark.sql.autoBroadcastJoinThreshold", "-1")
     # what Spark merges afterwards would hide what the shuffles are like
     made = made.config("spark.sql.adaptive.enabled", "false")
     if events is not None:
         made = made.config("spark.eventLog.enabled", "true")
         made = made.config("spark.eventLog.dir", events.as_uri())
         made = made.config("spark.eventLog.rolling.enabled", "false")
+        made = made.config("spark.eventLog.compress", "false")
     session = made.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
