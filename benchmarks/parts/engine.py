@@ -1,11 +1,7 @@
-"""The query engine: bounding against a plain GROUP BY, and the private part of a query.
-
-python -m benchmarks.engine [rows]        # 1e7 unless told; 1e8 needs 2 GB of disk
-"""
+"""The query engine: bounding against a plain GROUP BY, and the private part of a query."""
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -15,7 +11,9 @@ from typing import Any
 import duckdb
 
 import farthing as fa
-from benchmarks.timing import own_megabytes, table
+from benchmarks.findings import Findings, Goal, Table
+from benchmarks.tables import KEYS, events
+from benchmarks.timing import own_megabytes
 from farthing.engine import open_source
 from farthing.engine.sources.base import Source
 from farthing.engine.sql.bounding import bounded_histogram
@@ -23,7 +21,6 @@ from farthing.engine.sql.statement import Statement
 from farthing.engine.sql.texts import Texts
 from farthing.schema import Schema
 
-KEYS = 100_000
 MEMORY = "12GB"
 TARIFF = fa.Tariff(
     {
@@ -37,29 +34,19 @@ TARIFF = fa.Tariff(
 )
 
 
-def report(rows: int = 10**7) -> str:
-    """Both tables, in Markdown."""
+def measure(rows: int = 10**7) -> Findings:
+    """Both tables."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "events.parquet"
-        generate(path, rows)
-        return "\n".join(
-            ["## Query engine\n", bounding(path, rows), private(path, Path(folder) / "budget.db")]
-        )
+        events(path, rows)
+        bounded, limits = bounding(path, rows)
+        asked, times = private(path, Path(folder) / "budget.db")
+    return Findings("Query engine", (bounded, asked), (*limits, *times))
 
 
-def generate(path: Path, rows: int) -> None:
-    """Ten rows per unit on average, keys with a Zipf-like shape."""
-    duckdb.sql(
-        f"COPY (SELECT (hash(i) % {rows // 10})::BIGINT AS member, "
-        f"pow({KEYS}, (hash(7 * i + 1) % 1000003) / 1000003.0)::BIGINT AS article, "
-        f"'article ' || pow({KEYS}, (hash(7 * i + 1) % 1000003) / 1000003.0)::BIGINT AS title "
-        f"FROM range({rows}) t(i)) TO '{path}'"
-    )
-
-
-def bounding(path: Path, rows: int) -> str:
+def bounding(path: Path, rows: int) -> tuple[Table, list[Goal]]:
     """Distinct (unit, key) pairs counted by hand, and bounded histograms, in turn."""
-    cells = []
+    cells, goals = [], []
     for key in ("article", "title"):
         pairs = f"SELECT DISTINCT member, {key} FROM '{path}'"
         by_hand = f"SELECT {key}, count(*) FROM ({pairs}) GROUP BY ALL"
@@ -68,19 +55,27 @@ def bounding(path: Path, rows: int) -> str:
             source = open_source(str(path), memory=MEMORY)
             statement = Statement(by_hand, ())
             if label != "by hand":
-                statement = _statement(source, key, limit)
-            runs = [_timed(source.run, statement) for _ in range(1 if rows > 10**7 else 3)]
+                statement = bounded_statement(source, key, limit)
+            runs = [_timed(source.run, statement) for _ in range(3)]
             source.shut()
             seconds, busy = min(run[0] for run in runs), min(run[1] for run in runs)
             plain = plain or (seconds, busy)
             ratios = f"{seconds / plain[0]:.2f}", f"{busy / plain[1]:.2f}"
             cells.append([key, label, f"{seconds:.2f}", ratios[0], f"{busy:.2f}", ratios[1]])
-    title = f"Bounded histogram of {rows:.0e} rows, {rows // 10:.0e} units, {KEYS:.0e} keys, DuckDB"
-    peak = f"\nPeak memory {own_megabytes() / 1024:.1f} GB, limit for DuckDB {MEMORY}.\n"
-    return f"{title}\n\n" + table(["key", "limit", "s", "ratio", "CPU s", "ratio"], cells) + peak
+            if limit:
+                what = f"histogram of {key}, {label}, beside a plain distinct GROUP BY"
+                goals.append(Goal(what, seconds / plain[0], 2.5, "×"))
+    each = f"SELECT count(DISTINCT article) AS n FROM '{path}' GROUP BY member"
+    share = duckdb.sql(f"SELECT avg((n > 10)::INT) FROM ({each})").fetchall()[0][0]
+    title = (
+        f"Bounded histogram of {rows:.0e} rows, {rows // 10:.0e} units, of which {share:.0%} have "
+        f"more than 10 keys, {KEYS:.0e} keys, DuckDB, best of three. Peak memory "
+        f"{own_megabytes() / 1024:.1f} GB, limit for DuckDB {MEMORY}."
+    )
+    return Table(title, ["key", "limit", "s", "ratio", "CPU s", "ratio"], cells), goals
 
 
-def private(path: Path, ledger: Path) -> str:
+def private(path: Path, ledger: Path) -> tuple[Table, list[Goal]]:
     """Mechanism and ledger of one query on 10⁵ keys: everything but the engine's own statement."""
     certificate = TARIFF.certify(tolerance=0.5, deltas=(1e-3, 1e-5), epsilons=(1.0,))
     data = fa.open(path, unit="member", ledger=ledger, tariff=certificate, farthings=1_000)
@@ -89,7 +84,7 @@ def private(path: Path, ledger: Path) -> str:
         "histogram with threshold": data.histogram("article", contribution_limit=10),
         "count": data.count(),
     }
-    cells = []
+    cells, goals = [], []
     for name, question in questions.items():
         plan = question.plan()
         source = plan._context.source
@@ -98,14 +93,15 @@ def private(path: Path, ledger: Path) -> str:
         whole = min(_timed(plan.run, again=True)[0] for _ in range(7))
         planning = min(_timed(question.plan)[0] for _ in range(7))
         del source.run
-        cells.append([name, f"{rows.num_rows}", f"{1000 * planning:.0f}", f"{1000 * whole:.0f}"])
+        cells.append([name, f"{rows.num_rows}", f"{1000 * planning:.1f}", f"{1000 * whole:.0f}"])
+        goals.append(Goal(f"a plan of a {name}", 1000 * planning, 50, "ms"))
     data.shut()
-    return "Private part of one query\n\n" + table(
-        ["query", "rows from engine", "ms to plan", "ms mechanism and ledger"], cells
-    )
+    header = ["query", "rows from engine", "ms to plan", "ms mechanism and ledger"]
+    return Table("The private part of one query, best of seven.", header, cells), goals
 
 
-def _statement(source: Source, key: str, limit: int | None) -> Statement:
+def bounded_statement(source: Source, key: str, limit: int | None) -> Statement:
+    """What runs for a histogram of `key` by `member`."""
     schema = Schema(source.proposed_schema().columns)
     rows = source.declared(schema)
     bounded = bounded_histogram(
@@ -124,7 +120,3 @@ def _timed(run: Callable[..., Any], *given: Any, **options: Any) -> tuple[float,
     start, busy = time.perf_counter(), time.process_time()
     run(*given, **options)
     return time.perf_counter() - start, time.process_time() - busy
-
-
-if __name__ == "__main__":
-    print(report(int(float(sys.argv[1])) if len(sys.argv) > 1 else 10**7))

@@ -23,7 +23,7 @@ import psycopg
 from sqlalchemy import insert, update
 
 import farthing as fa
-from benchmarks.timing import table
+from benchmarks.findings import Findings, Goal, Table
 from farthing.canonical import canonical, sha256
 from farthing.ledger import Dataset, DoesNotFit, Entry, Ledger, verify
 from farthing.ledger.chain import linked
@@ -36,7 +36,7 @@ PROCESSES, ATTEMPTS, CAP = 16, 100_000, 2_000
 ITEMS = {"select": 1}
 
 
-def report() -> str:
+def measure() -> Findings:
     """Both databases, side by side."""
     certificate = fa.Tariff({"select": (fa.BoundedRange(0.1), 1)}, farthings=CAP).certify(
         tolerance=0.3, deltas=(1e-6,), epsilons=(1.0,)
@@ -51,20 +51,32 @@ def report() -> str:
             races = [_race(name, new, certificate) for name, new in places.items()]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return "\n".join(
-        [
-            "## The ledger\n",
-            f"Cost of one reservation, median of {CHARGES * ROUNDS}, the two books in turns.\n",
-            table(["database", f"{SMALL:,} entries", f"{LARGE:,} entries", "ratio, ≤ 1.5"], cost),
-            "Durable commits a second: a guarded one-row update and an insert of an entry's "
-            "columns through the driver alone, against a reservation, in turns. One thread: from "
-            f"the median of {CHARGES * ROUNDS}. {THREADS} threads: the median of {ROUNDS} rounds; "
-            "the driver with a connection each, the ledger shared.\n",
-            table(["database", "threads", "driver alone", "reservations", "ratio, ≥ 0.8"], rate),
-            f"{PROCESSES} processes racing one purse, {ATTEMPTS:,} attempts, {CAP:,} farthings.\n",
-            table(["database", "sold", "other errors", "chain", "seconds"], races),
-        ]
+    one = f"Cost of one reservation, median of {CHARGES * ROUNDS}, the two books in turns."
+    durable = (
+        "Durable commits a second: a guarded one-row update and an insert of an entry's "
+        "columns through the driver alone, against a reservation, in turns. One thread: from "
+        f"the median of {CHARGES * ROUNDS}. {THREADS} threads: the median of {ROUNDS} rounds; "
+        "the driver with a connection each, the ledger shared."
     )
+    raced = f"{PROCESSES} processes racing one purse, {ATTEMPTS:,} attempts, {CAP:,} farthings."
+    goals = [
+        Goal(f"{row[0]}, a charge at {LARGE:,} entries beside {SMALL:,}", float(row[3]), 1.5, "×")
+        for row in cost
+    ]
+    goals += [
+        Goal(f"{row[0]}, {row[1]} threads, beside the driver", float(row[4]), 0.8, "×", True)
+        for row in rate
+    ]
+    goals += [
+        Goal(f"{row[0]}, race: sold beyond the cap or wrong", float(row[3] == "WRONG"), 0, "")
+        for row in races
+    ]
+    tables = (
+        Table(one, ["database", f"{SMALL:,} entries", f"{LARGE:,} entries", "ratio"], cost),
+        Table(durable, ["database", "threads", "driver alone", "reservations", "ratio"], rate),
+        Table(raced, ["database", "sold", "other errors", "chain", "seconds"], races),
+    )
+    return Findings("The ledger", tables, tuple(goals))
 
 
 def _cost(name: str, new: Callable[[], str], certificate: fa.Certificate) -> list[str]:
@@ -292,12 +304,14 @@ def _bare(target: str, entry: Entry) -> Callable[[], AbstractContextManager[Call
 
 
 def new_file(folder: Path) -> Callable[[], str]:
+    """A new place for a ledger each time."""
     names = iter(range(10**6))
     return lambda: str(folder / f"budget{next(names)}.db")
 
 
 @contextmanager
 def postgresql(folder: Path) -> Iterator[Callable[[], str]]:
+    """A server of our own, with a new database each time."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it looks for a runtime folder that root lacks
         import pgserver
@@ -314,7 +328,3 @@ def postgresql(folder: Path) -> Iterator[Callable[[], str]]:
         yield new
     finally:
         server.cleanup()
-
-
-if __name__ == "__main__":
-    print(report())

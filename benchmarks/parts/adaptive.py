@@ -7,7 +7,8 @@ import math
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 import farthing as fa
-from benchmarks.timing import best_of, own_megabytes, table
+from benchmarks.findings import Beside, Findings, Goal, Table
+from benchmarks.timing import best_of, own_megabytes
 from farthing.composition.items import items_from
 from farthing.composition.moments import moment_bounds
 from farthing.composition.profiles import curves
@@ -37,10 +38,10 @@ ROWS: list[tuple[str, list[tuple[fa.Guarantee, int]], str, float, float]] = [
 ]
 
 
-def report() -> str:
-    """Markdown of every row, and of the peers on the same lists."""
+def measure() -> Findings:
+    """Every row, and the peers on the same lists."""
     fa.compose([(BR(0.1), 3)]).epsilon_at(0.1)  # warm: the kernels are compiled and loaded
-    rows, beside = [], []
+    rows, goals, beside = [], [], []
     for name, items, adaptivity, width, seconds in ROWS:
 
         def ask(items=items, adaptivity=adaptivity, width=width) -> fa.Bracket:
@@ -49,47 +50,42 @@ def report() -> str:
             return composition.epsilon_at(DELTA)
 
         took, bracket = best_of(2, ask)
-        rows.append(_row(name, bracket, width, took, seconds))
+        rows.append(_row(name, bracket, took))
+        goals += _goals(name, bracket, width, took, seconds)
         beside.append([name, f"{bracket.upper:.4f}", *_others(items, adaptivity)])
-    rows.append(_tariff_row())
-    peers = [
-        _peer(kind, count) for kind, count in ((fa.Laplace(0.1), 100), (fa.Gaussian(20.0), 50))
-    ]
-    return "\n".join(
-        [
-            "## The adaptive optimum\n",
-            table(["case at δ = 1e-6", "bracket", "width", "goal", "time", "goal"], rows),
-            f"Peak memory {own_megabytes():.0f} MB (goal 2000).\n",
-            "### Beside the other bounds\n",
-            table(
-                ["case", "certified", "MGF", "optimal-KL", "ε²/8-zCDP tight", "dp-accounting"],
-                beside,
-            ),
-            "dp-accounting has no bounded range: each item is read as ε-DP there.\n",
-            "### Pure Laplace and Gaussian lists beside dp-accounting's PLD\n",
-            table(["list", "ours", "theirs (optimistic, pessimistic)", "relation"], peers),
-        ]
+    name = "tariff of three items, 400 farthings"
+    took, bracket = best_of(1, _tariff)
+    rows.append(_row(name, bracket, took))
+    goals += _goals(name, bracket, 1e-2, took, 10)
+    goals.append(Goal("peak memory of all of these", own_megabytes(), 2000, "MB"))
+    cases = ((fa.Laplace(0.1), 100), (fa.Gaussian(20.0), 50))
+    peers, besides = zip(*(_peer(kind, count) for kind, count in cases), strict=True)
+    shown = ["case", "certified", "MGF", "optimal-KL", "ε²/8-zCDP tight", "dp-accounting"]
+    read = "The other bounds. dp-accounting has no bounded range: each item is read as ε-DP there."
+    lists = ["list", "ours", "theirs (optimistic, pessimistic)", "relation"]
+    tables = (
+        Table("At δ = 1e-6, best of two.", ["case", "bracket", "width", "time"], rows),
+        Table(read, shown, beside),
+        Table("Pure lists beside dp-accounting's PLD, both sides.", lists, list(peers)),
     )
+    return Findings("The adaptive optimum", tables, tuple(goals), besides)
 
 
-def _row(name: str, bracket: fa.Bracket, width: float, took: float, seconds: float) -> list[str]:
+def _row(name: str, bracket: fa.Bracket, took: float) -> list[str]:
+    both = f"[{bracket.lower:.5f}, {bracket.upper:.5f}]"
+    return [name, both, f"{100 * bracket.width:.4f} %", f"{took:.2f} s"]
+
+
+def _goals(name: str, bracket: fa.Bracket, width: float, took: float, seconds: float) -> list[Goal]:
     return [
-        name,
-        f"[{bracket.lower:.5f}, {bracket.upper:.5f}]",
-        f"{100 * bracket.width:.4f} %",
-        f"{100 * width:g} %",
-        f"{took:.2f} s",
-        f"{seconds} s",
+        Goal(f"{name}, width", 100 * bracket.width, 100 * width, "%"),
+        Goal(f"{name}, time", took, seconds, "s"),
     ]
 
 
-def _tariff_row() -> list[str]:
-    tariff = fa.Tariff(
-        {"select": (BR(0.1), 1), "count": (DP(0.1), 4), "wide": (BR(0.2), 4)}, farthings=400
-    )
-    took, certificate = best_of(1, tariff.certify)
-    bracket = dict(certificate.epsilons)[DELTA]
-    return _row("tariff of three items, 400 farthings", bracket, 1e-2, took, 10)
+def _tariff() -> fa.Bracket:
+    items = {"select": (BR(0.1), 1), "count": (DP(0.1), 4), "wide": (BR(0.2), 4)}
+    return dict(fa.Tariff(items, farthings=400).certify().epsilons)[DELTA]
 
 
 def _others(items: list[tuple[fa.Guarantee, int]], adaptivity: str) -> list[str]:
@@ -141,22 +137,19 @@ def _their(guarantee: fa.Guarantee, interval: float, pessimistic: bool = True):
     raise TypeError(guarantee)
 
 
-def _peer(kind: fa.Guarantee, count: int) -> list[str]:
-    ours = fa.compose([(kind, count)], tolerance=1e-3).epsilon_at(DELTA)
+def _peer(kind: fa.Guarantee, count: int) -> tuple[list[str], Beside]:
+    ours = fa.compose([(kind, count)], tolerance=2e-5).epsilon_at(DELTA)
     low, high = (
         _their(kind, 1e-4, pessimistic).self_compose(count).get_epsilon_for_delta(DELTA)
         for pessimistic in (False, True)
     )
     inside = low <= ours.lower and ours.upper <= high
     contains = ours.lower <= low and high <= ours.upper
-    relation = "ours lies inside" if inside else "ours contains theirs" if contains else "OVERLAP"
-    return [
-        f"{count} × {fa.format_guarantee(kind)}",
-        f"[{ours.lower:.6f}, {ours.upper:.6f}]",
-        f"[{low:.6f}, {high:.6f}]",
-        relation,
-    ]
-
-
-if __name__ == "__main__":
-    print(report())
+    meet = low <= ours.upper and ours.lower <= high
+    relation = "ours lies inside" if inside else "ours contains theirs" if contains else "overlap"
+    relation = relation if meet else "DISJOINT: somebody is wrong"
+    name = f"{count} × {fa.format_guarantee(kind)}"
+    both = f"[{ours.lower:.6f}, {ours.upper:.6f}]", f"[{low:.6f}, {high:.6f}]"
+    width, theirs = ours.upper - ours.lower, high - low
+    beside = Beside(f"{name}, width of the bracket", "ε", width, "dp-accounting, 1e-4", theirs)
+    return [name, *both, relation], beside

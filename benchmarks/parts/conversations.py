@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import farthing as fa
-from benchmarks.ledger import new_file, postgresql
-from benchmarks.timing import table
+from benchmarks.findings import Findings, Goal, Table
+from benchmarks.parts.ledger import new_file, postgresql
 from farthing.composition.compose import compose
 from farthing.guarantees.notation import parse_item
 from farthing.interactive import Exceeds, SparseVector
@@ -29,7 +29,7 @@ LOW = Exceeds(0, 1_000_000)
 LIST = "10xgauss:20 + 10xdp:0.1 + 100xbr:0.1"
 
 
-def report() -> str:
+def measure() -> Findings:
     """Both databases, and a mixed list composed concurrently."""
     tariff = fa.Tariff({"watch": (fa.PureDP(EPSILON), 1)}, farthings=2 * MANY)
     certificate = tariff.certify(tolerance=0.3, deltas=(1e-6,), epsilons=(1.0,))
@@ -42,29 +42,28 @@ def report() -> str:
             open_ones = [_many(name, new, certificate) for name, new in places.items()]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return "\n".join(
-        [
-            "## Conversations\n",
-            f"{ASKS:,} durable asks of an open sparse vector through Python, in calls of so many "
-            f"questions; single asks by the median of {SINGLES}, and in {THREADS} threads with a "
-            "conversation each.\n",
-            table(
-                [
-                    "database",
-                    "1 a call",
-                    f"{THREADS} threads, 1 a call",
-                    "100 a call",
-                    "1,000 a call, < 5 s",
-                    "verify",
-                ],
-                rows,
-            ),
-            f"One ask with 1 and with {MANY:,} conversations open, in turns, medians.\n",
-            table(["database", "1 open", f"{MANY:,} open", "ratio, ≤ 1.5"], open_ones),
-            f"{LIST}, concurrent, δ = 1e-6.\n",
-            table(["epsilon", "within, ≤ 0.5 %", "seconds, < 5"], [_certified()]),
-        ]
+    asking = (
+        f"{ASKS:,} durable asks of an open sparse vector through Python, in calls of so many "
+        f"questions; single asks by the median of {SINGLES}, and in {THREADS} threads with a "
+        "conversation each."
     )
+    sizes = ["1 a call", f"{THREADS} threads, 1 a call", "100 a call", "1,000 a call", "verify"]
+    turns = f"One ask with 1 and with {MANY:,} conversations open, in turns, medians."
+    bracket, seconds = _certified()
+    width = 100 * bracket.width
+    certified = [f"[{bracket.lower:.4f}, {bracket.upper:.4f}]", f"{width:.2f} %", f"{seconds:.1f}"]
+    goals = [Goal(f"{row[0]}, {ASKS:,} durable asks", float(row[4][:-2]), 5, "s") for row in rows]
+    goals += [
+        Goal(f"{row[0]}, an ask among {MANY:,} conversations", float(row[3]), 1.5, "×")
+        for row in open_ones
+    ]
+    goals += [Goal(f"{LIST}, width", width, 0.5, "%"), Goal(f"{LIST}, time", seconds, 5, "s")]
+    tables = (
+        Table(asking, ["database", *sizes], rows),
+        Table(turns, ["database", "1 open", f"{MANY:,} open", "ratio"], open_ones),
+        Table(f"{LIST}, concurrent, δ = 1e-6.", ["epsilon", "width", "seconds"], [certified]),
+    )
+    return Findings("Conversations", tables, tuple(goals))
 
 
 def _asking(name: str, target: str, certificate: fa.Certificate) -> list[str]:
@@ -122,20 +121,14 @@ def _batches(held: DurableConversation, size: int) -> float:
     return _seconds(run)
 
 
-def _certified() -> list[str]:
+def _certified() -> tuple[fa.Bracket, float]:
     items = [parse_item(text) for text in LIST.split(" + ")]
     start = time.perf_counter()
     bracket = compose(items, adaptivity="concurrent", tolerance=0.005).epsilon_at(1e-6)
-    seconds = time.perf_counter() - start
-    width = (bracket.upper - bracket.lower) / bracket.upper
-    return [f"[{bracket.lower:.4f}, {bracket.upper:.4f}]", f"{width:.2%}", f"{seconds:.1f}"]
+    return bracket, time.perf_counter() - start
 
 
 def _seconds(run: Callable[[], object]) -> float:
     start = time.perf_counter()
     run()
     return time.perf_counter() - start
-
-
-if __name__ == "__main__":
-    print(report())

@@ -1,17 +1,15 @@
-"""Automatic limits beside the best fixed one: `python benchmarks/limits.py [SALARIES.csv]`.
+"""Automatic limits beside the best fixed one.
 
 Three tables of different shape, with known and with unknown labels. Every limit is asked on the
 rungs of a ladder made from (ε, δ) = (3, 1e-6), those up to 16 for the price of limit 1. The error
 is the sum over all labels of |released − true|, with 0 for a label that is withheld, as a mean over
 releases; the automatic one is the mean over the limits that its own question draws. The best fixed
-limit is the best of those that cost no more than limit 1. The first table is Lahman's salaries
-(players by year) if their file is given, else one of the same shape.
+limit is the best of those that cost no more than limit 1. The first table has the
+shape of Lahman's salaries (players by year).
 """
 
 from __future__ import annotations
 
-import csv
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 import farthing as fa
+from benchmarks.findings import Findings, Goal, Table
 from farthing.composition.ladder import ladder
 from farthing.engine.plan import Plan
 from farthing.engine.question import Question
@@ -47,12 +46,8 @@ class Row:
         return self.automatic / min(self.fixed[limit] for limit in self.equal)
 
 
-def salaries(path: str | None) -> pa.Table:
+def salaries() -> pa.Table:
     """Players by year."""
-    if path is not None:
-        with Path(path).open(encoding="utf-8") as lines:
-            rows = [(row["playerID"], int(row["yearID"])) for row in csv.DictReader(lines)]
-        return pa.table({"who": [p for p, _ in rows], "k": [y for _, y in rows]})
     rng = np.random.default_rng(1)
     rows = []
     for player in range(5155):
@@ -95,19 +90,19 @@ def measured(name: str, table: pa.Table, question: Question) -> Row:
     }
     choices = before.looked_for.choices
     equal = [n for n, choice in choices.items() if choice.price == choices[1].price]
-    chosen = Counter(int(release.labels[0]) for release in _drawn(before.plan, DRAWS))
+    chosen = Counter(int(release.labels[0]) for release in drawn(before.plan, DRAWS))
     automatic = sum(fixed[limit] * times for limit, times in chosen.items()) / DRAWS
     return Row(name, fixed, automatic, dict(sorted(chosen.items())), equal)
 
 
 def _releases(question: Question, query: object) -> Iterator[dict[object, float]]:
-    plan = Question(question._context, query).plan()
-    for release in _drawn(plan, RELEASES):
-        labels = plan.query.labels_in(release.labels)
+    plan = Question(question._context, query).plan()  # type: ignore[arg-type] # a query of a choice
+    for release in drawn(plan, RELEASES):
+        labels = plan.query.labels_in(release.labels)  # type: ignore[attr-defined] # of labels
         yield dict(zip(labels, release.counts or (), strict=True))
 
 
-def _drawn(plan: Plan, times: int) -> Iterator[Release]:
+def drawn(plan: Plan, times: int) -> Iterator[Release]:
     """The statement once, the mechanism often: nothing is charged, this is a measurement."""
     step = plan._steps[""]
     data = step.purchase.query.data(plan._context.source.run(step.statement))
@@ -119,10 +114,10 @@ def _error(released: dict[object, float], truth: Counter[object]) -> float:
     return sum(abs(released.get(k, 0) - truth.get(k, 0)) for k in {*released, *truth})
 
 
-def rows(path: str | None = None) -> Iterator[Row]:
+def rows() -> Iterator[Row]:
     """Every table."""
     certificate = ladder(epsilon=EPSILON, delta=DELTA)
-    players, articles, few = salaries(path), engagement(), few_labels()
+    players, articles, few = salaries(), engagement(), few_labels()
     years = sorted(set(players["k"].to_pylist()))
     cases = [
         ("salaries, known years", players, {"categories": years}),
@@ -146,19 +141,18 @@ def rows(path: str | None = None) -> Iterator[Row]:
             yield measured(name, table, asked)
 
 
-def report(path: str | None = None) -> str:
-    """All of it as Markdown."""
-    lines = [
-        "| table | error at each fixed limit | automatic | beside the best | chosen |",
-        "|---|---|---|---|---|",
-    ]
-    for row in rows(path):
+def measure() -> Findings:
+    """Every table, and how far the automatic limit is from the best."""
+    cells, goals = [], []
+    for row in rows():
         fixed = ", ".join(f"{limit}: {error:,.0f}" for limit, error in row.fixed.items())
-        lines.append(
-            f"| {row.table} | {fixed} | {row.automatic:,.0f} | {row.ratio:.2f} | {row.chosen} |"
-        )
-    return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    print(report(sys.argv[1] if len(sys.argv) > 1 else None))
+        chosen = ", ".join(f"{limit}: {times}" for limit, times in row.chosen.items())
+        cells.append([row.table, fixed, f"{row.automatic:,.0f}", f"{row.ratio:.2f}", chosen])
+        goals.append(Goal(f"automatic limit, {row.table}, beside the best", row.ratio, 1.15, "×"))
+    header = ["table", "error at each fixed limit", "automatic", "beside the best", "chosen"]
+    caption = (
+        f"ε = {EPSILON:g}, δ = {DELTA:g} for everything that the ladder sells; one question on its "
+        f"standard rung. Sum over labels of what is off, mean of {RELEASES} releases at each limit "
+        f"and {DRAWS} draws of the limit."
+    )
+    return Findings("Automatic limits", (Table(caption, header, cells),), tuple(goals))

@@ -6,7 +6,7 @@ import time
 from itertools import pairwise
 
 import farthing as fa
-from benchmarks.timing import table
+from benchmarks.findings import Findings, Table
 from farthing import checker
 from farthing.composition.certificate import verify_document
 from farthing.composition.ladder import ladder
@@ -17,8 +17,8 @@ README = fa.Tariff(
 )
 
 
-def report() -> str:
-    """Markdown: the tariff of the README, and a ladder of (1, 10⁻⁶)."""
+def measure() -> Findings:
+    """The tariff of the README, and a ladder of (1, 10⁻⁶)."""
     rows = []
     for name, make in (
         ("the README's, 400 farthings", README.certify),
@@ -34,10 +34,6 @@ def report() -> str:
         times.append(time.process_time())
         took = [f"{later - sooner:.1f} s" for sooner, later in pairwise(times)]
         rows.append([name, str(claims), *took])
-    return "\n".join(
-        ["## Checking\n", table(["certificate", "claims", "made", "verified", "checked"], rows)]
-    )
-
-
-if __name__ == "__main__":
-    print(report())
+    header = ["certificate", "claims", "made", "verified", "checked"]
+    caption = "Seconds of one processor: the engine, the engine again, and the checker alone."
+    return Findings("Checking certificates", (Table(caption, header, rows),))
