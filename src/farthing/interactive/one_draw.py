@@ -16,7 +16,7 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from farthing.errors import InvalidInput, NotCertified
-from farthing.interactive.dominating import ExactProfile, Profiles, masses
+from farthing.interactive.dominating_pair import ExactProfile, Profiles, masses
 from farthing.interactive.finite import AnswerSymbol, FiniteSystem, History, QuestionSymbol, Reply
 from farthing.interactive.pairs import Both, Fork, Pair, align, transcripts
 
