@@ -148,6 +148,9 @@ def test_formulas_are_no_emphasis(site: Path) -> None:
         words = re.sub(r"<(pre|code)\b.*?</\1>", "", one.read_text(encoding="utf-8"), flags=re.S)
         for inside in re.findall(r"<em>(.*?)</em>", words, flags=re.S):
             assert re.match(r"[\w(].*\S$", inside, flags=re.S), f"{one.name}: {inside[:60]}"
+        sentences = re.sub(r"<[^>]+>", "", words)
+        assert "_{" not in sentences, one.name  # set as indices and exponents
+        assert "^{" not in sentences, one.name
 
 
 def test_nothing_is_asked_of_another_server(site: Path) -> None:
