@@ -21,7 +21,7 @@ from farthing.composition.offers import (
     require_sane,
 )
 from farthing.composition.profiles import operator_of
-from farthing.composition.ways_to_spend import Move, Recursion
+from farthing.composition.ways_to_spend import BudgetMove, Recursion
 from farthing.errors import NotCertified
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.ball import in_balls
@@ -191,9 +191,9 @@ class Budget:
             operator = operator_of(sane, grid, delta)
             epsilon = beyond if offer.epsilon is None else int(Fraction(offer.epsilon) * whole)
             units = offer.delta_units
-            upper.append(Move(operator, offer.farthings, units // coarse, epsilon))
+            upper.append(BudgetMove(operator, offer.farthings, units // coarse, epsilon))
             if sane == offer.guarantee:  # else it does less than its operator
-                lower.append(Move(operator, offer.farthings, -(-units // coarse), epsilon))
+                lower.append(BudgetMove(operator, offer.farthings, -(-units // coarse), epsilon))
         return Recursion(
             grid=grid,
             upper=tuple(upper),

@@ -56,7 +56,7 @@ class TariffProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class BudgetMove:
     """One offer in the recursion: its operator, its price in steps of both currencies, its ε."""
 
     operator: Operator
@@ -82,8 +82,8 @@ class Recursion:
     """
 
     grid: Grid
-    upper: tuple[Move, ...]
-    lower: tuple[Move, ...]
+    upper: tuple[BudgetMove, ...]
+    lower: tuple[BudgetMove, ...]
     farthings: int
     farthing_step: int
     highest_level: int
