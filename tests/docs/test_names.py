@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tokenize
 from collections import defaultdict
 from pathlib import Path
 
@@ -81,7 +82,9 @@ def test_every_exception_from_a_rule_says_why() -> None:
     for path in [*SOURCE.rglob("*.py"), *(SOURCE.parents[1] / "tests").rglob("*.py")]:
         if path == Path(__file__):
             continue
-        for line in path.read_text(encoding="utf-8").splitlines():
+        with path.open("rb") as file:
+            tokens = list(tokenize.tokenize(file.readline))
+        for line in (one.string for one in tokens if one.type == tokenize.COMMENT):
             found = rule.search(line)
             if found is not None:
                 assert re.match(r"(: [A-Z]+\d+|\[[a-z-]+\]) # \S", found[2]), f"{path}: {line}"

@@ -11,9 +11,10 @@ import pytest
 from farthing.ledger.errors import Unavailable
 from farthing.server.access.store import AccessStore
 from farthing.server.asking import on_time
-from farthing.server.idempotency import once
+from farthing.server.idempotency import is_used, once
 from farthing.server.problems import Refused
 from farthing.server.protection import ReleaseClock
+from tests.server.deployment import Deployment
 
 EVENTS = "/v1/datasets/events"
 NORWAY = {"query": {"kind": "count", "where": {"country": "NO"}}, "again": True}
@@ -77,7 +78,7 @@ def test_many_at_once_are_charged_once(ann: httpx.Client) -> None:
 
 def test_a_refusal_leaves_the_key_free(ann: httpx.Client) -> None:
     key = {"Idempotency-Key": "five"}
-    dear = {"query": {"kind": "count", "repeats": 60}}
+    dear = {"query": {"kind": "top_k", "by": "name", "k": 5000}}
     assert ann.post(f"{EVENTS}/run", json=dear, headers=key).status_code == 402
     assert ann.post(f"{EVENTS}/run", json=NORWAY, headers=key).status_code == 200
 
@@ -100,6 +101,21 @@ def test_a_conversation_is_opened_once(ann: httpx.Client) -> None:
     ]
     assert opened[0]["id"] == opened[1]["id"]
     assert left(ann) == before - 4
+
+
+def test_what_is_free_takes_no_key(ann: httpx.Client, deployed: Deployment) -> None:
+    """Else one release could be copied into the database again and again."""
+    asked = {"query": {"kind": "count", "where": {"age": 71}}}
+    first = ann.post(f"{EVENTS}/run", json=asked, headers={"Idempotency-Key": "paid"}).json()
+    again = ann.post(f"{EVENTS}/run", json=asked, headers={"Idempotency-Key": "paid"}).json()
+    assert again == first
+    known = ann.post(f"{EVENTS}/run", json=asked, headers={"Idempotency-Key": "free"}).json()
+    assert known["answer"]["cached"]
+    assert known["answer"]["counts"] == first["answer"]["counts"]
+    store = AccessStore(deployed.access)
+    assert is_used(store, "analyst:ann", "paid")
+    assert not is_used(store, "analyst:ann", "free")
+    store.shut()
 
 
 def test_a_worker_that_died_leaves_a_key_that_runs_nothing(tmp_path) -> None:

@@ -154,9 +154,9 @@ def test_what_fails_leaves_on_the_clock() -> None:
         (InvalidInput("no"), InvalidInput),
     ):
         with pytest.raises(kind):
-            on_time(inquiry, partial(fail, error))  # type: ignore[arg-type] # enough of one
+            on_time(inquiry, partial(fail, error))
     assert len(waited) == 3
-    assert on_time(inquiry, dict) == {}  # type: ignore[arg-type] # the engine waited for it
+    assert on_time(inquiry, dict) == {}  # the engine waited for it
     assert len(waited) == 3
 
 

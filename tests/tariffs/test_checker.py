@@ -159,11 +159,50 @@ def item_of(guarantee: fa.Guarantee, kind: str) -> checker.Item:
 @pytest.mark.parametrize(("guarantee", "kind"), KINDS)
 def test_profiles_of_one_use(guarantee: fa.Guarantee, kind: str) -> None:
     grid = checker.Grid(STEP, 40, 5, BITS)
-    found = checker.profile_of(item_of(guarantee, kind), grid)
+    (found,) = checker.profiles_of(item_of(guarantee, kind), grid)
     with mp.workdps(60):
         for place in (Fraction(0), Fraction(1, 3), Fraction(13, 20), Fraction(7, 10), Fraction(2)):
             truth = profile(guarantee, place) * 2**BITS
             assert truth - 1e-9 <= found(place) <= truth + 4
+
+
+@QUICK
+@given(st.fractions(1, 10**6, max_denominator=10**6), st.integers(20, 300))
+def test_logarithms(y: Fraction, bits: int) -> None:
+    low, high = checker.log(y, bits)
+    with mp.workprec(bits + 250):
+        truth = mp.log(mpf(y.numerator) / y.denominator)
+        assert mpf(low.numerator) / low.denominator <= truth
+        assert truth <= mpf(high.numerator) / high.denominator
+    assert high - low <= Fraction(1, 1 << bits)
+
+
+@pytest.mark.parametrize(("guarantee", "kind"), KINDS)
+@pytest.mark.parametrize("rate", [0.01, 0.5, 0.97])
+def test_profiles_of_a_sample(guarantee: fa.Guarantee, kind: str, rate: float) -> None:
+    """(1 − q)Q + qP against Q and the reverse: q·v and its mirror image 1 − z + z·q·v at 1/z."""
+    grid = checker.Grid(STEP, 40, 5, BITS)
+    item = replace(item_of(guarantee, kind), rate=Fraction(rate))
+    found = checker.profiles_of(item, grid)
+    with mp.workdps(90):
+        q = mpf(rate)
+
+        def before(y: mpf) -> mpf:
+            """v at any y = e^x, left of 1 by symmetry."""
+            if y < 1:
+                return 1 - y + y * before(1 / y)
+            return profile(guarantee, Fraction(*mp.log(y).as_integer_ratio()))
+
+        def with_unit(z: mpf) -> mpf:
+            return q * before((z - 1 + q) / q) if z > 1 - q else 1 - z
+
+        for x in (0, 0.01, 0.3, 0.7, 2):
+            z = mp.exp(mpf(x))
+            for there, truth in zip(
+                found, (with_unit(z), 1 - z + z * with_unit(1 / z)), strict=True
+            ):
+                value = mpf(there(Fraction(x))) / 2**BITS
+                assert truth - mpf(10) ** -60 <= value <= truth + 8 * mpf(2) ** -BITS
 
 
 def random_row(source: random.Random, grid: checker.Grid) -> checker.Row:
@@ -185,6 +224,10 @@ def random_row(source: random.Random, grid: checker.Grid) -> checker.Row:
         ]
 
 
+def whole_of(row: checker.Row, grid: checker.Grid) -> checker.Row:
+    return grid.whole(row, row)
+
+
 def chords(whole: checker.Row, grid: checker.Grid, x: mpf) -> mpf:
     """The function that a row stands for, at any x."""
     step, one = mpf(float(grid.step)), mpf(2) ** grid.bits
@@ -203,7 +246,7 @@ def test_bounded_range_is_the_supremum_over_every_t(epsilon: float) -> None:
     """No t gives more, and the best of many gives as much, whether or not ε fits the grid."""
     source = random.Random(3)
     grid = checker.Grid(STEP, 30, 9, BITS)
-    whole = grid.whole(random_row(source, grid))
+    whole = whole_of(random_row(source, grid), grid)
     found = checker.BoundedRange(item_of(fa.BoundedRange(epsilon), "br"), grid).apply(whole)
     with mp.workdps(50):
         e = max(mpf(epsilon), mpf("1e-7"))
@@ -228,8 +271,9 @@ def test_bounded_range_is_the_supremum_over_every_t(epsilon: float) -> None:
 def test_a_fixed_loss_is_the_average_over_its_outcomes(guarantee: fa.Guarantee, kind: str) -> None:
     """E[W(x − L)], outcome by outcome."""
     grid = checker.Grid(STEP, 30, 5, BITS)
-    whole = grid.whole(random_row(random.Random(5), grid))
-    found = checker.FixedLoss(item_of(guarantee, kind), grid).apply(whole)
+    whole = whole_of(random_row(random.Random(5), grid), grid)
+    (operator,) = checker.operators_of(item_of(guarantee, kind), grid, 1)
+    found = operator.apply(whole)
     with mp.workdps(50):
         if isinstance(guarantee, fa.DiscreteGaussian):
             sigma, shift = mpf(guarantee.noise_multiplier), guarantee.sensitivity
@@ -360,9 +404,10 @@ def test_no_number_can_be_lowered_by_a_hair(part: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("zcdp:0.1", "tcdp:0.1,3.0", "poisson:0.01/gauss:1.0", "br:0.1,2.0", "br", ":", "adp:0.1"),
+        *("zcdp:0.1", "tcdp:0.1,3.0", "subset:0.01/gauss:1.0", "br:0.1,2.0", "br", ":", "adp:0.1"),
         *("gauss:0.0", "dp:nan", "dp:inf", "dp:-1.0", "dp:1e0", "dp:٣", "dgauss:1.0,0"),
-        "dgauss:1e300",
+        *("dgauss:1e300", "poisson:0.1/br:0.1", "poisson:0.0/dp:0.1", "poisson:1.5/dp:0.1"),
+        *("poisson:0.1", "poisson:0.1/poisson:0.1/dp:0.1", "poisson:0.1/zcdp:0.1"),
     ],
 )
 def test_kinds_that_it_does_not_know_are_refused(text: str) -> None:
@@ -394,6 +439,6 @@ def test_grids_on_which_nothing_is_proved(grid: object) -> None:
 
 def test_rows_fall_and_keep_the_chords_above() -> None:
     grid = checker.Grid(STEP, 30, 9, BITS)
-    whole = grid.whole(random_row(random.Random(8), grid))
+    whole = whole_of(random_row(random.Random(8), grid), grid)
     assert len(whole) == 2 * grid.ends + 1
     assert all(left >= right for left, right in pairwise(whole))

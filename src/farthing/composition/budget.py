@@ -15,14 +15,16 @@ from farthing.composition.offers import (
     NEGLIGIBLE,
     Offer,
     carried,
+    facing_one_way,
     loss_variance,
     nanoseconds,
     replaces,
     require_sane,
 )
 from farthing.composition.profiles import operator_of
-from farthing.composition.ways_to_spend import BudgetMove, Recursion
+from farthing.composition.ways_to_spend import EitherWay, PricedOperator, Recursion
 from farthing.errors import NotCertified
+from farthing.guarantees.directions import facing, has_two_losses
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.ball import in_balls
 from farthing.numerics.curves import Grid
@@ -129,7 +131,9 @@ class Budget:
         """
         furthest = []
         for group in self._groups():
-            bounds = [MomentBound(Items(((carried(o.guarantee), self._most(o)),))) for o in group]
+            bounds = [
+                MomentBound(Items(((facing_one_way(o.guarantee), self._most(o)),))) for o in group
+            ]
             furthest += sorted(bounds, key=lambda bound: bound.epsilon_at(delta))[-1:]
         together = MomentBound(Items(tuple(bound.items.pairs[0] for bound in furthest)))
         return max(bound.epsilon_at(delta) for bound in (*furthest, together))
@@ -165,11 +169,17 @@ class Budget:
         levels = max(1, min(most_levels, most_states // self.farthings))
         return top // levels + 1
 
+    def either_way(self, grid: Grid, delta: float) -> EitherWay:
+        """The recursion of each direction in which something on sale differs, on this grid."""
+        differ = any(has_two_losses(offer.guarantee) for offer in self.offers)
+        ways = (True, False) if differ else (True,)
+        return EitherWay(tuple(self.start(grid, delta, with_unit=way) for way in ways))
+
     @in_balls
-    def start(self, grid: Grid, delta: float) -> Recursion:
+    def start(self, grid: Grid, delta: float, *, with_unit: bool = True) -> Recursion:
         """Everything that the recursion needs, on this grid, or NotCertified if that is too much.
 
-        Profiles matter down to about `delta`.
+        Profiles matter down to about `delta`. All offers face one way.
         """
         delta = max(delta, SMALLEST_DELTA)
         cost = sum((nanoseconds(offer.guarantee, grid, delta) for offer in self.offers), 1.0)
@@ -188,12 +198,14 @@ class Budget:
         upper, lower = [], []
         for offer in self.offers:
             sane = carried(offer.guarantee)
-            operator = operator_of(sane, grid, delta)
+            operator = operator_of(facing(sane, with_unit=with_unit), grid, delta)
             epsilon = beyond if offer.epsilon is None else int(Fraction(offer.epsilon) * whole)
             units = offer.delta_units
-            upper.append(BudgetMove(operator, offer.farthings, units // coarse, epsilon))
+            upper.append(PricedOperator(operator, offer.farthings, units // coarse, epsilon))
             if sane == offer.guarantee:  # else it does less than its operator
-                lower.append(BudgetMove(operator, offer.farthings, -(-units // coarse), epsilon))
+                lower.append(
+                    PricedOperator(operator, offer.farthings, -(-units // coarse), epsilon)
+                )
         return Recursion(
             grid=grid,
             upper=tuple(upper),

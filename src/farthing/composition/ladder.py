@@ -114,7 +114,7 @@ def _fitting(sold: Tariff, epsilon: float, delta: float) -> int:
     some = {n: item for n, item in sold.items.items() if item[1] >= 4 and _is_square(item[1])}
     inner = delta - sold.leak
     recursion = recursion_of(replace(sold, items=some), 0.8 * TOLERANCE, inner)
-    for profile in replace(recursion, lower=()):
+    for profile in recursion.upper_only():
         if profile.delta_at_most(epsilon) > inner:
             return profile.farthings - 1
     return sold.farthings

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from farthing.composition.grid_choice import variance_of
 from farthing.errors import NotCertified, Unsupported
 from farthing.guarantees.conversions import pure_epsilon
+from farthing.guarantees.directions import facing
 from farthing.guarantees.kinds import (
     BoundedRange,
     DiscreteGaussian,
@@ -16,6 +17,7 @@ from farthing.guarantees.kinds import (
     Guarantee,
     Laplace,
     PureDP,
+    Subsampled,
 )
 from farthing.guarantees.losses import reach_of
 from farthing.guarantees.notation import format_guarantee
@@ -63,6 +65,9 @@ def replaces(one: Offer, other: Offer) -> bool:
 def require_sane(guarantee: Guarantee) -> None:
     """Refuse at once what protects nobody, and noise that cannot be enumerated."""
     match guarantee:
+        case Subsampled(inner):
+            require_sane(inner)
+            return
         case PureDP(epsilon) | BoundedRange(epsilon) | Laplace(epsilon):
             hopeless = epsilon > FARTHEST
         case Gaussian(sigma) | DiscreteGaussian(sigma):
@@ -90,13 +95,28 @@ def carried(guarantee: Guarantee) -> Guarantee:
             return type(guarantee)(NEGLIGIBLE)
         case Gaussian(sigma) if sigma > 1 / NEGLIGIBLE:
             return Gaussian(1 / NEGLIGIBLE)
+        case Subsampled(inner, rate):
+            kept = carried(inner)
+            assert isinstance(kept, type(inner))
+            same = kept == inner and rate >= NEGLIGIBLE
+            return guarantee if same else replace(guarantee, guarantee=kept, rate=_rate(rate))
         case _:
             return guarantee
 
 
+def _rate(rate: float) -> float:
+    """A larger rate is a larger loss (docs/theory/tariffs.md, "Samples")."""
+    return max(rate, NEGLIGIBLE)
+
+
+def facing_one_way(guarantee: Guarantee) -> Guarantee:
+    """What floats can carry, with the unit if it is a sample: for grids and costs."""
+    return facing(carried(guarantee), with_unit=True)
+
+
 def loss_variance(guarantee: Guarantee) -> float:
     """About the variance of the loss, for the choice of a grid."""
-    sane = carried(guarantee)
+    sane = facing_one_way(guarantee)
     if isinstance(sane, PureDP):  # a large ε is an atom near ±ε, for which no grid need be fine
         return (sane.epsilon / math.cosh(min(sane.epsilon, 10.0) / 2)) ** 2
     return variance_of(sane)
@@ -104,7 +124,7 @@ def loss_variance(guarantee: Guarantee) -> float:
 
 def nanoseconds(guarantee: Guarantee, grid: Grid, delta: float) -> float:
     """About how many nanoseconds one application takes, on both sides."""
-    sane = carried(guarantee)
+    sane = facing_one_way(guarantee)
     match sane:
         case BoundedRange(epsilon):
             return 2e5 + 6 * grid.size * epsilon / grid.step

@@ -40,13 +40,14 @@ from farthing.guarantees.kinds import (
     Guarantee,
     Laplace,
     PureDP,
+    Subsampled,
 )
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.rounding import UNIT, deflated, inflated
 from farthing.whole_files import whole_file
 
 #: Kinds with a known worst case and a short text that a certificate can carry.
-SELLABLE = (PureDP, BoundedRange, ApproximateDP, Laplace, Gaussian, DiscreteGaussian)
+SELLABLE = (PureDP, BoundedRange, ApproximateDP, Laplace, Gaussian, DiscreteGaussian, Subsampled)
 
 #: The size of a δ unit may be off by this much relative, so that decimal fractions divide evenly.
 UNIT_SLACK = 1e-9
@@ -115,7 +116,8 @@ class Tariff:
             if not isinstance(guarantee, SELLABLE):
                 raise Unsupported(
                     f"item {name} has {format_guarantee(guarantee)}, whose worst case is not known "
-                    "in closed form; a tariff sells dp, br, adp, lap, gauss and dgauss"
+                    "in closed form for add/remove neighbours; a tariff sells dp, br, adp, lap, "
+                    "gauss, dgauss and poisson"
                 )
             checked[name] = guarantee, _whole(f"price of {name}", price, at_least=1)
         object.__setattr__(self, "items", MappingProxyType(checked))

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from farthing.composition.budget import Budget
-from farthing.composition.ways_to_spend import Recursion, TariffProfile
+from farthing.composition.ways_to_spend import EitherWay, TariffProfile
 from farthing.guarantees.bracket import Bracket
 from farthing.numerics.rounding import deflated, float_down, inflated
 
@@ -42,10 +42,10 @@ class Spendable(Protocol):
         """What is proved is remembered."""
 
 
-def recursion_of(tariff: Spendable, fineness: float, delta: float) -> Recursion:
+def recursion_of(tariff: Spendable, fineness: float, delta: float) -> EitherWay:
     """The recursion over all ways to spend, on a grid that is accurate where V is about `delta`."""
     budget = tariff.budget
-    return budget.start(budget.grid(fineness, delta), delta)
+    return budget.either_way(budget.grid(fineness, delta), delta)
 
 
 def tariff_profiles(
@@ -57,7 +57,7 @@ def tariff_profiles(
     """
     recursion = recursion_of(tariff, fineness, delta)
     if not lower:
-        recursion = replace(recursion, lower=())
+        recursion = recursion.upper_only()
     for profile in recursion:
         last = min(profile.farthings + recursion.farthing_step, tariff.farthings + 1)
         for spent in range(profile.farthings, last):
@@ -116,7 +116,8 @@ class Proof:
         if upper is None:
             return None
         exact = delta == 0 and self.end.most_epsilon is not None
-        lower = float_down(self.end.most_epsilon or Fraction(0)) if exact else 0.0
+        # the ε of a sample is rounded up
+        lower = deflated(float_down(self.end.most_epsilon or Fraction(0)), 8) if exact else 0.0
         lower = max(lower, self.end.lower.last_above(delta))
         return Bracket(min(lower, upper), upper, THEOREM)
 

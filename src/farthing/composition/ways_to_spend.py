@@ -11,6 +11,10 @@ an offer is taken out before: T_i is what the rest of it does. Both sides are co
              fits, which is the upper side; rounding them up allows only purchases that fit.
     Σε       if everything that can be bought is pure, V_{b,d} is 0 from the largest Σε on, which
              is a knapsack in whole numbers.
+
+Samples have one loss with the unit and another without it. The two neighbours are fixed for the
+whole interaction, so each direction has its own recursion and the larger profile counts
+(docs/theory/tariffs.md, "Samples").
 """
 
 from __future__ import annotations
@@ -18,8 +22,9 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 
@@ -54,9 +59,15 @@ class TariffProfile:
         most = float_up(self.most_epsilon)
         return most if found is None else min(found, most)
 
+    def larger(self, other: TariffProfile) -> TariffProfile:
+        """The larger of both, once the same may be spent."""
+        return replace(
+            self, upper=self.upper.larger(other.upper), lower=self.lower.larger(other.lower)
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class BudgetMove:
+class PricedOperator:
     """One offer in the recursion: its operator, its price in steps of both currencies, its ε."""
 
     operator: Operator
@@ -82,8 +93,8 @@ class Recursion:
     """
 
     grid: Grid
-    upper: tuple[BudgetMove, ...]
-    lower: tuple[BudgetMove, ...]
+    upper: tuple[PricedOperator, ...]
+    lower: tuple[PricedOperator, ...]
     farthings: int
     farthing_step: int
     highest_level: int
@@ -153,3 +164,31 @@ class Recursion:
         pure = state.epsilon < self.beyond
         most = Fraction(state.epsilon, self.whole) if pure else None
         return TariffProfile(spent * self.farthing_step, state.upper, state.lower, most)
+
+
+@dataclass(frozen=True, slots=True)
+class EitherWay:
+    """One recursion for each direction of neighbours, side by side: the larger profile counts."""
+
+    directions: tuple[Recursion, ...]
+
+    @property
+    def farthing_step(self) -> int:
+        return self.directions[0].farthing_step
+
+    @property
+    def unit_step(self) -> int:
+        return self.directions[0].unit_step
+
+    def __iter__(self) -> Iterator[TariffProfile]:
+        """As of one recursion."""
+        for profiles in zip(*self.directions, strict=True):
+            yield reduce(TariffProfile.larger, profiles)
+
+    def last(self) -> TariffProfile:
+        """V with everything to spend."""
+        return deque(self, maxlen=1)[0]
+
+    def upper_only(self) -> EitherWay:
+        """Without lower sides, which take time."""
+        return EitherWay(tuple(replace(one, lower=()) for one in self.directions))

@@ -17,9 +17,9 @@ References are those of [errata.md](errata.md), which says where a figure and it
 
 
 def as_markdown(figures: Iterable[Figure], *, folder: str, head: str = HEAD) -> str:
-    """Title, picture and caption of each; the pictures lie in `folder`."""
+    """Picture, which has the title, and caption of each; the pictures lie in `folder`."""
     sections = [
-        f"## {figure.name}\n\n**{figure.title}.**\n\n"
+        f"## {figure.name}\n\n"
         f"![{figure.title}]({folder}{figure.name}.svg)\n\n"
         f"{figure.caption} ([points]({folder}{figure.name}.csv))\n"
         for figure in figures

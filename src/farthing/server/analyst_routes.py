@@ -24,11 +24,12 @@ from farthing.server.coming_in import (
     Prefer,
     refusals,
 )
+from farthing.server.idempotency import is_used
 from farthing.server.job_records import Outcome
 from farthing.server.jobs import Run
 from farthing.server.plain_json import PlainRoute
 from farthing.server.problems import nothing_here
-from farthing.server.remembering import Standing
+from farthing.server.remembering import Circumstances
 
 analyst_router = APIRouter(prefix="/v1", route_class=PlainRoute, tags=["analyst"])
 
@@ -115,7 +116,7 @@ def run_question(
         return None if plan.known is None else inquiry.told(plan.run(), plan)
 
     asked = {"dataset": dataset, "run": body.model_dump()}
-    if idempotency_key is None and not body.again:
+    if not body.again and not is_used(service.access, caller.key, idempotency_key):
         known = service.remembered.answer(standing, asked, earlier)
         if known is not None:
             return known
@@ -188,13 +189,13 @@ def show_own_statement(dataset: str, service: At, caller: AnalystHere) -> dict[s
     }
 
 
-def _standing(service: At, caller: AnalystCaller, dataset: str) -> Standing:
+def _standing(service: At, caller: AnalystCaller, dataset: str) -> Circumstances:
     """Of this caller at this dataset; Refused where there is nothing of theirs."""
     found = standing_of(service.ledger, caller, dataset)
     if found is None:
         raise nothing_here()
     month = service.ledger.book.this_month()
-    return Standing(caller.name, caller.datasets, dataset, month, found)
+    return Circumstances(caller.name, caller.datasets, dataset, month, found)
 
 
 def _offered(service: At, caller: AnalystCaller) -> list[str]:

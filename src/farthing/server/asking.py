@@ -22,8 +22,11 @@ from farthing.ledger.errors import Damaged, Unavailable, WrongSchema
 from farthing.server.access.callers import AnalystCaller
 from farthing.server.access.grants import standing_of
 from farthing.server.problems import Refused, does_not_fit, note, nothing_here
-from farthing.server.remembering import Standing, left_in
+from farthing.server.remembering import Circumstances, left_in
 from farthing.server.service import Service
+
+#: Queries in one batch at most: planning them must not hold up others.
+MOST_IN_A_BATCH = 500
 
 _COUNT: dict[str, Any] = {"kind": "count", "where": "country == 'NO'"}
 _TOP: dict[str, Any] = {"kind": "top_k", "by": "article", "k": 10, "counts": True}
@@ -54,7 +57,8 @@ class AskBody(BaseModel):
     query: Annotated[dict[str, Any] | None, Field(description="A query as plain data.")] = None
     sql: Annotated[str | None, Field(description="One SELECT.", max_length=20_000)] = None
     batch: Annotated[
-        dict[str, dict[str, Any]] | None, Field(description="Queries by name, run together.")
+        dict[str, dict[str, Any]] | None,
+        Field(description="Queries by name, run together.", max_length=MOST_IN_A_BATCH),
     ] = None
     half_width: float | None = None
     tells_apart: float | None = None
@@ -87,7 +91,7 @@ class Inquiry:
         return cls._by(service, service.ledger.analyst(dataset, caller.name))
 
     @classmethod
-    def for_plan(cls, service: Service, standing: Standing) -> Inquiry:
+    def for_plan(cls, service: Service, standing: Circumstances) -> Inquiry:
         """For what looks at no rows and pays nothing: terms and purse as of this standing."""
         return cls._by(service, service.remembered.analyst(standing, service.ledger))
 

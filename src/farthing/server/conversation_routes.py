@@ -19,14 +19,15 @@ from farthing.server.coming_in import AnalystHere, At, IdempotencyKey, refusals
 from farthing.server.job_records import Outcome
 from farthing.server.jobs import Run
 from farthing.server.plain_json import PlainRoute
-from farthing.server.problems import nothing_here
+from farthing.server.problems import Refused, nothing_here
 
 conversation_router = APIRouter(
     prefix="/v1/datasets/{dataset}/conversations", route_class=PlainRoute, tags=["conversations"]
 )
 
-#: Questions in one request at most.
-MOST_QUESTIONS = 1000
+#: Questions in one request at most, and in one conversation: every turn is kept for ever, and a
+#: question that is answered with no costs nothing.
+MOST_QUESTIONS, MOST_TURNS = 1000, 100_000
 THRESHOLD, GUESS = "threshold", "guess"
 
 
@@ -149,6 +150,9 @@ def ask_conversation(
     def work() -> Outcome:
         inquiry = Inquiry.of(service, caller, dataset)
         found = _own(inquiry, identity)
+        if found.standing().asked + len(body.questions) > MOST_TURNS:
+            words = f"a conversation has at most {MOST_TURNS} questions here; open another"
+            raise Refused(409, "over", words)
         kind = _kind_of(body)
         pairs = [(query_from(one.query), _held_against(one, kind)) for one in body.questions]
 

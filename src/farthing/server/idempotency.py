@@ -52,6 +52,12 @@ def once(
     return outcome
 
 
+def is_used(store: AccessStore, caller: str, key: str | None) -> bool:
+    """Whether something was asked under this key. What costs nothing takes no key: else whoever
+    has one release could fill the database with copies of it."""
+    return key is not None and _look(store, caller, key) is not None
+
+
 def _begin(store: AccessStore, caller: str, key: str, asked: str) -> Outcome | None:
     """None if the key is new, and from now on it is not."""
     row = {"caller": caller, "key": key, "digest": asked, "at": time.time()}

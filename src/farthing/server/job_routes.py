@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fastapi import APIRouter
@@ -14,11 +16,15 @@ from fastapi.responses import StreamingResponse
 
 from farthing.server.coming_in import AnyCaller, At, refusals
 from farthing.server.job_records import QUEUED, RUNNING, JobRecord
+from farthing.server.problems import Refused
 
 job_router = APIRouter(prefix="/v1/jobs", tags=["everybody"])
 
 #: A stream looks so often, and ends after so long: who still wants to know connects again.
 LOOK_SECONDS, STREAM_SECONDS = 0.5, 25.0
+#: Streams of one caller at once, in one worker: each looks into the database again and again.
+MOST_STREAMS = 16
+_following: Counter[str] = Counter()
 
 
 @job_router.get("/{identity}", responses=refusals(404))
@@ -48,18 +54,34 @@ async def follow_job(identity: str, service: At, caller: AnyCaller) -> Streaming
         return service.runner.find(caller.key, identity)
 
     first = await run_in_threadpool(look)
+    if _following[caller.key] >= MOST_STREAMS:
+        words = f"at most {MOST_STREAMS} streams are followed at once; end one"
+        raise Refused(429, "too_many_streams", words, headers={"Retry-After": "1"})
 
     async def events() -> AsyncIterator[str]:
         found, until = first, time.monotonic() + STREAM_SECONDS
-        yield "retry: 1000\n\n"
-        while found.state in (QUEUED, RUNNING) and time.monotonic() < until:
-            yield _event("progress", {"state": found.state, "seconds": round(found.age, 1)})
-            await asyncio.sleep(LOOK_SECONDS)
-            found = await run_in_threadpool(look)
-        if found.state not in (QUEUED, RUNNING):
-            yield _event("end", {"job": found.to_json(limit)})
+        with _followed(caller.key):
+            yield "retry: 1000\n\n"
+            while found.state in (QUEUED, RUNNING) and time.monotonic() < until:
+                yield _event("progress", {"state": found.state, "seconds": round(found.age, 1)})
+                await asyncio.sleep(LOOK_SECONDS)
+                found = await run_in_threadpool(look)
+            if found.state not in (QUEUED, RUNNING):
+                yield _event("end", {"job": found.to_json(limit)})
 
     return StreamingResponse(events(), media_type="text/event-stream")
+
+
+@contextmanager
+def _followed(caller: str) -> Iterator[None]:
+    """One stream more, until it ends."""
+    _following[caller] += 1
+    try:
+        yield
+    finally:
+        _following[caller] -= 1
+        if not _following[caller]:
+            del _following[caller]
 
 
 def _event(name: str, data: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from farthing.engine.first_budget import EpsilonDelta
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Purse
 from farthing.server.answering import answered_once, not_interrupted, run_or_job
-from farthing.server.asking import purse_json
+from farthing.server.asking import MOST_IN_A_BATCH, purse_json
 from farthing.server.coming_in import At, IdempotencyKey, Name, OwnerHere, Prefer, refusals
 from farthing.server.job_records import Outcome
 from farthing.server.jobs import Run
@@ -78,7 +78,7 @@ class ListBody(BaseModel):
 
     name: Name
     analyst: Name
-    queries: Annotated[dict[Name, dict[str, Any]], Field(min_length=1, max_length=1000)]
+    queries: Annotated[dict[Name, dict[str, Any]], Field(min_length=1, max_length=MOST_IN_A_BATCH)]
 
 
 @budget_router.get("/datasets/{dataset}/grants", responses=refusals(404))

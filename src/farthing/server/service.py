@@ -29,9 +29,6 @@ from farthing.server.settings import DatasetSettings, Settings
 
 log = logging.getLogger("farthing.server")
 
-#: How long runs may go on when the service is told to stop.
-GRACE_SECONDS = 20.0
-
 
 @dataclass(frozen=True, slots=True)
 class Service:
@@ -69,7 +66,7 @@ class Service:
             limits = settings.limits
             elsewhere = None if settings.oidc is None else Issuer(settings.oidc).caller
             runner = Runner(access, limits)
-            undo.callback(runner.shut, GRACE_SECONDS)
+            undo.callback(runner.shut, limits.grace)
             return cls(
                 settings=settings,
                 ledger=ledger,
