@@ -26,7 +26,8 @@ from farthing.server.access.store import AccessStore, jobs
 from farthing.server.problems import Refused, nothing_here, problem_of
 from farthing.server.settings import Protections
 
-QUEUED, RUNNING, DONE, CANCELLED, LOST = "queued", "running", "done", "cancelled", "lost"
+#: A run that waits for its turn is running too: that it waits would tell of others.
+RUNNING, DONE, CANCELLED, LOST = "running", "done", "cancelled", "lost"
 #: Jobs show that they are alive so often, and are lost if they have not for so long.
 BEAT_SECONDS, LOST_SECONDS = 2.0, 15.0
 #: Outcomes are kept for a week.
@@ -137,7 +138,7 @@ class Runner:
             "caller": run.caller,
             "dataset": run.dataset,
             "what": run.what,
-            "state": QUEUED if run.thread is None else RUNNING,
+            "state": RUNNING,
             "created": run.created,
             "beat": time.time(),
         }
@@ -159,7 +160,7 @@ class Runner:
         if row is None:
             raise nothing_here()
         state, now = row.state, time.time()
-        if state in (QUEUED, RUNNING) and now - row.beat > LOST_SECONDS:
+        if state == RUNNING and now - row.beat > LOST_SECONDS:
             state = LOST
         outcome = None if row.status is None else (row.status, json.loads(row.body))
         return JobRecord(
@@ -176,7 +177,7 @@ class Runner:
         found = self.find(caller, identity)
 
         def work(connection: Connection) -> int:
-            one = update(jobs).filter_by(id=found.id).where(jobs.c.state.in_((QUEUED, RUNNING)))
+            one = update(jobs).filter_by(id=found.id).where(jobs.c.state == RUNNING)
             connection.execute(one.values(state=CANCELLED, finished=time.time()))
             return 1
 
@@ -223,7 +224,7 @@ class Runner:
         status, body = outcome
 
         def work(connection: Connection) -> int:
-            one = update(jobs).filter_by(id=run.id).where(jobs.c.state.in_((QUEUED, RUNNING)))
+            one = update(jobs).filter_by(id=run.id).where(jobs.c.state == RUNNING)
             values = {"state": DONE, "status": status, "body": json.dumps(body)}
             connection.execute(one.values(finished=time.time(), **values))
             return 1
@@ -248,8 +249,8 @@ class Runner:
 
 
 def _beat_once(mine: list[str], connection: Connection) -> list[str]:
-    alive = update(jobs).where(jobs.c.id.in_(mine), jobs.c.state.in_((QUEUED, RUNNING)))
-    connection.execute(alive.values(state=RUNNING, beat=time.time()))
+    alive = update(jobs).where(jobs.c.id.in_(mine), jobs.c.state == RUNNING)
+    connection.execute(alive.values(beat=time.time()))
     connection.execute(delete(jobs).where(jobs.c.created < time.time() - KEPT_SECONDS))
     gone = select(jobs.c.id).where(jobs.c.id.in_(mine), jobs.c.state == CANCELLED)
     return list(connection.scalars(gone))
