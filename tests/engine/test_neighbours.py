@@ -51,8 +51,8 @@ from farthing.engine.sql.bounding import (
     largest,
 )
 from farthing.engine.sql.conditions import condition
+from farthing.engine.sql.labels_of_units import labels_of_units, pairs_above
 from farthing.engine.sql.measuring import total_name
-from farthing.engine.sql.pairs import labels_of_units, pairs_above
 from farthing.engine.sql.texts import Texts
 from farthing.schema import BOOLEAN, DATE, INTEGER, REAL, TEXT, Column, Schema
 from tests.engine.engines import clipped_sums, measured
@@ -516,15 +516,15 @@ def make_citext(connection: Any) -> None:
 
 
 def test_duckdb_files(tmp_path) -> None:
-    hold(in_duckdb(tmp_path), 10, examples=max(1, PAIRS // 10))
+    hold(in_duckdb(tmp_path), 25, examples=max(1, PAIRS // 25))
 
 
 def test_parquet_files(tmp_path) -> None:
-    hold(in_parquet(tmp_path), 10, examples=max(1, PAIRS // 10))
+    hold(in_parquet(tmp_path), 25, examples=max(1, PAIRS // 25))
 
 
 def test_postgresql(postgres) -> None:
-    hold(in_postgres(postgres.url()), 20, examples=max(1, PAIRS // 20))
+    hold(in_postgres(postgres.url()), 25, examples=max(1, PAIRS // 25))
 
 
 def test_spark(spark, tmp_path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import farthing as fa
 from farthing import engine
 from farthing.composition.tariff import Price
-from farthing.engine import ChargeMismatch, plan, translate
+from farthing.engine import ChargeMismatch, plan_of_steps, translate
 from farthing.errors import InvalidInput
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, verify
 from farthing.mechanisms import Contribution
@@ -169,14 +169,14 @@ def test_registered_dashboards_have_an_account_of_their_own(opened, tmp_path) ->
 
 def test_a_charge_that_differs_from_the_reservation_stops_everything(opened, monkeypatch) -> None:
     events = opened(ROWS)
-    honest = plan.buy
+    honest = plan_of_steps.buy
 
     def cheap(query, tariff):
         purchase = honest(query, tariff)
         items = {name: max(1, times - 1) for name, times in purchase.items.items()}
         return replace(purchase, items=items, price=tariff.price_of(items))
 
-    monkeypatch.setattr(plan, "buy", cheap)
+    monkeypatch.setattr(plan_of_steps, "buy", cheap)
     monkeypatch.setattr(type(events._context.source), "run", None)  # nothing may run
     with pytest.raises(ChargeMismatch):
         events.top_k("article", k=3).run()

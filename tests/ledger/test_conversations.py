@@ -230,7 +230,7 @@ class TestALife:
             guarantees = ((fa.BoundedRange(0.1), 1),)
 
         with pytest.raises(Unsupported, match="bounded range is about one answer"):
-            ledger.analyst("events", "ann").open_conversation(Sold())  # type: ignore[arg-type]
+            ledger.analyst("events", "ann").open_conversation(Sold())
         assert ledger.analyst("events", "ann").remaining().farthings == 60
 
 

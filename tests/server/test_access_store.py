@@ -9,11 +9,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from farthing.server.access.callers import AnalystCaller, Doorkeeper, OwnerCaller
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import find, listed, mint, withdraw
-from farthing.server.access.who import AnalystCaller, Doorkeeper, OwnerCaller
 from farthing.server.idempotency import once
-from farthing.server.jobs import DONE, Run, Runner
+from farthing.server.job_records import DONE
+from farthing.server.jobs import Run, Runner
 from farthing.server.problems import Refused
 from farthing.server.settings import Protections
 

@@ -16,7 +16,7 @@ from farthing.engine import EngineFailure
 from farthing.errors import InvalidInput
 from farthing.ledger import DoesNotFit
 from farthing.server import protection
-from farthing.server.access.who import AnalystCaller
+from farthing.server.access.callers import AnalystCaller
 from farthing.server.asking import Inquiry, on_time
 from farthing.server.problems import Refused
 from farthing.server.protection import Rates, ReleaseClock
@@ -154,9 +154,9 @@ def test_what_fails_leaves_on_the_clock() -> None:
         (InvalidInput("no"), InvalidInput),
     ):
         with pytest.raises(kind):
-            on_time(inquiry, partial(fail, error))  # type: ignore[arg-type] # enough of one
+            on_time(inquiry, partial(fail, error))
     assert len(waited) == 3
-    assert on_time(inquiry, dict) == {}  # type: ignore[arg-type] # the engine waited for it
+    assert on_time(inquiry, dict) == {}  # the engine waited for it
     assert len(waited) == 3
 
 

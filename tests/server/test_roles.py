@@ -129,7 +129,7 @@ def test_metrics_are_not_for_who_comes_through_a_proxy(deployed: Deployment) -> 
 def test_roles_are_types() -> None:
     """A handler that takes an owner cannot be reached by an analyst, and the other way round."""
     source = Path(__file__).parents[2] / "src" / "farthing" / "server"
-    for name in ("owner_routes", "owner_book_routes", "token_routes"):
+    for name in ("owner_routes", "owner_budget_routes", "owner_book_routes", "token_routes"):
         text = (source / f"{name}.py").read_text(encoding="utf-8")
         assert "AnalystHere" not in text
         assert "AnyCaller" not in text

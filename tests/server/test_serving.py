@@ -52,7 +52,7 @@ def test_the_first_question_finds_everything_loaded(deployed: Deployment) -> Non
     """In a process of its own, as a worker is: what a question needs was imported before it."""
     code = f"""
 import sys
-from farthing.server.access.who import AnalystCaller
+from farthing.server.access.callers import AnalystCaller
 from farthing.server.analyst_routes import run_question
 from farthing.server.asking import RunBody
 from farthing.server.service import Service

@@ -42,9 +42,7 @@ class Context:
     @property
     def schema(self) -> Schema:
         """What exists for an analyst."""
-        if self.about.schema is None:
-            raise InvalidInput(f"{self.about.name} has no declared columns; its owner describes it")
-        return self.about.schema
+        return self.about.declared_schema
 
     @property
     def kept(self) -> bool:

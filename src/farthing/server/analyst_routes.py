@@ -12,8 +12,8 @@ from farthing.engine import BatchPlan, Plan
 from farthing.engine.spending import spending_of
 from farthing.errors import InvalidInput
 from farthing.ledger.records import BATCH
+from farthing.server.access.callers import AnalystCaller
 from farthing.server.access.grants import granted, standing_of
-from farthing.server.access.who import AnalystCaller
 from farthing.server.answering import answered_once, run_or_job
 from farthing.server.asking import AskBody, Inquiry, RunBody, on_time, purse_json, require_planned
 from farthing.server.coming_in import (
@@ -25,10 +25,11 @@ from farthing.server.coming_in import (
     refusals,
 )
 from farthing.server.idempotency import is_used
-from farthing.server.jobs import Outcome, Run
+from farthing.server.job_records import Outcome
+from farthing.server.jobs import Run
 from farthing.server.plain_json import PlainRoute
 from farthing.server.problems import nothing_here
-from farthing.server.remembering import Standing
+from farthing.server.remembering import Circumstances
 
 analyst_router = APIRouter(prefix="/v1", route_class=PlainRoute, tags=["analyst"])
 
@@ -188,13 +189,13 @@ def show_own_statement(dataset: str, service: At, caller: AnalystHere) -> dict[s
     }
 
 
-def _standing(service: At, caller: AnalystCaller, dataset: str) -> Standing:
+def _standing(service: At, caller: AnalystCaller, dataset: str) -> Circumstances:
     """Of this caller at this dataset; Refused where there is nothing of theirs."""
     found = standing_of(service.ledger, caller, dataset)
     if found is None:
         raise nothing_here()
     month = service.ledger.book.this_month()
-    return Standing(caller.name, caller.datasets, dataset, month, found)
+    return Circumstances(caller.name, caller.datasets, dataset, month, found)
 
 
 def _offered(service: At, caller: AnalystCaller) -> list[str]:

@@ -17,6 +17,7 @@ from farthing.server.health import health_router
 from farthing.server.job_routes import job_router
 from farthing.server.metrics import Metrics
 from farthing.server.owner_book_routes import book_router
+from farthing.server.owner_budget_routes import budget_router
 from farthing.server.owner_routes import owner_router
 from farthing.server.problems import speak_of_problems
 from farthing.server.protection import AuditLog, Protection
@@ -29,6 +30,7 @@ ROUTERS = (
     conversation_router,
     job_router,
     owner_router,
+    budget_router,
     book_router,
     token_router,
     health_router,

@@ -19,10 +19,10 @@ from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Analyst, DoesNotFit, KeptRelease, Purse
 from farthing.ledger.errors import Damaged, Unavailable, WrongSchema
+from farthing.server.access.callers import AnalystCaller
 from farthing.server.access.grants import standing_of
-from farthing.server.access.who import AnalystCaller
 from farthing.server.problems import Refused, does_not_fit, note, nothing_here
-from farthing.server.remembering import Standing, left_in
+from farthing.server.remembering import Circumstances, left_in
 from farthing.server.service import Service
 
 #: Queries in one batch at most: planning them must not hold up others.
@@ -91,7 +91,7 @@ class Inquiry:
         return cls._by(service, service.ledger.analyst(dataset, caller.name))
 
     @classmethod
-    def for_plan(cls, service: Service, standing: Standing) -> Inquiry:
+    def for_plan(cls, service: Service, standing: Circumstances) -> Inquiry:
         """For what looks at no rows and pays nothing: terms and purse as of this standing."""
         return cls._by(service, service.remembered.analyst(standing, service.ledger))
 

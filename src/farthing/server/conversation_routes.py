@@ -16,7 +16,8 @@ from farthing.ledger import NotInLedger, OpenedConversation
 from farthing.server.answering import answered_once, run_or_job
 from farthing.server.asking import Inquiry, PlannedPrice, on_time, require_planned
 from farthing.server.coming_in import AnalystHere, At, IdempotencyKey, refusals
-from farthing.server.jobs import Outcome, Run
+from farthing.server.job_records import Outcome
+from farthing.server.jobs import Run
 from farthing.server.plain_json import PlainRoute
 from farthing.server.problems import Refused, nothing_here
 

@@ -14,9 +14,9 @@ from fastapi import APIRouter
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
-from farthing.server.access.who import AnalystCaller, Caller
+from farthing.server.access.callers import AnalystCaller, Caller
 from farthing.server.coming_in import AnyCaller, At, refusals
-from farthing.server.jobs import RUNNING, JobRecord
+from farthing.server.job_records import RUNNING, JobRecord
 from farthing.server.problems import Refused, nothing_here
 from farthing.server.service import Service
 

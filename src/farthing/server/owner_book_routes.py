@@ -131,8 +131,11 @@ def show_odometer(
 ) -> JSONResponse:
     """What everybody together has learned up to now."""
     _require_known(service, dataset)
+
+    def read() -> dict[str, Any]:
+        return odometer(service.ledger.reader(), dataset, delta=delta).to_json()
+
     run = Run(caller.key, dataset, "odometer", not_interrupted)
-    read = lambda: odometer(service.ledger.reader(), dataset, delta=delta).to_json()  # noqa: E731
     return respond(run_or_job(service, run, prefer, read))
 
 

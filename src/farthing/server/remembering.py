@@ -19,6 +19,7 @@ from fastapi.responses import JSONResponse
 from farthing.canonical import digest
 from farthing.composition.tariff import Certificate, Price
 from farthing.ledger import Analyst, Dataset, Ledger, Purse, Terms
+from farthing.ledger.remaining import left_of
 from farthing.server.access.grants import CallerStanding
 
 T = TypeVar("T")
@@ -27,7 +28,7 @@ T = TypeVar("T")
 KEPT_SECONDS, MOST, LARGEST_BYTES = 10.0, 1000, 1 << 16
 
 
-class Standing(NamedTuple):
+class Circumstances(NamedTuple):
     """What an answer that looks at no rows depends on."""
 
     analyst: str
@@ -85,11 +86,7 @@ class StandingAnalyst(Analyst):
 
 def left_in(purse: Purse) -> Price:
     """What is left of a purse by itself."""
-    if not purse.open:
-        return Price(0)
-    return Price(
-        purse.farthings - purse.farthings_spent, purse.delta_units - purse.delta_units_spent
-    )
+    return left_of(purse, purse)
 
 
 class Remembered:
@@ -100,7 +97,7 @@ class Remembered:
         self._analysts = _Kept[StandingAnalyst]()
 
     def answer(
-        self, standing: Standing, asked: Any, make: Callable[[], dict[str, Any] | None]
+        self, standing: Circumstances, asked: Any, make: Callable[[], dict[str, Any] | None]
     ) -> Response | None:
         """What `make` gives, or gave a moment ago; None, and nothing is kept, if it gives None."""
         key = (standing, digest(asked))
@@ -114,7 +111,7 @@ class Remembered:
                 self._answers.keep(key, kept)
         return Response(kept, media_type="application/json")
 
-    def analyst(self, standing: Standing, ledger: Ledger) -> StandingAnalyst:
+    def analyst(self, standing: Circumstances, ledger: Ledger) -> StandingAnalyst:
         """An analyst whose facts are those of a moment ago, if what they depend on is the same."""
         kept = self._analysts.get(standing)
         if kept is None:

@@ -19,9 +19,9 @@ from farthing.engine.translate import statement_of
 from farthing.errors import FarthingError, InvalidInput
 from farthing.ledger import Ledger
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE
+from farthing.server.access.callers import Doorkeeper
 from farthing.server.access.oidc import Issuer
 from farthing.server.access.store import AccessStore
-from farthing.server.access.who import Doorkeeper
 from farthing.server.jobs import Runner
 from farthing.server.protection import Rates, ReleaseClock
 from farthing.server.remembering import Remembered

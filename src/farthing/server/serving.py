@@ -28,7 +28,10 @@ class AnsweringAtOnce(H11Protocol):
     """What is written leaves at once. On a socket that workers share asyncio does not see to it,
     and a body would wait 40 ms until the client acknowledges the headers before it."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(
+        self,
+        transport: asyncio.Transport,  # type: ignore[override] # as H11Protocol narrows it
+    ) -> None:
         accepted = transport.get_extra_info("socket")
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().connection_made(transport)

@@ -83,7 +83,7 @@ class KeyQuery(Query):
         if self.domain is not None:
             return self
         known = known_labels(self.key, schema)
-        return replace(self, categories=known)  # type: ignore[type-var] # a dataclass
+        return self.changed(categories=known)
 
     def keyed(self, rows: Rows) -> tuple[Rows, list[TypedColumn]]:
         """The rows, and the columns of the key with their kinds.

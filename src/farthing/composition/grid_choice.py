@@ -1,0 +1,253 @@
+"""Which grid a list needs, and what composing it there costs.
+
+The cost is counted before anything is computed, in evaluations of one cell of the bounded-range
+operator (about one nanosecond); what would take longer than WORK_LIMIT is not begun.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from farthing.composition.fixed_sums import added_on_lattice
+from farthing.composition.items import Items
+from farthing.composition.moments import MomentBound
+from farthing.composition.setwise import AnyOrder
+from farthing.guarantees.kinds import (
+    BoundedRange,
+    Gaussian,
+    Guarantee,
+    Laplace,
+    LossDistribution,
+    OneWay,
+    PureDP,
+    Subsampled,
+)
+from farthing.guarantees.losses import mean_and_variance, number_of_atoms, reach_of
+from farthing.numerics.ball import up
+from farthing.numerics.binomial import MOST_TRIALS
+from farthing.numerics.curves import Grid
+
+#: Cost of a bounded-range group above which it is cut into blocks.
+DIRECT_WORK = 2e9
+#: Cost of a whole answer at most: about six seconds on one core.
+WORK_LIMIT = 6e9
+#: Steps that a grid may have between 0 and its right end, and points in all.
+FINEST_GRID = 50_000
+MOST_POINTS = 1_000_000
+#: Cells between 0 and the right end at a fineness of 8e-3, at least: near Σε profiles bend there.
+FEWEST_CELLS = 400
+#: Beyond this ε e^ε leaves the range of floats.
+FARTHEST = 650.0
+#: Sequences that are tried where every choice is fixed in advance.
+TRIALS = 22
+
+#: Costs of one multiplication in a convolution, of one cell and one atom in a sum of shifted
+#: lines, and of making one atom in ball arithmetic and in floats.
+CONVOLVED, SHIFTED, PER_SHIFT, IN_BALLS, IN_FLOATS = 0.1, 2.0, 4e3, 4e3, 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A long bounded-range group as `number` equal blocks, each computed on its own grid."""
+
+    number: int
+    length: int
+    inside: Grid
+
+    def work(self, epsilon: float) -> float:
+        """One block, in evaluations of one cell."""
+        return _choices_cost(self.inside, epsilon, self.length)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The grid, and the bounded-range parameters whose groups are cut into blocks."""
+
+    grid: Grid
+    blocked: frozenset[float]
+    fineness: float
+    delta: float
+
+    @staticmethod
+    def of(items: Items, fineness: float, delta: float, *, whole: bool) -> Layout | None:
+        """Direct if that is cheap enough, else with the long groups in blocks.
+
+        None if there is nothing to see on any grid, if e^x would leave the range of floats, or for
+        more points than MOST_POINTS.
+        """
+        grid = _grid(items, fineness, delta, frozenset(), whole=whole)
+        if grid is None:
+            return None
+        direct = Layout(grid, frozenset(), fineness, delta)
+        long = frozenset(
+            g.epsilon
+            for g, count in items
+            if isinstance(g, BoundedRange)
+            and count > 2 * _block_length(fineness)
+            and direct.choices_cost(g.epsilon, count) > DIRECT_WORK
+        )
+        if not long:
+            return direct
+        grid = _grid(items, fineness, delta, long, whole=whole)
+        return None if grid is None else Layout(grid, long, fineness, delta)
+
+    def choices_cost(self, epsilon: float, count: float) -> float:
+        """`count` bounded-range steps on this grid, both sides."""
+        return _choices_cost(self.grid, epsilon, count)
+
+    def any_order(self, choices: list[tuple[BoundedRange, int]]) -> AnyOrder:
+        """How the order of these is left open, in about a third of the time that there is."""
+        several = tuple((g.epsilon, n) for g, n in choices)
+        each = sum(self.choices_cost(g.epsilon, 1) for g, _ in choices)
+        return AnyOrder.of(several, self.fineness, 0.3 * WORK_LIMIT / each, self.grid.size)
+
+    def work(self, items: Items, adaptivity: str) -> float:
+        """About how many cell evaluations the whole answer takes."""
+        choices = [(g, n) for g, n in items.unordered() if isinstance(g, BoundedRange)]
+        fixed = sum(self._fixed_cost(g, n) for g, n in items if not isinstance(g, BoundedRange))
+        if adaptivity == "none" and choices:
+            fixed *= TRIALS
+        if adaptivity == "setwise" and len(choices) > 1:
+            states = self.any_order(choices).states
+            return fixed + sum(self.choices_cost(g.epsilon, states) for g, _ in choices)
+        return fixed + sum(self._group_cost(g, n, adaptivity) for g, n in choices)
+
+    def _group_cost(self, guarantee: BoundedRange, count: int, adaptivity: str) -> float:
+        """Bounded range: the steps, or the steps of one block and the convolution of all blocks."""
+        if guarantee.epsilon not in self.blocked:
+            responses = self._responses_cost(guarantee.epsilon, count)
+            return self.choices_cost(guarantee.epsilon, count) + (
+                TRIALS * responses if adaptivity == "none" else 0.0
+            )
+        blocks = blocks_of(guarantee, count, self.fineness, self.delta)
+        if blocks is None:
+            return math.inf
+        played = TRIALS if adaptivity == "none" else 1
+        return (
+            blocks.work(guarantee.epsilon)
+            + self._power_cost(blocks.inside.size * blocks.inside.step, blocks.number)
+            + played * self._responses_cost(guarantee.epsilon, count)
+        )
+
+    def _fixed_cost(self, guarantee: Guarantee, count: int) -> float:
+        match guarantee:
+            case PureDP(epsilon) | OneWay(Subsampled(PureDP(epsilon))):
+                return self._responses_cost(2 * epsilon, count)
+        if isinstance(guarantee, Gaussian):
+            guarantee, count = Gaussian(guarantee.noise_multiplier / math.sqrt(count)), 1
+        reach = reach_of(guarantee, self.delta * 1e-7)
+        made = number_of_atoms(guarantee, self.grid.step, reach)
+        spread = 2 * reach
+        if isinstance(guarantee, LossDistribution):
+            spread = guarantee.losses[-1] - guarantee.losses[0]
+        if added_on_lattice(guarantee, count):
+            cells = self._cells(20 * math.sqrt(count * variance_of(guarantee)) + spread)
+            return made * IN_BALLS + 100 * cells + 2 * CONVOLVED * cells * self.grid.size
+        atoms = min(made, self._cells(spread))
+        by_balls = isinstance(guarantee, Gaussian | Laplace | OneWay)
+        return (
+            made * (IN_BALLS if by_balls else IN_FLOATS)
+            + self._power_cost(spread, count)
+            + count * self._shift_cost(atoms)
+        )
+
+    def _responses_cost(self, spacing: float, count: int) -> float:
+        """`count` randomized responses with losses `spacing` apart, as one loss."""
+        if count > MOST_TRIALS:
+            return math.inf
+        atoms = min(count + 1.0, 80 * math.sqrt(count))
+        merged = min(atoms, self._cells(atoms * spacing))
+        return atoms * IN_FLOATS + self._shift_cost(merged)
+
+    def _shift_cost(self, atoms: float) -> float:
+        """One application to both sides."""
+        return atoms * ((SHIFTED + CONVOLVED) * self.grid.size + PER_SHIFT)
+
+    def _power_cost(self, spread: float, count: int) -> float:
+        """Repeated squaring of a loss that is `spread` wide, and its application."""
+        most = 2.0 * self.grid.size
+        cost, square, left = 0.0, self._cells(spread), count - 1
+        result = square
+        while left > 0:
+            if left & 1:
+                cost += 2 * CONVOLVED * result * square
+                result = min(result + square, most)
+            left >>= 1
+            cost += 2 * CONVOLVED * square**2 if left > 0 else 0.0
+            square = min(2 * square, most)
+        return cost + CONVOLVED * result * self.grid.size
+
+    def _cells(self, spread: float) -> float:
+        return min(spread / self.grid.step + 1, 2.0 * self.grid.size)
+
+
+def blocks_of(guarantee: BoundedRange, count: int, fineness: float, delta: float) -> Blocks | None:
+    """How a group is cut, or None if no grid shows one block of it."""
+    number = max(1, round(count / _block_length(fineness)))
+    length = math.ceil(count / number)
+    one = Items(((guarantee, length),))
+    inside = _grid(one, fineness / 2, delta * 1e-3 / number, frozenset(), whole=True)
+    return None if inside is None else Blocks(number, length, inside)
+
+
+def variance_of(guarantee: Guarantee) -> float:
+    """About the variance of the worst loss: for choosing grids, never for a bound."""
+    if isinstance(guarantee, BoundedRange):
+        return guarantee.epsilon**2 / 4
+    return mean_and_variance(guarantee)[1]
+
+
+def aligned(step: float, epsilons: list[float]) -> float:
+    """`step` or a little less, so that the smallest of these ε is a whole number of cells."""
+    if not epsilons or min(epsilons) <= step:
+        return step
+    return math.nextafter(min(epsilons) / math.ceil(min(epsilons) / step), math.inf)
+
+
+def _grid(
+    items: Items, fineness: float, delta: float, blocked: frozenset[float], *, whole: bool
+) -> Grid | None:
+    """The step makes the variance that interpolation adds a `fineness` of the whole.
+
+    To the right the grid ends where the profile is negligible beside `delta`, at some R. The
+    value at ε depends on points left of ε − R only through losses above R, so unless the whole
+    profile is wanted it starts there.
+    """
+    variance = sum(count * variance_of(guarantee) for guarantee, count in items)
+    steps = sum(_interpolations(g, count, blocked, fineness) for g, count in items)
+    moments, everything = MomentBound(items), items.epsilon_sum()
+    reach = moments.epsilon_at(max(delta * 1e-5, 1e-290))
+    reach = reach if everything is None else min(reach, up(everything))
+    if not 0 < reach <= FARTHEST or not 0 < variance < math.inf:
+        return None
+    step = math.sqrt(fineness * variance / (0.2 * steps))
+    fewest = FEWEST_CELLS / math.sqrt(min(1.0, fineness / 8e-3))
+    step = min(max(step, reach / FINEST_GRID), reach / fewest)
+    step = aligned(
+        step, [g.epsilon for g, _ in items if isinstance(g, BoundedRange | PureDP | Laplace)]
+    )
+    left = reach if whole else reach - 0.7 * min(moments.epsilon_at(delta), reach)
+    grid = Grid(step, math.ceil(left / step) + 2, math.ceil(reach / step) + 2)
+    return grid if grid.size <= MOST_POINTS else None
+
+
+def _choices_cost(grid: Grid, epsilon: float, count: float) -> float:
+    return count * grid.size * (epsilon / grid.step + 1)
+
+
+def _block_length(fineness: float) -> int:
+    return max(32, math.ceil(1.7 / fineness))
+
+
+def _interpolations(
+    guarantee: Guarantee, count: int, blocked: frozenset[float], fineness: float
+) -> int:
+    """How often the profile is interpolated for this group."""
+    match guarantee:
+        case BoundedRange(epsilon=epsilon) if epsilon in blocked:
+            return count // _block_length(fineness)
+        case PureDP() | Gaussian() | OneWay(Subsampled(PureDP())):
+            return 1
+        case _:
+            return count
