@@ -7,7 +7,7 @@ import pytest
 
 from farthing.ledger import Ledger
 from farthing.server import conversation_routes
-from farthing.server.access.who import AnalystCaller
+from farthing.server.access.callers import AnalystCaller
 from farthing.server.conversation_routes import ConversationBody, ask_conversation
 from farthing.server.problems import Refused
 from farthing.server.service import Service

@@ -118,6 +118,7 @@ def open_conversation_here(
         require_planned(planned.price, body.price)
         return 200, on_time(inquiry, lambda: _shown(planned.open().standing()))
 
+    Inquiry.of(service, caller, dataset)  # before a key answers
     asked = {"dataset": dataset, "conversation": body.model_dump(), "plan": plan}
     return answered_once(service, caller, None if plan else idempotency_key, asked, work)
 
@@ -164,6 +165,7 @@ def ask_conversation(
         run = Run(caller.key, dataset, "ask", service.sources[dataset].interrupt)
         return run_or_job(service, run, None, lambda: on_time(inquiry, go))
 
+    _own(Inquiry.of(service, caller, dataset), identity)  # before a key answers
     asked = {"dataset": dataset, "conversation": identity, "ask": body.model_dump()}
     return answered_once(service, caller, idempotency_key, asked, work)
 

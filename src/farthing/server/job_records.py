@@ -13,7 +13,8 @@ from sqlalchemy import Connection, delete, select, update
 from farthing.server.access.store import AccessStore, jobs
 from farthing.server.problems import nothing_here
 
-QUEUED, RUNNING, DONE, CANCELLED, LOST = "queued", "running", "done", "cancelled", "lost"
+#: A run that waits for its turn is running too: that it waits would tell of others.
+RUNNING, DONE, CANCELLED, LOST = "running", "done", "cancelled", "lost"
 #: Jobs that have not shown that they are alive for so long are lost.
 LOST_SECONDS = 15.0
 #: Outcomes are kept for a week.
@@ -67,7 +68,7 @@ class JobRecords:
         if row is None:
             raise nothing_here()
         state, now = row.state, time.time()
-        if state in (QUEUED, RUNNING) and now - row.beat > LOST_SECONDS:
+        if state == RUNNING and now - row.beat > LOST_SECONDS:
             state = LOST
         outcome = None if row.status is None else (row.status, json.loads(row.body))
         return JobRecord(
@@ -98,7 +99,7 @@ class JobRecords:
 
     def _end(self, identity: str, values: dict[str, Any]) -> None:
         def work(connection: Connection) -> int:
-            one = update(jobs).filter_by(id=identity).where(jobs.c.state.in_((QUEUED, RUNNING)))
+            one = update(jobs).filter_by(id=identity).where(jobs.c.state == RUNNING)
             connection.execute(one.values(finished=time.time(), **values))
             return 1
 
@@ -106,8 +107,8 @@ class JobRecords:
 
 
 def _beat_once(mine: list[str], connection: Connection) -> list[str]:
-    alive = update(jobs).where(jobs.c.id.in_(mine), jobs.c.state.in_((QUEUED, RUNNING)))
-    connection.execute(alive.values(state=RUNNING, beat=time.time()))
+    alive = update(jobs).where(jobs.c.id.in_(mine), jobs.c.state == RUNNING)
+    connection.execute(alive.values(beat=time.time()))
     connection.execute(delete(jobs).where(jobs.c.created < time.time() - KEPT_SECONDS))
     gone = select(jobs.c.id).where(jobs.c.id.in_(mine), jobs.c.state == CANCELLED)
     return list(connection.scalars(gone))

@@ -21,7 +21,6 @@ from typing import Any
 from farthing.server.access.store import AccessStore
 from farthing.server.job_records import (
     CANCELLED,
-    QUEUED,
     RUNNING,
     JobRecord,
     JobRecords,
@@ -107,7 +106,7 @@ class Runner:
             "caller": run.caller,
             "dataset": run.dataset,
             "what": run.what,
-            "state": QUEUED if run.thread is None else RUNNING,
+            "state": RUNNING,
             "created": run.created,
             "beat": time.time(),
         }
