@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
 from html import unescape
@@ -24,15 +25,15 @@ from farthing.server.settings import settings_from
 from tests.console.conftest import CHROMIUM
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = (
+#: Every package that says what is public of it.
+PACKAGES = [
     "farthing",
-    "farthing.client",
-    "farthing.engine",
-    "farthing.exchange",
-    "farthing.interactive",
-    "farthing.ledger",
-    "farthing.mechanisms",
-)
+    *(
+        f"farthing.{path.parent.name}"
+        for path in sorted((ROOT / "src" / "farthing").glob("*/__init__.py"))
+        if "__all__ =" in path.read_text(encoding="utf-8")
+    ),
+]
 #: What a browser would fetch from elsewhere when it shows a page.
 ELSEWHERE = r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>"
 
@@ -118,6 +119,13 @@ def test_every_variable_of_the_environment_is_named() -> None:
     told = (ROOT / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
     for name in set(re.findall(r"FARTHING_[A-Z]+", source)) - internal:
         assert name in told
+
+
+def test_every_extra_is_named() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    told = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for extra in set(project["optional-dependencies"]) - {"docs", "peers", "test"}:
+        assert f"farthing[{extra}]" in told
 
 
 def test_every_test_that_a_page_names_is_there() -> None:
