@@ -15,23 +15,23 @@ from farthing.server.settings import read_settings
 from tests.server.deployment import LASTING, Deployment
 
 EVENTS = "/v1/datasets/events"
-NORWAY = {"query": {"kind": "count", "where": "country == 'NO'"}}
+SWEDES = {"query": {"kind": "count", "where": "country == 'SE' and age == 31"}}
 
 
 def test_a_plan_costs_nothing_and_says_what_a_run_will(ann: httpx.Client) -> None:
     before = ann.get(f"{EVENTS}/purse").json()
-    plan = ann.post(f"{EVENTS}/plan", json=NORWAY).json()
+    plan = ann.post(f"{EVENTS}/plan", json=SWEDES).json()
     assert plan["price"] == {"farthings": 4, "delta_units": 0}
     assert plan["fits"]
-    assert plan["caption"] == "number of member where country is NO"
+    assert plan["caption"] == "number of member where country is SE and age is 31"
     assert plan["spending"]["share"] == 4 / LASTING
     assert ann.get(f"{EVENTS}/purse").json() == before
 
 
 def test_a_run_is_paid_once_and_told_again(ann: httpx.Client) -> None:
     before = ann.get(f"{EVENTS}/purse").json()["left"]["farthings"]
-    first = ann.post(f"{EVENTS}/run", json=NORWAY).json()
-    again = ann.post(f"{EVENTS}/run", json=NORWAY).json()
+    first = ann.post(f"{EVENTS}/run", json=SWEDES).json()
+    again = ann.post(f"{EVENTS}/run", json=SWEDES).json()
     assert first["answer"]["counts"] == again["answer"]["counts"]
     assert first["id"] == again["id"]
     assert again["answer"]["cached"]
@@ -43,7 +43,7 @@ def test_a_run_is_paid_once_and_told_again(ann: httpx.Client) -> None:
     assert first["id"] in [one["id"] for one in listed]
     kept = ann.get(f"{EVENTS}/releases/{first['id']}").json()
     assert kept["release"][""]["counts"] == first["answer"]["counts"]
-    assert kept["asked"] == "number of member where country is NO"
+    assert kept["asked"] == "number of member where country is SE and age is 31"
 
 
 def test_sql_and_batches(ann: httpx.Client) -> None:
