@@ -5,9 +5,12 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from farthing.engine import translate
 from farthing.ledger import Ledger
 from farthing.server import conversation_routes
 from farthing.server.access.callers import AnalystCaller
+from farthing.server.analyst_routes import run_question
+from farthing.server.asking import RunBody
 from farthing.server.conversation_routes import ConversationBody, ask_conversation
 from farthing.server.problems import Refused
 from farthing.server.service import Service
@@ -137,6 +140,24 @@ def test_a_conversation_does_not_grow_for_ever(
             ask()
         with pytest.raises(Refused, match="at most 3 questions"):
             ask_conversation("events", opened["id"], body, service, AnalystCaller("ann", "t"))
+    finally:
+        service.shut()
+
+
+def test_what_does_not_fit_costs_the_service_no_statement(
+    deployed: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else who has nothing left could keep it busy writing long ones."""
+
+    def written(*_: object) -> None:
+        raise AssertionError("a statement was written")
+
+    monkeypatch.setattr(translate, "statement_of", written)
+    service = Service.open(read_settings(deployed.configuration))
+    try:
+        body = RunBody(query={"kind": "top_k", "by": "name", "k": 5000})
+        refused = run_question("events", body, service, AnalystCaller("ann", "token"))
+        assert refused.status_code == 402
     finally:
         service.shut()
 
