@@ -156,6 +156,8 @@ def listening(command: list[str], port: int, path: str, folder: str) -> Iterator
                     break
             except OSError:
                 time.sleep(0.1)
+        else:
+            raise TimeoutError("the server did not answer within a minute")
         yield Served(process.pid, port)
     finally:
         process.terminate()

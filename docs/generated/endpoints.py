@@ -35,12 +35,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def _section(title: str, operation: Mapping[str, Any], components: Any) -> Iterator[str]:
     yield f"## `{title}`\n\n{operation['description']}\n"
-    parameters = operation.get("parameters", [])
+    parameters = [one for one in operation.get("parameters", []) if one["in"] != "path"]
     if parameters:
         yield "| | |\n|---|---|"
         for one in parameters:
-            words = one.get("description") or f"in the {one['in']}"
-            yield f"| `{one['name']}` | {words} |"
+            yield f"| `{one['name']}` ({one['in']}) | {one.get('description', '')} |"
         yield ""
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     name = body.get("schema", {}).get("$ref", "").rpartition("/")[2]

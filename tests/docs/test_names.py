@@ -65,7 +65,7 @@ def test_imports_inside_functions_are_for_what_is_optional() -> None:
         if isinstance(inner, ast.ImportFrom) and (inner.module or "").startswith("farthing")
     }
     assert late == {
-        ("numerics/compiled.py", "farthing.numerics.kernels"),
+        ("numerics/compiled.py", "farthing.numerics"),
         ("cli/doctor.py", "farthing.server.doctor"),
         ("cli/figures.py", "farthing.figures"),
         ("cli/owner_data.py", "farthing.engine"),

@@ -15,7 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+import farthing as fa
 from farthing.cli.main import app
+from farthing.guarantees.notation import parse_item
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
@@ -27,7 +29,7 @@ PAGES = (
     "docs/examples/lahman.md",
 )
 #: Pages of proofs with code beside them, and no commands.
-THEORY = ("docs/theory/adaptive.md", "docs/theory/blocks.md")
+THEORY = ("docs/theory/bounds.md", "docs/theory/adaptive.md", "docs/theory/blocks.md")
 #: A block with its language and, if it is to be saved, its file; or a command.
 STEP = r'```(\w+)(?: title="(.+?)")?\n(.*?)```|^    (farthing [^\n]*)$'
 TARIFF = """\
@@ -160,3 +162,23 @@ def walk(page: str) -> None:
         elif language == "python":
             run_block(body, page=page, names=names)
     shut_all(names)
+
+
+@pytest.mark.parametrize(
+    ("texts", "adaptivity"),
+    [
+        (["100xbr:0.1"], "adaptive"),
+        (["100xbr:0.1"], "none"),
+        (["3xbr:0.1", "2xdp:0.1"], "none"),
+        (["3xbr:0.1", "2xbr:0.2"], "none"),
+        (["2xgauss:5"], "adaptive"),
+        (["zcdp:0.05", "br:0.1"], "setwise"),
+        (["cdp:0.1,0.2", "adp:0.1,1e-9"], "adaptive"),
+        (["poisson:0.1/gauss:2"], "adaptive"),
+    ],
+)
+def test_every_bound_has_its_derivation(texts: list[str], adaptivity: str) -> None:
+    page = (ROOT / "docs" / "theory" / "bounds.md").read_text(encoding="utf-8")
+    items = [parse_item(text) for text in texts]
+    for name in fa.compose(items, adaptivity=adaptivity, tolerance=0.05).bounds_at(1e-6):
+        assert f"`{name}`" in page

@@ -100,6 +100,8 @@ def test_every_endpoint_is_described(site: Path) -> None:
         for method, operation in operations.items():
             assert f"{method.upper()} {path}" in text
             assert operation["description"]
+            for one in operation.get("parameters", ()):
+                assert one["in"] == "path" or one.get("description"), (path, one["name"])
 
 
 def test_every_setting_is_on_the_page_of_the_service(site: Path) -> None:
@@ -138,6 +140,14 @@ def test_notebooks_are_kept_without_outputs_and_shown_with_them(site: Path) -> N
         shown = page(site, f"notebooks/{path.stem}.html")
         assert shown.count('class="output"') >= 5
         assert (site / "notebooks" / path.name).exists()
+
+
+def test_formulas_are_no_emphasis(site: Path) -> None:
+    """Stars and underscores of formulas that became markup would be gone from the page."""
+    for one in site.glob("theory/*.html"):
+        words = re.sub(r"<(pre|code)\b.*?</\1>", "", one.read_text(encoding="utf-8"), flags=re.S)
+        for inside in re.findall(r"<em>(.*?)</em>", words, flags=re.S):
+            assert re.match(r"[\w(].*\S$", inside, flags=re.S), f"{one.name}: {inside[:60]}"
 
 
 def test_nothing_is_asked_of_another_server(site: Path) -> None:

@@ -28,10 +28,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from farthing.engine.filters import filter_from
-from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.limit import LimitQuery
 from farthing.engine.kinds.mean import MeanQuery
 from farthing.engine.kinds.quantile import QuantileQuery
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.kinds.standard_deviation import StandardDeviationQuery
 from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.variance import VarianceQuery

@@ -15,11 +15,11 @@ from farthing.interactive.composer import Part
 from farthing.ledger import settling
 from farthing.ledger.charging import Request, charge, no_purse
 from farthing.ledger.conversations import (
-    DurableConversation,
     Talk,
     open_conversation,
     opened_conversations,
 )
+from farthing.ledger.durable_conversation import DurableConversation
 from farthing.ledger.errors import DoesNotFit, NotInLedger
 from farthing.ledger.lookups import (
     account_row,

@@ -128,8 +128,8 @@ def list_releases(
     dataset: str,
     service: At,
     caller: AnalystHere,
-    limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE)] = 50,
-    before: Annotated[str | None, Query(max_length=64)] = None,
+    limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="How many.")] = 50,
+    before: Annotated[str | None, Query(max_length=64, description="Earlier than this id.")] = None,
 ) -> dict[str, Any]:
     """The caller's own releases, the latest first; `before` is the last of the page before."""
     inquiry = Inquiry.of(service, caller, dataset)

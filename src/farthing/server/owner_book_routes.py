@@ -27,7 +27,7 @@ from farthing.server.service import Service
 
 book_router = APIRouter(prefix="/v1/owner", route_class=PlainRoute, tags=["owner"])
 
-Delta = Annotated[float, Query(gt=0, lt=1)]
+Delta = Annotated[float, Query(gt=0, lt=1, description="The δ of the statement.")]
 #: δ at which the other bounds are drawn beside the certified profile.
 DRAWN = tuple(10.0**-k for k in range(1, 13))
 
@@ -91,9 +91,9 @@ def show_history(
     dataset: str,
     service: At,
     _: OwnerHere,
-    analyst: Annotated[str | None, Query(max_length=200)] = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    analyst: Annotated[str | None, Query(max_length=200, description="Only theirs.")] = None,
+    since: Annotated[datetime | None, Query(description="From then on.")] = None,
+    until: Annotated[datetime | None, Query(description="Before then.")] = None,
 ) -> dict[str, Any]:
     """Who asked what, when, and for how much."""
     _require_known(service, dataset)

@@ -9,19 +9,18 @@ knows another one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, get_args, get_type_hints
 
 from farthing.engine.filters import Filter, columns_of, filter_from, filter_to_json
-from farthing.engine.keys import Key, key_to_json
+from farthing.engine.keys import key_to_json
 from farthing.engine.kinds.captions import caption
 from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json, unscaled
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import Bounded
-from farthing.engine.sql.conditions import check_filter, condition
-from farthing.engine.sql.grouping import key_column
+from farthing.engine.sql.conditions import check_filter
 from farthing.engine.sql.keys import Label
-from farthing.engine.sql.texts import Texts
 from farthing.errors import InvalidInput, did_you_mean
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Guarantee, PureDP
 from farthing.ledger.records import Limits
@@ -30,7 +29,6 @@ from farthing.mechanisms.accuracy import Interval
 from farthing.schema import Schema
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
     import pyarrow as pa
 
 #: What an item can be bought for, and what a tariff must sell for it.
@@ -40,42 +38,8 @@ ROLES = {
     COUNT: "a Gaussian or pure-DP item (gauss:σ, dp:ε)",
     LEAK: "an item with a delta (adp:0,δ)",
 }
-#: What the column that says whose row it is is called once keys are columns.
-WHO = "who"
 #: What a thing is bought for, and the guarantee it is paid with.
 Paid = Mapping[str, Guarantee]
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The declared columns of a table, which of them is the unit, and the texts of a question."""
-
-    table: ir.Table
-    unit: str
-    kinds: Mapping[str, str]
-    secret: str
-    texts: Texts = field(compare=False)
-
-    def where(self, wanted: Filter | None) -> Rows:
-        """Only the rows that pass a filter."""
-        if wanted is None:
-            return self
-        passing = condition(self.table, wanted, self.kinds, self.texts)
-        return replace(self, table=self.table.filter(passing))
-
-    @property
-    def owner(self) -> tuple[Any, str]:
-        """The column that says whose row it is, and its kind."""
-        return self.table[self.unit], self.kinds[self.unit]
-
-    def keyed(self, keys: Sequence[Key], **more: Any) -> Rows:
-        """Whose row it is, the keys as `key0`, `key1`, …, and more columns; nothing else."""
-        owner, kind = self.owner
-        made = [key_column(self.table, key, self.kinds, self.texts) for key in keys]
-        columns = {f"key{i}": column for i, (column, _) in enumerate(made)}
-        kinds = {WHO: kind, **{f"key{i}": kind for i, (_, kind) in enumerate(made)}}
-        table = self.table.select(**{WHO: owner}, **columns, **more)
-        return replace(self, table=table, unit=WHO, kinds=kinds)
 
 
 @dataclass(frozen=True, slots=True)

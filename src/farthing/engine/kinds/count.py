@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from farthing.engine.kinds.base import Rows
 from farthing.engine.kinds.fields import (
     CountItem,
     PerKeyLimit,
@@ -13,6 +12,7 @@ from farthing.engine.kinds.fields import (
     Repeats,
     Where,
 )
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.kinds.single_counts import SingleCountQuery
 from farthing.engine.sql.bounding import Bounded, counted_rows
 

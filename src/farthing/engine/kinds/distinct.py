@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, ClassVar
 
-from farthing.engine.kinds.base import Rows
 from farthing.engine.kinds.fields import (
     CountItem,
     QuestionEpsilon,
@@ -13,6 +12,7 @@ from farthing.engine.kinds.fields import (
     Where,
     require_number,
 )
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.kinds.single_counts import SingleCountQuery
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import Bounded, bounded_histogram

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from farthing.engine.keys import Bins, Key, column_of, domain_of, kind_of
-from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import AUTO, Limit, require_categories, stated
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import (
     Bounded,
     TypedColumn,

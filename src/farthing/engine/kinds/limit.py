@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
 
-from farthing.engine.kinds.base import SELECT, Paid, Result, Rows
+from farthing.engine.kinds.base import SELECT, Paid, Result
 from farthing.engine.kinds.fields import By, Categories, QuestionEpsilon, SelectItem, Where
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.kinds.paid_parameters import epsilon_of_selection
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
 from farthing.engine.sql.labels_of_units import labels_of_units, shape_of, sizes_of
 from farthing.errors import InvalidInput

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Annotated, Any, ClassVar
 
-from farthing.engine.kinds.base import Rows
 from farthing.engine.kinds.fields import (
     By,
     Categories,
@@ -16,6 +15,7 @@ from farthing.engine.kinds.fields import (
     require_number,
 )
 from farthing.engine.kinds.labels import KeyQuery
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.kinds.single_counts import SingleCountQuery
 from farthing.engine.sql.bounding import Bounded
 from farthing.engine.sql.labels_of_units import labels_of_units, pairs_above

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from farthing.engine.keys import Key, column_of
-from farthing.engine.kinds.base import COUNT, LEAK, Paid, Rows
+from farthing.engine.kinds.base import COUNT, LEAK, Paid
 from farthing.engine.kinds.fields import require_categories, require_number
 from farthing.engine.kinds.labels import check_labels, known_labels
 from farthing.engine.kinds.numbers import NumberQuery
 from farthing.engine.kinds.paid_parameters import coordinate_of, delta_of_leak, suits_any_limit
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import Bounded, between
 from farthing.engine.sql.conditions import within
 from farthing.engine.sql.keys import Label, labels_of, text_of

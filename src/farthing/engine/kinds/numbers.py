@@ -6,8 +6,9 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, Self
 
-from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import LARGEST_PLACES, NumberBound, scaled_bounds
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import fixed_point
 from farthing.engine.sql.conditions import require_kind
 from farthing.errors import InvalidInput

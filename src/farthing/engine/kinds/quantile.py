@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from farthing.engine.kinds.base import SELECT, Paid, Result, Rows
+from farthing.engine.kinds.base import SELECT, Paid, Result
 from farthing.engine.kinds.fields import (
     Categories,
     ColumnName,
@@ -27,6 +27,7 @@ from farthing.engine.kinds.fields import (
 )
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.kinds.paid_parameters import epsilon_of_selection
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import LABEL, Bounded
 from farthing.engine.sql.measuring import VALUE, WEIGHT, Grouped, weighed_ranks, weighted_values

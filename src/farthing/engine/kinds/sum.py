@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from farthing.engine.kinds.base import COUNT, Paid, Result, Rows
+from farthing.engine.kinds.base import COUNT, Paid, Result
 from farthing.engine.kinds.fields import (
     LARGEST_REPEATS,
     Categories,
@@ -25,6 +25,7 @@ from farthing.engine.kinds.fields import (
 )
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.kinds.paid_parameters import coordinate_of
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import LABEL, Bounded
 from farthing.engine.sql.measuring import VALUE, WHOLE, Grouped, total_name, totals
