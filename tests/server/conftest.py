@@ -29,7 +29,8 @@ def deploy(tmp_path: Path, certificate: fa.Certificate) -> Iterator[Callable[...
     def start(
         ledger: str | None = None, limits: dict[str, Any] | None = None, **options: Any
     ) -> Deployment:
-        one = Deployment(tmp_path, ledger or str(tmp_path / "budget.db"), options, limits or {})
+        wanted = {"grace": 1.0, **(limits or {})}  # nobody waits for what runs for ever
+        one = Deployment(tmp_path, ledger or str(tmp_path / "budget.db"), options, wanted)
         one.prepare(certificate)
         one.start()
         made.append(one)

@@ -127,7 +127,7 @@ def test_so_many_at_once_and_no_more(hasty: Deployment) -> None:
 
 
 def test_stopping_waits_for_nobody_for_ever(deploy) -> None:
-    deployed: Deployment = deploy(limits={"answer_within": 0.2, "time_limit": 600.0, "grace": 1.0})
+    deployed: Deployment = deploy(limits={"answer_within": 0.2, "time_limit": 600.0})
     with deployed.client("ann") as ann:
         assert ann.post(f"{SLOW}/run", json=COUNT).status_code == 202
     assert deployed.stop() == 0

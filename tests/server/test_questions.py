@@ -5,9 +5,12 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from farthing.engine import translate
 from farthing.ledger import Ledger
 from farthing.server import conversation_routes
 from farthing.server.access.callers import AnalystCaller
+from farthing.server.analyst_routes import run_question
+from farthing.server.asking import RunBody
 from farthing.server.conversation_routes import ConversationBody, ask_conversation
 from farthing.server.problems import Refused
 from farthing.server.service import Service
@@ -15,23 +18,23 @@ from farthing.server.settings import read_settings
 from tests.server.deployment import LASTING, Deployment
 
 EVENTS = "/v1/datasets/events"
-NORWAY = {"query": {"kind": "count", "where": "country == 'NO'"}}
+SWEDES = {"query": {"kind": "count", "where": "country == 'SE' and age == 31"}}
 
 
 def test_a_plan_costs_nothing_and_says_what_a_run_will(ann: httpx.Client) -> None:
     before = ann.get(f"{EVENTS}/purse").json()
-    plan = ann.post(f"{EVENTS}/plan", json=NORWAY).json()
+    plan = ann.post(f"{EVENTS}/plan", json=SWEDES).json()
     assert plan["price"] == {"farthings": 4, "delta_units": 0}
     assert plan["fits"]
-    assert plan["caption"] == "number of member where country is NO"
+    assert plan["caption"] == "number of member where country is SE and age is 31"
     assert plan["spending"]["share"] == 4 / LASTING
     assert ann.get(f"{EVENTS}/purse").json() == before
 
 
 def test_a_run_is_paid_once_and_told_again(ann: httpx.Client) -> None:
     before = ann.get(f"{EVENTS}/purse").json()["left"]["farthings"]
-    first = ann.post(f"{EVENTS}/run", json=NORWAY).json()
-    again = ann.post(f"{EVENTS}/run", json=NORWAY).json()
+    first = ann.post(f"{EVENTS}/run", json=SWEDES).json()
+    again = ann.post(f"{EVENTS}/run", json=SWEDES).json()
     assert first["answer"]["counts"] == again["answer"]["counts"]
     assert first["id"] == again["id"]
     assert again["answer"]["cached"]
@@ -43,7 +46,7 @@ def test_a_run_is_paid_once_and_told_again(ann: httpx.Client) -> None:
     assert first["id"] in [one["id"] for one in listed]
     kept = ann.get(f"{EVENTS}/releases/{first['id']}").json()
     assert kept["release"][""]["counts"] == first["answer"]["counts"]
-    assert kept["asked"] == "number of member where country is NO"
+    assert kept["asked"] == "number of member where country is SE and age is 31"
 
 
 def test_sql_and_batches(ann: httpx.Client) -> None:
@@ -137,6 +140,24 @@ def test_a_conversation_does_not_grow_for_ever(
             ask()
         with pytest.raises(Refused, match="at most 3 questions"):
             ask_conversation("events", opened["id"], body, service, AnalystCaller("ann", "t"))
+    finally:
+        service.shut()
+
+
+def test_what_does_not_fit_costs_the_service_no_statement(
+    deployed: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else who has nothing left could keep it busy writing long ones."""
+
+    def written(*_: object) -> None:
+        raise AssertionError("a statement was written")
+
+    monkeypatch.setattr(translate, "statement_of", written)
+    service = Service.open(read_settings(deployed.configuration))
+    try:
+        body = RunBody(query={"kind": "top_k", "by": "name", "k": 5000})
+        refused = run_question("events", body, service, AnalystCaller("ann", "token"))
+        assert refused.status_code == 402
     finally:
         service.shut()
 

@@ -28,7 +28,7 @@ from farthing.server.idempotency import is_used
 from farthing.server.job_records import Outcome
 from farthing.server.jobs import Run
 from farthing.server.plain_json import PlainRoute
-from farthing.server.problems import nothing_here
+from farthing.server.problems import does_not_fit, nothing_here
 from farthing.server.remembering import Circumstances
 
 analyst_router = APIRouter(prefix="/v1", route_class=PlainRoute, tags=["analyst"])
@@ -207,6 +207,8 @@ def _run(inquiry: Inquiry, plan: Plan | BatchPlan, body: RunBody) -> dict[str, A
     """In a thread of the runner. Whatever comes of it leaves when the clock says so."""
 
     def go() -> dict[str, Any]:
+        if body.registered is None and not plan.before and not plan.price.within(plan.remaining):
+            raise does_not_fit(plan.price, plan.remaining)  # before a statement is written
         if isinstance(plan, BatchPlan):
             answers = plan.run(registered=body.registered, again=body.again)
             return inquiry.told(answers, inquiry.plan(body) if plan.before else plan)
