@@ -465,7 +465,10 @@ def _require_sane(guarantee: Guarantee) -> None:
 
 
 def _sane(guarantee: Guarantee) -> Guarantee:
-    """The same, or if its loss is negligible one with a larger loss that floats can carry."""
+    """The same, or if its loss is negligible one with a larger loss that floats can carry.
+
+    A larger rate is a larger loss (docs/theory/tariffs.md, "Samples").
+    """
     match guarantee:
         case PureDP(epsilon) | BoundedRange(epsilon) | Laplace(epsilon) if epsilon < NEGLIGIBLE:
             return type(guarantee)(NEGLIGIBLE)
@@ -473,15 +476,10 @@ def _sane(guarantee: Guarantee) -> Guarantee:
             return Gaussian(1 / NEGLIGIBLE)
         case Subsampled(inner, rate):
             sane = _sane(inner)
-            same = sane == inner and rate >= NEGLIGIBLE
-            return guarantee if same else replace(guarantee, guarantee=sane, rate=_rate(rate))
+            assert isinstance(sane, PureDP | Laplace | Gaussian | DiscreteGaussian)
+            return Subsampled(sane, max(rate, NEGLIGIBLE))
         case _:
             return guarantee
-
-
-def _rate(rate: float) -> float:
-    """A larger rate is a larger loss (docs/theory/tariffs.md, "Samples")."""
-    return max(rate, NEGLIGIBLE)
 
 
 def _loss(guarantee: Guarantee) -> Guarantee:
