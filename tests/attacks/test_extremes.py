@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import farthing as fa
+from farthing.composition.grid_choice import WORK_LIMIT, Layout
 from farthing.composition.items import items_from
-from farthing.composition.layout import WORK_LIMIT, Layout
 from farthing.composition.profiles import curves
 
 BR, DP = fa.BoundedRange, fa.PureDP

@@ -204,7 +204,7 @@ def test_a_list_that_claims_too_much_is_not_proved(ledger: Ledger) -> None:
 
 
 def test_the_benchmark_fills_its_ledgers_with_valid_entries(ledger: Ledger) -> None:
-    from benchmarks.ledger import fill
+    from benchmarks.parts.ledger import fill
 
     fill(ledger, 200)
     assert verify(ledger.reader())[0].entries == 203

@@ -3,11 +3,11 @@
 import pytest
 
 import farthing as fa
-from farthing.composition import fixed_sums, layout
+from farthing.composition import fixed_sums, grid_choice
 from farthing.composition.adaptive import COARSEST
 from farthing.composition.bounded_range import epsilon_nonadaptive
+from farthing.composition.grid_choice import Layout, blocks_of
 from farthing.composition.items import items_from
-from farthing.composition.layout import Layout, blocks_of
 from farthing.composition.profiles import _only_blocks, _sum_of_blocks, curves
 
 
@@ -53,7 +53,7 @@ def test_blocks_beside_other_losses():
 
 def test_blocks_need_a_known_order(monkeypatch):
     """Two parameters in whatever order are not cut into blocks of one of them."""
-    monkeypatch.setattr(layout, "DIRECT_WORK", 1e6)
+    monkeypatch.setattr(grid_choice, "DIRECT_WORK", 1e6)
     items = [(fa.BoundedRange(0.02), 1000), (fa.BoundedRange(0.04), 1000)]
     made = Layout.of(items_from(items), COARSEST, 1e-6, whole=False)
     assert made is not None

@@ -23,7 +23,8 @@ from farthing import checker
 from farthing.canonical import digest
 from farthing.cli.tariff import tariff as command
 from farthing.composition.ladder import _rungs
-from farthing.composition.tariff import ASSUMPTIONS, COMPUTED_BY, FORMAT, THEOREM, Proof
+from farthing.composition.tariff import ASSUMPTIONS, COMPUTED_BY, FORMAT
+from farthing.composition.tariff_proof import THEOREM, Proof
 from tests.tariffs.drawn import tariffs
 from tests.tariffs.strategies import best_delta, loss_of_refinement
 
@@ -41,7 +42,7 @@ README = fa.Tariff(
 def proved(certificate: fa.Certificate, **grid: object) -> checker.Proved:
     """The last row, on the grid of the certificate or another one."""
     data = certificate.to_json()
-    data["grid"] = {**data["grid"], **grid}  # type: ignore[dict-item]
+    data["grid"] = {**data["grid"], **grid}
     return checker.prove(data, Fraction(1, 10**12), lambda *_: None)
 
 
@@ -79,7 +80,7 @@ def test_it_runs_alone_and_as_a_command(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     certificate.write(good)
     data = certificate.to_json()
-    data["epsilon_at"][0]["upper"] *= 1 - 1e-6  # type: ignore[index]
+    data["epsilon_at"][0]["upper"] *= 1 - 1e-6
     bad.write_text(json.dumps(signed(data)), encoding="utf-8")
     copy = tmp_path / "checker.py"
     copy.write_bytes(FILE.read_bytes())
@@ -411,7 +412,7 @@ def test_no_number_can_be_lowered_by_a_hair(part: str) -> None:
 )
 def test_kinds_that_it_does_not_know_are_refused(text: str) -> None:
     data = fa.Tariff({"a": (fa.BoundedRange(0.3), 1)}, 2).certify(tolerance=0.2).to_json()
-    data["tariff"]["items"]["a"]["guarantee"] = text  # type: ignore[index]
+    data["tariff"]["items"]["a"]["guarantee"] = text
     with pytest.raises(checker.Refused):
         checker.check(signed(data))
 

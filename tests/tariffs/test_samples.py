@@ -11,7 +11,7 @@ import farthing as fa
 from farthing import checker
 from farthing.composition.account_profiles import AccountProfile, epsilon_of, list_profile
 from farthing.composition.items import items_from
-from farthing.composition.tariff import recursion_of
+from farthing.composition.tariff_proof import recursion_of
 
 STEP = fa.Subsampled(fa.Gaussian(1.0), 0.01)
 SMALL = {

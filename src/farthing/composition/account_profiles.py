@@ -18,11 +18,12 @@ import numpy as np
 
 from farthing.canonical import canonical
 from farthing.composition.compose import compose
-from farthing.composition.dominating import loss_distribution_above
 from farthing.composition.items import Items, take_out_leaks
+from farthing.composition.profile_as_loss import loss_distribution_above
 from farthing.composition.profiles import curves
-from farthing.composition.tariff import Tariff, tariff_profiles, tariff_to_json
+from farthing.composition.tariff import Tariff, tariff_to_json
 from farthing.composition.tariff_files import tariff_from_json
+from farthing.composition.tariff_proof import tariff_profiles
 from farthing.errors import FarthingError, NotCertified, Unattainable
 from farthing.numerics.ball import up
 from farthing.numerics.curves import Chords, Grid

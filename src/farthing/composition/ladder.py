@@ -22,7 +22,8 @@ import math
 from dataclasses import replace
 
 from farthing.composition.gaussian import gaussian_noise_multiplier
-from farthing.composition.tariff import Certificate, Tariff, recursion_of
+from farthing.composition.tariff import Certificate, Tariff
+from farthing.composition.tariff_proof import recursion_of
 from farthing.errors import InvalidInput, NotCertified, require_real
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Gaussian, Guarantee, PureDP
 

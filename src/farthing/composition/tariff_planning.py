@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from farthing.composition.budget import Budget
 from farthing.composition.items import Items
 from farthing.composition.moments import MomentBound
-from farthing.composition.tariff import MOST_FARTHINGS, Tariff, recursion_of
-from farthing.composition.ways_to_spend import Budget
+from farthing.composition.tariff import MOST_FARTHINGS, Tariff
+from farthing.composition.tariff_proof import recursion_of
 from farthing.errors import InvalidInput, Unattainable, Unsupported, require_count, require_real
 from farthing.guarantees.conversions import without_delta, zero_concentrated
 from farthing.guarantees.directions import facing, has_two_losses

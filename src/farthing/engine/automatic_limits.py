@@ -1,0 +1,175 @@
+"""Limits that are looked for: which ones are tried, what each would cost, and the question.
+
+At a limit Δ a unit changes Δ counts, so Δ coordinates are paid for. Where the tariff sells cheaper
+items, each of them is taken from a rung that costs 1/Δ of what the one count of limit 1 would:
+the price stays, and noise grows about as √Δ while less is left out. The limit at which the two
+add up to least is chosen by a question of its own (kind `limit`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from farthing.composition.tariff import Price, Tariff
+from farthing.engine.companions import with_companions
+from farthing.engine.kinds.base import COUNT, SELECT, Query
+from farthing.engine.kinds.fields import AUTO
+from farthing.engine.kinds.labels import LabelQuery
+from farthing.engine.kinds.limit import LimitQuery
+from farthing.engine.kinds.top_k import AT_ONCE, TopKQuery
+from farthing.engine.purchase import buy, items_for
+from farthing.errors import InvalidInput
+from farthing.mechanisms import Accuracy
+
+#: Of an unknown domain limits up to this are tried.
+LARGEST_TRIED = 64
+#: Where the tariff sells nothing cheap enough, a limit may cost so many times what limit 1 does.
+DEAREST = 4
+#: Looking for a limit costs at most one part in so many of what the question costs with limit 1.
+SHARE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A limit that may be found: the question with it, its price, and the error of its noise."""
+
+    limit: int
+    query: LabelQuery
+    price: Price
+    accuracy: Accuracy
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "limit": self.limit,
+            "farthings": self.price.farthings,
+            "expected_error": self.accuracy.expected_error,
+            "half_width": self.accuracy.half_width,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Automatic:
+    """A question whose limit is to be found, the question that finds it, and what may come out."""
+
+    query: LabelQuery
+    first: LimitQuery
+    choices: Mapping[int, Choice]
+
+    @property
+    def largest(self) -> Choice:
+        """The largest limit."""
+        return self.choices[max(self.choices)]
+
+    @property
+    def largest_price(self) -> Price:
+        """The most that the question may cost once its limit is found."""
+        prices = [choice.price for choice in self.choices.values()]
+        return Price(max(p.farthings for p in prices), max(p.delta_units for p in prices))
+
+
+def automatic(
+    query: Query, tariff: Tariff, confidence: float, most: int | None
+) -> Automatic | None:
+    """What looking for the limit of a question takes; None where its limits are numbers.
+
+    `most` is the owner's limit, if there is one.
+    """
+    if not isinstance(query, LabelQuery) or query.contribution_limit != AUTO:
+        return None
+    one = query.changed(contribution_limit=1)
+    if COUNT not in one.roles():
+        raise InvalidInput(
+            "without counts nothing depends on a limit: leave contribution_limit out"
+        )
+    base = buy(one, tariff)
+    assert isinstance(base.query, LabelQuery)
+    share = tariff.price(str(base.query.count))
+    choices = {}
+    for limit in _tried(query, most):
+        choice = _choice(base.query, limit, share, tariff, confidence)
+        if choice.price.farthings <= DEAREST * base.price.farthings:
+            choices[limit] = choice
+    first = LimitQuery(
+        query.key,
+        limits=tuple(choices),
+        noise=tuple(_error_of_one(c, base.price, query) for c in choices.values()),
+        labels=query.k if isinstance(query, TopKQuery) else None,
+        categories=query.domain,
+        where=query.filter,
+    )
+    choices = {limit: _completed(choice, tariff, most) for limit, choice in choices.items()}
+    return Automatic(query, _affordable(first, base.price, tariff), choices)
+
+
+def _error_of_one(choice: Choice, base: Price, query: LabelQuery) -> float:
+    """The expected error of one count for the price of limit 1, in pairs of a unit and a label.
+
+    Where the choice costs more, as much more noise as that price would have had to buy. A pair
+    counts for `per_key_limit` rows.
+    """
+    dearer = max(1.0, choice.price.farthings / base.farthings)
+    error = choice.accuracy.expected_error * math.sqrt(dearer) / query.per_key_limit
+    return float(f"{error:.3g}")
+
+
+def _affordable(first: LimitQuery, base: Price, tariff: Tariff) -> LimitQuery:
+    """On the best rung that costs a quarter of the question, or else the cheapest."""
+    prices = {name: tariff.price(name).farthings for name in items_for(tariff, first, SELECT)}
+    if not prices:
+        return first  # buying it will say what is missing
+    cheap = [name for name, price in prices.items() if SHARE * price <= base.farthings]
+    return replace(first, select=max(cheap or [min(prices, key=_by(prices))], key=_by(prices)))
+
+
+def _by(prices: Mapping[str, int]) -> Callable[[str], tuple[int, str]]:
+    return lambda name: (prices[name], name)
+
+
+def _tried(query: LabelQuery, most: int | None) -> list[int]:
+    """1, 2, 4, … up to the largest that makes sense, and that one."""
+    sizes = [size for size in (most, query.size) if size is not None]
+    if isinstance(query, TopKQuery) and query.mechanism not in AT_ONCE:
+        sizes.append(query.k)
+    largest = min(sizes, default=LARGEST_TRIED)
+    powers = [1 << j for j in range(largest.bit_length()) if 1 << j < largest]
+    tried = [*powers, largest]
+    return [limit for limit in tried if limit <= LARGEST_TRIED] or [1]
+
+
+def _choice(
+    query: LabelQuery, limit: int, share: Price, tariff: Tariff, confidence: float
+) -> Choice:
+    """The question with this limit, on the best rung that costs no more than one count of limit 1.
+
+    If there is none, on the cheapest.
+    """
+    limited = query.changed(contribution_limit=limit)
+    prices = {name: tariff.price(name).farthings for name in items_for(tariff, limited, COUNT)}
+    cheap = [p for p in prices.values() if p * limited.coordinates <= share.farthings]
+    wanted = max(cheap) if cheap else min(prices.values())
+    found = []
+    for name in (name for name, price in prices.items() if price == wanted):
+        purchase = buy(limited.changed(count=name), tariff)
+        assert isinstance(purchase.query, LabelQuery)
+        expected = limited.expect(purchase.query.mechanism_for(purchase.paid), confidence).counts
+        assert expected is not None
+        found.append(Choice(limit, purchase.query, purchase.price, expected))
+    return min(found, key=lambda choice: choice.accuracy.expected_error)
+
+
+def _completed(choice: Choice, tariff: Tariff, most: int | None) -> Choice:
+    """With the price of what is asked beside it.
+
+    A selection whose k labels all are paid for need not leave out more than the owner does.
+    """
+    query: Query = choice.query
+    if isinstance(query, TopKQuery) and query.mechanism not in AT_ONCE and choice.limit >= query.k:
+        measured = query.measure_loss and most is not None
+        query = replace(query, contribution_limit=most, measure_loss=measured)
+    assert isinstance(query, LabelQuery)
+    bought = (buy(one, tariff).price for one in with_companions({"": query}).values())
+    return replace(choice, query=query, price=sum(bought, Price(0)))

@@ -1,0 +1,94 @@
+"""Who asks. Owner and analyst are types: a route takes one or the other, and cannot mix them up."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from farthing.server.access.store import AccessStore
+from farthing.server.access.tokens import OWNER, find, identity_in, is_genuine
+
+#: How long a worker remembers that a secret was right; whether the token is still valid is looked
+#: up every time.
+REMEMBERED_SECONDS = 300.0
+#: How many it remembers.
+MOST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerCaller:
+    """Somebody who decides about budgets."""
+
+    name: str
+    token: str
+
+    @property
+    def key(self) -> str:
+        """What is kept under the caller's name is kept under this."""
+        return f"owner:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystCaller:
+    """Somebody who asks. `datasets` None: all for which the ledger has a purse of this name."""
+
+    name: str
+    token: str
+    datasets: tuple[str, ...] | None = None
+
+    @property
+    def key(self) -> str:
+        """What is kept under the caller's name is kept under this."""
+        return f"analyst:{self.name}"
+
+    def may_see(self, dataset: str) -> bool:
+        """Whether the token is for this dataset at all."""
+        return self.datasets is None or dataset in self.datasets
+
+
+Caller: TypeAlias = OwnerCaller | AnalystCaller
+
+
+class Doorkeeper:
+    """Tells who holds a token. Remembers hashes of tokens whose secret was right, for a while."""
+
+    def __init__(
+        self, store: AccessStore, elsewhere: Callable[[str], Caller | None] | None = None
+    ) -> None:
+        self._store = store
+        #: Who holds a token that was not minted here.
+        self._elsewhere = elsewhere
+        self._right: OrderedDict[bytes, float] = OrderedDict()
+        self._turn = threading.Lock()
+
+    def caller(self, token: str) -> Caller | None:
+        """Who holds this token; None if it is not genuine, expired or revoked."""
+        identity = identity_in(token)
+        if identity is None and self._elsewhere is not None:
+            return self._elsewhere(token)
+        if not self._is_genuine(token) or identity is None:
+            return None
+        record = find(self._store, identity)
+        if record is None or not record.is_valid:
+            return None
+        if record.role == OWNER:
+            return OwnerCaller(record.name, record.id)
+        return AnalystCaller(record.name, record.id, record.datasets)
+
+    def _is_genuine(self, token: str) -> bool:
+        seen = hashlib.sha256(token.encode("utf-8", "replace")).digest()
+        with self._turn:
+            if self._right.get(seen, 0.0) > time.monotonic():
+                return True
+        genuine = is_genuine(self._store, token)
+        if genuine:
+            with self._turn:
+                self._right[seen] = time.monotonic() + REMEMBERED_SECONDS
+                while len(self._right) > MOST:
+                    self._right.popitem(last=False)
+        return genuine
