@@ -6,12 +6,13 @@ composition/profiles.py and refined until the bracket is as narrow as was asked.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import replace
 
 from farthing.composition.bound import Bound, Sides, lower_only
 from farthing.composition.gaussian import analytic_gaussian
 from farthing.composition.items import Items
+from farthing.composition.moment_witness import Moments, attained_delta, attained_epsilon
 from farthing.composition.moments import MomentBound
 from farthing.composition.profiles import KINDS, Curves, curves
 from farthing.guarantees.conversions import example, pure_epsilon
@@ -62,14 +63,63 @@ def _on_grids(items: Items, adaptivity: str, tolerance: float) -> Bound:
 def by_example(items: Items, adaptivity: str, tolerance: float) -> Bound | None:
     """A lower bound for kinds that only bound moments, from mechanisms that have them.
 
-    The upper side of such lists is loose by some per cent, so the lower one need not be finer.
+    Gaussian noise for all of them, or for one of them the mechanism that is worst by itself. The
+    upper side of lists of several is loose by some per cent, so the lower one need not be finer.
     """
-    pairs = [(example(guarantee), count) for guarantee, count in items]
-    known = Items(tuple((guarantee, count) for guarantee, count in pairs if guarantee is not None))
-    bound = analytic_gaussian(known) or by_operators(known, adaptivity, max(tolerance, 1e-2))
-    if bound is None:
+    tolerance = max(tolerance, 1e-2)
+    examples = _examples(items)
+    noise = analytic_gaussian(examples) or by_operators(examples, adaptivity, tolerance)
+    worst = _heaviest(items)
+    if noise is None and worst is None:
         return None
-    return replace(lower_only(bound), name="example", theorem="attained by an example mechanism")
+
+    def epsilon_at(delta: float) -> Sides:
+        found = [0.0 if noise is None else noise.epsilon_at(delta)[0]]
+        if worst is not None and SMALLEST < delta < 1:
+            found += _with_witnesses(items, *worst, adaptivity, delta)
+        return max(found), math.inf
+
+    def delta_at(epsilon: float) -> Sides:
+        found = [0.0 if noise is None else noise.delta_at(epsilon)[0]]
+        if worst is not None and items.total == 1:
+            about = MomentBound(items).delta_at(epsilon)
+            if SMALLEST < about < 1:
+                found.append(attained_delta(worst[1], epsilon, 0.05 * about))
+        return max(found), math.inf
+
+    return Bound("example", "attained by an example mechanism", epsilon_at, delta_at)
+
+
+def _examples(items: Items) -> Items:
+    pairs = [(example(guarantee), count) for guarantee, count in items]
+    return Items(tuple((guarantee, count) for guarantee, count in pairs if guarantee is not None))
+
+
+def _heaviest(items: Items) -> tuple[int, Moments] | None:
+    """The place of the kind with the largest ρ among those that bound moments only."""
+    known = [(i, Moments.of(g)) for i, (g, _) in enumerate(items)]
+    found = [(i, moments) for i, moments in known if moments is not None]
+    return max(found, key=lambda pair: pair[1].rho, default=None)
+
+
+def _with_witnesses(
+    items: Items, place: int, moments: Moments, adaptivity: str, delta: float
+) -> list[float]:
+    """What is attained if one use of this kind is the worst by itself, for several losses."""
+    if items.total == 1:
+        return [attained_epsilon(moments, delta)]
+    guarantee, count = items.pairs[place]
+    found = []
+    for loss in moments.losses_for(delta)[::2]:
+        witness = moments.witness(loss)
+        if witness is None:
+            continue
+        rest = ((guarantee, count - 1),) if count > 1 else ()
+        pairs = (*items.pairs[:place], (witness, 1), *rest, *items.pairs[place + 1 :])
+        bound = by_operators(_examples(Items(pairs)), adaptivity, 1e-2)
+        if bound is not None:
+            found.append(bound.epsilon_at(delta)[0])
+    return found
 
 
 def _in_range(guarantee: Guarantee) -> bool:

@@ -53,11 +53,14 @@ def renyi(items: Items) -> Bound:
 
 @dataclass(frozen=True, slots=True)
 class MomentBound:
-    """Adds up one kind of moment and converts it, by one of the two conversions."""
+    """Adds up one kind of moment and converts it, by one of the two conversions, or with `gain`:
+    α ↦ ln sup V(y)e^{(α−1)y} for the profile V of what comes after (composition/moments_first.py).
+    """
 
     items: Items
     moment: Moment = log_moment
     tight: bool = True
+    gain: Callable[[float], float] | None = None
 
     @in_balls
     def epsilon_at(self, delta: float) -> float:
@@ -95,6 +98,8 @@ class MomentBound:
 
     def _gain(self, alpha: float) -> Ball:
         """ln of the factor by which the tight conversion is smaller: (1 − 1/α)^{α−1}/α."""
+        if self.gain is not None:
+            return arb(self.gain(alpha))
         if not self.tight:
             return arb(0)
         order = arb(alpha)

@@ -20,6 +20,7 @@ from farthing.composition.concurrent import (
 from farthing.composition.fixed_sums import added_on_lattice
 from farthing.composition.items import Items, Leaky, take_out_leaks
 from farthing.composition.moments import moment_bounds, renyi
+from farthing.composition.moments_first import moments_first
 from farthing.composition.profiles import KINDS
 from farthing.composition.subgaussian import subgaussian_bounds
 from farthing.composition.unequal_ranges import unequal_in_advance
@@ -128,6 +129,8 @@ class OneDirection:
         sampled = any(added_on_lattice(guarantee, count) for guarantee, count in items)
         if not all_of_them and not sampled:
             yield renyi(items)
+        if (before := moments_first(items, adaptivity)) is not None:
+            yield before
         in_advance = fixed_in_advance(items)
         if in_advance is not None:
             yield in_advance

@@ -24,6 +24,7 @@ import numpy as np
 from farthing.composition.lattice import Lattice
 from farthing.guarantees.atoms import Atoms
 from farthing.numerics.compiled import compiled
+from farthing.numerics.convolution import averaged, convolved, pieces
 from farthing.numerics.curves import Chords, Grid, Supports
 from farthing.numerics.rounding import UNIT, FloatArray, IntArray, deflated, inflated
 
@@ -69,10 +70,13 @@ class FixedLoss:
                 return _nearest_lines(later, cells + past, offsets, masses)
         left, right = max(0, -int(cells.min())), max(0, int(cells.max()) + 1)
         values, slopes = later.padded(left, right)
-        total, fall = compiled().support_average(
-            values, slopes, left + cells, rests, masses, size, grid.step
-        )
-        return Supports(grid, deflated(total, 2 * len(cells) + 16), fall)
+        total, fall = np.zeros(size), np.zeros(size)
+        for part in pieces(len(cells), size):
+            found = compiled().support_average(
+                values, slopes, left + cells[part], rests[part], masses[part], size, grid.step
+            )
+            total, fall = total + found[0], fall + found[1]
+        return Supports(grid, deflated(total, 4 * len(cells) + 16), fall)
 
 
 def _nearest_lines(
@@ -98,9 +102,8 @@ def _nearest_lines(
         padded[left + first : left + first + size + count - 1]
         for padded in later.padded(left, right)
     )
-    height = np.convolve(values, kernels[0, ::-1], mode="valid")
-    tilt = np.convolve(slopes, kernels[1, ::-1], mode="valid")
-    fall = np.convolve(slopes, kernels[2, ::-1], mode="valid")
+    height = averaged(values, kernels[0, ::-1])
+    tilt, fall = (averaged(slopes, kernels[i, ::-1]) for i in (1, 2))
     units = 2.0 * (count + len(places)) + 16
     error = 2 * units * UNIT * math.expm1(step) * math.exp(step) * fall
     total = deflated(height, units) + tilt - error
@@ -124,7 +127,12 @@ class BoundedRangeChoice:
         grid, pad = later.grid, self._pad(later.grid)
         epsilon = _aligned_up(self.epsilon, grid.step)
         cuts = np.array(_cuts(epsilon, grid.step))
-        best = compiled().chord_supremum(later.padded(pad, pad), pad, grid.step, epsilon, cuts)
+        padded = later.padded(pad, pad)
+        parts = [
+            compiled().chord_supremum(padded[_around(part, pad)], pad, grid.step, epsilon, cuts)
+            for part in pieces(grid.size, len(cuts))
+        ]
+        best = np.concatenate(parts)
         units = 64 * (1 + 1 / math.expm1(grid.step) + 1 / -math.expm1(-epsilon))
         return Chords(grid, np.minimum(inflated(best, units), 1.0))
 
@@ -139,9 +147,13 @@ class BoundedRangeChoice:
         whole, rest = grid.split(self.epsilon)
         if rest > (1 - 1e-9) * grid.step:  # V decreases, so a little further right is lower
             whole, rest = whole + 1, 0.0
-        best, fall, chosen = compiled().support_maximum(
-            values, slopes, pad, grid.step, self.epsilon, whole, rest
-        )
+        parts = [
+            compiled().support_maximum(
+                values[here], slopes[here], pad, grid.step, self.epsilon, whole, rest
+            )
+            for here in (_around(part, pad) for part in pieces(grid.size, whole + 1))
+        ]
+        best, fall, chosen = (np.concatenate(sides) for sides in zip(*parts, strict=True))
         units = 32 * (1 + 1 / -math.expm1(-self.epsilon))
         return Supports(grid, deflated(np.maximum(best, 0.0), units), fall), chosen
 
@@ -213,7 +225,7 @@ class Kernel:
             for place in used.tolist():
                 total += self.weights[place] * padded[place : place + size]
         else:
-            total = np.convolve(padded, self.weights[::-1], mode="valid") + self.infinity
+            total = averaged(padded, self.weights[::-1]) + self.infinity
         return Chords(later.grid, np.minimum(inflated(total, 2 * count + 8), 1.0))
 
     def then(self, other: Kernel, limit: int) -> Kernel:
@@ -236,7 +248,7 @@ class Kernel:
 
 
 def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
-    """As NumPy does it; a few weights far apart are shifted copies."""
+    """Both added; a few weights far apart are shifted copies."""
     for few, many in ((one, other), (other, one)):
         used = np.flatnonzero(few)
         if len(used) <= FEW < len(few):
@@ -244,7 +256,7 @@ def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
             for place in used.tolist():
                 total[place : place + len(many)] += few[place] * many
             return total
-    return np.convolve(one, other)
+    return convolved(one, other)
 
 
 def shifted_below(lattice: Lattice, later: Supports) -> Supports:
@@ -258,9 +270,7 @@ def shifted_below(lattice: Lattice, later: Supports) -> Supports:
     first, last = lattice.first + int(used[0]), lattice.first + int(used[-1])
     left, right = max(0, last), max(0, -first)
     here = slice(left - last, left + size - first)
-    values, slopes = (
-        np.convolve(curve[here], masses, mode="valid") for curve in later.padded(left, right)
-    )
+    values, slopes = (averaged(curve[here], masses) for curve in later.padded(left, right))
     return Supports(later.grid, deflated(values, 2 * len(masses) + 16), slopes)
 
 
@@ -294,6 +304,11 @@ def _aligned_up(epsilon: float, step: float) -> float:
     if rest < 1e-6 * step:
         return inflated((whole + 1e-6) * step, 4)
     return inflated((whole + 1) * step, 2) if rest > (1 - 1e-6) * step else epsilon
+
+
+def _around(part: slice, pad: int) -> slice:
+    """The points of a padded profile that lead to these of the result."""
+    return slice(part.start, part.stop + 2 * pad)
 
 
 @lru_cache(maxsize=256)

@@ -92,6 +92,21 @@ class Chords:
             left, right = self.values[place], self.values[place + 1]
         return min(1.0, inflated(float((1 - weight) * left + weight * right), 16))
 
+    def log_peak(self, power: float) -> float:
+        """ln of the largest V(x)e^{power·x} up to the right end of the grid, rounded up.
+
+        On a cell V is A − Bz, and (A − Bz)z^power is largest at z = A·power/(B(1 + power)) or at
+        an end. Left of the grid V is at most 1.
+        """
+        x, values = self.grid.points(), self.values
+        falls = np.maximum(values[:-1] - values[1:], 1e-300) / math.expm1(self.grid.step)
+        heights = values[:-1] + falls  # A, with z measured from the left end of the cell
+        best = np.clip(heights * power / (falls * (1 + power)), 1.0, math.exp(self.grid.step))
+        inside = np.maximum(heights - falls * best, 0.0) + 64 * UNIT * heights
+        with np.errstate(divide="ignore"):
+            logs = np.log(inside) + power * (x[:-1] + np.log(best))
+        return max(float(np.max(logs)), power * float(x[0])) + 1e-9
+
     def first_below(self, delta: float) -> float | None:
         """A point x ≥ 0, near the smallest, with V(x) ≤ `delta` certainly; None if off the grid.
 

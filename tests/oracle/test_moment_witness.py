@@ -1,0 +1,107 @@
+"""Mechanisms that are worst for bounds on moments, and the conversion beside a profile."""
+
+import math
+
+import pytest
+from mpmath import mp, mpf
+
+import farthing as fa
+from farthing.composition.items import items_from
+from farthing.composition.moment_witness import Moments
+from farthing.composition.moments_first import moments_first
+from farthing.composition.profiles import curves
+
+BR = fa.BoundedRange
+KINDS = [
+    fa.ZeroConcentratedDP(0.05),
+    fa.ZeroConcentratedDP(1.0),
+    fa.ZeroConcentratedDP(0.02, 0.01),
+    fa.ZeroConcentratedDP(0.02, -0.005),
+    fa.TruncatedConcentratedDP(0.05, 20.0),
+    fa.TruncatedConcentratedDP(0.05, 8.0),
+]
+#: so few orders that the moment of silence, 1, counts beside that of the loss
+FEW_ORDERS = fa.TruncatedConcentratedDP(0.05, 4.0)
+
+
+@pytest.mark.parametrize("guarantee", [*KINDS, FEW_ORDERS])
+@pytest.mark.parametrize("delta", [1e-3, 1e-9])
+def test_a_witness_keeps_every_moment(guarantee, delta):
+    """Renyi divergences by their definition, in 40 digits, in both directions."""
+    moments = Moments.of(guarantee)
+    found = [one for one in map(moments.witness, moments.losses_for(delta)[::3]) if one is not None]
+    assert found
+    with mp.workdps(40):
+        for one in found:
+            (low, _, high), (rare, middle, often) = one.losses, map(mpf, one.masses)
+            assert low == -high
+            p = (often, middle, rare)
+            q = (often * mp.exp(-mpf(high)), middle, rare * mp.exp(mpf(high)))
+            for here, there in ((p, q), (q, p)):
+                for step in range(-60, 60):
+                    beta = mpf(1.15) ** step
+                    if 1 + beta < moments.orders_below:
+                        sums = zip(here, there, strict=True)
+                        moment = mp.log(mp.fsum(a * (a / b) ** beta for a, b in sums))
+                        allowed = beta * (moments.xi + moments.rho + moments.rho * beta)
+                        assert moment <= allowed * (1 + mpf(10) ** -9) + mpf(10) ** -9 * often
+
+
+def test_more_than_is_allowed_is_not_confirmed():
+    moments = Moments.of(KINDS[0])
+    for loss in (1.2, 1.5, 2.0):
+        most = math.exp(moments.log_chance(loss))
+        assert moments._allows(loss, most * math.exp(-1e-3), 1e-3)
+        assert not moments._allows(loss, most * math.exp(1e-3), 1e-3)
+
+
+@pytest.mark.parametrize("guarantee", KINDS)
+def test_the_tight_conversion_is_attained(guarantee):
+    bracket = fa.compose([guarantee]).epsilon_at(1e-6)
+    assert bracket.width <= 0.01
+    assert fa.compose([FEW_ORDERS]).epsilon_at(1e-6).width <= 0.1
+    at = fa.compose([guarantee]).delta_at(0.9 * bracket.lower)
+    assert 1e-6 < at.lower <= at.upper
+    assert at.lower >= 0.9 * at.upper
+
+
+@pytest.mark.parametrize(
+    "after", [[(BR(0.1), 20)], [(fa.Gaussian(5.0), 3)], [(fa.PureDP(0.3), 3), (fa.Laplace(0.2), 2)]]
+)
+def test_beside_a_profile_both_sides_meet(after):
+    listed = [fa.ZeroConcentratedDP(0.05), *after]
+    bracket = fa.compose(listed).epsilon_at(1e-6)
+    assert "docs/theory/moments.md" in bracket.theorem
+    assert bracket.width <= 0.01
+    noise = fa.compose([fa.Gaussian(math.sqrt(10.0)), *after]).epsilon_at(1e-6)
+    assert noise.lower <= bracket.upper
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6])
+def test_no_mechanism_exceeds_the_conversion_beside_a_profile(delta):
+    """Every witness, and noise, before ten bounded-range draws."""
+    guarantee = fa.ZeroConcentratedDP(0.1)
+    items = items_from([guarantee, (BR(0.2), 10)])
+    upper = moments_first(items, "adaptive").epsilon_at(delta)[1]
+    moments = Moments.of(guarantee)
+    examples = [one for one in map(moments.witness, moments.losses_for(delta)[::3]) if one]
+    for one in (*examples, fa.Gaussian(math.sqrt(5.0))):
+        reached = fa.compose([one, (BR(0.2), 10)], tolerance=1e-2).epsilon_at(delta)
+        assert reached.lower <= upper
+
+
+@pytest.mark.parametrize("power", [2.0, 4.0, 30.0])
+def test_the_peak_of_a_profile(power):
+    found = curves(items_from([(BR(0.3), 6)]), "adaptive", 8e-3, 1e-9, whole=True).upper
+    peak = found.log_peak(power)
+    end = found.grid.above * found.grid.step
+    tried = [0.00037 * i - end for i in range(int(2 * end / 0.00037))]
+    heights = [math.log(max(found.at(x), 1e-300)) + power * x for x in tried]
+    assert max(heights) <= peak <= max(heights) + 1e-4 * power + 1e-6
+
+
+def test_where_the_order_is_open_nothing_is_said():
+    items = items_from([fa.ZeroConcentratedDP(0.1), (BR(0.2), 2)])
+    assert moments_first(items, "setwise") is None
+    assert moments_first(items_from([(BR(0.2), 2), fa.ZeroConcentratedDP(0.1)]), "adaptive") is None
+    assert moments_first(items_from([(BR(0.2), 2), fa.ZeroConcentratedDP(0.1)]), "none") is not None
