@@ -116,7 +116,7 @@ def in_mechanisms() -> Iterator[Growth]:
 
 def in_the_ledger() -> Iterator[Growth]:
     """Questions that were asked, and analysts."""
-    tariff = fa.Tariff({"select": (fa.BoundedRange(0.01), 1)}, farthings=10**4)
+    tariff = fa.Tariff({"select": (fa.BoundedRange(0.01), 1)}, farthings=2000)
     certificate = tariff.certify(tolerance=0.3, deltas=(1e-6,), epsilons=(1.0,))
     asked: dict[str, dict[int, float]] = {}
     for questions in (10**3, 10**4, 10**5):
@@ -142,7 +142,7 @@ def in_the_ledger() -> Iterator[Growth]:
             turn = iter(names * 100)
             served.setdefault("a reservation", {})[analysts] = _median(
                 lambda: ledger.analyst("events", next(turn)).reserve(ITEMS),  # noqa: B023 # runs at once
-                10 * 10,
+                100,
             )
             reader = ledger.reader()
             seconds = _median(lambda: statement(reader, "events"), 1)  # noqa: B023 # the same
