@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo serve test check peers benchmark scale clean
+.PHONY: demo serve test check peers benchmark scale docs dist clean
 
 demo: $(VENV)/ready
 	$(RUN)/python -m farthing.cli.demo
@@ -15,11 +15,11 @@ serve: $(VENV)/ready-service
 
 # lint, types, layers, and every test that needs no server and no patience
 check: $(VENV)/ready-test lint
-	$(RUN)/python -m pytest -q -n 2 -m "not slow and not server"
+	$(RUN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not server"
 
 test: $(VENV)/ready-test lint
 	tests/bring.sh
-	$(RUN)/python -m pytest -n 2
+	$(RUN)/python -m pytest -n 2 --dist worksteal
 
 .PHONY: lint
 lint: $(VENV)/ready-test
@@ -45,6 +45,14 @@ benchmark: $(VENV)/ready-test peers
 scale: $(VENV)/ready-test
 	$(RUN)/python -m benchmarks.scale
 
+# the documentation as pages in site/, searchable and without a request to anywhere else
+docs: $(VENV)/ready-test
+	NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict
+
+# a wheel and a source distribution in dist/
+dist: $(VENV)/ready-test
+	$(RUN)/python -m hatchling build
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -59,9 +67,9 @@ $(VENV)/ready-service: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $(VENV)/ready $@
 
 $(VENV)/ready-test: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) -e ".[test,peers,spark,service]"
+	$(PIP) -e ".[test,docs,peers,spark,service]"
 	$(RUN)/python -m farthing.numerics.warm
 	touch $(VENV)/ready $(VENV)/ready-service $@
 
 clean:
-	rm -rf $(VENV) .peers .benchmarks .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .peers .benchmarks site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

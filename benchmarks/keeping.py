@@ -27,6 +27,7 @@ PARTS = (
     "subsampling",
     "adaptive",
     "corners",
+    "checking",
     "mechanisms",
     "conversations",
     "service",

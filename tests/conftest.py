@@ -40,6 +40,8 @@ SLOW_FILES = {
     "test_paper_values.py",
     "test_races.py",
     "test_cli.py",
+    "test_committed.py",
+    "test_our_figures.py",
     "test_repeated.py",
     "test_samplers.py",
     "test_sources.py",

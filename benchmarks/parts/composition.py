@@ -13,8 +13,8 @@ import farthing as fa
 from benchmarks.findings import Beside, Findings, Goal, Table
 from benchmarks.timing import best_of, peak_megabytes, seconds_of_process
 from farthing.composition import bounded_range, equal_pure_dp
-from farthing.composition.mixed import Mix
 from farthing.composition.profiles import curves
+from farthing.composition.pure_dp_and_bounded_range import Mix
 
 DELTA = 1e-6
 

@@ -73,7 +73,7 @@ if TYPE_CHECKING:  # what needs the extras [ledger], [engine], [client]; loaded 
     from farthing.ledger import Limits
     from farthing.schema import Column, Lookup, Schema
 
-__version__ = "0.2.0"
+__version__ = "1.0.0"
 
 _LATER = {
     "Column": "farthing.schema",

@@ -11,9 +11,11 @@ that it is private.
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import Any, Protocol, TypeAlias
 
@@ -182,15 +184,9 @@ def _events(high: Sequence[Hashable], low: Sequence[Hashable]) -> list[tuple[Eve
 def _threshold_events(pooled: Sequence[Any]) -> list[tuple[Event, str]]:
     values = sorted(set(pooled))
     picked = values[:: max(1, len(values) // _CANDIDATES)]
-    above: list[tuple[Event, str]] = [
-        (lambda outcome, t=t: outcome >= t, f"the view is at least {t}")  # type: ignore[misc] # t=t
-        for t in picked
-    ]
-    below: list[tuple[Event, str]] = [
-        (lambda outcome, t=t: outcome <= t, f"the view is at most {t}")  # type: ignore[misc] # t=t
-        for t in picked
-    ]
-    return above + below
+    above = [(partial(operator.le, t), f"the view is at least {t}") for t in picked]
+    below = [(partial(operator.ge, t), f"the view is at most {t}") for t in picked]
+    return [*above, *below]
 
 
 def _set_events(high: Sequence[Hashable], low: Sequence[Hashable]) -> list[tuple[Event, str]]:

@@ -11,6 +11,10 @@ computed with W_b ≥ V_b at the points x = 0, h, 2h, … of a grid; by convexit
 them lie above V_b everywhere, and so T_i of the chords lies above T_i V_b. All rounding is upward,
 so every row is proved, whichever grid the certificate proposes. Proofs: docs/theory/checking.md.
 
+If samples are sold there are two rows, one for each direction of the neighbouring datasets: V_b
+with the unit against without it, and U_b the reverse, V_b(−x) = 1 − e^−x + e^−x U_b(x). What is
+stated must be above both.
+
 All numbers are whole numbers of 2^−bits; `lo` and `hi` are a lower and an upper bound.
 """
 
@@ -23,7 +27,7 @@ import re
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -35,6 +39,7 @@ Bounds: TypeAlias = tuple[int, int]
 Document: TypeAlias = dict[str, Any]
 Pairs: TypeAlias = list[tuple[Fraction, Fraction]]
 Progress: TypeAlias = Callable[[int, int], None]
+Profile: TypeAlias = Callable[[Fraction], int]
 
 FORMAT = "farthing certificate 1"
 THEOREM = "tariff filter: supremum over all ways to spend (docs/theory/tariffs.md)"
@@ -139,22 +144,53 @@ def normal_above(x: Fraction, bits: int) -> Bounds:
     return max(0, above_lo >> (work - bits)), (above_hi >> (work - bits)) + 1
 
 
+@lru_cache(maxsize=4096)
+def log(y: Fraction, bits: int) -> tuple[Fraction, Fraction]:
+    """Bounds of ln y for y ≥ 1 that e^x confirms, about 2^−bits apart; found by Halley's method."""
+    one = 1 << bits + 8
+    x = Fraction(7 * (y.numerator.bit_length() - y.denominator.bit_length()), 10)
+    for _ in range(2 * bits):
+        power = Fraction(exp(x, bits + 16)[0], 1 << bits + 16)
+        change = 2 * (y - power) / (y + power)
+        x = Fraction(math.floor((x + change) * one), one)
+        if abs(change) * one < 16:
+            break
+    wide = Fraction(1, one)
+    goal, fine = y * (1 << bits + 24), bits + 24
+    while exp(x - wide, fine)[1] > goal or exp(x + wide, fine)[0] < goal:
+        wide *= 2
+    return max(Fraction(0), x - wide), x + wide
+
+
 # ---------------------------------------------------------------- what an item does
 
 
 @dataclass(frozen=True)
 class Item:
-    """One item of the tariff, its δ taken out and counted in units."""
+    """One item of the tariff, its δ taken out and counted in units; a sample has `rate` < 1."""
 
     kind: str
     parameters: tuple[Fraction, ...]
     price: int
     units: int
+    rate: Fraction = Fraction(1)
 
     @property
     def epsilon(self) -> Fraction | float:
-        """The largest privacy loss, infinite for Gaussian noise."""
-        return math.inf if self.kind in ("gauss", "dgauss") else self.parameters[0]
+        """The largest privacy loss, infinite for Gaussian noise.
+
+        Of a sample ln(1 − q + qe^ε), in both directions at most, up to the next number that has 53
+        bits, as certificates count.
+        """
+        if self.kind in ("gauss", "dgauss"):
+            return math.inf
+        epsilon = self.parameters[0]
+        if self.rate == 1 or epsilon == 0:
+            return epsilon
+        power = Fraction(exp(epsilon, 256)[1], 1 << 256)
+        above = log(1 + self.rate * (power - 1), 200)[1]
+        near = above.numerator / above.denominator
+        return Fraction(near if Fraction(near) >= above else math.nextafter(near, math.inf))
 
 
 class Grid:
@@ -172,13 +208,15 @@ class Grid:
         top, full = 1 << (bits + work), 1 << work
         self.steepness = top // (full - lo), up(top, full - hi)  # bounds of 1/(1 − e^−h)
 
-    def whole(self, row: Row) -> Row:
-        """W from −ends to ends: constant beyond the grid, on the left the mirror image."""
+    def whole(self, row: Row, other: Row) -> Row:
+        """W from −ends to ends: constant beyond the grid, on the left the mirror image of `other`,
+        the row of the other direction."""
         bits, one = self.bits, self.one
         right = row + row[-1:] * (self.ends - self.cells)
+        there = other + other[-1:] * (self.ends - self.cells)
         left = [
             min(one, one - lo + (hi * value >> bits) + 1)
-            for (lo, hi), value in zip(self.falling[self.ends : 0 : -1], right[:0:-1], strict=False)
+            for (lo, hi), value in zip(self.falling[self.ends : 0 : -1], there[:0:-1], strict=False)
         ]
         return _decreasing(left + right)
 
@@ -209,23 +247,25 @@ def chord_share(rest: Fraction, step: Fraction, bits: int) -> int:
 
 
 class FixedLoss:
-    """T W(x) = E[W(x − L)] for a loss L of known profile v, with v(−x) = 1 − e^−x + e^−x v(x).
+    """T W(x) = E[W(x − L)] for a loss L of known profile v, with v(−x) = 1 − e^−x + e^−x v′(x), v′
+    being the profile in the other direction, which is v except for samples.
 
     The chords are W = w + Σ_j m_j (1 − z/z_j)₊ with the change of slope m_j at x_j. A loss turns
     (1 − z)₊ into its profile. So T W(x_i) = W(x_i) + Σ_j m_j u(x_i − x_j), where u = v − (1 − z)₊
-    is v(x) for x ≥ 0 and e^−|x| v(|x|) for x < 0. It falls on both sides; where it is below one
+    is v(x) for x ≥ 0 and e^−|x| v′(|x|) for x < 0. It falls on both sides; where it is below one
     unit, that unit counts.
     """
 
-    def __init__(self, item: Item, grid: Grid) -> None:
-        values: list[int] = []
-        profile = profile_of(item, grid)
-        while len(values) <= grid.cells + grid.ends and (not values or values[-1] > 1):
-            values.append(profile(len(values) * grid.step))
-        self.grid, self.reach, self.beyond = grid, len(values) - 1, values[-1]
-        powers = zip(values[1:], grid.falling[1:], strict=False)
+    def __init__(self, profile: Profile, other: Profile, grid: Grid) -> None:
+        here: list[int] = []
+        there: list[int] = []
+        while len(here) <= grid.cells + grid.ends and (not here or max(here[-1], there[-1]) > 1):
+            here.append(profile(len(here) * grid.step))
+            there.append(here[-1] if other is profile else other(len(there) * grid.step))
+        self.grid, self.reach, self.beyond = grid, len(here) - 1, max(here[-1], there[-1])
+        powers = zip(there[1:], grid.falling[1:], strict=False)
         mirrored = [up(value * hi, grid.one) for value, (_, hi) in powers]
-        self.kernel = mirrored[::-1] + values
+        self.kernel = mirrored[::-1] + here
 
     def apply(self, whole: Row) -> Row:
         """At 0, h, …, Mh; all sums of products m_j·u at once, as the product of two numbers."""
@@ -264,8 +304,37 @@ def _packed(values: Row, width: int) -> int:
     return int.from_bytes(b"".join(value.to_bytes(width, "little") for value in values), "little")
 
 
-def profile_of(item: Item, grid: Grid) -> Callable[[Fraction], int]:
-    """v(x) = δ of one use at ε = x ≥ 0, rounded up."""
+def profiles_of(item: Item, grid: Grid) -> list[Profile]:
+    """δ of one use at ε = x ≥ 0, rounded up: with the unit, and for samples without it too.
+
+    Let v be the profile of what is sampled with the rate q, z = e^x. With the unit the sample has
+    q·v(ln(1 + (z − 1)/q)), without it (1 − z(1 − q))·v(ln(zq/(1 − z(1 − q)))), 0 from
+    z = 1/(1 − q) on. The logarithm is rounded down, since v falls.
+    """
+    furthest = grid.step * (grid.cells + grid.ends)
+    if item.rate == 1:
+        return [profile_of(item, grid, furthest)]
+    q, bits = item.rate, grid.bits
+    furthest += math.ceil(1 / q).bit_length() + 40
+    v, scale = profile_of(item, grid, furthest), 1 << bits + 64
+
+    def inner(y: Fraction) -> int:
+        return v(min(log(y, bits + 32)[0], furthest))
+
+    def with_unit(x: Fraction) -> int:
+        z = Fraction(exp(x, bits + 64)[0], scale)
+        return math.ceil(q * inner(max(Fraction(1), 1 + (z - 1) / q)))
+
+    def without_unit(x: Fraction) -> int:
+        z = max(Fraction(1), Fraction(exp(x, bits + 64)[0], scale))
+        left = 1 - z * (1 - q)
+        return 0 if left <= 0 else math.ceil(left * inner(z * q / left))
+
+    return [with_unit, without_unit]
+
+
+def profile_of(item: Item, grid: Grid, furthest: Fraction) -> Profile:
+    """The same of what is not sampled, or before sampling; x is at most `furthest`."""
     bits, one = grid.bits, grid.one
     if item.kind == "dp":
         epsilon = item.parameters[0]
@@ -276,7 +345,7 @@ def profile_of(item: Item, grid: Grid) -> Callable[[Fraction], int]:
         return lambda x: 0 if x >= epsilon else one - exp((x - epsilon) / 2, bits)[0]
     if item.kind == "gauss":
         return lambda x: _gaussian(item.parameters[0], x, bits)
-    return _discrete_gaussian(item.parameters[0], item.parameters[1], grid)
+    return _discrete_gaussian(item.parameters[0], item.parameters[1], grid.bits, furthest)
 
 
 def _gaussian(sigma: Fraction, x: Fraction, bits: int) -> int:
@@ -288,13 +357,14 @@ def _gaussian(sigma: Fraction, x: Fraction, bits: int) -> int:
     return max(0, value >> (extra - bits)) + 1
 
 
-def _discrete_gaussian(sigma: Fraction, shift: Fraction, grid: Grid) -> Callable[[Fraction], int]:
+def _discrete_gaussian(
+    sigma: Fraction, shift: Fraction, wanted: int, furthest: Fraction
+) -> Profile:
     """P[Z ≤ a] − e^x P[Z ≤ a − Δ] with P[Z = z] ∝ e^(−z²/2s²), s = σΔ.
 
     The loss of Z = z is (Δ − 2z)/2σ²Δ, and a is the largest z with a loss above x.
     """
-    furthest = grid.step * (grid.cells + grid.ends)
-    bits = grid.bits + 2 * math.ceil(furthest) + 64
+    bits = wanted + 2 * math.ceil(furthest) + 64
     one, variance = 1 << bits, (sigma * shift) ** 2
     ratio_lo, ratio_hi = exp(-1 / (2 * variance), bits)  # of the next weight to this one
     square_lo, square_hi = exp(-1 / variance, bits)
@@ -319,7 +389,7 @@ def _discrete_gaussian(sigma: Fraction, shift: Fraction, grid: Grid) -> Callable
         first = below(a)[1] if a < 0 else one - below(a)[0]
         second = below(a - int(shift))[0]
         value = first - (exp(x, bits)[0] * second >> bits)
-        return (max(0, value) >> (bits - grid.bits)) + 1
+        return (max(0, value) >> (bits - wanted)) + 1
 
     return profile
 
@@ -454,9 +524,9 @@ def summit(f0: int, f1: int, bend: int, growth: int, one: int) -> int:
 
 @dataclass
 class State:
-    """W ≥ V with so many farthings and units, and the largest Σε that they buy."""
+    """W ≥ V with so many farthings and units, in one direction or both, and the largest Σε."""
 
-    row: Row
+    rows: list[Row]
     epsilon: Fraction | float
 
 
@@ -477,22 +547,27 @@ class Budget:
 def spend(budget: Budget, grid: Grid, tell: Progress) -> State:
     """W_{b,d} for every b and d, each pushed to what one more purchase leads to; the last one."""
     nothing = [0] * (grid.cells + 1)  # V_0 = (1 − z)₊ is 0 from x = 0 on
-    moves = [(item, operator_of(item, grid)) for item in budget.items]
-    states = [State(nothing, Fraction(0))]
+    ways = 2 if any(item.rate < 1 for item in budget.items) else 1
+    moves = [(item, operators_of(item, grid, ways)) for item in budget.items]
+    states = [State([nothing] * ways, Fraction(0))]
     reached: dict[tuple[int, int], State] = {}
     for spent in range(budget.farthings + 1):
         tell(spent, budget.farthings)
         for level in range(budget.top(spent) + 1):
             before = states[min(level, len(states) - 1)]
             state = _larger(before, reached.pop((spent, level), before))
-            states[level : level + 1] = [State(_ended(state, grid), state.epsilon)]
+            ended = [_ended(row, state.epsilon, grid) for row in state.rows]
+            states[level : level + 1] = [State(ended, state.epsilon)]
         for level, state in enumerate(states):
-            whole = grid.whole(state.row) if moves else []
-            for item, operator in moves:
+            mirrors = state.rows[::-1]
+            pairs = zip(state.rows, mirrors, strict=True)
+            wholes = [grid.whole(*pair) for pair in pairs] if moves else []
+            for item, operators in moves:
                 later = spent + item.price
                 if later > budget.farthings:
                     continue
-                made = State(operator.apply(whole), state.epsilon + item.epsilon)
+                rows = [one.apply(whole) for one, whole in zip(operators, wholes, strict=True)]
+                made = State(rows, state.epsilon + item.epsilon)
                 # the last state stands for all higher levels too
                 highest = budget.top(later) if state is states[-1] else level + item.units
                 for target in range(level + item.units, min(highest, budget.top(later)) + 1):
@@ -501,18 +576,24 @@ def spend(budget: Budget, grid: Grid, tell: Progress) -> State:
     return states[-1]
 
 
-def operator_of(item: Item, grid: Grid) -> FixedLoss | BoundedRange:
-    return BoundedRange(item, grid) if item.kind == "br" else FixedLoss(item, grid)
+def operators_of(item: Item, grid: Grid, ways: int) -> list[FixedLoss | BoundedRange]:
+    """What an item does in each direction."""
+    if item.kind == "br":
+        return [BoundedRange(item, grid)] * ways
+    profiles = profiles_of(item, grid)
+    if len(profiles) == 1:
+        return [FixedLoss(profiles[0], profiles[0], grid)] * ways
+    return [FixedLoss(profiles[way], profiles[1 - way], grid) for way in (0, 1)]
 
 
 def _larger(one: State, other: State) -> State:
-    return State(list(map(max, one.row, other.row)), max(one.epsilon, other.epsilon))
+    pairs = zip(one.rows, other.rows, strict=True)
+    return State([list(map(max, *pair)) for pair in pairs], max(one.epsilon, other.epsilon))
 
 
-def _ended(state: State, grid: Grid) -> Row:
+def _ended(row: Row, epsilon: Fraction | float, grid: Grid) -> Row:
     """0 from Σε on, where nobody's loss is; before it the chord to there, where that is lower."""
-    row = state.row
-    end = math.ceil(state.epsilon / grid.step) if state.epsilon < math.inf else len(row)
+    end = math.ceil(epsilon / grid.step) if epsilon < math.inf else len(row)
     if end >= len(row) or not any(row[end:]):
         return _decreasing(row)
     one = grid.one
@@ -601,6 +682,13 @@ def items_of(tariff: Document, unit: Fraction) -> list[Item]:
     for name, entry in tariff["items"].items():
         entry = names(entry, f"the item {name!r}", {"guarantee", "price"})
         kind, _, text = str(entry["guarantee"]).partition(":")
+        rate = Fraction(1)
+        if kind == "poisson":
+            share, _, text = text.partition("/")
+            rate = _parameter(share, name)
+            kind, _, text = text.partition(":")
+            sampled = kind in ("dp", "adp", "lap", "gauss", "dgauss") and 0 < rate <= 1
+            require(sampled, f"the item {name!r} is no sample that this program knows")
         values, delta = [_parameter(part, name) for part in text.split(",")], Fraction(0)
         if kind == "adp" and len(values) == 2:
             kind, delta = "dp", values.pop()
@@ -615,7 +703,7 @@ def items_of(tariff: Document, unit: Fraction) -> list[Item]:
         require(not wide, f"the noise of {name!r} has more outcomes than this program sums up")
         require(whole and delta < 1, f"the item {name!r} means nothing")
         price = whole_number(entry["price"], f"the price of {name!r}", 1)
-        made.append(Item(kind, tuple(values), price, math.ceil(delta / unit)))
+        made.append(Item(kind, tuple(values), price, math.ceil(rate * delta / unit), rate))
     return made
 
 
@@ -664,12 +752,12 @@ class Proved:
     grid: Grid
 
     def inner(self, x: Fraction) -> Fraction:
-        """At most so much is V(x), units not counted; V(−x) = 1 − e^−x + e^−x V(x)."""
+        """At most so much is V(x) in both directions, units not counted; left of 0 by mirroring."""
         if x < 0:
             return 1 - Fraction(exp(x, self.grid.bits)[0], self.grid.one) * (1 - self.inner(-x))
         if x >= self.end.epsilon:
             return Fraction(0)
-        return Fraction(self.grid.at(self.end.row, x), self.grid.one)
+        return Fraction(max(self.grid.at(row, x) for row in self.end.rows), self.grid.one)
 
     def delta_at(self, epsilon: Fraction) -> Fraction:
         """With all units: leak + (1 − leak)·V."""
@@ -717,7 +805,8 @@ def check(data: Any, tell: Progress | None = None) -> int:
     for x, value in profile:
         follows = x < first or proved.inner(x) <= value
         require(follows, f"the profile at epsilon = {float(x)!r} is not proved")
-    end = Fraction(1001 * proved.end.row[-1], 1000 * proved.grid.one)
+    last = max(row[-1] for row in proved.end.rows)
+    end = Fraction(1001 * last, 1000 * proved.grid.one)
     whole = profile[-1][1] <= max(end, min(delta for delta, _ in epsilons))
     require(whole, "the profile must not end before the smallest delta")
     return len(epsilons) + len(deltas) + len(profile)
@@ -753,10 +842,9 @@ def counted(items: list[Item], farthings: int, units: int, unit_step: int) -> Bu
     ]
     coin = math.gcd(*(item.price for item in useful)) or farthings
     counted = {
-        Item(item.kind, item.parameters, item.price // coin, item.units // unit_step)
-        for item in useful
+        replace(item, price=item.price // coin, units=item.units // unit_step) for item in useful
     }
-    ordered = sorted(counted, key=lambda item: (item.kind, item.parameters, item.price))
+    ordered = sorted(counted, key=lambda item: (item.kind, item.parameters, item.rate, item.price))
     return Budget(tuple(ordered), farthings // coin, units // unit_step)
 
 

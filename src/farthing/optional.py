@@ -19,6 +19,7 @@ EXTRAS = {
     "httpx": "service",
     "ibis": "engine",
     "jwt": "service",
+    "matplotlib": "figures",
     "opendp": "opendp",
     "prometheus_client": "service",
     "psycopg": "ledger",

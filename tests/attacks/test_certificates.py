@@ -24,7 +24,7 @@ import farthing as fa
 from farthing import checker
 from farthing.canonical import digest
 from farthing.composition.certificate import certificate_from_json, verify, verify_document
-from farthing.composition.tariff import Proof
+from farthing.composition.tariff_proof import Proof
 from farthing.numerics.curves import Supports
 from tests.tariffs.drawn import tariffs
 
@@ -204,7 +204,7 @@ def test_what_no_certificate_says(
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_numbers_that_are_none(certificate: fa.Certificate, tmp_path: Path, number: float) -> None:
     data = certificate.to_json()
-    data["profile"][3][1] = number  # type: ignore[index]
+    data["profile"][3][1] = number
     with pytest.raises(fa.FarthingError):
         verify_document(data)
     with pytest.raises(checker.Refused):

@@ -66,7 +66,7 @@ def place(request, tmp_path):
         return lambda rows, member="INTEGER": in_duckdb(tmp_path, rows, member)
     if request.param == "spark":
         spark = request.getfixturevalue("spark")
-        texts = lambda rows: [(str(who), key) for who, key in rows]  # noqa: E731
+        texts = lambda rows: [(str(who), key) for who, key in rows]
         return lambda rows, member="INTEGER": in_spark(spark, texts(rows), member)
     url = request.getfixturevalue("postgres").url()
     return lambda rows, member="INTEGER": in_postgres(url, rows, member)

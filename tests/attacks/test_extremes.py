@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import farthing as fa
+from farthing.composition.grid_choice import WORK_LIMIT, Layout
 from farthing.composition.items import items_from
-from farthing.composition.layout import WORK_LIMIT, Layout
 from farthing.composition.profiles import curves
 
 BR, DP = fa.BoundedRange, fa.PureDP
@@ -76,6 +76,18 @@ adaptivities = st.sampled_from(fa.ADAPTIVITIES)
 @example([(fa.LossDistribution((-37.0, 1.0), (0.0, 1.0)), 200)], "adaptive", 0.1)
 @example([(fa.Gaussian(1e-300), 1)], "concurrent", 0.1)
 @example([(fa.Gaussian(1e300), 1)], "concurrent", 0.1)
+@example(  # millions of atoms, one after the other
+    [(fa.Laplace(1e-20), 10**9), (fa.Laplace(5.0), 10**9), (fa.Laplace(300.0), 10**12)],
+    "setwise",
+    0.1,
+)
+@example([(fa.Laplace(37.0), 1000), (DP(0.5), 10**18)], "none", 0.1)  # more trials than memory
+@example([(fa.Laplace(5.0), 1000), (fa.Gaussian(0.011), 10**9)], "none", 0.1)
+@example(  # a window of sums that lies far from 0
+    [(BR(1e-20), 1000), (some_loss(300.0, 600.0, 0.5, 1e-300), 10**18), (DP(299.0), 10**9)],
+    "none",
+    0.1,
+)
 def test_epsilon_is_a_bracket_or_one_of_our_errors(items, adaptivity, delta):
     try:
         bracket = fa.compose(items, adaptivity=adaptivity, tolerance=1e-1).epsilon_at(delta)
@@ -99,6 +111,8 @@ def test_epsilon_is_a_bracket_or_one_of_our_errors(items, adaptivity, delta):
     "concurrent",
     1e-300,
 )
+@example([(fa.Laplace(2e-60), 10**16), (fa.ConcentratedDP(5.0, 2e-60), 10**16)], "adaptive", 0.0)
+@example([(some_loss(0.1, 37.0, 0.5, 0.99), 10**16), (fa.Laplace(1e-7), 10**12)], "none", 1e6)
 def test_delta_is_a_bracket_or_one_of_our_errors(items, adaptivity, epsilon):
     try:
         bracket = fa.compose(items, adaptivity=adaptivity, tolerance=1e-1).delta_at(epsilon)

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import farthing as fa
-from farthing.composition import ways_to_spend
+from farthing.composition import budget
 from farthing.composition.certificate import verify_document
-from farthing.composition.tariff import tariff_profiles
+from farthing.composition.tariff_proof import tariff_profiles
 
 SMALL = fa.Tariff({"count": (fa.PureDP(0.5), 2), "select": (fa.BoundedRange(0.3), 2)}, farthings=13)
 
@@ -133,8 +133,8 @@ FUZZ = settings(
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What would take more than a moment is refused, as what takes hours is."""
-    monkeypatch.setattr(ways_to_spend, "MOST_WORK", 3e8)
-    monkeypatch.setattr(ways_to_spend, "MOST_MEMORY", 1e8)
+    monkeypatch.setattr(budget, "MOST_WORK", 3e8)
+    monkeypatch.setattr(budget, "MOST_MEMORY", 1e8)
 
 
 @pytest.mark.usefixtures("impatient")

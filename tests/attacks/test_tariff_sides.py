@@ -11,8 +11,8 @@ import random
 import pytest
 
 import farthing as fa
-from farthing.composition import ways_to_spend
-from farthing.composition.tariff import tariff_profiles
+from farthing.composition import budget
+from farthing.composition.tariff_proof import tariff_profiles
 from tests.tariffs.strategies import best_delta
 
 ONE_OF_THEM = fa.Tariff(
@@ -59,7 +59,7 @@ def test_both_sides_hold_against_every_way_to_spend(
     cheap: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Units one by one, and in coarser steps when there is little time for them."""
-    monkeypatch.setattr(ways_to_spend, "CHEAP_WORK", cheap)
+    monkeypatch.setattr(budget, "CHEAP_WORK", cheap)
     source = random.Random(7)
     widths = []
     for _ in range(25):

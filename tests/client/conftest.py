@@ -1,3 +1,12 @@
 """The service of tests/server, for whoever connects to it."""
 
-from tests.server.conftest import certificate, deploy, deployed  # noqa: F401 # fixtures
+import pytest
+
+from tests.server.conftest import certificate, deploy, deployed_apart  # noqa: F401 # fixtures
+from tests.server.deployment import Deployment
+
+
+@pytest.fixture(scope="module")
+def deployed(deployed_apart: Deployment) -> Deployment:  # noqa: F811 # a fixture
+    """One whose budget moves with nobody else."""
+    return deployed_apart

@@ -15,7 +15,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from farthing.server.sample import make_sample, write_engagements
+from farthing.example_table import write_engagements
+from farthing.server.sample import make_sample
 
 CHROMIUM = Path("/usr/bin/chromium")
 AXE = Path(__file__).parent / ".axe" / "package" / "axe.min.js"
@@ -136,7 +137,7 @@ def visit(browser: Browser, served: Served, pictures: Path) -> Iterator[Visit]:
                 wrong.append(text)
 
         context = browser.new_context(
-            viewport=PHONE if phone else DESK,  # type: ignore[arg-type] # a plain table will do
+            viewport=PHONE if phone else DESK,
             color_scheme="dark" if dark else "light",
             accept_downloads=True,
         )

@@ -31,6 +31,15 @@ def test_policy_and_caching(served: Served) -> None:
         assert httpx.get(f"{served.url}/{file.name}", headers=tag).status_code == 304
 
 
+def test_files_are_compressed_and_answers_are_not(served: Served) -> None:
+    """How far an answer can be compressed would tell what is in it to whoever sees its size."""
+    token = {"Authorization": f"Bearer {served.tokens['owner']}"}
+    for path, way in (("/console.css", "gzip"), ("/main.js", "gzip"), ("/v1/owner/datasets", None)):
+        response = httpx.get(served.url + path, headers={**token, "Accept-Encoding": "gzip"})
+        assert len(response.content) > 1000
+        assert response.headers.get("content-encoding") == way
+
+
 def test_nothing_inline_and_nothing_from_elsewhere() -> None:
     page = (CONSOLE / "index.html").read_text(encoding="utf-8")
     assert not re.search(r"<style|style=|\son\w+=|<script(?! type=\"module\" src=)", page)

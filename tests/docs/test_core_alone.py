@@ -58,6 +58,7 @@ def test_a_star_imports_what_is_there() -> None:
         ("from farthing.exchange import to_event; to_event([])", "dp-accounting"),
         ("from farthing.exchange import from_opendp; from_opendp(None, 1)", "opendp"),
         ("from farthing.exchange import from_autodp; from_autodp(None)", "autodp"),
+        ("from farthing.figures import FIGURES, as_svg; as_svg(FIGURES['ddr20-2'], ())", "figures"),
     ],
 )
 def test_what_is_missing_is_named(code: str, extra: str) -> None:

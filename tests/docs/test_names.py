@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+import tokenize
 from collections import defaultdict
 from pathlib import Path
 
@@ -53,7 +55,7 @@ def test_no_function_has_more_than_seven_parameters() -> None:
 
 
 def test_imports_inside_functions_are_for_what_is_optional() -> None:
-    """Our own modules are imported at the top; two places say beside it why not."""
+    """Our own modules are imported at the top; these places say beside it why not."""
     late = {
         (path.relative_to(SOURCE).as_posix(), inner.module)
         for path in SOURCE.rglob("*.py")
@@ -63,11 +65,27 @@ def test_imports_inside_functions_are_for_what_is_optional() -> None:
         if isinstance(inner, ast.ImportFrom) and (inner.module or "").startswith("farthing")
     }
     assert late == {
-        ("numerics/compiled.py", "farthing.numerics.kernels"),
+        ("numerics/compiled.py", "farthing.numerics"),
         ("cli/doctor.py", "farthing.server.doctor"),
+        ("cli/figures.py", "farthing.figures"),
         ("cli/owner_data.py", "farthing.engine"),
         ("cli/serve.py", "farthing.server.sample"),
         ("cli/serve.py", "farthing.server.serving"),
         ("cli/serve.py", "farthing.server.settings"),
         ("cli/statement.py", "farthing"),
     }
+
+
+def test_every_exception_from_a_rule_says_why() -> None:
+    """`# noqa: X # why`, `# type: ignore[x] # why`; types are checked in src alone."""
+    rule = re.compile(r"#\s*(noqa|type: ignore)(.*)")
+    for path in [*SOURCE.rglob("*.py"), *(SOURCE.parents[1] / "tests").rglob("*.py")]:
+        if path == Path(__file__):
+            continue
+        with path.open("rb") as file:
+            tokens = list(tokenize.tokenize(file.readline))
+        for line in (one.string for one in tokens if one.type == tokenize.COMMENT):
+            found = rule.search(line)
+            if found is not None:
+                assert re.match(r"(: [A-Z]+\d+|\[[a-z-]+\]) # \S", found[2]), f"{path}: {line}"
+                assert found[1] == "noqa" or path.is_relative_to(SOURCE), f"{path}: {line}"

@@ -13,6 +13,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
+
+import farthing as fa
+from farthing.cli.main import app
+from farthing.guarantees.notation import parse_item
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
@@ -23,6 +28,10 @@ PAGES = (
     "docs/coming-from.md",
     "docs/examples/lahman.md",
 )
+#: Pages of proofs with code beside them, and no commands.
+THEORY = ("docs/theory/bounds.md", "docs/theory/adaptive.md", "docs/theory/blocks.md")
+#: A block with its language and, if it is to be saved, its file; or a command.
+STEP = r'```(\w+)(?: title="(.+?)")?\n(.*?)```|^    (farthing [^\n]*)$'
 TARIFF = """\
 farthings = 400
 delta_units = 100
@@ -74,7 +83,7 @@ def salaries() -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, *THEORY])
 @pytest.mark.usefixtures("folder")
 def test_python_blocks_run_and_print_what_they_say(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -82,17 +91,27 @@ def test_python_blocks_run_and_print_what_they_say(page: str) -> None:
     names: dict[str, object] = {}
     assert blocks
     for block in blocks:
-        printed = StringIO()
-        with redirect_stdout(printed):
-            exec(compile(block, page, "exec"), names)
-        stated = [line[2:] for line in block.splitlines() if line.startswith("# ")]
-        if stated:
-            assert [line.rstrip() for line in printed.getvalue().splitlines()] == stated
-        for line in block.splitlines():
-            expression, marker, value = line.partition("  # ")
-            if marker and not line.startswith("#") and value[0].isdigit() | (value[0] in "{["):
-                result = str(eval(expression.strip(), names))
-                assert result.startswith(value.strip().rstrip("…")), line
+        run_block(block, page=page, names=names)
+    shut_all(names)
+
+
+def run_block(block: str, *, page: str, names: dict[str, object]) -> None:
+    """Runs it, and compares what it printed with the comments that say so."""
+    printed = StringIO()
+    with redirect_stdout(printed):
+        exec(compile(block, page, "exec"), names)
+    stated = [line[2:] for line in block.splitlines() if line.startswith("# ")]
+    if stated:
+        assert [line.rstrip() for line in printed.getvalue().splitlines()] == stated
+    for line in block.splitlines():
+        expression, marker, value = line.partition("  # ")
+        if marker and not line.startswith("#") and value[0].isdigit() | (value[0] in "{["):
+            result = str(eval(expression.strip(), names))
+            assert result.startswith(value.strip().rstrip("…")), line
+
+
+def shut_all(names: dict[str, object]) -> None:
+    """Gives back what a page left open."""
     for left in names.values():
         shut = getattr(left, "shut", None)
         if callable(shut) and not isinstance(left, type):
@@ -116,10 +135,50 @@ def test_commands_run_in_order(page: str, folder: Path) -> None:
         assert done.stdout
 
 
-def test_every_public_name_is_documented() -> None:
-    import farthing
+@pytest.mark.parametrize("tutorial", ["analyst", "owner", "library-author"])
+def test_a_tutorial_from_an_empty_folder(
+    tutorial: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    walk(f"docs/tutorials/{tutorial}.md")
 
-    for name in farthing.__all__:
-        thing = getattr(farthing, name)
-        documented = getattr(thing, "__doc__", None)
-        assert documented or name in ("ADAPTIVITIES", "Guarantee"), name
+
+@pytest.mark.usefixtures("folder")
+def test_short_answers() -> None:
+    walk("docs/how-to.md")
+
+
+def walk(page: str) -> None:
+    """Blocks, files and commands in the order of the page, as a reader would go."""
+    names: dict[str, object] = {}
+    steps = re.findall(STEP, (ROOT / page).read_text(encoding="utf-8"), flags=re.S | re.M)
+    assert steps
+    for language, title, body, command in steps:
+        if command:
+            done = CliRunner().invoke(app, shlex.split(command)[1:])
+            assert done.exit_code == 0, f"{command}\n{done.output}{done.exception}"
+        elif title:
+            Path(title).write_text(body, encoding="utf-8")
+        elif language == "python":
+            run_block(body, page=page, names=names)
+    shut_all(names)
+
+
+@pytest.mark.parametrize(
+    ("texts", "adaptivity"),
+    [
+        (["100xbr:0.1"], "adaptive"),
+        (["100xbr:0.1"], "none"),
+        (["3xbr:0.1", "2xdp:0.1"], "none"),
+        (["3xbr:0.1", "2xbr:0.2"], "none"),
+        (["2xgauss:5"], "adaptive"),
+        (["zcdp:0.05", "br:0.1"], "setwise"),
+        (["cdp:0.1,0.2", "adp:0.1,1e-9"], "adaptive"),
+        (["poisson:0.1/gauss:2"], "adaptive"),
+    ],
+)
+def test_every_bound_has_its_derivation(texts: list[str], adaptivity: str) -> None:
+    page = (ROOT / "docs" / "theory" / "bounds.md").read_text(encoding="utf-8")
+    items = [parse_item(text) for text in texts]
+    for name in fa.compose(items, adaptivity=adaptivity, tolerance=0.05).bounds_at(1e-6):
+        assert f"`{name}`" in page

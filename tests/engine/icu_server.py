@@ -42,5 +42,5 @@ class IcuServer:
             cwd="/",
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            **user,  # type: ignore[call-overload]
+            **user,
         )

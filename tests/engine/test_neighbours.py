@@ -28,10 +28,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from farthing.engine.filters import filter_from
-from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.limit import LimitQuery
 from farthing.engine.kinds.mean import MeanQuery
 from farthing.engine.kinds.quantile import QuantileQuery
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.kinds.standard_deviation import StandardDeviationQuery
 from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.variance import VarianceQuery
@@ -51,8 +52,8 @@ from farthing.engine.sql.bounding import (
     largest,
 )
 from farthing.engine.sql.conditions import condition
+from farthing.engine.sql.labels_of_units import labels_of_units, pairs_above
 from farthing.engine.sql.measuring import total_name
-from farthing.engine.sql.pairs import labels_of_units, pairs_above
 from farthing.engine.sql.texts import Texts
 from farthing.schema import BOOLEAN, DATE, INTEGER, REAL, TEXT, Column, Schema
 from tests.engine.engines import clipped_sums, measured
@@ -516,15 +517,15 @@ def make_citext(connection: Any) -> None:
 
 
 def test_duckdb_files(tmp_path) -> None:
-    hold(in_duckdb(tmp_path), 10, examples=max(1, PAIRS // 10))
+    hold(in_duckdb(tmp_path), 25, examples=max(1, PAIRS // 25))
 
 
 def test_parquet_files(tmp_path) -> None:
-    hold(in_parquet(tmp_path), 10, examples=max(1, PAIRS // 10))
+    hold(in_parquet(tmp_path), 25, examples=max(1, PAIRS // 25))
 
 
 def test_postgresql(postgres) -> None:
-    hold(in_postgres(postgres.url()), 20, examples=max(1, PAIRS // 20))
+    hold(in_postgres(postgres.url()), 25, examples=max(1, PAIRS // 25))
 
 
 def test_spark(spark, tmp_path) -> None:

@@ -109,7 +109,7 @@ def test_queries_are_frozen() -> None:
     for made in KINDS.values():
         assert made.__dataclass_params__.frozen
     with pytest.raises(FrozenInstanceError):
-        CountQuery().repeats = 2  # type: ignore[misc]
+        CountQuery().repeats = 2
 
 
 BAD_FILTERS = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pytest
 import farthing as fa
 from farthing import engine
 from farthing.composition.tariff import Price
-from farthing.engine import ChargeMismatch, plan
+from farthing.engine import ChargeMismatch, plan_of_steps, translate
 from farthing.errors import InvalidInput
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, verify
 from farthing.mechanisms import Contribution
@@ -168,14 +169,14 @@ def test_registered_dashboards_have_an_account_of_their_own(opened, tmp_path) ->
 
 def test_a_charge_that_differs_from_the_reservation_stops_everything(opened, monkeypatch) -> None:
     events = opened(ROWS)
-    honest = plan.buy
+    honest = plan_of_steps.buy
 
     def cheap(query, tariff):
         purchase = honest(query, tariff)
         items = {name: max(1, times - 1) for name, times in purchase.items.items()}
         return replace(purchase, items=items, price=tariff.price_of(items))
 
-    monkeypatch.setattr(plan, "buy", cheap)
+    monkeypatch.setattr(plan_of_steps, "buy", cheap)
     monkeypatch.setattr(type(events._context.source), "run", None)  # nothing may run
     with pytest.raises(ChargeMismatch):
         events.top_k("article", k=3).run()
@@ -185,18 +186,67 @@ def test_a_charge_that_differs_from_the_reservation_stops_everything(opened, mon
 
 def test_a_statement_without_the_limits_is_caught(opened, monkeypatch) -> None:
     events = opened(ROWS)
-    honest, more = plan.translate, Contribution(None, 1)
+    honest, more = translate.statement_of, Contribution(None, 1)
 
-    def careless(context, purchase):
-        return replace(honest(context, purchase), limited=more)
+    def careless(context, query, candidates):
+        return honest(context, query, candidates)[0], more
 
-    monkeypatch.setattr(plan, "translate", careless)
+    monkeypatch.setattr(translate, "statement_of", careless)
     with pytest.raises(ChargeMismatch, match="limits"):
         events.histogram("article", contribution_limit=2).run()
     assert not events.top_k("article", k=2).run().cached  # needs no limit, so nothing is missing
     more = Contribution(1, 10**6)
     with pytest.raises(ChargeMismatch, match="limits"):
         events.sum("age", lower=0, upper=90).run()
+
+
+def test_a_statement_that_cannot_be_written_is_refused_before_anything_is_paid(
+    opened, monkeypatch
+) -> None:
+    events = opened(ROWS)
+
+    def refuse(*_):
+        raise InvalidInput("it cannot be said here")
+
+    monkeypatch.setattr(translate, "statement_of", refuse)
+    planned = events.count().plan()  # a price needs no statement
+    with pytest.raises(InvalidInput, match="said here"):
+        planned.run()
+    assert events.remaining() == Price(1000, 100)
+
+
+def test_the_ledger_hears_of_a_release_on_the_clock(opened, monkeypatch) -> None:
+    """Else purse, releases and transcripts would tell an analyst how long the rows took."""
+    events = opened(ROWS)
+    analyst, ran, seen = events._context.analyst, [], []
+    honest = events._context.source.run
+
+    def run(statement):
+        ran.append(statement)
+        return honest(statement)
+
+    monkeypatch.setattr(events._context.source, "run", run)
+
+    def strike() -> None:
+        seen.append((len(ran), analyst.purse().farthings_spent, len(analyst.releases())))
+
+    timed = engine.Session(replace(events._context, on_the_clock=strike), ExitStack())
+    planned = timed.top_k("article", k=9).plan()
+    planned.run()
+    assert seen == [(1, planned.price.farthings, 0)]
+    talk = timed.watch().open()
+    before = len(ran)
+    asked = []
+    honest_ask = talk._held.ask_many
+
+    def ask_many(questions):
+        asked.append(len(seen))
+        return honest_ask(questions)
+
+    monkeypatch.setattr(talk._held, "ask_many", ask_many)
+    talk.exceeds(timed.count(), 2)
+    assert [one[0] for one in seen] == [1, before + 1]
+    assert asked == [2]  # once the clock had struck
 
 
 def test_opening_again_adds_nothing(opened, tmp_path) -> None:

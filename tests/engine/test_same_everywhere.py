@@ -28,8 +28,8 @@ from farthing.engine.sql.bounding import (
     largest,
 )
 from farthing.engine.sql.conditions import condition, within
+from farthing.engine.sql.labels_of_units import labels_of_units, pairs_above, shape_of, sizes_of
 from farthing.engine.sql.measuring import Grouped, weighed_ranks
-from farthing.engine.sql.pairs import labels_of_units, pairs_above, shape_of, sizes_of
 from farthing.engine.sql.texts import Texts
 from farthing.schema import INTEGER, REAL
 from tests.engine.engines import clipped_sums, measured, proposed

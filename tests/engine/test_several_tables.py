@@ -127,7 +127,7 @@ def test_the_rows_of_all_tables_are_read(make: Make) -> None:
     source, pair = make(tables()), tables()
     expected = _plain(source, below_each_other(pair)).to_pylist()
     found = read(source, SCHEMA)
-    key = lambda row: repr(sorted(row.items()))  # noqa: E731 # one line, used twice
+    key = lambda row: repr(sorted(row.items()))
     assert sorted(map(key, found)) == sorted(map(key, expected))
 
 

@@ -16,10 +16,12 @@ from farthing.composition.tariff import Price
 from farthing.engine import Answer
 from farthing.engine.kinds.count import CountQuery
 from farthing.engine.kinds.histogram import HistogramQuery
+from farthing.engine.kinds.mean import MeanQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.top_k import TopKQuery
 from farthing.engine.show.notebook import MOST_BARS
+from farthing.engine.show.sheet import number, width
 from farthing.errors import Unsupported
 
 mpl.use("Agg")
@@ -168,7 +170,7 @@ LOPSIDED = answer(
 def test_intervals_need_not_be_symmetric() -> None:
     text = str(LOPSIDED)
     assert "interval at 95%" in text
-    assert "31.50 to 60.25" in text
+    assert "31 to 61" in text
     assert "±" not in text
     assert LOPSIDED.to_arrow().to_pylist()[1] == {"a": "y", "count": 9, "lower": 1, "upper": 12}
     assert "±" not in LOPSIDED._repr_html_()
@@ -176,8 +178,8 @@ def test_intervals_need_not_be_symmetric() -> None:
     assert [x for x, _ in bars] == [31.5, 60.25]
     count = SumQuery(column="x", lower=0, upper=1, places=0)
     one = answer(count, ("sum",), (7,), half_width=None, intervals=((2.123, 11.987),))
-    assert "at 95% in 2.12 to 11.99" in str(one)
-    assert "at 95% in 2.12 to 11.99" in one._repr_html_()
+    assert "at 95% in 2.1 to 12.0" in str(one)
+    assert "at 95% in 2.1 to 12.0" in one._repr_html_()
 
 
 def test_releases_that_were_kept_without_intervals_are_read() -> None:
@@ -191,3 +193,14 @@ def test_round_trip(kept: Answer) -> None:
     data = json.loads(json.dumps(kept.to_json()))
     again = Answer.from_json(data, kept.query, remaining=kept.remaining)
     assert again == replace(kept, cached=True)
+
+
+def test_small_numbers_keep_their_digits() -> None:
+    mean = MeanQuery(column="x", lower=0, upper=1, per_key_limit=1)
+    one = answer(mean, ("mean",), (0.0049871,), half_width=None, intervals=((0.004951, 0.005021),))
+    assert "0.004987" in str(one)
+    assert "at 95% in 0.004951 to 0.005021" in str(one)
+    wide = answer(mean, ("mean",), (0.3,), half_width=None, intervals=((0.04951, 0.53),))
+    assert "0.30   at 95% in 0.04 to 0.53" in str(wide)
+    assert width(0.000123) == "0.00013"
+    assert number(0.5) == "0.50"

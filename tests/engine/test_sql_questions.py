@@ -342,7 +342,7 @@ def queries(draw: Any, kind: str) -> Query:
     query = KINDS[kind]
     names = query.field_names()
     values = {name: draw(FIELDS[name]) for name in names if name in FIELDS and draw(st.booleans())}
-    optional = {f.name for f in fields(query) if f.default is None}  # type: ignore[arg-type]
+    optional = {f.name for f in fields(query) if f.default is None}
     values = {n: v for n, v in values.items() if v is not None or n in optional}
     if "column" in names:
         of = st.sampled_from(KEYS) if kind == "distinct" else FIELDS["column"]

@@ -22,7 +22,7 @@ from farthing.composition.tariff import Price
 from farthing.engine.converse import WatchAnswer
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.kinds.count import CountQuery
-from farthing.engine.watches import GuessWatch, ThresholdWatch
+from farthing.engine.watch_kinds import GuessWatch, ThresholdWatch
 from farthing.errors import InvalidInput, Unsupported
 from farthing.interactive import ConversationOver, SparseVector, require_paid
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, statement, verify
@@ -179,14 +179,14 @@ class TestAsking:
             ([good, (sure.count(per_key_limit=2), 1)], "per_unit"),
         ):
             with pytest.raises(InvalidInput, match=reason):
-                watch.exceeds_many(pairs)  # type: ignore[arg-type]
+                watch.exceeds_many(pairs)
         assert watch.transcript() == []
         assert watch.standing().open
 
     def test_thresholds_are_kept_as_they_were_compared(self, sure: engine.Session) -> None:
         watch = sure.watch(positives=9).open()
         for threshold in (Fraction(801, 2), Decimal("1e300"), 1e308, -1e308, 400.00001, 10**30):
-            watch.exceeds(sure.count(), threshold)  # type: ignore[arg-type]
+            watch.exceeds(sure.count(), threshold)
         kept = [(x.asked["threshold"], x.told.positive) for x in watch.transcript()]
         assert kept == [
             (400.5, False),
@@ -302,7 +302,7 @@ class TestAsking:
             watch.check(sure.count(), 1)
         for bad in (math.nan, math.inf, "many"):
             with pytest.raises(InvalidInput, match="threshold"):
-                watch.exceeds(sure.count(), bad)  # type: ignore[arg-type]
+                watch.exceeds(sure.count(), bad)
         assert watch.transcript() == []
 
     def test_the_question_of_another_session(self, opened: Opened, tmp_path: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import date
+from datetime import date, datetime
 
 import pytest
 from hypothesis import given, settings
@@ -37,6 +37,7 @@ SAID = {
     "x <> 'it''s' or x != 2.5": AnyOf((Not(Equals("x", "it's")), Not(Equals("x", 2.5)))),
     '"odd "" name" = \'\\\' ;': Equals('odd " name', "\\"),
     "x = 'a; DROP TABLE t --'": Equals("x", "a; DROP TABLE t --"),
+    "at >= TIMESTAMP '2013-01-31 12:30:00'": Between("at", at_least=datetime(2013, 1, 31, 12, 30)),
     "a = 1 or b = 2 and c = 3 -- as usual": AnyOf(
         (Equals("a", 1), AllOf((Equals("b", 2), Equals("c", 3))))
     ),
@@ -74,7 +75,9 @@ REFUSED = {
     "x = $1": "$1: a value",
     "x = 1e999": "1e999: a value must be text",
     "x = 123456789012345678901": "whole number of at most 64 bits",
-    "x = DATE 'yesterday'": "a date is written DATE",
+    "x = DATE 'yesterday'": "write DATE '2013-01-31'",
+    "x = TIMESTAMP 'now'": "write TIMESTAMP '2013-01-31 12:30:00'",
+    "x = TIMESTAMP '2013-01-31 12:30:00+01:00'": "no zone of its own",
     "x = cast(1 as int)": "a value must stand",
     "t.x = 1": "there is no table t",
     "x is true": "IS is for NULL",

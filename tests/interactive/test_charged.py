@@ -97,7 +97,7 @@ class TestManyAtOnce:
         held = Conversation(WATCH)
         before = held.to_json()
         with pytest.raises(AttributeError):
-            held.ask_many([Exceeds(0, 10**6), "nonsense"])  # type: ignore[list-item]
+            held.ask_many([Exceeds(0, 10**6), "nonsense"])
         assert held.to_json() == before
 
     def test_numbers_are_used_once_and_have_the_right_law(self) -> None:

@@ -80,7 +80,7 @@ def test_theorem_2() -> None:
         pairs = some_pairs(seed, zeros=False)
         for order in (2, 3):
             whole = renyi_moment(*together(pairs), order)
-            parts = prod(renyi_moment(*pair, order) for pair in pairs)  # type: ignore[misc]
+            parts = prod(renyi_moment(*pair, order) for pair in pairs)
             assert whole == parts
 
 
@@ -88,7 +88,7 @@ def test_pure_ratios_multiply() -> None:
     for seed in range(60):
         pairs = some_pairs(seed, zeros=False)
         whole = largest_ratio(*together(pairs))
-        assert whole == prod(largest_ratio(*pair) for pair in pairs)  # type: ignore[misc]
+        assert whole == prod(largest_ratio(*pair) for pair in pairs)
 
 
 def test_a_conversation_is_one_draw() -> None:

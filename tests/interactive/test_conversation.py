@@ -225,7 +225,7 @@ def test_stored_nonsense_is_refused(change: dict) -> None:
 )
 def test_stored_mechanisms_that_are_none(data: object) -> None:
     with pytest.raises(InvalidInput):
-        mechanism_from_json(data)  # type: ignore[arg-type]
+        mechanism_from_json(data)
 
 
 def test_the_noise_is_not_in_the_text_of_a_conversation() -> None:

@@ -160,13 +160,13 @@ def test_an_excess_that_does_not_depend_on_the_odds_is_decided() -> None:
 def test_bad_parameters(epsilon: object, delta: object) -> None:
     pair = random_pair(random.Random(0), 1)
     with pytest.raises(InvalidInput):
-        decompose(*pair, epsilon, delta)  # type: ignore[arg-type]
+        decompose(*pair, epsilon, delta)
 
 
 @pytest.mark.parametrize("odds", [Fraction(1, 2), -1, 2.0, "2", True])
 def test_odds_are_exact_and_at_least_one(odds: object) -> None:
     with pytest.raises(InvalidInput):
-        LogOf(odds)  # type: ignore[arg-type]
+        LogOf(odds)
 
 
 def tiny(mechanism: object, *questions: dict) -> tuple:

@@ -126,4 +126,4 @@ def test_randomized_response_by_hand() -> None:
 def test_orders_are_whole_numbers_from_two(order: object) -> None:
     system = randomized_response([0], Fraction(3), 1)
     with pytest.raises(InvalidInput):
-        renyi_moment(system, system, order)  # type: ignore[arg-type]
+        renyi_moment(system, system, order)

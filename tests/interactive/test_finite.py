@@ -79,7 +79,7 @@ def test_pairs_that_allow_different_questions_are_refused() -> None:
 def test_factors_are_exact(factor: object) -> None:
     system = randomized_response([0], Fraction(2), 1)
     with pytest.raises(InvalidInput, match="exact fraction"):
-        hockey_stick(system, system, factor)  # type: ignore[arg-type]
+        hockey_stick(system, system, factor)
 
 
 def test_randomized_response_asked_twice_is_independent() -> None:

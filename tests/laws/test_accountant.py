@@ -179,6 +179,8 @@ def test_a_tariff_for_the_same_items_gives_less() -> None:
     assert tariff.delta_units == 2
     assert accountant.tariff_epsilon().upper < 1.0
     accountant.spend(fa.Subsampled(fa.Gaussian(3.0), 0.1))
+    assert accountant.as_tariff().items["poisson:0.1/gauss:3.0"][1] == 1
+    accountant.spend(fa.TruncatedConcentratedDP(1e-4, 20.0))
     with pytest.raises(fa.Unsupported):
         accountant.as_tariff()
 

@@ -48,7 +48,7 @@ class Server:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            **user,  # type: ignore[call-overload]
+            **user,
         )
 
     def stop(self) -> None:

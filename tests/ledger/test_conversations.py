@@ -40,6 +40,7 @@ from farthing.ledger import (
     TariffChanged,
     Use,
     coalition,
+    durable_conversation,
     export_lines,
     history,
     import_lines,
@@ -183,7 +184,7 @@ class TestALife:
     def test_long_lists_are_written_in_pieces_and_noted(
         self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(talking, "MOST_IN_A_TURN", 10)
+        monkeypatch.setattr(durable_conversation, "MOST_IN_A_TURN", 10)
         monkeypatch.setattr(talking, "NOTED_EVERY", 25)
         held = ledger.analyst("events", "ann").open_conversation(WATCH)
         assert len(held.ask_many([({"n": n}, LOW) for n in range(60)])) == 60
@@ -230,7 +231,7 @@ class TestALife:
             guarantees = ((fa.BoundedRange(0.1), 1),)
 
         with pytest.raises(Unsupported, match="bounded range is about one answer"):
-            ledger.analyst("events", "ann").open_conversation(Sold())  # type: ignore[arg-type]
+            ledger.analyst("events", "ann").open_conversation(Sold())
         assert ledger.analyst("events", "ann").remaining().farthings == 60
 
 

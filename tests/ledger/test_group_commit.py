@@ -85,7 +85,7 @@ def left(ledger: Ledger) -> int:
 def test_one_transaction_serves_many(ledger: Ledger, path: Path) -> None:
     before, written = left(ledger), commits(path)
     held = [f.result() for f in at_once(path, [spend(ledger, n) for n in (1, 2, 3, 4, 5, 6)])]
-    assert len({reservation.entry for reservation in held}) == 6  # type: ignore[attr-defined]
+    assert len({reservation.entry for reservation in held}) == 6
     assert left(ledger) == before - 21
     assert commits(path) - written == 2  # the first one alone, then all that waited for it
 
@@ -114,7 +114,7 @@ def test_what_is_not_committed_is_nobody_s(ledger: Ledger, path: Path) -> None:
     ann = ledger.analyst("events", "ann")
     works = [lambda: ann.reserve({"select": 1}, question="x" * 400_000) for _ in range(6)]
     with files_end_at(Path(f"{path}-wal").stat().st_size + 100_000):
-        futures = at_once(path, works)  # type: ignore[arg-type]
+        futures = at_once(path, works)
     assert [type(future.exception()) for future in futures] == [Unavailable] * 6
     assert left(ledger) == before
 

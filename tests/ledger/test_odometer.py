@@ -24,7 +24,7 @@ from farthing.composition.account_profiles import (
 )
 from farthing.composition.operators import BoundedRangeChoice
 from farthing.composition.profiles import operator_of
-from farthing.composition.tariff import tariff_profiles
+from farthing.composition.tariff_proof import tariff_profiles
 from farthing.ledger import Dataset, Ledger, NotInLedger, RegisteredBatch, RegisteredSet, odometer
 from farthing.ledger.budget import PLANNED
 from farthing.ledger.lifetime import Lifetimes

@@ -109,7 +109,7 @@ def test_bad_lists_are_refused() -> None:
         lambda: RegisteredBatch({"a": []}),
         lambda: RegisteredSet({}),
         lambda: RegisteredSet({"s": (BR, 0)}),
-        lambda: RegisteredSet({"s": BR}),  # type: ignore[dict-item]
+        lambda: RegisteredSet({"s": BR}),
     ):
         with pytest.raises(fa.InvalidInput):
             make()

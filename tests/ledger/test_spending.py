@@ -80,6 +80,17 @@ def test_a_release_is_found_by_its_question_and_its_analyst(ledger: Ledger) -> N
         ann.release_of(None)
 
 
+@pytest.mark.parametrize("name", ['A"n_n', "a%", "_", "ann\\", "Ångström", "ANN", "%"])
+def test_releases_are_found_whatever_their_analyst_is_called(ledger: Ledger, name: str) -> None:
+    ledger.owner().grant("events", name, farthings=10)
+    for analyst in (name, "ann"):
+        who = ledger.analyst("events", analyst)
+        who.close(who.reserve({"select": 1}, question="q"), "d", release=analyst)
+    for analyst in (name, "ann"):
+        found = ledger.analyst("events", analyst).releases()
+        assert [one.release for one in found] == [analyst]
+
+
 def test_pay_what_you_get_returns_what_the_output_shows_unused(ledger: Ledger) -> None:
     held = ledger.analyst("events", "ann").reserve({"select": 10, "count": 10})
     ledger.analyst(held.dataset, held.analyst).close(held, "d", used={"select": 4, "count": 3})

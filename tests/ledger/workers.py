@@ -81,7 +81,7 @@ def ask_and_die(target: str, conversation: str, moment: str, out: Connection) ->
     with Ledger.open(target, upgrade=False) as ledger:
         held = ledger.analyst("events", "ann").conversation(conversation)
         if moment == "drawn":
-            conversation_statements.write_turn = die  # type: ignore[assignment] # never comes back
+            conversation_statements.write_turn = die  # never comes back
         answer = held.ask({"n": 1}, Exceeds(2000, 1000))
         if moment == "told":
             out.send(answer.positive)

@@ -20,7 +20,7 @@ from farthing.mechanisms import (
     UnknownGumbel,
 )
 from farthing.mechanisms.acceptance import Acceptance
-from farthing.mechanisms.access import top_counts
+from farthing.mechanisms.limited_access import top_counts
 from farthing.mechanisms.randomness import system_bits
 from farthing.mechanisms.release import ranked
 

@@ -77,7 +77,7 @@ def test_an_audit_tells_a_limit_that_is_too_small(coordinate: Any) -> None:
     epsilon, delta = claimed(sound.guarantees)
     options = {"trials": 4000, "confidence": 0.999, "delta": delta}
     # the sum of both, in multiples of their noise, is what tells most
-    view = lambda release: 4 * numbers(release)[0] + numbers(release)[1]  # noqa: E731 # one line
+    view = lambda release: 4 * numbers(release)[0] + numbers(release)[1]
     found = audit(sound, (0, 0), (1, 4), view=view, **options)
     assert 0.15 * epsilon < found.epsilon <= epsilon
     broken = audit(LimitForgotten(sound), (0, 0), (1, 4), view=lambda r: numbers(r)[1], **options)

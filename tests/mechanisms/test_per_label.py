@@ -129,7 +129,7 @@ class TestAudits:
 
     def test_known_labels(self) -> None:
         pair = Groups({"a": 3}, 0), Groups({"a": 4, "b": 1}, 0)
-        view = lambda r: (sums(r)[0] > 3, sums(r)[1] > 0)  # noqa: E731 # one line
+        view = lambda r: (sums(r)[0] > 3, sums(r)[1] > 0)
         told = audit(KNOWN, *pair, view=view, **OPTIONS).epsilon
         assert 0.5 < told <= 1.0, "more than one label tells, as much as two at most"
 
@@ -138,7 +138,7 @@ class TestAudits:
         domain = tuple("abcdef")
         mechanism = PerLabel(measure=SUM, contribution_limit=6, domain=domain)
         pair = Groups({}, 0), Groups(dict.fromkeys(domain, 1), 0)
-        view = lambda r: sum(total > 0 for total in sums(r))  # noqa: E731 # one line
+        view = lambda r: sum(total > 0 for total in sums(r))
         told = audit(mechanism, *pair, view=view, **OPTIONS).epsilon
         assert 1.0 < told <= 6 * 0.5
 
@@ -151,7 +151,7 @@ class TestAudits:
         ],
     )
     def test_found_labels(self, less: dict[str, int], more: dict[str, int]) -> None:
-        view = lambda r: (r.labels, sum(sums(r)) // 4)  # noqa: E731 # one line
+        view = lambda r: (r.labels, sum(sums(r)) // 4)
         pair = found(**less), found(**more)
         told = audit(FOUND, *pair, view=view, delta=0.01, **OPTIONS).epsilon
         assert told <= 2 * 0.4 + 4 * 0.5
@@ -167,7 +167,7 @@ class TestAudits:
                 parts = tuple(map(self.measure.run, groups.of.values()))
                 return Release(tuple(groups.of), parts=parts)
 
-        view = lambda r: r.labels  # noqa: E731 # one line
+        view = lambda r: r.labels
         pair = found(a=40), found(a=41, b=1)
         told = audit(Present(TOTALS), *pair, view=view, delta=0.01, **OPTIONS).epsilon
         assert told > 2 * 0.4 + 4 * 0.5
@@ -181,7 +181,7 @@ class TestAudits:
             Histogram([0, 1, 3], [4, 2, 6]),
         )
         pair = Groups({"a": few, "b": few}, few), Groups({"a": low, "b": high}, few)
-        view = lambda r: tuple(part.labels[0] for part in r.parts)  # noqa: E731 # one line
+        view = lambda r: tuple(part.labels[0] for part in r.parts)
         assert audit(grouped, *pair, view=view, **OPTIONS).epsilon <= 1.2
 
 

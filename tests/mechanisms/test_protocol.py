@@ -164,7 +164,7 @@ def test_neighbours_further_apart_are_not() -> None:
     """So `assumes` is needed: a unit that changes two counts by 30 is told from none."""
     pair = [Histogram(LABELS, COUNTS[1]), Histogram(LABELS, raised(COUNTS[1], 2, 30))]
     epsilon, _ = claimed(LAPLACE.guarantees)
-    view = lambda release: sum(release.counts)  # noqa: E731 # one line
+    view = lambda release: sum(release.counts)
     assert audit(LAPLACE, *pair, trials=600, confidence=0.9999, view=view).epsilon > epsilon
 
 
@@ -236,7 +236,7 @@ def test_a_mechanism_must_say_what_it_assumes() -> None:
             return Release((data,))
 
     with pytest.raises(TypeError, match="abstract"):
-        Silent()  # type: ignore[abstract] # that is the test
+        Silent()  # that is the test
 
 
 def test_a_mechanism_of_your_own() -> None:

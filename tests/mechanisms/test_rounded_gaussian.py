@@ -41,7 +41,7 @@ ONE = {"contribution_limit": 1, "per_key_limit": 1}
 
 def law(s: float, bound: int | None = None) -> dict[int, float]:
     reach = math.ceil(12 * s) + 2 if bound is None else bound
-    normal = lambda x: 0.5 * math.erfc(-x / (s * math.sqrt(2)))  # noqa: E731 # one line
+    normal = lambda x: 0.5 * math.erfc(-x / (s * math.sqrt(2)))
     weights = {z: normal(z + 0.5) - normal(z - 0.5) for z in range(-reach, reach + 1)}
     total = sum(weights.values())
     return {z: weight / total for z, weight in weights.items()}
@@ -59,7 +59,7 @@ def test_the_law(s: Fraction, source: BitSource) -> None:
 def test_the_law_where_it_is_wide(s: int, source: BitSource) -> None:
     """Cells of equal probability; and the last digits alone are uniform."""
     drawn = RoundedGaussianNoise(Fraction(s)).draw(DRAWS // 4, source).tolist()
-    normal = lambda x: 0.5 * math.erfc(-x / math.sqrt(2))  # noqa: E731 # one line
+    normal = lambda x: 0.5 * math.erfc(-x / math.sqrt(2))
     for factor, expected in ((1.0, True), (1.3, False), (0.7, False)):
         cells = [int(16 * normal(z / (factor * s))) for z in drawn]
         assert fits(cells, dict.fromkeys(range(16), 1 / 16)) is expected
@@ -135,7 +135,7 @@ def test_tails_and_moments(s: Fraction) -> None:
 def test_half_width_is_the_smallest(confidence: float) -> None:
     noise = RoundedGaussianNoise(Fraction(13))
     width = noise.half_width(confidence)
-    inside = lambda w: 1 - 2 * noise.tail(w + 1)  # noqa: E731 # one line
+    inside = lambda w: 1 - 2 * noise.tail(w + 1)
     assert inside(width) >= confidence
     assert width == 0 or inside(width - 1) < confidence
 
@@ -221,12 +221,12 @@ def test_an_audit_stays_below_the_claim_and_catches_a_scale_of_0_7() -> None:
     sound = KnownCounts(coordinate=Gaussian(1.0), **ONE)
     broken = replace(sound, coordinate=Gaussian(0.7))
     pair = Histogram(["a"], [20]), Histogram(["a"], [21])
-    view = lambda r: r.counts[0]  # noqa: E731 # one line
+    view = lambda r: r.counts[0]
     assert 0.3 * claim < audited(sound, *pair, view) <= claim
     assert audited(broken, *pair, view) > claim
     total = ClippedSum(coordinate=Gaussian(1.0), lower=0, upper=40)
     narrow = ClippedSum(coordinate=Gaussian(0.7), lower=0, upper=40)
-    coarse = lambda r: r.counts[0] // 10  # noqa: E731 # one line
+    coarse = lambda r: r.counts[0] // 10
     assert audited(total, 0, 40, coarse) <= claim
     assert audited(narrow, 0, 40, coarse) > claim
 

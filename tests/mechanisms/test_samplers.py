@@ -75,7 +75,7 @@ def test_discrete_gaussian(sigma: float, source: BitSource) -> None:
 def test_wide_discrete_gaussian(source: BitSource) -> None:
     sigma = 1e6
     drawn = DiscreteGaussianNoise(Fraction(sigma) ** 2).draw(DRAWS, source)
-    normal = lambda x: 0.5 * math.erfc(-x / math.sqrt(2))  # noqa: E731 # one line
+    normal = lambda x: 0.5 * math.erfc(-x / math.sqrt(2))
     for factor, expected in ((1.0, True), (1.3, False), (0.7, False)):
         cells = [int(16 * normal(z / (factor * sigma))) for z in drawn.tolist()]
         assert fits(cells, dict.fromkeys(range(16), 1 / 16)) is expected
@@ -139,7 +139,7 @@ def test_a_word_on_a_threshold_is_refined(size: int | None, second: int) -> None
     with mpmath.workdps(300):
         r = mpmath.mpf(2) / 7
         whole = 1 if size is None else 1 - mpmath.exp(-r * size)
-        below = lambda j: (1 - mpmath.exp(-r * j)) / whole if j != size else mpmath.mpf(1)  # noqa: E731
+        below = lambda j: (1 - mpmath.exp(-r * j)) / whole if j != size else mpmath.mpf(1)
         for word in law.thresholds[:11].tolist():
             refined = law.draw(1, Scripted(word, second).source())[0]
             assert refined == exact_draw(below, [word, second])
@@ -149,7 +149,7 @@ def test_refinement_follows_the_second_and_third_word() -> None:
     law = geometric(Fraction(1, 3), None)
     with mpmath.workdps(300):
         third = mpmath.mpf(1) / 3
-        below = lambda j: 1 - mpmath.exp(-third * j)  # noqa: E731 # one line
+        below = lambda j: 1 - mpmath.exp(-third * j)
         for j in (1, 4, 9):
             exact = below(j)
             first = int(mpmath.floor(exact * 2**64))
@@ -187,7 +187,7 @@ def test_thresholds_are_exact_floors() -> None:
 
 
 def test_bernoulli_decides_on_the_bit_where_numbers_part() -> None:
-    third = lambda: exact_ball(1, 3)  # noqa: E731 # 1/3 = 0.0101…
+    third = lambda: exact_ball(1, 3)  # 1/3 = 0.0101…
     floor = (2**64 - 1) // 3
     assert bernoulli(third, Scripted(floor - 1).source())
     assert not bernoulli(third, Scripted(floor + 1).source())
@@ -235,7 +235,7 @@ def test_coins_in_an_array_match_single_coins(source: BitSource) -> None:
         Fraction(10**6),
     ]
     for exponent in exponents:
-        many = accept(np.full(20_000, float(exponent)), lambda _: exponent, source)  # noqa: B023
+        many = accept(np.full(20_000, float(exponent)), lambda _: exponent, source)  # noqa: B023 # runs at once
         p = math.exp(-float(exponent))
         if p in (0.0, 1.0) or p < 1e-20:
             assert bool(many.all()) is (p == 1.0)

@@ -97,7 +97,7 @@ def test_half_width_is_the_smallest(
     noise: DiscreteLaplaceNoise | DiscreteGaussianNoise, confidence: float
 ) -> None:
     width = noise.half_width(confidence)
-    inside = lambda w: 1 - 2 * noise.tail(w + 1)  # noqa: E731 # one line
+    inside = lambda w: 1 - 2 * noise.tail(w + 1)
     assert inside(width) >= confidence
     assert width == 0 or inside(width - 1) < confidence
 
@@ -132,7 +132,7 @@ def test_truncation_bound_of_the_paper_setting() -> None:
 def test_least_reaching_never_guesses() -> None:
     assert least_reaching(lambda w: arb(1) / (w + 1), arb(0.25)) == 3
     assert least_reaching(lambda w: arb(1) / (w + 1), arb(0.25), start=10) == 10
-    undecided = lambda w: arb(0.25, 0.01) if w < 1000 else arb(0)  # noqa: E731 # one line
+    undecided = lambda w: arb(0.25, 0.01) if w < 1000 else arb(0)
     assert least_reaching(undecided, arb(0.25)) == 1000
     with pytest.raises(NotCertified):
         least_reaching(lambda _: arb(1), arb(0.5))

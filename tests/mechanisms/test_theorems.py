@@ -24,7 +24,7 @@ from farthing.mechanisms import (
     UnknownCounts,
     UnknownGumbel,
 )
-from farthing.mechanisms.access import top_counts
+from farthing.mechanisms.limited_access import top_counts
 
 from .fit import fits
 
@@ -368,7 +368,7 @@ class TestTruncated:
             def pair(outcomes: range) -> tuple[dict[int, Any], dict[int, Any]]:
                 first = {y: mpmath.exp(-(y**2) / scale) for y in outcomes}
                 second = {y: mpmath.exp(-((y - shift) ** 2) / scale) for y in outcomes}
-                return tuple(  # type: ignore[return-value] # of two
+                return tuple(
                     {y: w / mpmath.fsum(law.values()) for y, w in law.items()}
                     for law in (first, second)
                 )
@@ -383,7 +383,7 @@ class TestTruncated:
 
     def test_the_sum_over_an_interval_is_not_unimodal(self) -> None:
         """Why the continuous argument of [CR22] is not reused for whole numbers."""
-        total = lambda c: sum(math.exp(-((z - c) ** 2) / (2 * 0.3**2)) for z in range(-3, 4))  # noqa: E731
+        total = lambda c: sum(math.exp(-((z - c) ** 2) / (2 * 0.3**2)) for z in range(-3, 4))
         assert total(0.5) < total(1.0) > total(1.5) < total(2.0)
 
     @pytest.mark.parametrize(("keys", "limit", "candidates"), [(1, 1, 1), (1, 2, 1), (2, 2, 2)])

@@ -78,7 +78,7 @@ def test_it_is_close_to_but_not_the_continuous_one() -> None:
 @pytest.mark.parametrize("sensitivity", [0, -1, 1.5, True, "1"])
 def test_the_sensitivity_is_a_whole_number(sensitivity: object) -> None:
     with pytest.raises(fa.InvalidInput, match="sensitivity must be a whole number"):
-        fa.DiscreteGaussian(1.0, sensitivity)  # type: ignore[arg-type]
+        fa.DiscreteGaussian(1.0, sensitivity)
 
 
 def test_too_much_noise_to_enumerate_is_said_so() -> None:

@@ -28,4 +28,4 @@ def test_gaussian_by_lemma_6_3_and_exactly() -> None:
 @pytest.mark.parametrize("limit", [0, -1, 2.5])
 def test_the_contribution_limit_is_a_whole_number(limit: object) -> None:
     with pytest.raises(fa.InvalidInput, match="contribution_limit"):
-        fa.laplace_histogram_epsilon(1e-6, epsilon=0.1, contribution_limit=limit)  # type: ignore[arg-type]
+        fa.laplace_histogram_epsilon(1e-6, epsilon=0.1, contribution_limit=limit)

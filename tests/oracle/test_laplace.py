@@ -87,9 +87,11 @@ def test_laplace_is_better_than_what_its_epsilon_promises():
 
 
 def test_gaussian_and_laplace_together():
-    """E over the Gaussian loss of the Laplace profile, by Gauss–Hermite with many nodes."""
+    """E over the Gaussian loss of the Laplace profile, by Gauss–Legendre on many pieces."""
     sigma, epsilon = 1.5, 0.6
-    nodes, weights = np.polynomial.legendre.leggauss(4000)
+    inside, shares = np.polynomial.legendre.leggauss(20)
+    nodes = np.concatenate([(2 * i + 1 + inside) / 200 - 1 for i in range(200)])
+    weights = np.tile(shares / 200, 200)
     loss = 0.5 / sigma**2 + 9 / sigma * nodes
     density = np.exp(-((loss - 0.5 / sigma**2) ** 2) * sigma**2 / 2) * sigma / np.sqrt(2 * np.pi)
     composition = fa.compose([fa.Gaussian(sigma), fa.Laplace(epsilon)])

@@ -3,11 +3,12 @@
 import pytest
 
 import farthing as fa
-from farthing.composition import fixed_sums
+from farthing.composition import fixed_sums, grid_choice
+from farthing.composition.adaptive import COARSEST
 from farthing.composition.bounded_range import epsilon_nonadaptive
+from farthing.composition.grid_choice import Layout, blocks_of
 from farthing.composition.items import items_from
-from farthing.composition.layout import blocks_of
-from farthing.composition.profiles import _sum_of_blocks, curves
+from farthing.composition.profiles import _only_blocks, _sum_of_blocks, curves
 
 
 @pytest.mark.parametrize(("epsilon", "count"), [(0.05, 150), (0.3, 120)])
@@ -38,20 +39,30 @@ def test_blocks_lie_above_the_adaptive_optimum(delta):
     assert exact.upper * 0.98 <= lower <= direct.upper
 
 
-@pytest.mark.slow
 def test_blocks_beside_other_losses():
     """Noise joins the sum of blocks; as an order fixed in advance it is one of the plays."""
-    items = [(fa.Gaussian(20.0), 10), (fa.BoundedRange(0.01), 20_000), (fa.Laplace(0.01), 5000)]
-    together = fa.compose(items, tolerance=1e-2).epsilon_at(1e-6)
-    assert together.width <= 1e-2
-    assert together.lower > fa.compose(items[1:2], tolerance=1e-2).epsilon_at(1e-6).upper
+    items = [(fa.Gaussian(20.0), 10), (fa.BoundedRange(0.05), 1200), (fa.Laplace(0.02), 300)]
+    found = _sum_of_blocks(items_from(items), 8e-3, 1e-6, whole=False)
+    assert found is not None
+    upper, lower = found[0].first_below(1e-6), found[1].last_above(1e-6)
+    direct = fa.compose(items, tolerance=1e-2).epsilon_at(1e-6)
+    assert direct.lower <= upper <= direct.upper * 1.02
+    assert direct.lower * 0.98 <= lower <= direct.upper
+    assert lower > fa.compose(items[1:2], tolerance=1e-2).epsilon_at(1e-6).upper
 
 
-@pytest.mark.slow
-def test_blocks_need_a_known_order():
+def test_blocks_need_a_known_order(monkeypatch):
     """Two parameters in whatever order are not cut into blocks of one of them."""
-    items = [(fa.BoundedRange(0.02), 3000), (fa.BoundedRange(0.04), 3000)]
+    monkeypatch.setattr(grid_choice, "DIRECT_WORK", 1e6)
+    items = [(fa.BoundedRange(0.02), 1000), (fa.BoundedRange(0.04), 1000)]
+    made = Layout.of(items_from(items), COARSEST, 1e-6, whole=False)
+    assert made is not None
+    assert made.blocked == {0.02, 0.04}
+    assert not _only_blocks(items_from(items), "setwise", made)
+    assert _only_blocks(items_from(items), "adaptive", made)
+    curves.cache_clear()
     anyhow = fa.compose(items, adaptivity="setwise", tolerance=0.05).epsilon_at(1e-6)
     given = fa.compose(items, tolerance=0.05).epsilon_at(1e-6)
+    curves.cache_clear()
     assert given.lower <= anyhow.upper
     assert anyhow.lower > 0

@@ -5,6 +5,7 @@ import pytest
 
 import farthing as fa
 from farthing.composition.bounded_range import delta_nonadaptive, epsilon_nonadaptive
+from farthing.composition.sheared_boxes import Box, Outcomes
 from farthing.composition.unequal_ranges import InAdvance
 from oracle.reference import mp, ranged_subset_sum
 
@@ -23,23 +24,42 @@ def _total(optimum):
 @pytest.mark.parametrize("optimum", LISTS)
 def test_both_bounds_of_a_box_hold_everywhere_in_it(optimum):
     generator = np.random.default_rng(5)
-    epsilons = np.array([e for e, _ in optimum.ranged])
-    close = 0
-    for _ in range(30):
+    outcomes = Outcomes.of(optimum.ranged, optimum.pure)
+    epsilons = np.array([e for e, _ in outcomes.others])
+    spread = np.sqrt(sum(n * e * e for e, n in optimum.ranged))
+    tried, close = 0, 0
+    for _ in range(60):
         half = epsilons * generator.uniform(0.001, 0.1, len(epsilons))
-        centre = half + (epsilons - 2 * half) * generator.random(len(epsilons))
+        t = [generator.uniform(0.1, 0.9) * e for e, _ in optimum.ranged]
+        total, width = outcomes.total(tuple(t)), spread * generator.uniform(0.001, 0.1)
+        free = [one for i, one in enumerate(t) if i != outcomes.pivot]
+        box = Box(outcomes, (total, *free), (width, *half))
         x = generator.uniform(-0.2, 0.95) * _total(optimum)
-        wide = optimum.at(x, tuple(centre), tuple(half))
-        smooth = optimum.smooth(x, tuple(centre), tuple(half))
-        inside = [
-            optimum.at(x, tuple(centre + half * generator.uniform(-1, 1, len(half))))
-            for _ in range(20)
-        ]
-        inside += [optimum.at(x, tuple(centre + side * half)) for side in (-1, 1)]
-        assert max(inside) <= wide
-        assert max(inside) <= smooth
-        close += smooth < wide
-    assert close > 0
+        monotone, curved = box.monotone(x), box.curved(x)
+        close += curved < monotone
+        for _ in range(20):
+            sides = generator.uniform(-1.5, 1.5, len(box.half)).clip(-1, 1)  # corners too
+            moved = Box(outcomes, tuple(np.array(box.centre) + sides * box.half), box.half).place
+            if all(0 < one < e for one, (e, _) in zip(moved, optimum.ranged, strict=True)):
+                value = optimum.at(x, moved)
+                assert value <= monotone + 1e-15
+                assert value <= curved + 1e-15
+                tried += 1
+    assert tried > 500
+    assert close > 10
+
+
+def test_a_curved_bound_is_exact_to_the_second_order():
+    """A tenth of the box, less than a five-hundredth of the error; and far below first order."""
+    optimum = InAdvance(((0.1, 10), (0.2, 10), (0.3, 10)), ())
+    outcomes = Outcomes.of(optimum.ranged, ())
+    best = (0.0546, 0.1243, 0.20564)
+    errors = []
+    for size in (0.03, 0.003):
+        box = Box(outcomes, (outcomes.total(best), *best[:2]), (size, 0.1 * size, 0.2 * size))
+        errors.append(box.curved(2.6) / optimum.at(2.6, best) - 1)
+        assert errors[-1] < 0.1 * (box.monotone(2.6) / optimum.at(2.6, best) - 1)
+    assert 0 <= errors[1] < errors[0] / 500
 
 
 def test_one_set_of_t_is_the_subset_sum():
@@ -61,7 +81,8 @@ def test_no_t_beats_the_optimum_and_one_attains_it(optimum):
         tried = max(optimum.at(x, tuple(p)) for p in points[:: max(1, len(points) // 400)])
         assert tried <= upper
         assert lower <= upper * (1 + 1e-12)
-        assert upper <= lower * (1 + 2e-3) or len(optimum.ranged) > 2
+        on_an_edge = optimum is LISTS[3] and share == 0.1  # of [0, ε]: there it does not end
+        assert upper <= lower * (1.03 if on_an_edge else 1.001)
 
 
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 0.01])
@@ -76,15 +97,17 @@ def test_one_parameter_is_theorem_3(delta):
     assert high >= value.lower
 
 
-@pytest.mark.slow
-def test_two_parameters_within_two_parts_in_ten_thousand():
-    items = [(fa.BoundedRange(0.1), 12), (fa.BoundedRange(0.25), 8)]
+@pytest.mark.parametrize(
+    "listed",
+    [((0.1, 12), (0.25, 8)), ((0.1, 2), (0.2, 3), (0.3, 4)), ((0.5, 3), (0.07, 4), (1, 2))],
+)
+def test_two_and_three_parameters_within_two_parts_in_ten_thousand(listed):
+    items = [(fa.BoundedRange(epsilon), count) for epsilon, count in listed]
     bracket = fa.compose(items, adaptivity="none", tolerance=2e-4).epsilon_at(1e-6)
     assert bracket.width <= 2e-4
     assert bracket.upper <= fa.compose(items).epsilon_at(1e-6).upper
 
 
-@pytest.mark.slow
 def test_near_the_sum_of_all_epsilon():
     items = [fa.BoundedRange(0.1), (fa.BoundedRange(0.3), 2)]
     for x in (0.595, 0.69):

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import farthing as fa
 from farthing.composition import bounded_range, equal_pure_dp
-from farthing.composition.mixed import Mix
+from farthing.composition.pure_dp_and_bounded_range import Mix
 from farthing.composition.subgaussian import subgaussian_bounds
 from oracle.reference import (
     gaussian,

@@ -1,8 +1,9 @@
-"""One service for most tests, started once; others start their own."""
+"""One service for most tests, started once; what would disturb others starts its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 import farthing as fa
 from tests.ledger.conftest import folder, postgres, postgres_url  # noqa: F401 # fixtures
-from tests.server.deployment import TARIFF, Deployment
+from tests.server.deployment import LASTING, TARIFF, Deployment
 
 
 @pytest.fixture(scope="session")
@@ -39,17 +40,29 @@ def deploy(tmp_path: Path, certificate: fa.Certificate) -> Iterator[Callable[...
         one.stop()
 
 
+#: Limits that no test would meet by itself.
+WIDE = {"requests_per_minute": 1_000_000, "jobs_at_once": 64, "answer_within": 30}
+
+
+@pytest.fixture(scope="session")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """A service that tests share: they compare with what was there before."""
+    place = tmp_path_factory.mktemp("service")
+    lasting = replace(TARIFF, farthings=LASTING, delta_units=1_000)
+    one = Deployment(place, str(place / "budget.db"), limits=WIDE, purse=LASTING // 3)
+    one.prepare(lasting.certify(tolerance=0.5, deltas=(1e-3,), epsilons=(1.0,)))
+    one.start()
+    yield one
+    assert one.stop() == 0, one.log
+
+
 @pytest.fixture(scope="module")
-def deployed(
+def deployed_apart(
     tmp_path_factory: pytest.TempPathFactory, certificate: fa.Certificate
 ) -> Iterator[Deployment]:
-    """A service for the tests of one file, without a limit that they would meet."""
-    place = tmp_path_factory.mktemp("service")
-    one = Deployment(
-        place,
-        str(place / "budget.db"),
-        limits={"requests_per_minute": 1_000_000, "jobs_at_once": 64, "answer_within": 30},
-    )
+    """A service for the tests of one file that change what others compare with."""
+    place = tmp_path_factory.mktemp("apart")
+    one = Deployment(place, str(place / "budget.db"), limits=WIDE)
     one.prepare(certificate)
     one.start()
     yield one

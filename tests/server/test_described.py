@@ -20,6 +20,12 @@ EXAMPLES = int(os.environ.get("FARTHING_DESCRIBED", "5"))
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 
 
+@pytest.fixture(scope="module")
+def deployed(deployed_apart: Deployment) -> Deployment:
+    """What is asked here may be anything."""
+    return deployed_apart
+
+
 @pytest.mark.parametrize("who", ["ann", "team"])
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: str(mode.name).lower())
 def test_no_server_errors(deployed: Deployment, who: str, mode: GenerationMode) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
+from farthing.ledger.errors import Unavailable
 from farthing.server.access.store import AccessStore
-from farthing.server.idempotency import once
+from farthing.server.asking import on_time
+from farthing.server.idempotency import is_used, once
 from farthing.server.problems import Refused
+from farthing.server.protection import ReleaseClock
+from tests.server.deployment import Deployment
 
 EVENTS = "/v1/datasets/events"
 NORWAY = {"query": {"kind": "count", "where": {"country": "NO"}}, "again": True}
@@ -73,7 +78,7 @@ def test_many_at_once_are_charged_once(ann: httpx.Client) -> None:
 
 def test_a_refusal_leaves_the_key_free(ann: httpx.Client) -> None:
     key = {"Idempotency-Key": "five"}
-    dear = {"query": {"kind": "count", "repeats": 60}}
+    dear = {"query": {"kind": "top_k", "by": "name", "k": 5000}}
     assert ann.post(f"{EVENTS}/run", json=dear, headers=key).status_code == 402
     assert ann.post(f"{EVENTS}/run", json=NORWAY, headers=key).status_code == 200
 
@@ -98,6 +103,21 @@ def test_a_conversation_is_opened_once(ann: httpx.Client) -> None:
     assert left(ann) == before - 4
 
 
+def test_what_is_free_takes_no_key(ann: httpx.Client, deployed: Deployment) -> None:
+    """Else one release could be copied into the database again and again."""
+    asked = {"query": {"kind": "count", "where": {"age": 71}}}
+    first = ann.post(f"{EVENTS}/run", json=asked, headers={"Idempotency-Key": "paid"}).json()
+    again = ann.post(f"{EVENTS}/run", json=asked, headers={"Idempotency-Key": "paid"}).json()
+    assert again == first
+    known = ann.post(f"{EVENTS}/run", json=asked, headers={"Idempotency-Key": "free"}).json()
+    assert known["answer"]["cached"]
+    assert known["answer"]["counts"] == first["answer"]["counts"]
+    store = AccessStore(deployed.access)
+    assert is_used(store, "analyst:ann", "paid")
+    assert not is_used(store, "analyst:ann", "free")
+    store.shut()
+
+
 def test_a_worker_that_died_leaves_a_key_that_runs_nothing(tmp_path) -> None:
     store = AccessStore(str(tmp_path / "access.db"))
 
@@ -111,4 +131,32 @@ def test_a_worker_that_died_leaves_a_key_that_runs_nothing(tmp_path) -> None:
         once(store, "ann", "key", {"a": 1}, die)
     with pytest.raises(Refused, match="has begun and was not answered"):
         once(store, "ann", "key", {"a": 1}, lambda: (200, {}))
+    store.shut()
+
+
+def test_what_is_not_there_now_leaves_the_key_free(tmp_path) -> None:
+    store = AccessStore(str(tmp_path / "access.db"))
+
+    def absent() -> tuple[int, dict[str, object]]:
+        raise Unavailable("not now")
+
+    assert once(store, "ann", "key", {"a": 1}, absent)[0] == 503
+    assert once(store, "ann", "key", {"a": 1}, lambda: (200, {"b": 2})) == (200, {"b": 2})
+    assert once(store, "ann", "key", {"a": 1}, absent) == (200, {"b": 2})
+    store.shut()
+
+
+def test_a_ledger_that_fails_while_it_is_paid_is_no_reason_to_pay_again(tmp_path) -> None:
+    store = AccessStore(str(tmp_path / "access.db"))
+    paid = []
+
+    def pay() -> dict[str, object]:
+        paid.append(1)
+        raise Unavailable("lost after it was written")
+
+    inquiry = SimpleNamespace(service=SimpleNamespace(clock=ReleaseClock(0)))
+    for _ in range(2):
+        told = once(store, "ann", "key", {"a": 1}, lambda: (200, on_time(inquiry, pay)))
+        assert (told[0], told[1]["error"]["kind"]) == (500, "unsure")
+    assert paid == [1]
     store.shut()

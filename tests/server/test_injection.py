@@ -85,6 +85,12 @@ OWNERS_PLACES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def deployed(deployed_apart: Deployment) -> Deployment:
+    """What is asked here may be anything."""
+    return deployed_apart
+
+
 def with_word(value: Any, word: str) -> Any:
     if isinstance(value, dict):
         return {with_word(k, word): with_word(v, word) for k, v in value.items()}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import ExitStack
 
 import httpx
 import pytest
 
+from farthing.server.job_routes import MOST_STREAMS
 from tests.server.deployment import Deployment
 
 SLOW, EVENTS = "/v1/datasets/slow", "/v1/datasets/events"
@@ -30,7 +32,7 @@ def hasty(tmp_path_factory, certificate):
 def until_over(client: httpx.Client, identity: str) -> dict[str, object]:
     for _ in range(300):
         job = client.get(f"/v1/jobs/{identity}").json()["job"]
-        if job["state"] not in ("queued", "running"):
+        if job["state"] != "running":
             return dict(job)
         time.sleep(0.1)
     raise AssertionError(job)
@@ -84,11 +86,33 @@ def test_a_job_goes_on_without_its_client_and_is_cancelled_at_no_refund(
             if ann.get(f"{SLOW}/purse").json()["left"]["farthings"] < before:
                 break
             time.sleep(0.05)
-        assert ann.get(f"/v1/jobs/{identity}").json()["job"]["state"] in ("queued", "running")
+        assert ann.get(f"/v1/jobs/{identity}").json()["job"]["state"] == "running"
         assert ann.delete(f"/v1/jobs/{identity}").json()["job"]["state"] == "cancelled"
         assert ann.delete(f"/v1/jobs/{identity}").json()["job"]["state"] == "cancelled"
         assert ann.get(f"{SLOW}/purse").json()["left"]["farthings"] == before - 4
         assert ann.get(f"{SLOW}/releases").json()["releases"] == []
+
+
+def test_so_many_streams_at_once_and_no_more(hasty: Deployment) -> None:
+    asked = {"query": {"kind": "count", "repeats": 5}}
+    with hasty.client("ann") as ann, ExitStack() as streams:
+        path = f"/v1/jobs/{ann.post(f'{SLOW}/run', json=asked, headers=LATER).json()['job']['id']}"
+        followed = [
+            streams.enter_context(ann.stream("GET", f"{path}/events")).iter_lines()
+            for _ in range(MOST_STREAMS)
+        ]
+        assert {next(lines) for lines in followed} == {"retry: 1000"}
+        refused = ann.get(f"{path}/events")
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (429, "too_many_streams")
+        assert ann.get(path).status_code == 200
+        ann.delete(path)
+    with hasty.client("ann") as ann:  # they are over, and counted no longer
+        for _ in range(100):
+            if ann.get(f"{path}/events").status_code == 200:
+                break
+            time.sleep(0.1)
+        else:
+            raise AssertionError("streams that are over still count")
 
 
 def test_so_many_at_once_and_no_more(hasty: Deployment) -> None:
@@ -103,7 +127,7 @@ def test_so_many_at_once_and_no_more(hasty: Deployment) -> None:
 
 
 def test_stopping_waits_for_nobody_for_ever(deploy) -> None:
-    deployed: Deployment = deploy(limits={"answer_within": 0.2, "time_limit": 600.0})
+    deployed: Deployment = deploy(limits={"answer_within": 0.2, "time_limit": 600.0, "grace": 1.0})
     with deployed.client("ann") as ann:
         assert ann.post(f"{SLOW}/run", json=COUNT).status_code == 202
     assert deployed.stop() == 0

@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 import farthing as fa
 from farthing.errors import InvalidInput
 from farthing.server.access import oidc
+from farthing.server.access.callers import AnalystCaller, OwnerCaller
 from farthing.server.access.oidc import Issuer
-from farthing.server.access.who import AnalystCaller, OwnerCaller
 from farthing.server.problems import Refused
 from farthing.server.settings import OidcSettings, settings_from
 from tests.server.deployment import Deployment, free_port
@@ -49,7 +49,7 @@ class Provider:
 
     def settings(self, **more: object) -> OidcSettings:
         given = {"issuer": self.issuer, "audience": AUDIENCE, "name_claim": "person", "leeway": 0}
-        return OidcSettings(**{**given, **more})  # type: ignore[arg-type] # by name
+        return OidcSettings(**{**given, **more})
 
 
 @contextmanager
@@ -159,7 +159,7 @@ def test_new_keys_are_found_and_strangers_cannot_ask_for_them(
 
     def counted(address: str, **how: object) -> httpx.Response:
         asked.append(address)
-        return get(address, **how)  # type: ignore[arg-type]
+        return get(address, **how)
 
     with provided(port) as first:
         issuer = Issuer(first.settings(), clock=lambda: now[0])

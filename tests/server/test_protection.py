@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
+from farthing.composition.tariff import Price
+from farthing.engine import EngineFailure
+from farthing.errors import InvalidInput
+from farthing.ledger import DoesNotFit
+from farthing.server import protection
+from farthing.server.access.callers import AnalystCaller
+from farthing.server.asking import Inquiry, on_time
 from farthing.server.problems import Refused
-from farthing.server.protection import Rates
+from farthing.server.protection import Rates, ReleaseClock
+from farthing.server.service import Service
+from farthing.server.settings import read_settings
 from tests.server.deployment import Deployment
 
 EVENTS = "/v1/datasets/events"
@@ -117,11 +129,40 @@ def test_the_log_says_who_did_what_and_nothing_else(
     assert (deployed.folder / "audit.jsonl").stat().st_mode & 0o077 == 0
 
 
-def test_answers_leave_on_the_clock(deploy) -> None:
-    deployed: Deployment = deploy(release_every=0.5)
-    with deployed.client("ann") as ann:
-        for age, cost in ((1, 1), (2, 60)):  # one that runs, and one that is refused
-            query = {"kind": "count", "where": {"age": age}, "repeats": cost}
-            answer = ann.post(f"{EVENTS}/run", json={"query": query})
-            assert answer.status_code == (200 if cost == 1 else 402)
-            assert time.time() % 0.5 < 0.25
+def test_the_clock_strikes_at_whole_multiples(monkeypatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(protection.time, "time", lambda: 100.2)
+    monkeypatch.setattr(protection.time, "sleep", slept.append)
+    ReleaseClock(0.5).wait()
+    ReleaseClock(0).wait()
+    assert slept == [pytest.approx(0.3)]
+
+
+def test_what_fails_leaves_on_the_clock() -> None:
+    waited: list[int] = []
+    clock = SimpleNamespace(wait=lambda: waited.append(1))
+    inquiry = SimpleNamespace(
+        service=SimpleNamespace(clock=clock), left=lambda: Price(3), analyst=None
+    )
+
+    def fail(error: Exception) -> dict[str, object]:
+        raise error
+
+    for error, kind in (
+        (EngineFailure(), EngineFailure),
+        (DoesNotFit(Price(9), Price(1), {}), Refused),
+        (InvalidInput("no"), InvalidInput),
+    ):
+        with pytest.raises(kind):
+            on_time(inquiry, partial(fail, error))
+    assert len(waited) == 3
+    assert on_time(inquiry, dict) == {}  # the engine waited for it
+    assert len(waited) == 3
+
+
+def test_the_engine_waits_for_the_clock_of_the_service(deployed: Deployment) -> None:
+    with_clock = replace(read_settings(deployed.configuration), release_every=0.5)
+    service = Service.open(with_clock)
+    inquiry = Inquiry.of(service, AnalystCaller("ann", "token"), "events")
+    assert inquiry.session._context.on_the_clock == service.clock.wait
+    service.shut()

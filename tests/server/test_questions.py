@@ -6,7 +6,13 @@ import httpx
 import pytest
 
 from farthing.ledger import Ledger
-from tests.server.deployment import CAP, Deployment
+from farthing.server import conversation_routes
+from farthing.server.access.callers import AnalystCaller
+from farthing.server.conversation_routes import ConversationBody, ask_conversation
+from farthing.server.problems import Refused
+from farthing.server.service import Service
+from farthing.server.settings import read_settings
+from tests.server.deployment import LASTING, Deployment
 
 EVENTS = "/v1/datasets/events"
 NORWAY = {"query": {"kind": "count", "where": "country == 'NO'"}}
@@ -18,7 +24,7 @@ def test_a_plan_costs_nothing_and_says_what_a_run_will(ann: httpx.Client) -> Non
     assert plan["price"] == {"farthings": 4, "delta_units": 0}
     assert plan["fits"]
     assert plan["caption"] == "number of member where country is NO"
-    assert plan["spending"]["share"] == 4 / CAP
+    assert plan["spending"]["share"] == 4 / LASTING
     assert ann.get(f"{EVENTS}/purse").json() == before
 
 
@@ -74,7 +80,8 @@ def test_pages_of_releases(ann: httpx.Client) -> None:
         ({"query": {"kind": "magic"}}, 422, "invalid"),
         ({"query": {"kind": "count"}, "extra": 1}, 422, "invalid"),
         ({"sql": "DROP TABLE events"}, 422, "invalid"),
-        ({"query": {"kind": "count", "repeats": 50}}, 402, "does_not_fit"),
+        ({"batch": {f"q{n}": {"kind": "count"} for n in range(501)}}, 422, "invalid"),
+        ({"query": {"kind": "top_k", "by": "name", "k": 5000}}, 402, "does_not_fit"),
     ],
 )
 def test_refusals_have_one_shape(
@@ -108,6 +115,32 @@ def test_conversations(ann: httpx.Client) -> None:
     assert opened["id"] in [one["id"] for one in ann.get(talks).json()["conversations"]]
 
 
+def test_a_conversation_does_not_grow_for_ever(
+    ann: httpx.Client, deployed: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is answered with no costs nothing, and every turn is kept."""
+    opened = ann.post(f"{EVENTS}/conversations", json={"kind": "threshold"}).json()
+    monkeypatch.setattr(conversation_routes, "MOST_TURNS", 3)
+    service = Service.open(read_settings(deployed.configuration))
+    body = ConversationBody(questions=[{"query": {"kind": "count"}, "threshold": 10**9}] * 2)
+
+    def ask() -> int:
+        caller = AnalystCaller("ann", "token")
+        found = ask_conversation("events", opened["id"], body, service, caller, "asked")
+        return found.status_code
+
+    try:
+        assert ask() == 200
+        assert ask() == 200  # the same under the same key
+        body.questions.append(body.questions[0])
+        with pytest.raises(Refused, match="key was used"):
+            ask()
+        with pytest.raises(Refused, match="at most 3 questions"):
+            ask_conversation("events", opened["id"], body, service, AnalystCaller("ann", "t"))
+    finally:
+        service.shut()
+
+
 def test_nothing_that_an_analyst_sees_has_entries_or_hashes(
     ann: httpx.Client, deployed: Deployment
 ) -> None:
@@ -121,3 +154,23 @@ def test_nothing_that_an_analyst_sees_has_entries_or_hashes(
         for entry in ledger.reader().entries("events"):
             assert entry.hash not in seen
             assert str(entry.fact.get("release_digest")) not in seen
+
+
+def test_a_registered_list_runs_once_and_is_no_part_of_a_purse(
+    ann: httpx.Client, bob: httpx.Client, team: httpx.Client
+) -> None:
+    batch = {"a": {"kind": "count", "where": {"age": 1}}, "b": {"kind": "count"}}
+    listed = {"name": "monday", "analyst": "ann", "queries": batch}
+    made = team.post("/v1/owner/datasets/events/lists", json=listed)
+    assert (made.status_code, made.json()["analyst"]) == (200, "ann")
+    assert team.post("/v1/owner/datasets/nowhere/lists", json=listed).status_code == 404
+    before = ann.get(f"{EVENTS}/purse").json()
+    assert ann.get(f"{EVENTS}/lists").json() == {"lists": [{"name": "monday", "open": True}]}
+    assert bob.get(f"{EVENTS}/lists").json() == {"lists": []}
+    asked = {"batch": batch, "registered": "monday", "again": True}
+    assert bob.post(f"{EVENTS}/run", json=asked).status_code == 404
+    other = {**asked, "batch": {"a": {"kind": "count"}}}
+    assert ann.post(f"{EVENTS}/run", json=other).status_code == 422
+    assert set(ann.post(f"{EVENTS}/run", json=asked).json()["answers"]) == {"a", "b"}
+    assert ann.post(f"{EVENTS}/run", json=asked).status_code in (402, 409)
+    assert ann.get(f"{EVENTS}/purse").json() == before

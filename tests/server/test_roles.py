@@ -30,6 +30,7 @@ TABLE = {
     "GET /v1/datasets/{dataset}/releases/{identity}": "analyst",
     "GET /v1/datasets/{dataset}/purse": "analyst",
     "GET /v1/datasets/{dataset}/statement": "analyst",
+    "GET /v1/datasets/{dataset}/lists": "analyst",
     "GET /v1/datasets/{dataset}/conversations": "analyst",
     "POST /v1/datasets/{dataset}/conversations": "analyst",
     "GET /v1/datasets/{dataset}/conversations/{identity}": "analyst",
@@ -46,6 +47,7 @@ TABLE = {
     "GET /v1/owner/datasets/{dataset}/accounts": "owner",
     "POST /v1/owner/tariffs": "owner",
     "POST /v1/owner/datasets/{dataset}/tariffs": "owner",
+    "POST /v1/owner/datasets/{dataset}/lists": "owner",
     "GET /v1/owner/datasets/{dataset}/statement": "owner",
     "POST /v1/owner/datasets/{dataset}/verify": "owner",
     "GET /v1/owner/datasets/{dataset}/history": "owner",
@@ -65,6 +67,7 @@ BODIES = {
     "/conversations": {"kind": "threshold"},
     "/ask": {"questions": [{"query": {"kind": "count"}, "threshold": 5}]},
     "/versions": {"version": "1"},
+    "/lists": {"name": "monday", "analyst": "ann", "queries": {"all": {"kind": "magic"}}},
     "/grants": {"analyst": "ann", "farthings": 1},
     "/tariffs": {"epsilon": -1, "delta": 1e-6},  # refused, once the role is right
     "/planner": {"items": ["br:0.1"], "epsilon": 1, "delta": 1e-6},
@@ -126,7 +129,7 @@ def test_metrics_are_not_for_who_comes_through_a_proxy(deployed: Deployment) -> 
 def test_roles_are_types() -> None:
     """A handler that takes an owner cannot be reached by an analyst, and the other way round."""
     source = Path(__file__).parents[2] / "src" / "farthing" / "server"
-    for name in ("owner_routes", "owner_book_routes", "token_routes"):
+    for name in ("owner_routes", "owner_budget_routes", "owner_book_routes", "token_routes"):
         text = (source / f"{name}.py").read_text(encoding="utf-8")
         assert "AnalystHere" not in text
         assert "AnyCaller" not in text

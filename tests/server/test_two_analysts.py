@@ -66,6 +66,28 @@ def test_releases_jobs_and_conversations_of_others_do_not_exist(
     assert talk["id"] not in ann.get(f"{EVENTS}/conversations").text
 
 
+def test_a_narrow_token_sees_nothing_of_its_holders_other_datasets(
+    ann: httpx.Client, deployed: Deployment
+) -> None:
+    asked = {"query": {"kind": "count", "where": {"age": 44}}}
+    key = {"Idempotency-Key": "narrow"}
+    later = ann.post(f"{EVENTS}/run", json=asked, headers={"Prefer": "respond-async"}).json()
+    talk = ann.post(f"{EVENTS}/conversations", json={"kind": "threshold"}, headers=key).json()
+    job, body = f"/v1/jobs/{later['job']['id']}", {"questions": [{**asked, "threshold": 5}]}
+    with deployed.client("narrow") as narrow:  # of ann, for slow alone
+        for method, path, given in (
+            ("GET", job, None),
+            ("DELETE", job, None),
+            ("GET", f"{job}/events", None),
+            ("POST", f"{EVENTS}/conversations", {"kind": "threshold"}),  # under the same key
+            ("POST", f"{EVENTS}/conversations/{talk['id']}/ask", body),
+            ("GET", f"/v1/datasets/slow/conversations/{talk['id']}", None),
+            ("POST", f"/v1/datasets/slow/conversations/{talk['id']}/ask", body),
+        ):
+            assert narrow.request(method, path, json=given, headers=key).status_code == 404, path
+    assert ann.get(job).status_code == 200
+
+
 def test_what_one_sees_does_not_move_with_what_the_other_does(
     ann: httpx.Client, bob: httpx.Client
 ) -> None:

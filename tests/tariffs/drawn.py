@@ -15,6 +15,10 @@ GUARANTEES = st.one_of(
     st.builds(fa.Gaussian, st.floats(1.0, 30.0)),
     st.builds(fa.DiscreteGaussian, st.floats(1.0, 20.0), st.integers(1, 3)),
 )
+RATES = st.sampled_from([0.01, 0.2, 0.9, 1.0])
+GUARANTEES |= st.builds(
+    fa.Subsampled, GUARANTEES.filter(lambda g: not isinstance(g, fa.BoundedRange)), RATES
+)
 
 
 @st.composite
@@ -35,6 +39,8 @@ def tariffs(draw: st.DrawFn) -> fa.Tariff:
 
 
 def _strength(guarantee: fa.Guarantee) -> float:
+    if isinstance(guarantee, fa.Subsampled):
+        return _strength(guarantee.guarantee)
     if isinstance(guarantee, fa.Gaussian | fa.DiscreteGaussian):
         return 1 / guarantee.noise_multiplier
     assert isinstance(guarantee, fa.PureDP | fa.BoundedRange | fa.Laplace | fa.ApproximateDP)

@@ -13,13 +13,13 @@ SELECT = fa.BoundedRange(0.1)
 @pytest.mark.parametrize("price", [0, -1, 1.5, True, "1", None, float("nan")])
 def test_prices_are_positive_whole_numbers(price: object) -> None:
     with pytest.raises(fa.InvalidInput, match="price of select must be a whole number"):
-        fa.Tariff({"select": (SELECT, price)}, farthings=10)  # type: ignore[dict-item]
+        fa.Tariff({"select": (SELECT, price)}, farthings=10)
 
 
 @pytest.mark.parametrize("farthings", [0, -4, 2.5, "400", None])
 def test_farthings_are_positive_whole_numbers(farthings: object) -> None:
     with pytest.raises(fa.InvalidInput, match="farthings must be a whole number"):
-        fa.Tariff({"select": (SELECT, 1)}, farthings=farthings)  # type: ignore[arg-type]
+        fa.Tariff({"select": (SELECT, 1)}, farthings=farthings)
 
 
 def test_an_empty_tariff_is_refused() -> None:
@@ -30,7 +30,7 @@ def test_an_empty_tariff_is_refused() -> None:
 @pytest.mark.parametrize("entry", [SELECT, (SELECT,), ("br:0.1", 1), (0.1, 1)])
 def test_an_item_is_a_guarantee_and_a_price(entry: object) -> None:
     with pytest.raises(fa.InvalidInput, match="item select must"):
-        fa.Tariff({"select": entry}, farthings=10)  # type: ignore[dict-item]
+        fa.Tariff({"select": entry}, farthings=10)
 
 
 @pytest.mark.parametrize(

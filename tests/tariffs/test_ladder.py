@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 import farthing as fa
+from farthing.composition.budget import Budget
 from farthing.composition.ladder import LEAKS, _rungs, ladder
-from farthing.composition.tariff import Proof, Tariff
-from farthing.composition.ways_to_spend import Budget, Offer
+from farthing.composition.offers import Offer
+from farthing.composition.tariff import Tariff
+from farthing.composition.tariff_proof import Proof
 from farthing.errors import InvalidInput
 from farthing.guarantees.conversions import zero_concentrated
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Gaussian, PureDP
@@ -105,7 +107,7 @@ def test_what_is_left_out_changes_nothing() -> None:
         ((PureDP(0.4), 1), (BoundedRange(0.4), 1), 2),
     ],
 )
-def test_what_replaces_what(one: tuple, other: tuple, kept: int) -> None:  # type: ignore[type-arg]
+def test_what_replaces_what(one: tuple, other: tuple, kept: int) -> None:
     assert len(Tariff({"one": one, "other": other}, 12).budget.offers) == kept
 
 

@@ -74,7 +74,7 @@ def delta(
 
 
 def plan(
-    item: str,
+    item: options.OneItemText,
     epsilon: options.Epsilon,
     delta: options.Delta,
     adaptivity: options.HowChosen = options.Adaptivity.adaptive,

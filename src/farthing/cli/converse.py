@@ -18,7 +18,7 @@ from farthing.cli.ledger_options import Name, say
 from farthing.cli.opening import Opening, Source, option
 from farthing.cli.output import console, patience, print_json
 from farthing.cli.values import filter_of
-from farthing.engine.converse import WatchAnswer
+from farthing.engine.any_conversation import WatchAnswer
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.session import Session

@@ -23,10 +23,10 @@ from farthing.cli.output import console, patience
 from farthing.engine import Answer, Session
 from farthing.engine.show.sheet import amount, number, percent
 from farthing.engine.show.terminal import bar
+from farthing.example_table import ROWS, UNIT, members_and_articles, write_engagements
 from farthing.ledger import Ledger, markdown, odometer, statement, verify
 from farthing.numerics.rounding import shown_up
 
-ROWS, MEMBERS, ARTICLES = 1_000_000, 100_000, 5_000
 WHERE = {"country": "NO", "seniority": "director"}
 DELTA = 1e-6
 EPSILON = 3.0
@@ -36,12 +36,13 @@ def main() -> None:
     """The whole way, under a minute."""
     folder = Path(tempfile.mkdtemp(prefix="farthing-demo-"))
     started = time.monotonic()
-    with step(f"{ROWS:,} engagements of {MEMBERS:,} members with {ARTICLES:,} articles"):
-        generate(folder / "events.parquet")
+    members, articles = members_and_articles(ROWS)
+    with step(f"{ROWS:,} engagements of {members:,} members with {articles:,} articles"):
+        write_engagements(folder / "events.parquet", ROWS)
     with step(f"a budget of ε = {EPSILON:g} at δ = {DELTA:g}, made into a tariff and proved"):
         data = fa.open(
             folder / "events.parquet",
-            unit="member_id",
+            unit=UNIT,
             ledger=folder / "budget.db",
             epsilon=EPSILON,
             delta=DELTA,
@@ -66,37 +67,6 @@ def main() -> None:
     report(data, folder)
     data.shut()
     say(f"\nDone in {time.monotonic() - started:.0f} s. Everything is in {folder}")
-
-
-def generate(path: Path) -> None:
-    """Zipf-shaped articles, and what is known about each member, with fixed pseudo-randomness."""
-    import duckdb
-
-    with duckdb.connect() as connection:
-        connection.execute("SELECT setseed(0.42)")
-        connection.execute("SET threads = 1")
-        connection.execute(
-            f"""
-            CREATE TABLE members AS SELECT i AS member_id,
-                'company ' || (1 + floor(pow(2000, random())))::INTEGER AS company,
-                ['entry', 'senior', 'manager', 'director'][1 + floor(4 * pow(random(), 2))::INTEGER]
-                    AS seniority,
-                ['NO', 'SE', 'DK', 'FI', 'IS'][1 + floor(5 * pow(random(), 1.5))::INTEGER]
-                    AS country
-            FROM range({MEMBERS}) t(i)
-            """
-        )
-        connection.execute(
-            f"""
-            COPY (
-                SELECT member_id, 'article ' || floor(pow({ARTICLES}, shape))::INTEGER AS article,
-                    company, seniority, country
-                FROM (SELECT floor({MEMBERS} * pow(random(), 1.3))::BIGINT AS who,
-                        random() AS shape FROM range({ROWS}))
-                JOIN members ON member_id = who
-            ) TO '{path}'
-            """
-        )
 
 
 def exact(path: Path, labels: tuple[Any, ...]) -> dict[Any, int]:

@@ -11,6 +11,7 @@ from farthing import __version__
 from farthing.cli.composition import calibrate, delta, epsilon, plan
 from farthing.cli.conversion import convert
 from farthing.cli.doctor import doctor
+from farthing.cli.figures import figures
 from farthing.cli.lazy import lazy_group
 from farthing.cli.serve import serve
 from farthing.cli.statement import statement
@@ -38,6 +39,7 @@ app.command()(convert)
 app.command()(statement)
 app.command()(serve)
 app.command()(doctor)
+app.command()(figures)
 app.add_typer(tariff)
 app.add_typer(
     lazy_group(

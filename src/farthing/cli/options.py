@@ -28,6 +28,10 @@ ItemTexts = Annotated[
         show_default=False,
     ),
 ]
+OneItemText = Annotated[
+    str,
+    typer.Argument(metavar="ITEM", help="A mechanism: br:0.1 (how many?) or 100xbr (which ε?)."),
+]
 FreeItemTexts = Annotated[
     list[str],
     typer.Argument(

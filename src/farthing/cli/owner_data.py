@@ -74,7 +74,7 @@ class Add:
     ] = None
     name: Annotated[str | None, typer.Option("--name", help="The dataset's name.")] = None
     schema: Annotated[
-        Path | None, typer.Option("--schema", help="Declaration columns in TOML; else proposed.")
+        Path | None, typer.Option("--schema", help="Declared columns in TOML; else proposed.")
     ] = None
     keys: Annotated[
         int | None, typer.Option("--contribution-limit", help="Labels of a unit that may count.")

@@ -153,7 +153,7 @@ def _parameters(kind: type[Query]) -> list[inspect.Parameter]:
             default=inspect.Parameter.empty if f.default is MISSING else f.default,
             annotation=_annotation(f.name, hints[f.name], needed=f.default is MISSING),
         )
-        for f in fields(kind)  # type: ignore[arg-type] # every query is a dataclass
+        for f in fields(kind)
     ]
 
 

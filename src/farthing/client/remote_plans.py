@@ -12,20 +12,20 @@ from farthing.composition.tariff import Price
 from farthing.engine.answer import Answer, Answers
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query
-from farthing.engine.show.plans import Line, ShownPlan
+from farthing.engine.show.plans import FITS, Line, ShownPlan
 from farthing.engine.spending import Spending
 from farthing.ledger import DoesNotFit
 from farthing.mechanisms import Accuracy, Expectation
 
 #: How some lines look in a terminal.
-_STYLES = {("fits", "yes"): "green", ("fits", "no"): "bold red"}
+_STYLES = {(name, words): style for name, words, style in FITS.values()}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ToldPlan(ShownPlan):
     """What every plan of a service says. `_told` is what it sent."""
 
-    _data: RemoteData = field(compare=False)
+    _context: RemoteData = field(compare=False)
     _told: Mapping[str, Any]
 
     @property
@@ -59,9 +59,9 @@ class ToldPlan(ShownPlan):
     def paid_for(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """What comes of it: as it was planned, at this price at most, or not at all."""
         try:
-            return self._data.post(path, {**body, "price": asdict(self.price)}, once=True)
+            return self._context.post(path, {**body, "price": asdict(self.price)}, once=True)
         except DoesNotFit as refused:
-            left = self._data.remaining()
+            left = self._context.remaining()
             raise refused_price(self.price, left, str(refused)) from None
 
 
@@ -104,12 +104,12 @@ class RemotePlan(ToldPlan):
     def known(self) -> Answer | None:
         """The earlier release."""
         told = self._told["told"]
-        return None if told is None else self._data.answer(told["answer"])
+        return None if told is None else self._context.answer(told["answer"])
 
     def run(self, *, again: bool = False) -> Answer:
         """Pay and run. What was asked before is given out again at no cost, unless `again`."""
         told = self.paid_for("run", {"query": self._told["query"], "again": again})
-        return self._data.answer(told["answer"])
+        return self._context.answer(told["answer"])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -136,7 +136,7 @@ class RemoteBatchPlan(ToldPlan):
         return self._answers(self.paid_for("run", body))
 
     def _answers(self, told: Mapping[str, Any]) -> Answers:
-        return Answers({name: self._data.answer(one) for name, one in told["answers"].items()})
+        return Answers({name: self._context.answer(one) for name, one in told["answers"].items()})
 
 
 def _accuracy(told: Mapping[str, Any] | None) -> Accuracy | None:

@@ -4,146 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Any, Self
 
 from farthing.client.remote_data import RemoteData
 from farthing.client.remote_questions import RemoteBatch, RemoteQuestion
 from farthing.client.remote_watches import RemoteConversation, RemoteWatch, opened_from
 from farthing.client.wire import PATIENCE_SECONDS, Wire
 from farthing.composition.tariff import Price
-from farthing.engine.kinds import Kinds, query_from
+from farthing.engine.any_session import AnySession
 from farthing.engine.kinds.base import Query
-from farthing.engine.question import BATCH
-from farthing.engine.sql_questions.reading import queries_in
-from farthing.engine.watches import GuessWatch, ThresholdWatch
+from farthing.engine.watch_kinds import WatchKind
 from farthing.errors import InvalidInput
 from farthing.ledger import OpenedConversation, Purse
-from farthing.schema import Schema
 from farthing.wording import plain
 
 
-class RemoteSession(Kinds[RemoteQuestion]):
+class RemoteSession(AnySession[RemoteQuestion, RemoteBatch, RemoteWatch]):
     """One dataset of a service, one analyst's purse. What works on a `Session` works here."""
 
     def __init__(self, data: RemoteData) -> None:
-        self._data = data
+        self._context: RemoteData = data
         #: Where the budget is kept: with the service.
         self.ledger_path: str | None = None
 
-    @property
-    def name(self) -> str:
-        """The dataset's name."""
-        return self._data.about.name
-
-    @property
-    def schema(self) -> Schema:
-        """The columns that were declared when this was opened; nothing else exists here."""
-        if self._data.about.schema is None:
-            raise InvalidInput(f"{self.name} has no declared columns; its owner describes it")
-        return self._data.about.schema
-
     def question(self, query: Query) -> RemoteQuestion:
         """A query, asked of this data."""
-        return RemoteQuestion(self._data, query)
-
-    def ask(self, query: Query | Mapping[str, Any]) -> RemoteQuestion | RemoteBatch:
-        """A question from a query, or from its plain data; a batch from the data of one."""
-        if isinstance(query, Mapping) and query.get("kind") == BATCH:
-            queries = query.get("queries")
-            return self.batch(queries if isinstance(queries, Mapping) else {})
-        return self.question(query_from(query))
-
-    def sql(self, text: str, **options: Any) -> RemoteQuestion | RemoteBatch:
-        """What one SELECT asks, read here as `Session.sql` reads it."""
-        asked = queries_in(text, self._data.about, options)
-        if len(asked) > 1:
-            return self.batch(asked)
-        return self.question(*asked.values())
-
-    def batch(self, questions: Mapping[str, Any]) -> RemoteBatch:
-        """Several questions, queries or plain data, fixed in advance and run together."""
-        queries = {}
-        for name, one in questions.items():
-            if isinstance(one, RemoteQuestion) and not one.is_asked_of(self._data):
-                raise InvalidInput("every question of a batch must be asked of the same data")
-            queries[name] = one.query if isinstance(one, RemoteQuestion) else query_from(one)
-        return RemoteBatch(self._data, queries)
-
-    def watch(
-        self,
-        *,
-        positives: int = 1,
-        item: str | None = None,
-        value_item: str | None = None,
-        refresh_after: int | None = None,
-        per_unit: int = 1,
-        monotone: bool = True,
-    ) -> RemoteWatch:
-        """A conversation that tells when a number reaches a threshold; see `Session.watch`."""
-        kind = ThresholdWatch(
-            positives=positives,
-            item=item,
-            value_item=value_item,
-            refresh_after=refresh_after,
-            per_unit=per_unit,
-            monotone=monotone,
-        )
-        return RemoteWatch(self._data, kind)
-
-    def watch_guesses(
-        self,
-        *,
-        tolerance: int,
-        corrections: int = 1,
-        item: str | None = None,
-        value_item: str | None = None,
-        per_unit: int = 1,
-    ) -> RemoteWatch:
-        """A conversation that says which guesses are off; see `Session.watch_guesses`."""
-        kind = GuessWatch(
-            tolerance=tolerance,
-            corrections=corrections,
-            item=item,
-            value_item=value_item,
-            per_unit=per_unit,
-        )
-        return RemoteWatch(self._data, kind)
+        return RemoteQuestion(self._context, query)
 
     def conversation(self, identity: str) -> RemoteConversation:
         """A conversation that this analyst opened, where it was left."""
         if not (identity.isascii() and identity.isalnum()):
             raise InvalidInput("a conversation's id has letters and digits only")
-        found = RemoteConversation(self._data, identity)
+        found = RemoteConversation(self._context, identity)
         found.standing()  # NotInLedger if there is none
         return found
 
     def conversations(self) -> list[OpenedConversation]:
-        """Every conversation that this analyst opened about this data."""
-        told = self._data.get("conversations")["conversations"]
-        return [opened_from(self._data, one) for one in told]
+        told = self._context.get("conversations")["conversations"]
+        return [opened_from(self._context, one) for one in told]
 
     def remaining(self) -> Price:
-        """Farthings and δ units that are left of the purse."""
-        return self._data.remaining()
+        return self._context.remaining()
 
     def purse(self) -> Purse:
-        """What was granted, and what is spent of it."""
-        return self._data.purse()
+        return self._context.purse()
 
     def shut(self) -> None:
         """Give the connections back."""
-        self._data.wire.shut()
+        self._context.wire.shut()
 
-    def __enter__(self) -> Self:
-        return self
+    def _batch(self, queries: Mapping[str, Query]) -> RemoteBatch:
+        return RemoteBatch(self._context, queries)
 
-    def __exit__(self, *_: object) -> None:
-        self.shut()
+    def _watch(self, kind: WatchKind) -> RemoteWatch:
+        return RemoteWatch(self._context, kind)
 
     def __repr__(self) -> str:
-        about = self._data.about
+        about = self._context.about
         columns = "" if about.schema is None else ", ".join(about.schema.kinds)
-        where = f"{self._data.analyst} on {about.name} at {self._data.wire.url}"
+        where = f"{self._context.analyst} on {about.name} at {self._context.wire.url}"
         return plain(f"<Session of {where}: {columns}>")
 
 

@@ -14,16 +14,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
+import numpy as np
+
 from farthing.canonical import canonical
 from farthing.composition.compose import compose
-from farthing.composition.dominating import loss_distribution_above
 from farthing.composition.items import Items, take_out_leaks
+from farthing.composition.profile_as_loss import loss_distribution_above
 from farthing.composition.profiles import curves
-from farthing.composition.tariff import Tariff, tariff_profiles, tariff_to_json
+from farthing.composition.tariff import Tariff, tariff_to_json
 from farthing.composition.tariff_files import tariff_from_json
-from farthing.errors import FarthingError, NotCertified, Unattainable, Unsupported
+from farthing.composition.tariff_proof import tariff_profiles
+from farthing.errors import FarthingError, NotCertified, Unattainable
 from farthing.numerics.ball import up
-from farthing.numerics.curves import Chords
+from farthing.numerics.curves import Chords, Grid
 from farthing.numerics.rounding import deflated, inflated
 
 #: Relative width in ε that profiles are computed to, or that of a long tariff with many items.
@@ -74,14 +77,31 @@ def _profiles_when_spent(
 
 
 def list_profile(items: Items, adaptivity: str, delta: float) -> AccountProfile:
-    """The profile of a list that is fixed in advance, run whole."""
-    directions = items.directions()
-    if len(directions) > 1:
-        raise Unsupported(
-            "a list whose loss differs with the unit and without it has no single profile; state "
-            "it with compose"
-        )
-    leaky = take_out_leaks(directions[0])
+    """The profile of a list that is fixed in advance, run whole.
+
+    Where its loss differs with the unit and without it, the larger of both at every ε, which
+    bounds both directions and so may be composed with other accounts (docs/theory/directions.md).
+    """
+    found = [_one_direction(one, adaptivity, delta) for one in items.directions()]
+    profiles = [account.profile for account in found if account.profile is not None]
+    leak = max(account.leak for account in found)
+    if len(profiles) < 2:
+        return AccountProfile(profiles[0] if profiles else None, leak)
+    return AccountProfile(_larger(profiles), leak)
+
+
+def _larger(profiles: list[Chords]) -> Chords:
+    """At least each of them, on one grid: chords through points above a convex function."""
+    step = min(one.grid.step for one in profiles)
+    left = min(one.grid.below * one.grid.step for one in profiles)
+    right = max(one.grid.above * one.grid.step for one in profiles)
+    grid = Grid(step, math.floor(left / step), math.ceil(right / step))
+    values = [max(one.at(x) for one in profiles) for x in grid.points().tolist()]
+    return Chords(grid, np.array(values))
+
+
+def _one_direction(items: Items, adaptivity: str, delta: float) -> AccountProfile:
+    leaky = take_out_leaks(items)
     leak = up(leaky.leak) if leaky.sum_of_deltas > 0 else 0.0
     if not leaky.items.pairs:
         return AccountProfile(None, leak)

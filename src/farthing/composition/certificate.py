@@ -24,15 +24,13 @@ from farthing.composition.tariff import (
     ASSUMPTIONS,
     COMPUTED_BY,
     FORMAT,
-    THEOREM,
     USUAL_DELTAS,
     Certificate,
-    Proof,
-    ProofGrid,
     Tariff,
     tariff_to_json,
 )
 from farthing.composition.tariff_files import read_tariff, tariff_from_json
+from farthing.composition.tariff_proof import THEOREM, Proof, ProofGrid
 from farthing.errors import InvalidInput, NotCertified, require_count, require_real
 from farthing.guarantees.bracket import Bracket
 

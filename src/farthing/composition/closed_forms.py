@@ -9,7 +9,7 @@ from farthing.composition.bound import Bound, Sides, lower_only
 from farthing.composition.bounded_range import adaptivity_is_free
 from farthing.composition.gaussian import analytic_gaussian
 from farthing.composition.items import Items
-from farthing.composition.mixed import Mix
+from farthing.composition.pure_dp_and_bounded_range import Mix
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.conversions import pure_epsilon
 from farthing.guarantees.kinds import BoundedRange, PureDP

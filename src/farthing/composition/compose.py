@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from farthing.composition.concurrent import require_concurrent
 from farthing.composition.items import Items, items_from, take_out_leaks
+from farthing.composition.list_conversions import total_mu, total_rho
 from farthing.composition.one_direction import OneDirection
-from farthing.composition.totals import total_mu, total_rho
 from farthing.errors import require_choice, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Guarantee

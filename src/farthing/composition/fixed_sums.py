@@ -26,26 +26,33 @@ from farthing.guarantees.kinds import (
     Gaussian,
     Guarantee,
     Laplace,
+    LossDistribution,
     OneWay,
     PureDP,
     Subsampled,
     SubsampledWithoutReplacement,
+    TwoWayLoss,
 )
 from farthing.guarantees.losses import (
     atoms_above,
     atoms_below,
     mean_and_variance,
+    number_of_atoms,
     reach_of,
     responses,
 )
 from farthing.guarantees.subsampling import sampled_losses
+from farthing.numerics.binomial import MOST_TRIALS
 from farthing.numerics.curves import Chords, Grid, Supports
 from farthing.numerics.rounding import deflated, inflated
 
 #: Of what is asked for, the share that cutting off large losses may add to δ.
 CUT = 1e-7
-#: Cells of one loss at most.
+#: Cells of one loss at most, and those of all losses of a list.
 MOST_CELLS = 400_000
+MOST_MADE = 2_000_000
+#: Points between 0 and the far end of a sum at most.
+MOST_POINTS = 1 << 22
 #: Samples of discrete or Laplace noise up to this many are not moved to a lattice; nor is so much
 #: Laplace noise without sampling, which is made of shifted lines as fast.
 FEW, SEVERAL = 20, 100
@@ -131,7 +138,8 @@ def fixed_curves(
 ) -> tuple[Chords, Supports] | None:
     """Both sides of the profile of fixed losses, accurate where it is about `delta`.
 
-    With `whole` it is accurate everywhere. None if the lattice would be too large.
+    With `whole` it is accurate everywhere. None if the lattice would be too large, or too long in
+    the making.
     """
     variance = sum(count * mean_and_variance(g)[1] for g, count in items)
     variance += sum(one.variance for one in beside)
@@ -139,6 +147,8 @@ def fixed_curves(
     added += sum(one.times for one in beside)
     reach = max((reach_of(g, delta * CUT / n) for g, n in items), default=0.0)
     step = _aligned(items, max(math.sqrt(3 * fineness * variance / added), reach / MOST_CELLS))
+    if sum(_made(g, n, step, delta) for g, n in items.unordered()) > MOST_MADE:
+        return None
     above, below = (
         Factors(
             (
@@ -153,6 +163,8 @@ def fixed_curves(
     upper, lower = _sums(above, tilts, upward=True), _sums(below, tilts, upward=False)
     if upper is None or lower is None:
         return None
+    if max(_grid_of(upper).size, _grid_of(lower).size) > MOST_POINTS:
+        return None  # a window far from 0
     chords = upper.upper(_grid_of(upper))
     if upper.first > 0 and not whole:  # what lies left of a tilted window is not counted
         chords.values[: upper.first] = 1.0
@@ -226,6 +238,22 @@ def _factor(
     if upward:
         return lattice_above(atoms, step), times
     return lattice_below(atoms, step, times), times
+
+
+def _made(guarantee: Guarantee, count: int, step: float, delta: float) -> float:
+    """About how many atoms and cells there will be; infinite for more trials than are summed."""
+    match guarantee:
+        case PureDP(epsilon) | OneWay(Subsampled(PureDP(epsilon))):
+            trials = min(count + 1.0, 80 * math.sqrt(count))
+            return trials * (1 + 2 * epsilon / step) if count <= MOST_TRIALS else math.inf
+        case Gaussian(noise_multiplier=sigma):
+            each = sigma / math.sqrt(count)
+            return 2 * (reach_of(Gaussian(each), delta * CUT) + 0.02 / each) / step
+        case LossDistribution(losses=losses):
+            return (losses[-1] - losses[0]) / step
+        case OneWay(TwoWayLoss()):
+            return (guarantee.loss.losses[-1] - guarantee.loss.losses[0]) / step
+    return 2 * number_of_atoms(guarantee, step, reach_of(guarantee, delta * CUT / count))
 
 
 def _atoms(

@@ -18,6 +18,7 @@ import numpy as np
 from farthing.guarantees.atoms import Atoms
 from farthing.numerics.curves import Chords, Grid, Supports
 from farthing.numerics.fourier import cyclic_product
+from farthing.numerics.golden_section import golden_section
 from farthing.numerics.rounding import UNIT, FloatArray, deflated, inflated
 
 #: Tilted mass outside a window, on either side, at most.
@@ -214,18 +215,7 @@ class Factors:
 
         farthest = max(float(np.abs(one.losses[[0, -1]]).max()) for one, _ in self.parts)
         low, high = -14.0, math.log(STEEPEST / (farthest + 1e-9))
-        ratio = (math.sqrt(5) - 1) / 2
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        at_left, at_right = height(left), height(right)
-        while high - low > 0.02:
-            if at_left <= at_right:
-                high, right, at_right = right, left, at_left
-                left = high - ratio * (high - low)
-                at_left = height(left)
-            else:
-                low, left, at_left = left, right, at_right
-                right = low + ratio * (high - low)
-                at_right = height(right)
+        low, _, _, high = golden_section(height, low, high, width=0.02)
         return LIGHTER * math.exp(0.5 * (low + high))
 
     def sums(self, theta: float, *, upward: bool) -> Lattice | None:
@@ -249,6 +239,8 @@ class Factors:
             steepest = theta * float(np.abs(one.losses[[0, -1]]).max())
             rounding += count * (16 + 4 * steepest + 8 * abs(log_sum))
         tilted, error = cyclic_product(vectors, size)
+        if error == math.inf:
+            return None
         tilted = np.roll(tilted, (offset - first) % size)
         losses = (first + np.arange(size, dtype=np.float64)) * step
         exponents = log_scale - theta * losses

@@ -19,6 +19,7 @@ from farthing.errors import NotCertified
 from farthing.guarantees.conversions import log_moment, orders_below, zero_concentrated
 from farthing.guarantees.kinds import Guarantee
 from farthing.numerics.ball import Ball, in_balls, middle, up
+from farthing.numerics.golden_section import golden_section
 
 #: α ↦ (α − 1)·D_α of one mechanism
 Moment = Callable[[Guarantee, float], Ball]
@@ -112,18 +113,7 @@ class MomentBound:
         spacing = (last - first) / 16
         best = min((first + spacing * i for i in range(17)), key=height)
         low, high = max(best - spacing, first), min(best + spacing, last)
-        ratio = (math.sqrt(5) - 1) / 2
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        at_left, at_right = height(left), height(right)
-        while high - low > 1e-3:
-            if at_left <= at_right:
-                high, right, at_right = right, left, at_left
-                left = high - ratio * (high - low)
-                at_left = height(left)
-            else:
-                low, left, at_left = left, right, at_right
-                right = low + ratio * (high - low)
-                at_right = height(right)
+        _, left, right, _ = golden_section(height, low, high, width=1e-3)
         return 1 + math.exp(min((best, left, right), key=height))
 
 

@@ -220,7 +220,7 @@ class Kernel:
         """Both losses added. Above `limit` cells they count as infinite, below −limit as that."""
         first = self.first + other.first
         terms = min(len(self.weights), len(other.weights))
-        weights = inflated(np.convolve(self.weights, other.weights), 2 * terms + 8)
+        weights = inflated(_convolved(self.weights, other.weights), 2 * terms + 8)
         return Kernel(first, weights, self.infinity + other.infinity).within(limit)
 
     def power(self, count: int, limit: int) -> Kernel:
@@ -233,6 +233,18 @@ class Kernel:
             if left > 0:
                 square = square.then(square, limit)
         return result
+
+
+def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
+    """As NumPy does it; a few weights far apart are shifted copies."""
+    for few, many in ((one, other), (other, one)):
+        used = np.flatnonzero(few)
+        if len(used) <= FEW < len(few):
+            total = np.zeros(len(few) + len(many) - 1)
+            for place in used.tolist():
+                total[place : place + len(many)] += few[place] * many
+            return total
+    return np.convolve(one, other)
 
 
 def shifted_below(lattice: Lattice, later: Supports) -> Supports:

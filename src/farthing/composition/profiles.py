@@ -26,9 +26,9 @@ from farthing.composition.fixed_sums import (
     responses_of,
     sum_of,
 )
+from farthing.composition.grid_choice import WORK_LIMIT, Blocks, Layout, blocks_of, variance_of
 from farthing.composition.items import Items
 from farthing.composition.lattice import Lattice
-from farthing.composition.layout import WORK_LIMIT, Blocks, Layout, blocks_of, variance_of
 from farthing.composition.moments import MomentBound
 from farthing.composition.operators import (
     BoundedRangeChoice,

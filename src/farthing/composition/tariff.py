@@ -18,17 +18,17 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from fractions import Fraction
-from functools import lru_cache
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from types import MappingProxyType
 
 import numpy as np
 
 from farthing.canonical import digest as digest_of
-from farthing.composition.ways_to_spend import Budget, Offer, Recursion, TariffProfile
+from farthing.composition.budget import Budget
+from farthing.composition.offers import Offer
+from farthing.composition.tariff_proof import THEOREM, Proof, ProofGrid, outward
 from farthing.errors import InvalidInput, NotCertified, Unsupported, require_count, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.conversions import delta_of, without_delta
@@ -40,20 +40,20 @@ from farthing.guarantees.kinds import (
     Guarantee,
     Laplace,
     PureDP,
+    Subsampled,
 )
 from farthing.guarantees.notation import format_guarantee
-from farthing.numerics.rounding import UNIT, deflated, float_down, inflated
+from farthing.numerics.rounding import UNIT, deflated, inflated
 from farthing.whole_files import whole_file
 
 #: Kinds with a known worst case and a short text that a certificate can carry.
-SELLABLE = (PureDP, BoundedRange, ApproximateDP, Laplace, Gaussian, DiscreteGaussian)
+SELLABLE = (PureDP, BoundedRange, ApproximateDP, Laplace, Gaussian, DiscreteGaussian, Subsampled)
 
 #: The size of a δ unit may be off by this much relative, so that decimal fractions divide evenly.
 UNIT_SLACK = 1e-9
 #: Farthings, prices and units are at most this.
 MOST_FARTHINGS = 10**18
 
-THEOREM = "tariff filter: supremum over all ways to spend (docs/theory/tariffs.md)"
 USUAL_DELTAS = (1e-3, 1e-5, 1e-6, 1e-8, 1e-10, 1e-12)
 USUAL_EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0)
 USUAL_TOLERANCE = 5e-3
@@ -68,10 +68,6 @@ ASSUMPTIONS = (
     "farthings and delta units stated here.",
 )
 COMPUTED_BY = ("farthing", "numpy", "numba", "python-flint")
-#: Points of the profile that are kept; the chords between them are still an upper bound.
-PROFILE_POINTS = 600
-#: What is stated is this much larger than what was proved, relative.
-OUTWARD = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +80,12 @@ class Price:
     def within(self, other: Price) -> bool:
         """Whether somebody with `other` can pay it."""
         return self.farthings <= other.farthings and self.delta_units <= other.delta_units
+
+    def __add__(self, other: Price) -> Price:
+        return Price(self.farthings + other.farthings, self.delta_units + other.delta_units)
+
+    def __sub__(self, other: Price) -> Price:
+        return Price(self.farthings - other.farthings, self.delta_units - other.delta_units)
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,8 @@ class Tariff:
             if not isinstance(guarantee, SELLABLE):
                 raise Unsupported(
                     f"item {name} has {format_guarantee(guarantee)}, whose worst case is not known "
-                    "in closed form; a tariff sells dp, br, adp, lap, gauss and dgauss"
+                    "in closed form for add/remove neighbours; a tariff sells dp, br, adp, lap, "
+                    "gauss, dgauss and poisson"
                 )
             checked[name] = guarantee, _whole(f"price of {name}", price, at_least=1)
         object.__setattr__(self, "items", MappingProxyType(checked))
@@ -144,8 +147,7 @@ class Tariff:
 
     def price_of(self, items: Mapping[str, int]) -> Price:
         """What these items cost together."""
-        prices = [self.price(name, times) for name, times in items.items()]
-        return Price(sum(p.farthings for p in prices), sum(p.delta_units for p in prices))
+        return sum((self.price(name, times) for name, times in items.items()), Price(0))
 
     @property
     def leak(self) -> float:
@@ -192,128 +194,13 @@ class Tariff:
         return Certificate(
             tariff=self,
             tolerance=tolerance,
-            epsilons=tuple((d, _outward(b, proof.most_epsilon)) for d, b in pairs if b is not None),
-            deltas=tuple((e, _outward(proof.delta_at(e), 1.0)) for e in at),
+            epsilons=tuple((d, outward(b, proof.most_epsilon)) for d, b in pairs if b is not None),
+            deltas=tuple((e, outward(proof.delta_at(e), 1.0)) for e in at),
             profile=proof.points(),
             grid=proof.grid,
             theorem=THEOREM,
             versions=tuple((name, metadata.version(name)) for name in COMPUTED_BY),
         )
-
-
-def recursion_of(tariff: Tariff, fineness: float, delta: float) -> Recursion:
-    """The recursion over all ways to spend, on a grid that is accurate where V is about `delta`."""
-    budget = tariff.budget
-    return budget.start(budget.grid(fineness, delta), delta)
-
-
-def tariff_profiles(
-    tariff: Tariff, fineness: float, delta: float, *, lower: bool = True
-) -> Iterator[TariffProfile]:
-    """V_0, V_1, V_2, … on one grid, accurate where they are about `delta`; at most `farthings`.
-
-    Without `lower` only the upper sides are computed.
-    """
-    recursion = recursion_of(tariff, fineness, delta)
-    if not lower:
-        recursion = replace(recursion, lower=())
-    for profile in recursion:
-        last = min(profile.farthings + recursion.farthing_step, tariff.farthings + 1)
-        for spent in range(profile.farthings, last):
-            yield replace(profile, farthings=spent)
-
-
-@dataclass(frozen=True, slots=True)
-class ProofGrid:
-    """A grid on which what is stated can be proved: points up to cells·step, units in steps.
-
-    A proposal for whoever checks a certificate (docs/theory/checking.md); no claim rests on it.
-    """
-
-    step: float
-    cells: int
-    unit_step: int
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """What one computation proves about a tariff, the δ units counted."""
-
-    leak: float
-    end: TariffProfile
-    unit_step: int
-
-    @staticmethod
-    @lru_cache(maxsize=16)
-    def of(tariff: Tariff, tolerance: float, delta: float) -> Proof:
-        """On the grid for this tolerance at this δ: the same numbers whenever it is repeated.
-
-        So it is not repeated in one process, where whoever certifies often proves again at once.
-        """
-        inner = (delta - tariff.leak) / (1 - tariff.leak)
-        recursion = recursion_of(tariff, 0.8 * tolerance, inner)
-        return Proof(tariff.leak, recursion.last(), recursion.unit_step)
-
-    @property
-    def grid(self) -> ProofGrid:
-        """Where others may repeat it."""
-        grid = self.end.upper.grid
-        return ProofGrid(grid.step, grid.above, self.unit_step)
-
-    @property
-    def most_epsilon(self) -> float:
-        """From here on only the units count; infinite if there is no such ε."""
-        most = self.end.epsilon_at_most(0.0)
-        return math.inf if most is None else most
-
-    def epsilon_at(self, delta: float) -> Bracket | None:
-        """Both sides of ε at this δ; None if nothing is proved there."""
-        if delta < self.leak:
-            return None
-        inner = deflated((delta - self.leak) / (1 - self.leak), 8)
-        upper = self.end.epsilon_at_most(inner)
-        if upper is None:
-            return None
-        exact = delta == 0 and self.end.most_epsilon is not None
-        lower = float_down(self.end.most_epsilon or Fraction(0)) if exact else 0.0
-        lower = max(lower, self.end.lower.last_above(delta))
-        return Bracket(min(lower, upper), upper, THEOREM)
-
-    def delta_at(self, epsilon: float) -> Bracket:
-        """Both sides of δ at this ε."""
-        inner = self.end.delta_at_most(epsilon)
-        upper = min(1.0, inflated(self.leak + (1 - self.leak) * inner, 8))
-        return Bracket(min(self.end.lower.at(epsilon), upper), upper, THEOREM)
-
-    def point_at(self, x: float) -> float:
-        """An upper bound on the profile at x, without units; at grid points what is stored."""
-        curve = self.end.upper
-        place = round(x / curve.grid.step) + curve.grid.below
-        if 0 <= place < curve.grid.size and (place - curve.grid.below) * curve.grid.step == x:
-            return float(curve.values[place])
-        return self.end.delta_at_most(x)
-
-    @property
-    def last_value(self) -> float:
-        """Where the profile ends on the grid."""
-        return float(self.end.upper.values[-1])
-
-    def points(self) -> tuple[tuple[float, float], ...]:
-        """Some points of the upper side from ε = 0 on, moved outward, among them both ends."""
-        grid = self.end.upper.grid
-        xs, values = grid.points()[grid.below :], self.end.upper.values[grid.below :]
-        zeros = np.flatnonzero(values[1:] == 0)  # the first one says it all
-        last = int(zeros[0]) + 1 if len(zeros) > 0 else len(values) - 1
-        stride = max(1, math.ceil(last / PROFILE_POINTS))
-        kept = sorted({*range(0, last, stride), last})
-        outward = 1 + OUTWARD
-        return tuple((float(xs[i]) * outward, min(1.0, float(values[i]) * outward)) for i in kept)
-
-
-def _outward(bracket: Bracket, most: float) -> Bracket:
-    """Wider by OUTWARD, but not beyond `most`, which is exact."""
-    upper = min(bracket.upper * (1 + OUTWARD), most)
-    return Bracket(min(bracket.lower * (1 - OUTWARD), upper), upper, bracket.theorem)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

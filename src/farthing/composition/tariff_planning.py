@@ -6,13 +6,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from farthing.composition.budget import Budget
 from farthing.composition.items import Items
 from farthing.composition.moments import MomentBound
-from farthing.composition.tariff import MOST_FARTHINGS, Tariff, recursion_of
-from farthing.composition.ways_to_spend import Budget
+from farthing.composition.tariff import MOST_FARTHINGS, Tariff
+from farthing.composition.tariff_proof import recursion_of
 from farthing.errors import InvalidInput, Unattainable, Unsupported, require_count, require_real
 from farthing.guarantees.conversions import without_delta, zero_concentrated
+from farthing.guarantees.directions import facing, has_two_losses
 from farthing.guarantees.kinds import Guarantee
+from farthing.guarantees.losses import mean_and_variance
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.ball import in_balls, middle
 
@@ -22,7 +25,8 @@ def propose_prices(guarantees: Mapping[str, Guarantee], *, finest: int = 1) -> d
     """Whole-number prices in proportion to ρ, the cheapest item costing `finest` farthings.
 
     The natural price of a mechanism is its zCDP parameter: ε²/8 for bounded range, ε²/2 for pure
-    DP, 1/(2σ²) for Gaussian noise. Prices are rounded up. What has only a δ costs one farthing.
+    DP, 1/(2σ²) for Gaussian noise; of a sample half of its mean square loss. Prices are rounded up.
+    What has only a δ costs one farthing.
     """
     finest = require_count("finest", finest, at_least=1)
     if not guarantees:
@@ -35,7 +39,10 @@ def propose_prices(guarantees: Mapping[str, Guarantee], *, finest: int = 1) -> d
 
 
 def _rho(name: str, guarantee: Guarantee) -> float:
-    pair = zero_concentrated(without_delta(guarantee))
+    rest = without_delta(guarantee)
+    if has_two_losses(rest):  # half of the square of its loss, as for the others
+        return mean_and_variance(facing(rest, with_unit=True))[1] / 2
+    pair = zero_concentrated(rest)
     if pair is None:
         raise Unsupported(f"item {name} has {format_guarantee(guarantee)}, which has no rho")
     return middle(pair[1])
@@ -78,7 +85,10 @@ def _fitting_by_moments(budget: Budget, epsilon: float, delta: float) -> int:
     coin = budget.farthing_step
 
     def fits(farthings: int) -> bool:
-        lists = [((o.guarantee, farthings // o.farthings),) for o in budget.offers]
+        lists = [
+            ((facing(o.guarantee, with_unit=True), farthings // o.farthings),)
+            for o in budget.offers
+        ]
         return all(
             MomentBound(Items(pairs)).epsilon_at(delta) <= epsilon
             for pairs in lists

@@ -1,13 +1,8 @@
 """Bounded-range mechanisms with unequal ε, and ε-DP ones, all fixed in advance.
 
 Equal mechanisms share one t ([CR22, Lemma 4.4]), so the optimum is the largest value of a function
-of one t per parameter, each in [0, ε]. Boxes of t are bounded from above in two ways and halved
-until none can hold more than a value that was found (docs/theory/in-advance.md):
-
-    wide    for t in [a, b], RR_{ε,t} is a post-processing of RR_{ε + b − a, b}
-    smooth  ln of every probability is concave in t with known slope and curvature; the bound is
-            the largest corner of a multilinear function and errs by the square of the box
-
+of one t per parameter, each in [0, ε]. Boxes of t are bounded from above and halved until none can
+hold more than a value that was found (composition/sheared_boxes.py, docs/theory/in-advance.md).
 Sums run over how often each parameter gave its smaller loss, so lists must be short.
 """
 
@@ -18,27 +13,20 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count as counting
-from itertools import product
-
-import numpy as np
 
 from farthing.composition.bound import Bound, Sides
 from farthing.composition.items import Items
 from farthing.composition.moments import MomentBound
 from farthing.composition.profiles import worst_fixed_t
+from farthing.composition.sheared_boxes import Box, Groups, Outcomes, Place
 from farthing.guarantees.kinds import BoundedRange, PureDP
 from farthing.numerics.bisection import turning_point
-from farthing.numerics.rounding import FloatArray, inflated
+from farthing.numerics.rounding import inflated
 
-#: Parameters and outcomes at most, and numbers that the boxes of one search may take.
-MOST_PARAMETERS, MOST_OUTCOMES, MOST_NUMBERS = 4, 20_000, 1.5e8
-#: What one sum costs besides its numbers.
-OVERHEAD = 2_000
-#: Of the probability that is added up: floats err by far less.
-ROUNDING = 1e-11
-
-#: A t for every parameter, or half the width of a box in each.
-Place = tuple[float, ...]
+#: Parameters and outcomes at most, and boxes of one search while their outcomes are few.
+MOST_PARAMETERS, MOST_OUTCOMES, MOST_BOXES = 4, 20_000, 30_000
+#: So many outcomes take as long as what a box takes besides.
+FEW = 4_000
 
 
 def unequal_in_advance(items: Items, tolerance: float) -> Bound | None:
@@ -76,8 +64,8 @@ class _Found:
 class InAdvance:
     """(ε, count) of the bounded-range mechanisms, and of the ε-DP ones."""
 
-    ranged: tuple[tuple[float, int], ...]
-    pure: tuple[tuple[float, int], ...]
+    ranged: Groups
+    pure: Groups
 
     def delta_at(self, x: float, tolerance: float) -> Sides:
         """(lower, upper) of the largest δ over all t."""
@@ -157,119 +145,43 @@ class InAdvance:
         Ends when no ceiling exceeds the best value by more than `relative`, or `threshold`; when
         the best value exceeds `threshold`; or when it has taken too long.
         """
-        middle = tuple(0.5 * e for e, _ in self.ranged)
-        best = max(((self.at(x, p), p) for p in (start, middle)), key=lambda pair: pair[0])
-        number, left = counting(), MOST_NUMBERS
-        if len(self.ranged) > 2:  # which seldom ends
+        outcomes = self._outcomes
+        best = self.at(x, start), start
+        number, dropped = counting(), 0.0
+        left, each = float(MOST_BOXES), 1 + len(outcomes.logs) / FEW
+        if len(self.ranged) > 3:  # which seldom ends
             left *= 0.1
-        boxes = [(-1.0, next(number), middle, middle)]
-        dropped = 0.0
-        each, corners = OVERHEAD + len(self._outcomes[0]), 2 ** len(self.ranged)
+        boxes = [(-1.0, next(number), Box.of_everything(outcomes))]
         while boxes:
             top = -boxes[0][0]
             enough = max(best[0] * (1 + relative), threshold if threshold < math.inf else 0.0)
             if top <= enough or best[0] > threshold or left < 0:
                 break
-            _, _, centre, half = heapq.heappop(boxes)
-            for place, narrow in self._halves(centre, half):
-                ceiling = min(top, self.at(x, place, narrow))
-                left -= each
+            for box in heapq.heappop(boxes)[2].cut():
+                ceiling = min(top, box.monotone(x))
+                left -= 0.5 * each
                 if ceiling > enough:
-                    best = max(best, (self.at(x, place), place))
-                    ceiling = min(ceiling, self.smooth(x, place, narrow))
-                    left -= (1 + corners) * each
+                    inside = zip(box.place, self.ranged, strict=True)
+                    if all(0 < t < epsilon for t, (epsilon, _) in inside):
+                        best = max(best, (self.at(x, box.place), box.place))
+                    ceiling = min(ceiling, box.curved(x))
+                    left -= 0.5 * each
                 if ceiling > enough:
-                    heapq.heappush(boxes, (-ceiling, next(number), place, narrow))
+                    heapq.heappush(boxes, (-ceiling, next(number), box))
                 else:
                     dropped = max(dropped, ceiling)
         ceiling = max(dropped, -boxes[0][0] if boxes else 0.0, best[0])
         return _Found(best[1], best[0], inflated(ceiling, 8))
 
-    def _halves(self, centre: Place, half: Place) -> list[tuple[Place, Place]]:
-        """A box cut across where it is widest beside the spread that its count shows."""
-        widths = [h / e * math.sqrt(n) for h, (e, n) in zip(half, self.ranged, strict=True)]
-        i = widths.index(max(widths))
-        narrow = (*half[:i], 0.5 * half[i], *half[i + 1 :])
-        return [
-            ((*centre[:i], centre[i] + side * narrow[i], *centre[i + 1 :]), narrow)
-            for side in (-1, 1)
-        ]
-
-    def at(self, x: float, place: Place, half: Place | None = None) -> float:
-        """δ at these t, rounded down; with `half`, for every t of the box, rounded up."""
-        wider = half or (0.0,) * len(place)
-        masses, losses = self._masses(place, wider)
-        used = losses > x
-        masses = masses[used]
-        value = float(np.sum(masses * -np.expm1(x - losses[used])))
-        error = ROUNDING * float(np.sum(masses))
-        return value - error if half is None else value + error
-
-    def smooth(self, x: float, place: Place, half: Place) -> float:
-        """The largest corner of a multilinear function above δ in the box, rounded up."""
-        masses, losses = self._masses(place, (0.0,) * len(place))
-        slopes, bend = [], np.zeros_like(losses)
-        counts = self._outcomes[1]
-        for i, ((epsilon, n), t, h) in enumerate(zip(self.ranged, place, half, strict=True)):
-            low, high = t - h, t + h
-            if low <= 1e-12 * epsilon or high >= (1 - 1e-12) * epsilon:
-                return 1.0
-            slopes.append(counts[i] / -math.expm1(-t) - (n - counts[i]) / math.expm1(epsilon - t))
-            fall, rise = math.expm1(epsilon - high), -math.expm1(-low)
-            bend += (
-                0.5
-                * h**2
-                * ((n - counts[i]) * (1 + fall) / fall**2 + counts[i] * math.exp(-low) / rise**2)
-            )
-        others = masses * np.exp(np.minimum(x - losses - bend, 600.0))
-        largest = 0.0
-        for signs in product((-1, 1), repeat=len(place)):
-            moved = [sign * h for sign, h in zip(signs, half, strict=True)]
-            rise_by = sum(slope * s for slope, s in zip(slopes, moved, strict=True))
-            shift = sum(n * s for (_, n), s in zip(self.ranged, moved, strict=True))
-            first = masses * np.exp(np.minimum(rise_by, 600.0))
-            second = others * (1 + rise_by - shift)
-            error = ROUNDING * (first + np.abs(second))
-            largest = max(largest, float(np.sum(np.maximum(first - second + error, 0.0))))
-        return inflated(largest, 2 * len(masses))
-
-    def _masses(self, place: Place, half: Place) -> tuple[FloatArray, FloatArray]:
-        """Probabilities and losses of all outcomes, each RR_{ε + 2·half, t + half}."""
-        log_weights, counts, pure_losses = self._outcomes
-        logs, losses = log_weights.copy(), pure_losses.copy()
-        for i, ((epsilon, n), centre, h) in enumerate(zip(self.ranged, place, half, strict=True)):
-            wide = epsilon + 2 * h
-            t = min(max(centre + h, 1e-300), wide)
-            norm = -math.expm1(-wide)
-            stay = -math.expm1(t - wide) / norm
-            leave = math.exp(t - wide) * -math.expm1(-t) / norm
-            logs += (n - counts[i]) * math.log(max(stay, 1e-300))
-            logs += counts[i] * math.log(max(leave, 1e-300))
-            losses += n * t - counts[i] * wide
-        return np.exp(logs), losses
+    def at(self, x: float, place: Place) -> float:
+        """δ at these t, rounded down."""
+        return self._outcomes.at(x, place)
 
     @property
-    def _outcomes(self) -> tuple[FloatArray, tuple[FloatArray, ...], FloatArray]:
-        return _outcomes(self.ranged, self.pure)
+    def _outcomes(self) -> Outcomes:
+        return Outcomes.of(self.ranged, self.pure)
 
 
 @lru_cache(maxsize=64)
 def _epsilon(optimum: InAdvance, delta: float, tolerance: float) -> Sides:
     return optimum.epsilon_at(delta, tolerance)
-
-
-@lru_cache(maxsize=4)
-def _outcomes(
-    ranged: tuple[tuple[float, int], ...], pure: tuple[tuple[float, int], ...]
-) -> tuple[FloatArray, tuple[FloatArray, ...], FloatArray]:
-    """Of every outcome: ln of what does not depend on t, the counts of `ranged`, loss of `pure`."""
-    counts = [np.arange(n + 1, dtype=np.float64) for _, n in (*ranged, *pure)]
-    meshes = [mesh.ravel() for mesh in np.meshgrid(*counts, indexing="ij")]
-    logs, losses = np.zeros_like(meshes[0]), np.zeros_like(meshes[0])
-    for (_, n), mesh in zip((*ranged, *pure), meshes, strict=True):
-        ways = np.array([math.log(math.comb(n, i)) for i in range(n + 1)])
-        logs += ways[mesh.astype(np.int64)]
-    for (epsilon, n), mesh in zip(pure, meshes[len(ranged) :], strict=True):
-        logs += -(n - mesh) * math.log1p(math.exp(-epsilon)) - mesh * math.log1p(math.exp(epsilon))
-        losses += (n - 2 * mesh) * epsilon
-    return logs, tuple(meshes[: len(ranged)]), losses

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from farthing.composition.tariff import Tariff
@@ -78,7 +78,7 @@ def cheapest(query: Query, tariff: Tariff, aim: Aim, confidence: float) -> Query
     names = list(items_for(tariff, query, role))
     if not names:
         raise Unattainable(f"the tariff sells nothing that pays for this {query.kind}")
-    plain = replace(query, epsilon=None)  # type: ignore[type-var] # every query is a dataclass
+    plain = query.changed(epsilon=None)
     search = _Search(plain, tariff, role, aim, confidence)
     once = {name: search.reached(name, 1) for name in names}
     best = min(
@@ -113,7 +113,7 @@ class _Search:
     def trial(self, name: str, repeats: int) -> Query:
         """The question with this item, drawn so often."""
         more = {"repeats": repeats} if repeats > 1 else {}
-        return replace(self.query, **{self.role: name}, **more)  # type: ignore[type-var] # as above
+        return self.query.changed(**{self.role: name}, **more)
 
     def dearness(self, name: str, repeats: int) -> tuple[int, int]:
         """Farthings first."""

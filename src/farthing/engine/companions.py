@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from farthing.composition.tariff import Price
 from farthing.engine.answer import Answer
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import AUTO
@@ -76,13 +75,12 @@ def _folded(
     if total is not None and isinstance(query, HistogramQuery) and query.per_key_limit == 1:
         kept = float(sum(answer.counts or ())), total
     found = Loss.beside(beside.value, above, kept, beside.query.looked_at)
-    price, more = answer.price, beside.price
     used = dict(answer.used)
     for name, times in beside.used.items():
         used[name] = used.get(name, 0) + times
     return replace(
         answer,
         loss=found,
-        price=Price(price.farthings + more.farthings, price.delta_units + more.delta_units),
+        price=answer.price + beside.price,
         used=used,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,14 +17,23 @@ from farthing.ledger import Analyst, Dataset
 from farthing.schema import Schema
 
 
+def at_once() -> None:
+    """Nobody waits for the clock."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One table, one unit of privacy, one analyst. The schema and the version are the owner's."""
+    """One table, one unit of privacy, one analyst. The schema and the version are the owner's.
+
+    `on_the_clock` is waited for between the last look at the rows and the first trace that a
+    release leaves in the ledger, from which an analyst could tell how long the rows took.
+    """
 
     source: Source
     analyst: Analyst
     about: Dataset
     confidence: float
+    on_the_clock: Callable[[], None] = at_once
 
     def now(self) -> Context:
         """The same with what is declared now: an owner may have declared another version."""
@@ -33,9 +42,7 @@ class Context:
     @property
     def schema(self) -> Schema:
         """What exists for an analyst."""
-        if self.about.schema is None:
-            raise InvalidInput(f"{self.about.name} has no declared columns; its owner describes it")
-        return self.about.schema
+        return self.about.declared_schema
 
     @property
     def kept(self) -> bool:

@@ -14,17 +14,25 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any
 
 from farthing.canonical import canonical
 from farthing.composition.tariff import Tariff
+from farthing.engine.any_conversation import (
+    GUESS,
+    THRESHOLD,
+    AnyConversation,
+    AskedPair,
+    WatchAnswer,
+    asked_pairs,
+)
 from farthing.engine.context import Context
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.kinds.base import ROLES, Query
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.statement import Statement
 from farthing.engine.translate import comparison_of, statement_of
-from farthing.engine.watches import Watcher, WatchKind, guarantees_of
+from farthing.engine.watch_kinds import Watcher, WatchKind, guarantees_of
 from farthing.errors import InvalidInput, require_real
 from farthing.guarantees.notation import format_guarantee
 from farthing.interactive import Exceeds, Guess, GuessAndCheck, SparseVector, cheapest_items
@@ -40,24 +48,11 @@ from farthing.mechanisms import Contribution
 
 log = logging.getLogger("farthing.engine")
 
-#: What a number is held against.
-THRESHOLD, GUESS = "threshold", "guess"
-
-
-@runtime_checkable
-class AskedOfData(Protocol):
-    """A question about some data, of which only the query matters here."""
-
-    def is_asked_of(self, context: Context) -> bool:
-        """Whether this is the data it is asked of."""
-
-    @property
-    def query(self) -> Query:
-        """What is asked."""
-
-
-#: A query, or a question about the data of the conversation, and what its number is held against.
-AskedPair: TypeAlias = tuple[Query | AskedOfData, float]
+#: What is said to who asks for the other one.
+_OTHERWISE = {
+    THRESHOLD: "this conversation checks guesses; open a watch for thresholds",
+    GUESS: "this conversation compares with thresholds; open one for guesses",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +66,7 @@ class _Asked:
     units: int
 
 
-@dataclass(frozen=True, slots=True)
-class WatchAnswer:
-    """What a conversation says.
-
-    `positive`: the number reaches its threshold, or the guess is wrong. `value`: the number with
-    noise, in the units of the question, where numbers were bought and the answer is positive; for a
-    quantile, by how many values it is beyond the threshold.
-    """
-
-    positive: bool
-    value: int | float | None = None
-
-
-class WatchConversation:
+class WatchConversation(AnyConversation):
     """A conversation about numbers of a table, until it is closed or has halted."""
 
     def __init__(self, context: Context, held: DurableConversation) -> None:
@@ -102,57 +84,34 @@ class WatchConversation:
         """By it the same analyst finds the conversation again: `session.conversation(id)`."""
         return self._held.id
 
-    def exceeds(self, query: Query | AskedOfData, threshold: float) -> WatchAnswer:
-        """Is the number at least `threshold`? `query` is a query, or a question about this data."""
-        return self.exceeds_many([(query, threshold)])[0]
-
-    def exceeds_many(self, pairs: Iterable[AskedPair]) -> list[WatchAnswer]:
-        """The same for pairs of a query and a threshold, which are fixed now.
-
-        Each different query is run once. The answers are on disk together, a thousand in a
-        transaction; there are fewer answers than questions if it halts on the way.
-        """
-        if not isinstance(self._mechanism, SparseVector):
-            raise InvalidInput("this conversation checks guesses; open a watch for thresholds")
-        return self._ask(pairs, THRESHOLD)
-
-    def check(self, query: Query | AskedOfData, guess: float) -> WatchAnswer:
-        """Is the guess right within the tolerance? If not, the answer brings a number."""
-        return self.check_many([(query, guess)])[0]
-
-    def check_many(self, pairs: Iterable[AskedPair]) -> list[WatchAnswer]:
-        """The same for pairs of a query and a guess, as in `exceeds_many`."""
-        if not isinstance(self._mechanism, GuessAndCheck):
-            raise InvalidInput("this conversation compares with thresholds; open one for guesses")
-        return self._ask(pairs, GUESS)
-
     def close(self) -> None:
-        """Nothing can be asked any more. Nothing is paid back."""
         self._held.close()
 
     def standing(self) -> OpenedConversation:
-        """How much was asked, and whether it goes on."""
         return self._held.standing()
 
     def transcript(self) -> list[Answered]:
-        """Everything that was asked and answered, also what a crash kept from being told."""
         return self._held.transcript()
 
     def __repr__(self) -> str:
         return f"<WatchConversation {self.id} on {self._context.about.name}: {self._mechanism!r}>"
 
     def _ask(self, pairs: Iterable[AskedPair], what: str) -> list[WatchAnswer]:
+        if (what == THRESHOLD) != isinstance(self._mechanism, SparseVector):
+            raise InvalidInput(_OTHERWISE[what])
         now = self._context.now()
         if now.about != self._declared:
             self._declared, self._statements = now.about, {}
-        if not isinstance(pairs, Iterable):
-            raise InvalidInput(f"questions must be pairs of a query and a {what}")
-        asked = [self._checked(now, pair, what) for pair in pairs]
+        asked = [
+            self._checked(now, given, what, against)
+            for given, against in asked_pairs(pairs, what, self._context)
+        ]
         self._held.require_open()  # what is not paid for is not looked at
         numbers: dict[int, int] = {}  # by statement, each of which is kept once
         for one in asked:
             if id(one.statement) not in numbers:
                 numbers[id(one.statement)] = self._number(one.statement)
+        now.on_the_clock()
         told = self._held.ask_many(
             (one.words, _question(what, numbers[id(one.statement)], one.units)) for one in asked
         )
@@ -161,19 +120,8 @@ class WatchConversation:
             for one, verdict in zip(asked, told, strict=False)
         ]
 
-    def _checked(self, now: Context, pair: AskedPair, what: str) -> _Asked:
+    def _checked(self, now: Context, given: Query, what: str, against: float) -> _Asked:
         """What may be asked: everything about it that can be refused is refused here."""
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise InvalidInput(f"questions must be pairs of a query and a {what}")
-        given, against = pair
-        if isinstance(given, AskedOfData):
-            if not given.is_asked_of(self._context):
-                raise InvalidInput("the question must be asked of the data of the conversation")
-            given = given.query
-        if not isinstance(given, Query):
-            raise InvalidInput(
-                f"a query, or a question about this data, is asked; got {given!r:.60}"
-            )
         query = now.checked(given)
         _require_plain(query, what)
         number = against if type(against) is int else require_real(what, against)

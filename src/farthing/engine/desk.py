@@ -193,13 +193,12 @@ class Desk:
         in advance. It adds to what the dataset gives away, and runs once.
         """
         about = self.ledger.reader().dataset(dataset)
-        if about.schema is None:
-            raise InvalidInput(f"{dataset} has no declared columns")
+        schema = about.declared_schema
         tariff = self.ledger.analyst(dataset, analyst).terms().tariff
         listed, queries = {}, {}
         for key, given in questions.items():
             query = query_from(given)
-            queries[key] = completed_query(query, about.schema, about.unit, about.limits)
+            queries[key] = completed_query(query, schema, about.unit, about.limits)
         for key, query in with_companions(queries).items():
             purchase = buy(query, tariff)
             mechanism = purchase.query.mechanism_for(purchase.paid)

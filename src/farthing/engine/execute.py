@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from farthing.canonical import digest
@@ -19,6 +19,8 @@ from farthing.engine.answer import Answer
 from farthing.engine.companions import folded, paired
 from farthing.engine.context import Context, record_of
 from farthing.engine.errors import ChargeMismatch, EngineFailure
+from farthing.engine.purchase import items_together
+from farthing.engine.sql.statement import Statement
 from farthing.engine.translate import Step
 from farthing.errors import InvalidInput
 from farthing.guarantees.covering import covers
@@ -39,9 +41,10 @@ def execute(
     analyst = context.analyst
     if context.now().about.version != context.about.version:
         raise RowsChanged(context.about.name)
+    statements = {key: step.statement for key, step in steps.items()}  # written, or refused unpaid
     question = record_of(context, {key: step.purchase for key, step in steps.items()})
     if registered is None:
-        items = _together(step.purchase.items for step in steps.values())
+        items = items_together(step.purchase.items for step in steps.values())
         held = analyst.reserve(items, question=question, under=terms.account)
     else:
         _require_registered(analyst.registered(registered), registered, steps)
@@ -52,7 +55,7 @@ def execute(
     try:
         _check_charge(steps, held, terms.tariff, registered)
         for key, step in steps.items():
-            release, spent = _release(context, step)
+            release, spent = _release(context, step, statements[key])
             price = Price(0) if registered else _price(terms.tariff, spent)
             answers[key] = _answer(context, step, release, price, spent)
             if key in paired(steps):
@@ -63,6 +66,7 @@ def execute(
         raise
     answers = folded(answers, totals)
     record = {key: answer.to_json() for key, answer in answers.items()}
+    context.on_the_clock()
     analyst.close(
         held,
         digest(record),
@@ -85,7 +89,7 @@ def _check_charge(
     steps: Mapping[str, Step], held: Reservation, tariff: Tariff, registered: str | None
 ) -> None:
     """What was reserved is what the mechanisms themselves cost, item by item and in farthings."""
-    charge = _together(step.charge() for step in steps.values())
+    charge = items_together(step.charge() for step in steps.values())
     if registered is not None:
         return
     for step in steps.values():
@@ -96,9 +100,9 @@ def _check_charge(
         raise ChargeMismatch(f"the mechanisms cost {charge}, but {held.items} was reserved")
 
 
-def _release(context: Context, step: Step) -> tuple[Release, dict[str, int]]:
+def _release(context: Context, step: Step, statement: Statement) -> tuple[Release, dict[str, int]]:
     """Run statement and mechanism: the release, and the items that it shows were used."""
-    rows = context.source.run(step.statement)
+    rows = context.source.run(statement)
     found: tuple[Release, dict[str, int]] | None = None
     try:
         release = step.mechanism.run(step.purchase.query.data(rows))
@@ -151,10 +155,3 @@ def _use(steps: Mapping[str, Step]) -> Use:
         contribution=parts[0] if len(parts) == 1 else "as each of its questions says",
         guarantees=tuple((format_guarantee(guarantee), times) for guarantee, times in uses),
     )
-
-
-def _together(charges: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: Counter[str] = Counter()
-    for charge in charges:
-        total.update(charge)
-    return dict(total)

@@ -6,30 +6,25 @@ runs as it is, or not at all (`TariffChanged`).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from farthing.canonical import digest
 from farthing.composition.tariff import Price
-from farthing.engine.answer import Answer, Answers
-from farthing.engine.automatic import Automatic, automatic
+from farthing.engine.answer import Answer
+from farthing.engine.automatic_limits import Automatic, automatic
 from farthing.engine.cheapest import Aim, cheapest
-from farthing.engine.companions import with_companions
-from farthing.engine.context import Context, record_of
+from farthing.engine.context import Context
 from farthing.engine.execute import execute
 from farthing.engine.kinds.base import Query
-from farthing.engine.purchase import buy
-from farthing.engine.show.plans import Line, ShownPlan
-from farthing.engine.show.sheet import amount, number, percent, width
-from farthing.engine.spending import Spending, spending_of
-from farthing.engine.translate import Step, translate
-from farthing.errors import InvalidInput
+from farthing.engine.plan_of_steps import PlanOfSteps, earlier_answers, price_of, steps_of
+from farthing.engine.purchase import items_together
+from farthing.engine.show.expectations import expectation_lines
+from farthing.engine.show.plans import Line
+from farthing.engine.show.sheet import amount, number, width
 from farthing.ledger import Terms
 from farthing.mechanisms import Accuracy, Expectation
-from farthing.wording import many
 
 #: The name of the only question of a plan for one.
 ONLY = ""
@@ -45,8 +40,7 @@ class Before:
     @property
     def price(self) -> Price:
         """The most that both parts cost."""
-        first, then = self.plan.price, self.looked_for.largest_price
-        return Price(first.farthings + then.farthings, first.delta_units + then.delta_units)
+        return self.plan.price + self.looked_for.largest_price
 
     @property
     def name(self) -> str:
@@ -55,7 +49,7 @@ class Before:
 
     def found(self) -> Answer:
         """The limit, found now or before: also by this plan itself."""
-        return _anew(self.plan).run()
+        return self.plan._anew().run()
 
     def at(self, found: Answer) -> Query:
         """The question with this limit."""
@@ -79,19 +73,15 @@ class Before:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Plan(ShownPlan):
+class Plan(PlanOfSteps[Answer]):
     """Price, accuracy and what remains. `run()` runs exactly this plan.
 
-    `query` has its items named. `known` is the earlier release, if the same was asked before.
+    `query` has its items named. `known` is the earlier release, if the same was asked before. With
+    a limit that is looked for (`before`) `price` is the most that it costs, with the looking.
     """
 
-    _context: Context = field(compare=False)
-    terms: Terms
-    _steps: Mapping[str, Step] = field(compare=False)
-    remaining: Price
     expectation: Expectation
-    known: Answer | None = field(compare=False)
-    before: Before | None = field(default=None, compare=False)
+    before: Before | None = field(compare=False)
 
     @property
     def query(self) -> Query:
@@ -109,17 +99,7 @@ class Plan(ShownPlan):
     def items(self) -> Mapping[str, int]:
         """What is bought at most; of a limit that is looked for, if it is the largest."""
         first = {} if self.before is None else self.before.plan.items
-        return dict(Counter(_items_of(self._steps)) + Counter(first))
-
-    @property
-    def price(self) -> Price:
-        """What that costs; with a limit that is looked for, at most and with the looking."""
-        return _price_of(self._steps) if self.before is None else self.before.price
-
-    @property
-    def fits(self) -> bool:
-        """Enough remains to run it."""
-        return self.known is not None or self.price.within(self.remaining)
+        return items_together([*(step.purchase.items for step in self._steps.values()), first])
 
     def run(self, *, again: bool = False) -> Answer:
         """Pay and run. What was asked before is given out again at no cost, unless `again`."""
@@ -127,39 +107,27 @@ class Plan(ShownPlan):
             return self.known
         if self.before is not None:
             limit = self.before.found()
-            answer = _plan(self._context, self.before.at(limit), self.terms).run(again=again)
+            answer = planned(self._context, self.before.at(limit), self.terms).run(again=again)
             return answer if limit.cached else self._with_limit(answer, limit)
         answer = execute(self._context, self._steps, self.terms)[ONLY]
-        return answer.spent(spending_of(self._context.analyst, answer.price, paid=True))
+        return answer.spent(self._paid(answer.price))
+
+    def _anew(self) -> Plan:
+        """The same plan, with what is known by now."""
+        return planned(self._context, self.query, self.terms)
 
     def _with_limit(self, answer: Answer, limit: Answer) -> Answer:
         """The answer with the price of both parts."""
-        paid = _sum_of((answer.price, limit.price))
-        whole = replace(answer, price=paid)
-        return whole.spent(spending_of(self._context.analyst, paid, paid=True))
-
-    @property
-    def spending(self) -> Spending:
-        """The price as a share of the budget, and what is proved before and after."""
-        return spending_of(self._context.analyst, self.price, paid=False)
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The question as the ledger keeps it: an earlier release is found by it."""
-        return _record(self._context, self._steps)
+        whole = replace(answer, price=answer.price + limit.price)
+        return whole.spent(self._paid(whole.price))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         expectation = self.expectation
         return {
             "query": self.query.to_json(),
-            "caption": self.caption,
+            **self._cost_json(),
             "items": dict(self.items),
-            "price": asdict(self.price),
-            "spending": self.spending.to_json(),
-            "remaining": asdict(self.remaining),
-            "fits": self.fits,
-            "known": self.known is not None,
             "counts": _accuracy(expectation.counts),
             "selection": _accuracy(expectation.selection),
             "told_apart": expectation.told_apart,
@@ -172,156 +140,43 @@ class Plan(ShownPlan):
 
     def lines(self) -> Iterator[Line]:
         bought = ", ".join(f"{times} × {name}" for name, times in self.items.items())
-        spending = self.spending
-        yield "price", f"{amount(self.price)}, {spending.of_budget}  ({bought})", ""
-        yield "remaining", amount(self.remaining), ""
-        if spending.before_and_after is not None:
-            yield "so far", spending.before_and_after, ""
-        yield ("fits", "yes", "green") if self.fits else ("fits", "no", "bold red")
+        yield from self._cost_lines(f"  ({bought})")
         if self.before is not None:
             yield from self.before.lines()
             return
-        expectation = self.expectation
-        if expectation.counts is not None:
-            counts = expectation.counts
-            wide = f"± {width(counts.half_width)} at {percent(counts.confidence)}"
-            error = f"on average off by {number(counts.expected_error)}"
-            yield "each number", f"{wide}, {error}", ""
-        times_rows = self.query.width_times_rows(expectation)
-        if times_rows is not None:
-            level = percent(self._context.confidence)
-            text = f"at most about ± {width(times_rows)}/n at {level}, where n rows count"
-            yield "each number", text, ""
-        if expectation.selection is not None:
-            chosen = expectation.selection
-            unit = "ranks" if self.query.in_ranks else "below the best that was left"
-            text = f"within {width(chosen.half_width)} {unit} at {percent(chosen.confidence)}"
-            yield "each selection", text, ""
-        if expectation.told_apart is not None:
-            gap, level = width(expectation.told_apart), percent(self._context.confidence)
-            yield "order", f"of labels {gap} apart the larger comes first at {level}", ""
-        if expectation.found_from is not None:
-            lead = width(expectation.found_from)
-            yield "found", f"labels {lead} above the largest count not looked at", ""
-        if expectation.threshold is not None:
-            yield "threshold", f"noisy counts below {expectation.threshold} are withheld", ""
-        if expectation.above_cutoff is not None:
-            lead = number(expectation.above_cutoff)
-            yield "threshold", f"counts must be about {lead} above the largest not looked at", ""
+        yield from expectation_lines(
+            self.expectation,
+            self._context.confidence,
+            in_ranks=self.query.in_ranks,
+            times_rows=self.query.width_times_rows(self.expectation),
+        )
         beside = [step for key, step in self._steps.items() if key != ONLY]
         for step in beside:
             measured = step.mechanism.expect(self._context.confidence).counts
             assert measured is not None
             yield "loss", f"{step.purchase.query.title}: ± {width(measured.half_width)}", ""
-        if self.known is not None:
-            yield "known", "asked before: running costs nothing", "green"
+        yield from self._known_lines()
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class BatchPlan(ShownPlan):
-    """Several questions that are paid for and run together: all of them or none."""
-
-    _context: Context = field(compare=False)
-    terms: Terms
-    _steps: Mapping[str, Step] = field(compare=False)
-    price: Price
-    remaining: Price
-    known: Mapping[str, Answer] | None = field(compare=False)
-    before: Mapping[str, Before] = field(compare=False)
-    asked: Mapping[str, Query] = field(compare=False)
-
-    @property
-    def fits(self) -> bool:
-        """Enough remains to run all of them."""
-        return self.known is not None or self.price.within(self.remaining)
-
-    @property
-    def caption(self) -> str:
-        """How many questions it is, under which names."""
-        return f"{many(len(self._steps), 'question')} together: {', '.join(self._steps)}"
-
-    def run(self, *, registered: str | None = None, again: bool = False) -> Answers:
-        """Every answer, by name: from the purse, or from the list `registered`."""
-        if self.known is not None and not again:
-            return Answers(self.known)
-        if self.before:
-            if registered is not None:
-                raise InvalidInput("a registered list has limits that are numbers, not auto")
-            limits = {one.name: one for one in self.before.values()}
-            answers = {name: one.found() for name, one in limits.items()}
-            found = {key: one.at(answers[one.name]) for key, one in self.before.items()}
-            ready = _plan_many(self._context, {**self.asked, **found}, self.terms)
-            return ready.run(again=again)
-        answers = execute(self._context, self._steps, self.terms, registered=registered)
-        if registered is not None:
-            return Answers(answers)
-        paid = _sum_of(answer.price for answer in answers.values())  # what is left came back
-        spending = spending_of(self._context.analyst, paid, paid=True)
-        return Answers({key: answer.spent(spending) for key, answer in answers.items()})
-
-    @property
-    def spending(self) -> Spending:
-        """The price as a share of the budget, and what is proved before and after."""
-        return spending_of(self._context.analyst, self.price, paid=False)
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The questions as the ledger keeps them: an earlier release is found by it."""
-        return _record(self._context, self._steps)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        unit = self._context.about.unit
-        purchases = {key: step.purchase for key, step in self._steps.items()}
-        return {
-            "queries": {
-                key: {
-                    "query": one.query.to_json(),
-                    "caption": one.query.caption(unit),
-                    "price": asdict(one.price),
-                }
-                for key, one in purchases.items()
-            },
-            "caption": self.caption,
-            "price": asdict(self.price),
-            "spending": self.spending.to_json(),
-            "remaining": asdict(self.remaining),
-            "fits": self.fits,
-            "known": self.known is not None,
-        }
-
-    def lines(self) -> Iterator[Line]:
-        spending = self.spending
-        yield "price", f"{amount(self.price)}, {spending.of_budget}", ""
-        yield "remaining", amount(self.remaining), ""
-        if spending.before_and_after is not None:
-            yield "so far", spending.before_and_after, ""
-        yield ("fits", "yes", "green") if self.fits else ("fits", "no", "bold red")
-        for name, step in self._steps.items():
-            purchase = step.purchase
-            asked = purchase.query.caption(self._context.about.unit)
-            yield name, f"{asked}: {amount(purchase.price)}", ""
-        if self.known is not None:
-            yield "known", "asked before: running costs nothing", "green"
-
-
-def plan_one(context: Context, query: Query, aim: Aim | None = None) -> Plan:
+def plan_one(context: Context, query: Query, aim: Aim | None) -> Plan:
     """The plan for one question; with an aim the cheapest way to it."""
     context = context.now()
     terms, wanted = context.analyst.terms(), context.checked(query)
     if aim is not None:
         wanted = cheapest(wanted, terms.tariff, aim, context.confidence)
-    return _plan(context, wanted, terms)
+    return planned(context, wanted, terms)
 
 
-def _plan(context: Context, wanted: Query, terms: Terms) -> Plan:
-    wanted, before = _looked_for(context, wanted, terms)
-    steps = _steps_of(context, {ONLY: wanted}, terms)
-    known = None if before else _known(context, steps)
+def planned(context: Context, wanted: Query, terms: Terms) -> Plan:
+    """The plan for a question that was checked, under these terms."""
+    wanted, before = looked_for(context, wanted, terms)
+    steps = steps_of(context, {ONLY: wanted}, terms)
+    known = None if before else earlier_answers(context, steps)
     return Plan(
         _context=context,
         terms=terms,
         _steps=steps,
+        price=price_of(steps) if before is None else before.price,
         remaining=context.analyst.remaining(),
         expectation=wanted.expect(steps[ONLY].mechanism, context.confidence),
         known=None if known is None else known[ONLY],
@@ -329,12 +184,7 @@ def _plan(context: Context, wanted: Query, terms: Terms) -> Plan:
     )
 
 
-def _anew(plan: Plan) -> Plan:
-    """The same plan, with what is known by now."""
-    return _plan(plan._context, plan.query, plan.terms)
-
-
-def _looked_for(context: Context, query: Query, terms: Terms) -> tuple[Query, Before | None]:
+def looked_for(context: Context, query: Query, terms: Terms) -> tuple[Query, Before | None]:
     """The question with its limit, if that is a number or was found before.
 
     Otherwise with the largest that may be found, and what has to be run before it.
@@ -343,92 +193,11 @@ def _looked_for(context: Context, query: Query, terms: Terms) -> tuple[Query, Be
     wanted = automatic(query, terms.tariff, context.confidence, most)
     if wanted is None:
         return query, None
-    first = _plan(context, context.checked(wanted.first), terms)
+    first = planned(context, context.checked(wanted.first), terms)
     if first.known is not None:
         return wanted.choices[first.known.value].query, None
     return wanted.largest.query, Before(first, wanted)
 
 
-def plan_many(context: Context, queries: Mapping[str, Query]) -> BatchPlan:
-    """The plan for several questions."""
-    context = context.now()
-    terms = context.analyst.terms()
-    return _plan_many(context, {key: context.checked(one) for key, one in queries.items()}, terms)
-
-
-def _plan_many(context: Context, queries: Mapping[str, Query], terms: Terms) -> BatchPlan:
-    wanted, before = {}, {}
-    for key, query in queries.items():
-        wanted[key], first = _looked_for(context, query, terms)
-        if first is not None:
-            before[key] = first
-    steps = _steps_of(context, wanted, terms)
-    return BatchPlan(
-        _context=context,
-        terms=terms,
-        _steps=steps,
-        price=_together(_price_of(steps), before),
-        remaining=context.analyst.remaining(),
-        known=None if before else _known(context, steps),
-        before=MappingProxyType(before),
-        asked=MappingProxyType(dict(queries)),
-    )
-
-
-def _steps_of(context: Context, queries: Mapping[str, Query], terms: Terms) -> Mapping[str, Step]:
-    """Everything that runs: the questions, and those that are asked beside them."""
-    return MappingProxyType(
-        {
-            key: translate(context, buy(query, terms.tariff))
-            for key, query in with_companions(queries).items()
-        }
-    )
-
-
-def _known(context: Context, steps: Mapping[str, Step]) -> dict[str, Answer] | None:
-    return context.earlier({key: step.purchase for key, step in steps.items()})
-
-
-def _record(context: Context, steps: Mapping[str, Step]) -> dict[str, Any]:
-    return record_of(context, {key: step.purchase for key, step in steps.items()})
-
-
-def _items_of(steps: Mapping[str, Step]) -> Mapping[str, int]:
-    total: Counter[str] = Counter()
-    for step in steps.values():
-        total.update(step.purchase.items)
-    return dict(total)
-
-
-def _price_of(steps: Mapping[str, Step]) -> Price:
-    return _sum_of(step.purchase.price for step in steps.values())
-
-
-def _sum_of(several: Iterable[Price]) -> Price:
-    prices = list(several)
-    return Price(sum(p.farthings for p in prices), sum(p.delta_units for p in prices))
-
-
-def _together(price: Price, before: Mapping[str, Before]) -> Price:
-    """With what is looked for first: each limit once, and the dearest question that may follow."""
-    firsts = {one.name: one.plan.price for one in before.values()}
-    more = [*firsts.values()]
-    for one in before.values():
-        dearest, planned = one.looked_for.largest_price, one.looked_for.largest.price
-        more.append(
-            Price(dearest.farthings - planned.farthings, dearest.delta_units - planned.delta_units)
-        )
-    return Price(
-        price.farthings + sum(p.farthings for p in more),
-        price.delta_units + sum(p.delta_units for p in more),
-    )
-
-
 def _accuracy(accuracy: Accuracy | None) -> dict[str, float] | None:
-    if accuracy is None:
-        return None
-    return {
-        "expected_error": accuracy.expected_error,
-        "half_width": accuracy.half_width,
-        "confidence": accuracy.confidence,
-    }
+    return None if accuracy is None else asdict(accuracy)

@@ -16,8 +16,8 @@ of its own: it is bought as an item, so that one subtraction in the ledger cover
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from farthing.canonical import digest
@@ -75,7 +75,7 @@ def buy(query: Query, tariff: Tariff) -> Purchase:
     counted: Counter[str] = Counter()
     for role, times in roles.items():
         counted[names[role]] += times
-    chosen = replace(query, epsilon=None, **names)  # type: ignore[type-var] # a field per role
+    chosen = query.changed(epsilon=None, **names)
     sold = {name: tariff.items[name][0] for name in names.values()}
     return Purchase(
         chosen,
@@ -84,6 +84,14 @@ def buy(query: Query, tariff: Tariff) -> Purchase:
         MappingProxyType(dict(counted)),
         tariff.price_of(counted),
     )
+
+
+def items_together(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """How many of each item it is in all."""
+    total: Counter[str] = Counter()
+    for items in several:
+        total.update(items)
+    return dict(total)
 
 
 def items_for(tariff: Tariff, query: Query, role: str) -> Iterator[str]:

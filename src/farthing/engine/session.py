@@ -6,21 +6,20 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Self
+from typing import Any
 
 from farthing.composition.certificate import Certificate
 from farthing.composition.tariff import Price, Tariff
+from farthing.engine.any_session import AnySession
 from farthing.engine.context import Context
 from farthing.engine.converse import WatchConversation
 from farthing.engine.desk import Declaration, Desk, certificate_of, matching_tariff
 from farthing.engine.first_budget import VARIABLE, EpsilonDelta, ledger_beside
-from farthing.engine.kinds import Kinds, query_from
 from farthing.engine.kinds.base import Query
-from farthing.engine.question import BATCH, Batch, Question
+from farthing.engine.question import Batch, Question
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sql_questions.reading import queries_in
 from farthing.engine.watch import Watch
-from farthing.engine.watches import GuessWatch, ThresholdWatch
+from farthing.engine.watch_kinds import WatchKind
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger, Limits, OpenedConversation, Purse
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence
@@ -28,7 +27,7 @@ from farthing.schema import Schema, unit_name
 from farthing.wording import plain
 
 
-class Session(Kinds[Question]):
+class Session(AnySession[Question, Batch, Watch]):
     """One table, one unit of privacy, one analyst's purse.
 
     It plans, runs and reads what belongs to the analyst. What an owner decides (data, tariffs,
@@ -38,126 +37,37 @@ class Session(Kinds[Question]):
     def __init__(
         self, context: Context, resources: ExitStack, ledger_path: str | None = None
     ) -> None:
-        self._context = context
+        self._context: Context = context
         self._resources = resources
         #: Where the budget is kept; None where a ledger was given that was open already.
         self.ledger_path = ledger_path
 
-    @property
-    def name(self) -> str:
-        """The dataset's name in the ledger."""
-        return self._context.about.name
-
-    @property
-    def schema(self) -> Schema:
-        """The columns that were declared; nothing else exists here."""
-        return self._context.schema
-
     def question(self, query: Query) -> Question:
         """A query, asked of this data."""
         return Question(self._context, query)
-
-    def ask(self, query: Query | Mapping[str, Any]) -> Question | Batch:
-        """A question from a query, or from its plain data; a batch from the data of one."""
-        if isinstance(query, Mapping) and query.get("kind") == BATCH:
-            queries = query.get("queries")
-            return self.batch(queries if isinstance(queries, Mapping) else {})
-        return self.question(query_from(query))
-
-    def sql(self, text: str, **options: Any) -> Question | Batch:
-        """What one SELECT asks: a question, or a batch if it has several functions.
-
-        The text is read into the same questions as everything here and never passed on; a clause
-        that none of them has is refused. `options` are fields that SQL has no words for, such as
-        contribution_limit; OPTIONS (contribution_limit = 3) at the end of the text says the same.
-        """
-        asked = queries_in(text, self._context.about, options)
-        if len(asked) > 1:
-            return self.batch(asked)
-        return self.question(*asked.values())
-
-    def batch(self, questions: Mapping[str, Any]) -> Batch:
-        """Several questions, queries or plain data, fixed in advance and run together."""
-        queries = {}
-        for name, one in questions.items():
-            if isinstance(one, Question) and not one.is_asked_of(self._context):
-                raise InvalidInput("every question of a batch must be asked of the same data")
-            queries[name] = one.query if isinstance(one, Question) else query_from(one)
-        return Batch(self._context, queries)
-
-    def watch(
-        self,
-        *,
-        positives: int = 1,
-        item: str | None = None,
-        value_item: str | None = None,
-        refresh_after: int | None = None,
-        per_unit: int = 1,
-        monotone: bool = True,
-    ) -> Watch:
-        """A conversation that tells when a number of this data reaches a threshold.
-
-        It answers until `positives` answers were positive; negative ones are not limited. `item`
-        pays for a threshold, `value_item` for the number that comes with each positive answer.
-        One unit may change a number by at most `per_unit`.
-        """
-        kind = ThresholdWatch(
-            positives=positives,
-            item=item,
-            value_item=value_item,
-            refresh_after=refresh_after,
-            per_unit=per_unit,
-            monotone=monotone,
-        )
-        return Watch(self._context, kind)
-
-    def watch_guesses(
-        self,
-        *,
-        tolerance: int,
-        corrections: int = 1,
-        item: str | None = None,
-        value_item: str | None = None,
-        per_unit: int = 1,
-    ) -> Watch:
-        """A conversation that says which guesses are off by more than `tolerance`.
-
-        It corrects up to `corrections` of them; right guesses are not limited.
-        """
-        kind = GuessWatch(
-            tolerance=tolerance,
-            corrections=corrections,
-            item=item,
-            value_item=value_item,
-            per_unit=per_unit,
-        )
-        return Watch(self._context, kind)
 
     def conversation(self, identity: str) -> WatchConversation:
         """A conversation that this analyst opened, where it was left."""
         return WatchConversation(self._context, self._context.analyst.conversation(identity))
 
     def conversations(self) -> list[OpenedConversation]:
-        """Every conversation that this analyst opened about this data."""
         return self._context.analyst.conversations()
 
     def remaining(self) -> Price:
-        """Farthings and δ units that are left."""
         return self._context.analyst.remaining()
 
     def purse(self) -> Purse:
-        """What was granted, and what is spent of it."""
         return self._context.analyst.purse()
 
     def shut(self) -> None:
         """Give back what the engine holds, and the ledger if it was opened here."""
         self._resources.close()
 
-    def __enter__(self) -> Self:
-        return self
+    def _batch(self, queries: Mapping[str, Query]) -> Batch:
+        return Batch(self._context, queries)
 
-    def __exit__(self, *_: object) -> None:
-        self.shut()
+    def _watch(self, kind: WatchKind) -> Watch:
+        return Watch(self._context, kind)
 
     def __repr__(self) -> str:
         analyst = self._context.analyst.name

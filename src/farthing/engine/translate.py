@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from farthing.engine.context import Context
 from farthing.engine.errors import ChargeMismatch
-from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.purchase import Purchase
 from farthing.engine.sql.bounding import Bounded, largest
 from farthing.engine.sql.statement import Statement
@@ -15,14 +17,22 @@ from farthing.engine.sql.texts import Texts
 from farthing.mechanisms import Contribution, Mechanism
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Step:
-    """What was bought, the statement, what it makes of one unit, and the mechanism."""
+    """What was bought, the mechanism, the statement, and what it makes of one unit.
+
+    A price needs no statement, and writing one takes longer than all the rest of a plan: it is
+    written when somebody runs the plan, before anything is paid.
+    """
 
     purchase: Purchase
     mechanism: Mechanism[Any]
-    statement: Statement
-    limited: Contribution
+    _context: Context = field(repr=False, compare=False)
+
+    @property
+    def statement(self) -> Statement:
+        """What the engine runs: its rows are the bounded histogram, or one number."""
+        return self._stated[0]
 
     def charge(self) -> dict[str, int]:
         """The items once more, from the mechanism's own guarantees.
@@ -30,19 +40,19 @@ class Step:
         The purchase counted them from what was asked; a difference is a mistake in one of the
         two. So is a statement that limits a unit less than the mechanism assumes.
         """
-        if not self.limited.within(self.mechanism.assumes):
+        if not self._stated[1].within(self.mechanism.assumes):
             raise ChargeMismatch("the statement does not enforce the limits that are assumed")
         return self.purchase.charge(self.mechanism.guarantees)
 
+    @cached_property
+    def _stated(self) -> tuple[Statement, Contribution]:
+        """A mechanism that looks at the largest counts only gets those, and one beyond."""
+        return statement_of(self._context, self.purchase.query, self.mechanism.candidates)
+
 
 def translate(context: Context, purchase: Purchase) -> Step:
-    """One statement whose rows are the bounded histogram, or one number.
-
-    A mechanism that looks at the largest counts only gets no more of them, and one beyond.
-    """
-    mechanism = purchase.query.mechanism_for(purchase.paid)
-    limited = statement_of(context, purchase.query, mechanism.candidates)
-    return Step(purchase, mechanism, *limited)
+    """What runs for a purchase."""
+    return Step(purchase, purchase.query.mechanism_for(purchase.paid), context)
 
 
 def statement_of(

@@ -9,9 +9,9 @@ from typing import Any
 from farthing.composition.tariff import Price
 from farthing.engine.context import Context
 from farthing.engine.converse import WatchConversation, open_watch
-from farthing.engine.show.plans import Line, ShownPlan
+from farthing.engine.show.plans import FITS, Line, ShownPlan
 from farthing.engine.show.sheet import amount, number, percent
-from farthing.engine.watches import WatchKind
+from farthing.engine.watch_kinds import WatchKind
 from farthing.interactive import WatchAccuracy
 from farthing.ledger import Terms
 
@@ -87,7 +87,7 @@ class WatchPlan(ShownPlan):
         bought = ", ".join(f"{times} × {name}" for name, times in self.items.items())
         yield "price", f"{amount(self.price)}  ({bought}), paid when it is opened", ""
         yield "remaining", amount(self.remaining), ""
-        yield ("fits", "yes", "green") if self.fits else ("fits", "no", "bold red")
+        yield FITS[self.fits]
         yield "each unit", f"changes a number by at most {self.kind.per_unit}", ""
         sure = f"at {percent(self.accuracy.confidence)} for {self.questions} questions together"
         yield "each answer", f"right beyond ± {number(self.accuracy.threshold_error)} {sure}", ""

@@ -6,9 +6,10 @@ function says which neighbours it speaks of; docs/coming-from.md shows each call
 
 from farthing.exchange.autodp_mechanisms import from_autodp
 from farthing.exchange.distributions import from_dp_accounting, to_dp_accounting
-from farthing.exchange.events import from_event, to_event
 from farthing.exchange.opacus_history import from_opacus
 from farthing.exchange.opendp_measurements import from_opendp
+from farthing.exchange.reading_events import from_event
+from farthing.exchange.writing_events import to_event
 
 __all__ = [
     "from_autodp",

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from farthing.composition.dominating import loss_distribution_above
 from farthing.composition.items import Items, items_from, take_out_leaks
 from farthing.composition.operators import Kernel, atoms_of
+from farthing.composition.profile_as_loss import loss_distribution_above
 from farthing.composition.profiles import KINDS, curves
 from farthing.errors import InvalidInput, Unsupported, require_choice, require_real
 from farthing.guarantees.kinds import Guarantee, LossDistribution, TwoWayLoss

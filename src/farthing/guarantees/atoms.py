@@ -29,7 +29,8 @@ def merged(atoms: Atoms, step: float) -> Atoms:
         return atoms
     centres = np.repeat(bins[starts], np.diff(np.append(starts, len(bins)))) * step
     p = np.add.reduceat(atoms.masses, starts)
-    q = np.add.reduceat(atoms.masses * np.exp(centres - atoms.losses), starts)
+    with np.errstate(over="ignore"):  # a larger Q is a smaller loss, and the edge holds
+        q = np.add.reduceat(atoms.masses * np.exp(centres - atoms.losses), starts) + 1e-300
     fine = p > 0
     middles = bins[starts][fine] * step
     losses = middles - np.log(q[fine] / p[fine])

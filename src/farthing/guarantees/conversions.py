@@ -54,7 +54,11 @@ def delta_of(guarantee: Guarantee) -> float:
             return infinity
         case OneWay(TwoWayLoss(), leakless=False):
             return guarantee.loss.infinity
-        case OneWay(Subsampled() as sampled) | (SubsampledWithoutReplacement() as sampled):
+        case (
+            OneWay(Subsampled() as sampled)
+            | (Subsampled() as sampled)
+            | (SubsampledWithoutReplacement() as sampled)
+        ):
             return inflated(sampled.rate * delta_of(sampled.guarantee), 4)
         case _:
             return 0.0
@@ -94,6 +98,8 @@ def without_delta(guarantee: Guarantee) -> Guarantee:
             return OneWay(pair, with_unit, leakless=True)
         case OneWay(Subsampled(ApproximateDP(epsilon=epsilon), rate), with_unit):
             return OneWay(Subsampled(PureDP(epsilon), rate), with_unit)
+        case Subsampled(ApproximateDP(epsilon=epsilon), rate):
+            return Subsampled(PureDP(epsilon), rate)
         case SubsampledWithoutReplacement(ApproximateDP(epsilon=epsilon), rate):
             return SubsampledWithoutReplacement(PureDP(epsilon), rate)
         case _:

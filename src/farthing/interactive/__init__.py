@@ -24,7 +24,7 @@ from farthing.interactive.divergences import (
     renyi_divergence,
     renyi_moment,
 )
-from farthing.interactive.dominating import ExactProfile, dominating_pair, profile
+from farthing.interactive.dominating_pair import ExactProfile, dominating_pair, profile
 from farthing.interactive.finite import FiniteSystem, concurrent, strategies, transcript_law
 from farthing.interactive.growing import covers_growing_rows
 from farthing.interactive.guess_and_check import Guess, GuessAndCheck
@@ -38,7 +38,7 @@ from farthing.interactive.protocol import (
 from farthing.interactive.sealed import SealedState, seal, unseal
 from farthing.interactive.sparse_vector import Exceeds, SparseVector
 from farthing.interactive.stored import mechanism_from_json, mechanism_to_json
-from farthing.interactive.tables import geometric_noise, randomized_response, tabulate_mechanism
+from farthing.interactive.tabulated import geometric_noise, randomized_response, tabulate_mechanism
 
 __all__ = [
     "Attack",

@@ -16,7 +16,7 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from farthing.errors import InvalidInput, NotCertified
-from farthing.interactive.dominating import ExactProfile, Profiles, masses
+from farthing.interactive.dominating_pair import ExactProfile, Profiles, masses
 from farthing.interactive.finite import AnswerSymbol, FiniteSystem, History, QuestionSymbol, Reply
 from farthing.interactive.pairs import Both, Fork, Pair, align, transcripts
 
@@ -97,7 +97,7 @@ class _Builder:
 
 
 def kernel(source: Sequence[Both], target: Sequence[Both]) -> list[list[Fraction]]:
-    """K with Σ_i source_i·K[i][j] = target_j on both sides, each row adding up to 1.
+    """K with Σ_i source_i·K_ij = target_j on both sides, each row adding up to 1.
 
     It exists if the totals are equal and the profile of the source is nowhere below that of the
     target. Lay the outcomes of the source side by side by falling ratio p/q. Take the targets by

@@ -11,7 +11,7 @@ from farthing.canonical import digest
 from farthing.ledger.analyst import Analyst
 from farthing.ledger.backups import back_up, restore
 from farthing.ledger.coalition import Coalition, coalition
-from farthing.ledger.conversations import DurableConversation
+from farthing.ledger.durable_conversation import DurableConversation
 from farthing.ledger.errors import (
     AlreadySettled,
     AlreadyThere,

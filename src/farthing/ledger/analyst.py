@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from farthing.canonical import digest, sha256
+from farthing.canonical import canonical, digest, sha256
 from farthing.composition.tariff import Certificate, Price
 from farthing.errors import InvalidInput
 from farthing.interactive import cheapest_items
@@ -15,11 +15,11 @@ from farthing.interactive.composer import Part
 from farthing.ledger import settling
 from farthing.ledger.charging import Request, charge, no_purse
 from farthing.ledger.conversations import (
-    DurableConversation,
     Talk,
     open_conversation,
     opened_conversations,
 )
+from farthing.ledger.durable_conversation import DurableConversation
 from farthing.ledger.errors import DoesNotFit, NotInLedger
 from farthing.ledger.lookups import (
     account_row,
@@ -316,8 +316,12 @@ class Analyst:
     def _releases(self, question_digest: str | None) -> list[KeptRelease]:
         def look(connection: Connection) -> list[KeptRelease]:
             row = row_of_dataset(connection, self.dataset)
+            # what others were told is not even read: how long it takes would tell how much it is
+            own = f'"analyst":{canonical(self.name)}'
             query = select(entries).where(
-                entries.c.dataset_id == row, entries.c.released.is_not(None)
+                entries.c.dataset_id == row,
+                entries.c.released.is_not(None),
+                entries.c.fact.contains(own, autoescape=True),
             )
             if question_digest is not None:
                 query = query.filter_by(released=question_digest)

@@ -20,13 +20,13 @@ from typing import Any
 from sqlalchemy import Connection, select, update
 
 from farthing.canonical import canonical
-from farthing.ledger.carrying import end_without_noise
 from farthing.ledger.chain_check import ChainCheck
 from farthing.ledger.errors import Sealed
 from farthing.ledger.export import export_lines
 from farthing.ledger.importing import parsed, write_balances, write_books
 from farthing.ledger.ledger import Ledger
 from farthing.ledger.lookups import all_declared, entry_at, identity_of_ledger
+from farthing.ledger.moving_conversations import end_without_noise
 from farthing.ledger.new_datasets import one_adds_at_a_time, require_place
 from farthing.ledger.open_book import OpenBook
 from farthing.ledger.reader import Reader

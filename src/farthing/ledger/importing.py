@@ -19,17 +19,17 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from farthing.canonical import canonical
 from farthing.errors import InvalidInput
-from farthing.ledger.carrying import (
-    Carried,
-    CarriedConversation,
-    end_without_noise,
-    unpack,
-)
 from farthing.ledger.chain_check import ChainCheck, require_company
 from farthing.ledger.errors import AlreadyThere, Damaged
 from farthing.ledger.export import FORMAT
 from farthing.ledger.ledger import Ledger
 from farthing.ledger.lookups import all_declared, identity_of_ledger
+from farthing.ledger.moving_conversations import (
+    Carried,
+    CarriedConversation,
+    end_without_noise,
+    unpack,
+)
 from farthing.ledger.new_datasets import new_dataset, one_adds_at_a_time, require_place
 from farthing.ledger.open_book import OpenBook
 from farthing.ledger.records import require_name

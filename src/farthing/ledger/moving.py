@@ -12,12 +12,12 @@ from __future__ import annotations
 from functools import partial
 
 from farthing.errors import InvalidInput
-from farthing.ledger.carrying import forget_noise, pack
 from farthing.ledger.errors import AlreadyThere, ReadOnly
 from farthing.ledger.export import export_lines
 from farthing.ledger.importing import import_lines
 from farthing.ledger.ledger import Ledger
 from farthing.ledger.lookups import all_declared
+from farthing.ledger.moving_conversations import forget_noise, pack
 from farthing.ledger.new_datasets import require_place
 from farthing.ledger.reader import Reader
 from farthing.ledger.records import Entry

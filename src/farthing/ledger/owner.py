@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, update
 
-from farthing.canonical import digest
-from farthing.composition.account_profiles import HALVING
 from farthing.composition.certificate import Certificate
 from farthing.composition.tariff import Price
-from farthing.errors import InvalidInput, require_choice, require_count
-from farthing.ledger import registered_lists, retiring, settling
+from farthing.errors import InvalidInput
+from farthing.ledger import granting, registered_lists, retiring, settling
 from farthing.ledger.conversations import Talk
-from farthing.ledger.errors import AlreadyThere, NotInLedger
+from farthing.ledger.granting import Grant, write_grant
 from farthing.ledger.lookups import (
     Declared,
-    accounts_of,
     all_declared,
     declared_of,
     identity_of_ledger,
-    purse_of,
-    purses_of,
 )
-from farthing.ledger.months import month_name, month_of
+from farthing.ledger.new_accounts import list_account, open_account, tariff_account, write_account
 from farthing.ledger.new_datasets import new_dataset, one_adds_at_a_time, require_place
 from farthing.ledger.open_book import InForce, OpenBook, lock_dataset
-from farthing.ledger.proofs import prove_certificate
 from farthing.ledger.records import (
-    LARGEST,
-    MONTHLY,
-    TARIFF,
     Account,
     Dataset,
     Entry,
@@ -43,15 +33,10 @@ from farthing.ledger.records import (
     require_names,
     require_only_more,
 )
-from farthing.ledger.remaining import as_of, in_proportion, left_of
 from farthing.ledger.store import statements
 from farthing.ledger.store.tables import (
-    EVERYBODY,
-    accounts,
     conversations,
     datasets,
-    lots,
-    purses,
 )
 
 
@@ -92,16 +77,18 @@ class Owner:
         As `add`, `sign` and `grant` one after the other, in one transaction.
         """
         others = require_names("beside", beside)
-        opening = _tariff_account(certificate, "tariff")
-        grant = _Grant.of(analyst, farthings, delta_units, None)
+        opening = tariff_account(certificate, "tariff")
+        grant = Grant.of(analyst, farthings, delta_units, None)
         granted: list[Purse] = []
 
         def work(connection: Connection, token: str) -> Entry:
             row, entry = self._add(connection, token, dataset, others)
-            opened = self._account(connection, token, dataset.name, row, opening)
+            opened = write_account(self._book, connection, token, dataset.name, row, opening)
             # not looked up: what is remembered must not outlive a transaction that is undone
             found = InForce(Terms(opened.fact["account"], certificate.tariff), row, opened.number)
-            granted.append(self._grant(connection, token, dataset.name, found, grant)[0])
+            granted.append(
+                write_grant(self._book, connection, token, dataset.name, found, grant)[0]
+            )
             return entry
 
         self._book.write(dataset.name, work)
@@ -170,17 +157,13 @@ class Owner:
         A tariff that was in force is retired: nothing can be reserved under it any more, what
         was spent stays spent, and the two accounts compose. Its purses do not carry over.
         """
-        return self._open_account(dataset, _tariff_account(certificate, name))
+        return open_account(self._book, dataset, tariff_account(certificate, name))
 
     def register(
         self, dataset: str, name: str, listed: registered_lists.Registered, *, analyst: str
     ) -> Account:
         """An account for a list that is fixed in advance, which this analyst may run."""
-        require_name("the analyst", analyst)
-        document = registered_lists.document(listed)
-        signed = {**document, "digest": digest(document)}
-        what = {"mode": listed.mode, "name": name, "document": signed, "analyst": analyst}
-        return self._open_account(dataset, _Opening(what, lots=listed.lots))
+        return open_account(self._book, dataset, list_account(listed, name, analyst))
 
     def grant(
         self,
@@ -197,59 +180,18 @@ class Owner:
         renewal "monthly" the purse holds that much anew in each calendar month (UTC). The
         lifetime guarantee of the dataset stays its cap.
         """
-        wanted = _Grant.of(analyst, farthings, delta_units, renewal)
+        wanted = Grant.of(analyst, farthings, delta_units, renewal)
         granted: list[Purse] = []
 
         def work(connection: Connection, token: str) -> Entry:
             lock_dataset(connection, dataset)
             found = self._book.current(connection, dataset)
-            purse, entry = self._grant(connection, token, dataset, found, wanted)
+            purse, entry = write_grant(self._book, connection, token, dataset, found, wanted)
             granted.append(purse)
             return entry
 
         self._book.write(dataset, work)
         return granted[-1]
-
-    def _grant(
-        self, connection: Connection, token: str, dataset: str, found: InForce, wanted: _Grant
-    ) -> tuple[Purse, Entry]:
-        now = self._book.clock()
-        units = wanted.delta_units
-        if units is None:
-            units = in_proportion(found.terms.tariff, wanted.farthings)
-        month = None if wanted.renewal is None else month_of(now)
-        account, analyst = found.terms.account, wanted.analyst
-        key = {"dataset_id": found.row, "account": account, "analyst": analyst}
-        row = connection.execute(select(purses).filter_by(**key)).one_or_none()
-        if row is None:
-            connection.execute(insert(purses).values(**key, **_amounts(0, 0), month=month))
-        elif (row.month is not None) != (wanted.renewal is not None):
-            raise InvalidInput("a purse keeps the renewal it was first granted with")
-        elif max(row.farthings + wanted.farthings, row.delta_units + units) > LARGEST:
-            raise InvalidInput(f"a purse holds at most {LARGEST} farthings")
-        raised = connection.execute(
-            update(purses)
-            .filter_by(**key)
-            .values(
-                farthings=purses.c.farthings + wanted.farthings,
-                delta_units=purses.c.delta_units + units,
-                open=1,
-            )
-            .returning(purses)
-        )
-        purse = as_of(purse_of(raised.one()), month_of(now))
-        fact = self._book.fact(
-            "grant",
-            dataset,
-            at=now,
-            account=account,
-            analyst=analyst,
-            farthings=wanted.farthings,
-            delta_units=units,
-            renewal=wanted.renewal,
-            month=None if month is None else month_name(month),
-        )
-        return purse, statements.append(connection, found.row, fact, token)
 
     def revoke(self, dataset: str, analyst: str) -> Price:
         """Take away what is left of an analyst's purse under the tariff in force; says how much.
@@ -258,39 +200,7 @@ class Owner:
         again. One that renews keeps its rate for then; of another one what was left is gone,
         and counts as spent in the purse, so that statements never forget what was granted.
         """
-        taken: list[Price] = []
-
-        def work(connection: Connection, token: str) -> Entry:
-            lock_dataset(connection, dataset)
-            found = self._book.current(connection, dataset)
-            account = found.terms.account
-            own = purses_of(connection, found.row, account, analyst)
-            if not own:
-                raise NotInLedger(f"{analyst} has no purse under the tariff in force")
-            now = self._book.clock()
-            purse = as_of(own[0], month_of(now))
-            if not purse.open:
-                raise InvalidInput(f"the purse of {analyst} was revoked before")
-            taken.append(left_of(purse, purse))
-            key = {"dataset_id": found.row, "account": account, "analyst": analyst}
-            gone = {} if purse.renewal is not None else {
-                "farthings_spent": purses.c.farthings,
-                "delta_units_spent": purses.c.delta_units,
-            }  # fmt: skip # one choice
-            connection.execute(update(purses).filter_by(**key).values(open=0, **gone))
-            fact = self._book.fact(
-                "revoke",
-                dataset,
-                at=now,
-                account=account,
-                analyst=analyst,
-                farthings=taken[-1].farthings,
-                delta_units=taken[-1].delta_units,
-            )
-            return statements.append(connection, found.row, fact, token)
-
-        self._book.write(dataset, work)
-        return taken[-1]
+        return granting.revoke(self._book, dataset, analyst)
 
     def abandon(self, reservation: Reservation, *, reason: str) -> Entry:
         """Settle a reservation that a crash left open, whoever made it. It stays spent."""
@@ -330,104 +240,3 @@ class Owner:
             return entry
 
         return self._book.write(dataset, work)
-
-    def _open_account(self, dataset: str, opening: _Opening) -> Account:
-        def work(connection: Connection, token: str) -> Entry:
-            row = lock_dataset(connection, dataset)
-            return self._account(connection, token, dataset, row, opening)
-
-        opened = self._book.write(dataset, work)
-        self._book.forget(dataset)
-        cap = opening.cap or Price(0)
-        return Account(
-            number=opened.fact["account"],
-            mode=opening.what["mode"],
-            name=opening.what["name"],
-            entry=opened.number,
-            open=True,
-            farthings=cap.farthings,
-            delta_units=cap.delta_units,
-            farthings_spent=0,
-            delta_units_spent=0,
-            analyst=opening.what.get("analyst"),
-        )
-
-    def _account(
-        self, connection: Connection, token: str, dataset: str, row: int, opening: _Opening
-    ) -> Entry:
-        books, what = accounts_of(connection, row), opening.what
-        if what["name"] in {book.name for book in books}:
-            raise AlreadyThere(
-                f"{dataset} has an account {what['name']}; give this one another name"
-            )
-        number = len(books) + 1
-        fact = self._book.fact("account", dataset, account=number, **what)
-        entry = statements.append(connection, row, fact, token)
-        key = {"dataset_id": row, "account": number}
-        connection.execute(
-            insert(accounts).values(
-                dataset_id=row,
-                number=number,
-                mode=what["mode"],
-                name=what["name"],
-                analyst=what.get("analyst"),
-                entry=entry.number,
-            )
-        )
-        if opening.cap is not None:
-            caps = update(purses).filter_by(dataset_id=row, analyst=EVERYBODY)
-            connection.execute(caps.values(open=0))
-            amounts = _amounts(opening.cap.farthings, opening.cap.delta_units)
-            connection.execute(insert(purses).values(**key, analyst=EVERYBODY, **amounts))
-        for item, granted in opening.lots.items():
-            connection.execute(insert(lots).values(**key, item=item, granted=granted, spent=0))
-        return entry
-
-
-@dataclass(frozen=True, slots=True)
-class _Opening:
-    """An account to be opened: what its entry says, and its cap or its lots."""
-
-    what: Mapping[str, Any]
-    cap: Price | None = None
-    lots: Mapping[str, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        require_name("the account's name", self.what["name"])
-
-
-def _tariff_account(certificate: Certificate, name: str) -> _Opening:
-    """The account of a certificate that is proved here and now."""
-    document, tariff = certificate.to_json(), certificate.tariff
-    if max(tariff.farthings, tariff.delta_units) > LARGEST:
-        raise InvalidInput(f"a tariff in a ledger has at most {LARGEST} farthings")
-    prove_certificate(document)
-    what = {"mode": TARIFF, "name": name, "certificate": document, "levels": HALVING}
-    return _Opening(what, cap=Price(tariff.farthings, tariff.delta_units))
-
-
-@dataclass(frozen=True, slots=True)
-class _Grant:
-    """Farthings for an analyst; None for δ units: in proportion."""
-
-    analyst: str
-    farthings: int
-    delta_units: int | None
-    renewal: str | None
-
-    @staticmethod
-    def of(analyst: str, farthings: int, delta_units: int | None, renewal: str | None) -> _Grant:
-        """Checked before anything is locked."""
-        require_name("the analyst", analyst)
-        farthings = require_count("farthings", farthings)
-        units = None if delta_units is None else require_count("delta_units", delta_units)
-        if max(farthings, units or 0) > LARGEST:
-            raise InvalidInput(f"a grant is at most {LARGEST} farthings, got {farthings}")
-        if renewal is not None:
-            require_choice("renewal", renewal, (MONTHLY,))
-        return _Grant(analyst, farthings, units, renewal)
-
-
-def _amounts(farthings: int, delta_units: int) -> dict[str, int]:
-    granted = {"farthings": farthings, "delta_units": delta_units}
-    return {**granted, "farthings_spent": 0, "delta_units_spent": 0, "open": 1}

@@ -80,6 +80,13 @@ class Dataset:
         if self.version is not None:
             require_name("the version", self.version)
 
+    @property
+    def declared_schema(self) -> Schema:
+        """What exists for an analyst; InvalidInput if nothing was declared."""
+        if self.schema is None:
+            raise InvalidInput(f"{self.name} has no declared columns; its owner describes it")
+        return self.schema
+
     def to_json(self) -> dict[str, Any]:
         return {
             "name": self.name,

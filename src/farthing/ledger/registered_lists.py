@@ -211,6 +211,7 @@ def _sellable(items: Items) -> Items:
     for guarantee, _ in items:
         if not isinstance(guarantee, SELLABLE):
             raise Unsupported(
-                f"a list may hold dp, br, adp, lap and gauss, got {format_guarantee(guarantee)}"
+                "a list may hold dp, br, adp, lap, gauss, dgauss and poisson, got "
+                f"{format_guarantee(guarantee)}"
             )
     return items

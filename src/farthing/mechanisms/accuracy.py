@@ -28,6 +28,10 @@ class Accuracy:
     half_width: float
     confidence: float
 
+    def divided(self, by: float) -> Accuracy:
+        """The same in a unit that is so much larger."""
+        return Accuracy(self.expected_error / by, self.half_width / by, self.confidence)
+
 
 @dataclass(frozen=True, slots=True)
 class Expectation:

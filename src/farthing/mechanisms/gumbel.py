@@ -8,7 +8,6 @@ from fractions import Fraction
 
 from farthing.errors import InvalidInput, require_count, require_real
 from farthing.guarantees.kinds import BoundedRange
-from farthing.mechanisms.access import top_counts
 from farthing.mechanisms.accuracy import (
     DEFAULT_CONFIDENCE,
     Expectation,
@@ -18,6 +17,7 @@ from farthing.mechanisms.accuracy import (
     told_apart,
 )
 from farthing.mechanisms.histogram import Histogram
+from farthing.mechanisms.limited_access import top_counts
 from farthing.mechanisms.parameters import check, epsilon_less_leak
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses, leak_once
 from farthing.mechanisms.randomness import system_bits

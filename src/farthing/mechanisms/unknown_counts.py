@@ -15,7 +15,6 @@ import numpy as np
 from flint import arb
 
 from farthing.errors import InvalidInput, require_count
-from farthing.mechanisms.access import TopCounts, positive_counts, top_counts
 from farthing.mechanisms.accuracy import (
     DEFAULT_CONFIDENCE,
     Expectation,
@@ -28,6 +27,7 @@ from farthing.mechanisms.discrete_gaussian import DiscreteGaussianNoise
 from farthing.mechanisms.discrete_laplace import DiscreteLaplaceNoise
 from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.inverse_transform import Integers
+from farthing.mechanisms.limited_access import TopCounts, positive_counts, top_counts
 from farthing.mechanisms.noise import Coordinate, Noise, coordinate_noise
 from farthing.mechanisms.parameters import check
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses, leak_once
@@ -40,17 +40,33 @@ from farthing.numerics.ball import in_balls, middle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThresholdedCounts(Mechanism[Histogram]):
+class CountsOfUnknown(Mechanism[Histogram]):
+    """Noisy counts that are released where they are large enough."""
+
+    coordinate: Coordinate
+    delta: float
+    contribution_limit: int
+    per_key_limit: int
+
+    @property
+    def assumes(self) -> Contribution:
+        """The two limits."""
+        return Contribution(self.contribution_limit, self.per_key_limit)
+
+    @property
+    def guarantees(self) -> Uses:
+        """One coordinate per count that a unit can change, and δ once."""
+        return (self.coordinate, self.contribution_limit), leak_once(self.delta)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdedCounts(CountsOfUnknown):
     """Noisy counts of every label present, where they reach a fixed threshold.
 
     contribution_limit coordinates, plus δ. Theorem 5 of docs/theory/mechanisms.md; `truncated`,
     for Gaussian coordinates only, Theorem 6.
     """
 
-    coordinate: Coordinate
-    delta: float
-    contribution_limit: int
-    per_key_limit: int
     truncated: bool = False
 
     def __post_init__(self) -> None:
@@ -72,16 +88,6 @@ class ThresholdedCounts(Mechanism[Histogram]):
         """The smallest noisy count that is released."""
         left = 0.0 if self.truncated else self.delta
         return self.per_key_limit + _fixed_margin(self.noise, self.contribution_limit, left)
-
-    @property
-    def assumes(self) -> Contribution:
-        """The two limits."""
-        return Contribution(self.contribution_limit, self.per_key_limit)
-
-    @property
-    def guarantees(self) -> Uses:
-        """One coordinate per count that a unit can change, and δ once."""
-        return (self.coordinate, self.contribution_limit), leak_once(self.delta)
 
     def run(self, histogram: Histogram) -> Release:
         """Labels with noisy counts, highest first."""
@@ -113,7 +119,7 @@ class ThresholdedCounts(Mechanism[Histogram]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnknownCounts(Mechanism[Histogram]):
+class UnknownCounts(CountsOfUnknown):
     """Noisy counts of the top `candidates`, where they reach the noisy cutoff plus a threshold.
 
     The cutoff, the largest count left out, gets noise of its own. contribution_limit
@@ -122,11 +128,7 @@ class UnknownCounts(Mechanism[Histogram]):
     probabilities that are within e^ε of each other; so Gaussian noise is truncated, Theorem 7.
     """
 
-    coordinate: Coordinate
-    delta: float
     candidates: int = field()  # a field, not the protocol's property as its default
-    contribution_limit: int
-    per_key_limit: int
 
     def __post_init__(self) -> None:
         check(self, "delta", "candidates", "contribution_limit", "per_key_limit")
@@ -146,16 +148,6 @@ class UnknownCounts(Mechanism[Histogram]):
         noise, labels = self.noise, min(self.contribution_limit, self.candidates)
         left = self.delta if isinstance(noise, DiscreteLaplaceNoise) else 0.0
         return self.per_key_limit + _noisy_margin(noise, labels, left)
-
-    @property
-    def assumes(self) -> Contribution:
-        """The two limits."""
-        return Contribution(self.contribution_limit, self.per_key_limit)
-
-    @property
-    def guarantees(self) -> Uses:
-        """One coordinate per count that a unit can change, and δ once."""
-        return (self.coordinate, self.contribution_limit), leak_once(self.delta)
 
     def run(self, histogram: Histogram) -> Release:
         """Labels with noisy counts, highest first."""

@@ -127,6 +127,8 @@ def binomial_masses(*, count: int, log_odds: Ball, tiny: float = 1e-280) -> Mass
     Products of ratios away from the mode, as in `binomial_hockey_stick`; `below_first` and
     `above_last` bound the two tails that are left out by geometric series.
     """
+    if count > MOST_TRIALS:
+        raise NotCertified(f"{count} trials are too many to sum")
     odds = middle(log_odds.exp())
     mode = min(count, max(0, int((count + 1) / (1 + odds))))
     log_pmf = (

@@ -25,11 +25,19 @@ class Compiled(NamedTuple):
         [FloatArray, FloatArray, IntArray, FloatArray, FloatArray, int, float],
         tuple[FloatArray, FloatArray],
     ]
+    event_ceiling: Callable[
+        [FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, int], float
+    ]
 
 
 @cache
 def compiled() -> Compiled:
     """The kernels; the first call loads numba."""
-    from farthing.numerics.kernels import chord_supremum, support_average, support_maximum
+    from farthing.numerics import kernels
 
-    return Compiled(chord_supremum, support_maximum, support_average)
+    return Compiled(
+        kernels.chord_supremum,
+        kernels.support_maximum,
+        kernels.support_average,
+        kernels.event_ceiling,
+    )

@@ -17,6 +17,8 @@ from farthing.numerics.rounding import UNIT, FloatArray
 
 #: Units of rounding that one level of a transform may cost, relative in the 2-norm.
 TRANSFORM = 16
+#: Larger logarithms of a spectrum are not made into numbers.
+LARGEST_LOG = 300.0
 #: Covers everything that underflows.
 UNDERFLOW, NEGLIGIBLE_ROOT = 1e-280, 1e-145
 
@@ -27,7 +29,7 @@ def cyclic_product(factors: list[tuple[FloatArray, int]], size: int) -> tuple[Fl
     """Σ over all ways to add up indices modulo `size`, each factor taken so many times.
 
     The vectors are non-negative, `size` is a power of two. No entry errs by more than the number
-    that is returned with them.
+    that is returned with them; infinite if it leaves the range of floats.
     """
     relative = TRANSFORM * UNIT * math.log2(size)
     product: ComplexArray = np.ones(size // 2 + 1, dtype=np.complex128)
@@ -45,6 +47,8 @@ def cyclic_product(factors: list[tuple[FloatArray, int]], size: int) -> tuple[Fl
         log_size += count * np.log(ceiling)
         each.append((count, error, ceiling))
         multiplied += count
+    if log_size.max() > LARGEST_LOG:
+        return np.zeros(size), math.inf
     largest = np.exp(log_size)
     total = 4 * UNIT * multiplied * 2 * float(np.sum(np.abs(product)))
     for count, error, ceiling in each:

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-from farthing.numerics.rounding import UNIT, FloatArray, IntArray
+from farthing.numerics.rounding import SUMMED, UNIT, FloatArray, IntArray
 
 #: Points that are looked at together.
 CHUNK = 512
@@ -167,3 +167,124 @@ def support_average(
             total[j] += mass * (from_here if use_here else from_there)
             fall[j] += mass * (here * here_scale if use_here else there * there_scale)
     return total, fall
+
+
+@njit(cache=True, nogil=True)
+def event_ceiling(
+    masses: FloatArray,
+    excess: FloatArray,
+    lost: FloatArray,
+    trials: FloatArray,
+    slopes: FloatArray,
+    half: FloatArray,
+    fewest: int,
+) -> float:
+    """What Σ P(1 − e^excess) over the first m outcomes does not exceed in a box, the largest for
+    m ≥ `fewest` (composition/sheared_boxes.py).
+
+    Coordinate 0 is T, the others are the t of all parameters but the first, the pivot, in halves of
+    the widths `half`. Value and derivatives up to the third are exact for every m, what is
+    left out is bounded by the fourth along any line.
+    """
+    size, width = len(half), half[0]
+    moves = np.empty(size)  # of the pivot, for each coordinate
+    moves[0] = width / trials[0]
+    for i in range(1, size):
+        moves[i] = -half[i] * trials[i] / trials[0]
+    value, missing, best = 0.0, 0.0, 0.0
+    first, second, third = np.zeros(size), np.zeros((size, size)), np.zeros((size, size, size))
+    slope, bend, jerk = np.empty(size), np.empty((size, size)), np.empty(size)
+    for m in range(len(masses)):
+        mass, shadow = masses[m], math.exp(min(excess[m], 600.0))
+        pivot_lost, pivot_kept = lost[0, m], trials[0] - lost[0, m]
+        one = slopes[0]
+        pivot_slope = one[0] * pivot_lost + one[1] * pivot_kept
+        pivot_bend = one[2] * pivot_lost + one[3] * pivot_kept
+        pivot_jerk = one[4] * pivot_lost + one[5] * pivot_kept
+        pivot_low = one[6] * pivot_lost + one[7] * pivot_kept
+        pivot_high = one[8] * pivot_lost + one[9] * pivot_kept
+        slope[0], jerk[0] = pivot_slope * moves[0], 0.0
+        u = max(abs(pivot_low), abs(pivot_high)) * moves[0]
+        two = one[10] * pivot_lost + one[11] * pivot_kept
+        three = one[12] * pivot_lost + one[13] * pivot_kept
+        four = one[14] * pivot_lost + one[15] * pivot_kept
+        for i in range(1, size):
+            one, gone, kept = slopes[i], lost[i, m], trials[i] - lost[i, m]
+            slope[i] = (one[0] * gone + one[1] * kept) * half[i] + pivot_slope * moves[i]
+            jerk[i] = (one[4] * gone + one[5] * kept) * half[i] ** 3
+            upper = (one[6] * gone + one[7] * kept) * half[i] + pivot_high * moves[i]
+            lower = (one[8] * gone + one[9] * kept) * half[i] + pivot_low * moves[i]
+            u += max(abs(upper), abs(lower))
+            two += one[10] * gone + one[11] * kept
+            three += one[12] * gone + one[13] * kept
+            four += one[14] * gone + one[15] * kept
+        rise = 0.0
+        for i in range(size):
+            rise += abs(slope[i])
+            for j in range(size):
+                bend[i, j] = pivot_bend * moves[i] * moves[j]
+            if i > 0:
+                bend[i, i] += (slopes[i, 2] * lost[i, m]) * half[i] ** 2
+                bend[i, i] += slopes[i, 3] * (trials[i] - lost[i, m]) * half[i] ** 2
+        # 1 − e^excess and its derivatives in T
+        c0, c1 = 1 - shadow, shadow * width
+        c2, c3 = -c1 * width, c1 * width * width
+        value += mass * c0
+        for i in range(size):
+            a = slope[i]
+            first[i] += mass * (c0 * a + (c1 if i == 0 else 0.0))
+            for j in range(i, size):
+                b = slope[j]
+                both = a * b + bend[i, j]
+                term = c0 * both
+                if i == 0:
+                    term += c1 * b if j > 0 else 2 * c1 * a + c2
+                second[i, j] += mass * term
+                for k in range(j, size):
+                    c = slope[k]
+                    all_three = a * b * c + a * bend[j, k] + b * bend[i, k] + c * bend[i, j]
+                    all_three += pivot_jerk * moves[i] * moves[j] * moves[k]
+                    if i == j and j == k:
+                        all_three += jerk[i]
+                    term = c0 * all_three
+                    if i == 0:
+                        rest = b * c + bend[j, k]
+                        if j > 0:
+                            term += c1 * rest
+                        elif k > 0:
+                            term += 2 * c1 * rest + c2 * c
+                        else:
+                            term += 3 * c1 * rest + 3 * c2 * c + c3
+                    third[i, j, k] += mass * term
+        larger = shadow * math.exp(width)
+        kept_by = max(abs(1 - larger), abs(1 - shadow * math.exp(-width)))
+        square, cube = u * u + two, u**3 + 3 * u * two + three
+        rest = kept_by * (u**4 + 6 * u * u * two + 3 * two * two + 4 * u * three + four)
+        rest += larger * width * (4 * cube + 6 * square * width + 4 * u * width**2 + width**3)
+        missing += mass * rest / 24 * math.exp(min(rise, 600.0))
+        missing += mass * SUMMED * (1 + shadow) * (1 + u + width + two + three) ** 3
+        if m + 1 < fewest:
+            continue
+        apart = value + missing
+        for i in range(size):
+            for j in range(i, size):
+                for k in range(j, size):
+                    share = 1.0 if i < j < k else (1 / 6 if i == j == k else 0.5)
+                    apart += share * abs(third[i, j, k])
+        together = apart
+        for i in range(size):
+            crossed = 0.0
+            for j in range(size):
+                if j != i:
+                    crossed += abs(second[min(i, j), max(i, j)])
+            apart += _summit(first[i], second[i, i]) + 0.5 * crossed
+            together += _summit(first[i], second[i, i] + crossed)
+        best = max(best, min(apart, together))
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _summit(slope: float, bend: float) -> float:
+    """The largest slope·s + ½·bend·s² for |s| ≤ 1."""
+    steep = abs(slope)
+    return -0.5 * steep * steep / bend if steep < -bend else steep + 0.5 * bend

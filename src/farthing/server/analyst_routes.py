@@ -11,8 +11,9 @@ from farthing.composition.tariff import Price
 from farthing.engine import BatchPlan, Plan
 from farthing.engine.spending import spending_of
 from farthing.errors import InvalidInput
+from farthing.ledger.records import BATCH
+from farthing.server.access.callers import AnalystCaller
 from farthing.server.access.grants import granted, standing_of
-from farthing.server.access.who import AnalystCaller
 from farthing.server.answering import answered_once, run_or_job
 from farthing.server.asking import AskBody, Inquiry, RunBody, on_time, purse_json, require_planned
 from farthing.server.coming_in import (
@@ -23,9 +24,12 @@ from farthing.server.coming_in import (
     Prefer,
     refusals,
 )
-from farthing.server.jobs import Outcome, Run
+from farthing.server.idempotency import is_used
+from farthing.server.job_records import Outcome
+from farthing.server.jobs import Run
 from farthing.server.plain_json import PlainRoute
 from farthing.server.problems import nothing_here
+from farthing.server.remembering import Circumstances
 
 analyst_router = APIRouter(prefix="/v1", route_class=PlainRoute, tags=["analyst"])
 
@@ -65,15 +69,17 @@ def show_dataset(dataset: str, service: At, caller: AnalystHere) -> dict[str, An
 def plan_question(dataset: str, body: AskBody, service: At, caller: AnalystHere) -> Response:
     """Price, accuracy and what remains; no row is looked at, nothing is paid."""
 
+    standing = _standing(service, caller, dataset)
+
     def make() -> dict[str, Any]:
-        inquiry = Inquiry.of(service, caller, dataset)
+        inquiry = Inquiry.for_plan(service, standing)
         plan = inquiry.plan(body)
         known = None if plan.known is None else inquiry.told(plan.run(), plan)
         lines = [list(line[:2]) for line in plan.lines()]
         return {**plan.to_json(), "lines": lines, "told": known}
 
     asked = {"plan": body.model_dump()}
-    found = service.remembered.answer(_depends(service, caller, dataset), asked, make)
+    found = service.remembered.answer(standing, asked, make)
     assert found is not None
     return found
 
@@ -102,14 +108,16 @@ def run_question(
         run = Run(caller.key, dataset, "run", interrupt)
         return run_or_job(service, run, prefer, lambda: _run(inquiry, plan, body))
 
+    standing = _standing(service, caller, dataset)
+
     def earlier() -> dict[str, Any] | None:
-        inquiry = Inquiry.of(service, caller, dataset)
+        inquiry = Inquiry.for_plan(service, standing)
         plan = inquiry.plan(body)
         return None if plan.known is None else inquiry.told(plan.run(), plan)
 
     asked = {"dataset": dataset, "run": body.model_dump()}
-    if idempotency_key is None and not body.again:
-        known = service.remembered.answer(_depends(service, caller, dataset), asked, earlier)
+    if not body.again and not is_used(service.access, caller.key, idempotency_key):
+        known = service.remembered.answer(standing, asked, earlier)
         if known is not None:
             return known
     return answered_once(service, caller, idempotency_key, asked, work)
@@ -120,8 +128,8 @@ def list_releases(
     dataset: str,
     service: At,
     caller: AnalystHere,
-    limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE)] = 50,
-    before: Annotated[str | None, Query(max_length=64)] = None,
+    limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="How many.")] = 50,
+    before: Annotated[str | None, Query(max_length=64, description="Earlier than this id.")] = None,
 ) -> dict[str, Any]:
     """The caller's own releases, the latest first; `before` is the last of the page before."""
     inquiry = Inquiry.of(service, caller, dataset)
@@ -151,6 +159,15 @@ def show_purse(dataset: str, service: At, caller: AnalystHere) -> dict[str, Any]
     return purse_json(Inquiry.of(service, caller, dataset).analyst.purse())
 
 
+@analyst_router.get("/datasets/{dataset}/lists", responses=refusals(404))
+def list_registered(dataset: str, service: At, caller: AnalystHere) -> dict[str, Any]:
+    """The lists that an owner registered for the caller; each is run once, as a batch."""
+    analyst = Inquiry.of(service, caller, dataset).analyst
+    accounts = service.ledger.reader().accounts(analyst.dataset)
+    own = [one for one in accounts if one.mode == BATCH and one.analyst == analyst.name]
+    return {"lists": [{"name": one.name, "open": one.open} for one in own]}
+
+
 @analyst_router.get("/datasets/{dataset}/statement", responses=refusals(404))
 def show_own_statement(dataset: str, service: At, caller: AnalystHere) -> dict[str, Any]:
     """What is proved about everything this dataset releases, and what the caller spent of it."""
@@ -172,13 +189,13 @@ def show_own_statement(dataset: str, service: At, caller: AnalystHere) -> dict[s
     }
 
 
-def _depends(service: At, caller: AnalystCaller, dataset: str) -> tuple[Any, ...]:
-    """What an answer that looks at no rows depends on; Refused where there is nothing."""
-    standing = standing_of(service.ledger, caller, dataset)
-    if standing is None:
+def _standing(service: At, caller: AnalystCaller, dataset: str) -> Circumstances:
+    """Of this caller at this dataset; Refused where there is nothing of theirs."""
+    found = standing_of(service.ledger, caller, dataset)
+    if found is None:
         raise nothing_here()
     month = service.ledger.book.this_month()
-    return (caller.name, caller.datasets, dataset, month, standing)
+    return Circumstances(caller.name, caller.datasets, dataset, month, found)
 
 
 def _offered(service: At, caller: AnalystCaller) -> list[str]:

@@ -8,9 +8,10 @@ from typing import Any
 
 from fastapi.responses import JSONResponse
 
-from farthing.server.access.who import Caller
+from farthing.server.access.callers import Caller
 from farthing.server.idempotency import once
-from farthing.server.jobs import Outcome, Run
+from farthing.server.job_records import Outcome
+from farthing.server.jobs import Run
 from farthing.server.service import Service
 
 _ASYNC = re.compile(r"(^|[,;\s])respond-async($|[,;\s])")

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from fastapi.concurrency import run_in_threadpool
+from starlette.middleware.gzip import GZipMiddleware
 
 from farthing import __version__
 from farthing.server.analyst_routes import analyst_router
@@ -16,6 +17,7 @@ from farthing.server.health import health_router
 from farthing.server.job_routes import job_router
 from farthing.server.metrics import Metrics
 from farthing.server.owner_book_routes import book_router
+from farthing.server.owner_budget_routes import budget_router
 from farthing.server.owner_routes import owner_router
 from farthing.server.problems import speak_of_problems
 from farthing.server.protection import AuditLog, Protection
@@ -28,6 +30,7 @@ ROUTERS = (
     conversation_router,
     job_router,
     owner_router,
+    budget_router,
     book_router,
     token_router,
     health_router,
@@ -62,6 +65,8 @@ def make_app(settings: Settings) -> FastAPI:
     speak_of_problems(app)
     for router in ROUTERS:
         app.include_router(router)
-    app.mount("/", ConsoleFiles(), name="console")
+    # Nothing but these files, which are everybody's: how far an answer can be compressed tells
+    # what is in it to whoever sees its size, and lets them try what else is.
+    app.mount("/", GZipMiddleware(ConsoleFiles()), name="console")
     app.add_middleware(Protection, settings=settings, audit=audit, metrics=metrics)
     return app

@@ -18,10 +18,15 @@ from farthing.engine.context import Context, record_in_words
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Analyst, DoesNotFit, KeptRelease, Purse
+from farthing.ledger.errors import Damaged, Unavailable, WrongSchema
+from farthing.server.access.callers import AnalystCaller
 from farthing.server.access.grants import standing_of
-from farthing.server.access.who import AnalystCaller
-from farthing.server.problems import Refused, does_not_fit, nothing_here
+from farthing.server.problems import Refused, does_not_fit, note, nothing_here
+from farthing.server.remembering import Circumstances, left_in
 from farthing.server.service import Service
+
+#: Queries in one batch at most: planning them must not hold up others.
+MOST_IN_A_BATCH = 500
 
 _COUNT: dict[str, Any] = {"kind": "count", "where": "country == 'NO'"}
 _TOP: dict[str, Any] = {"kind": "top_k", "by": "article", "k": 10, "counts": True}
@@ -52,7 +57,8 @@ class AskBody(BaseModel):
     query: Annotated[dict[str, Any] | None, Field(description="A query as plain data.")] = None
     sql: Annotated[str | None, Field(description="One SELECT.", max_length=20_000)] = None
     batch: Annotated[
-        dict[str, dict[str, Any]] | None, Field(description="Queries by name, run together.")
+        dict[str, dict[str, Any]] | None,
+        Field(description="Queries by name, run together.", max_length=MOST_IN_A_BATCH),
     ] = None
     half_width: float | None = None
     tells_apart: float | None = None
@@ -80,11 +86,22 @@ class Inquiry:
     @classmethod
     def of(cls, service: Service, caller: AnalystCaller, dataset: str) -> Inquiry:
         """Refused in the same words if it does not exist and if it is not granted."""
-        source = service.sources.get(dataset)
-        if standing_of(service.ledger, caller, dataset) is None or source is None:
+        if standing_of(service.ledger, caller, dataset) is None:
             raise nothing_here()
-        analyst = service.ledger.analyst(dataset, caller.name)
-        context = Context(source, analyst, analyst.about(), service.settings.confidence)
+        return cls._by(service, service.ledger.analyst(dataset, caller.name))
+
+    @classmethod
+    def for_plan(cls, service: Service, standing: Circumstances) -> Inquiry:
+        """For what looks at no rows and pays nothing: terms and purse as of this standing."""
+        return cls._by(service, service.remembered.analyst(standing, service.ledger))
+
+    @classmethod
+    def _by(cls, service: Service, analyst: Analyst) -> Inquiry:
+        source = service.sources.get(analyst.dataset)
+        if source is None:
+            raise nothing_here()
+        level, clock = service.settings.confidence, service.clock.wait
+        context = Context(source, analyst, analyst.about(), level, clock)
         return cls(service, analyst, Session(context, ExitStack()))
 
     def question(self, body: AskBody) -> Question | Batch:
@@ -196,15 +213,6 @@ def require_planned(price: Price, planned: PriceBody | None) -> None:
     raise Refused(409, "tariff_changed", "it costs more now than when it was planned; plan again")
 
 
-def left_in(purse: Purse) -> Price:
-    """What is left of a purse by itself."""
-    if not purse.open:
-        return Price(0)
-    return Price(
-        purse.farthings - purse.farthings_spent, purse.delta_units - purse.delta_units_spent
-    )
-
-
 def purse_json(purse: Purse) -> dict[str, Any]:
     """What an analyst sees of a purse: not the account, which counts others' too."""
     return {
@@ -220,15 +228,29 @@ def purse_json(purse: Purse) -> dict[str, Any]:
 
 
 def on_time(inquiry: Inquiry, go: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `go` gives or raises, when the clock says so; a refusal tells of the own purse only."""
+    """What `go` gives, which waited for the clock before the ledger heard of it; what it raises
+    waits here."""
     try:
         return go()
-    except DoesNotFit as refused:
-        if isinstance(refused.requested, Price):
-            raise does_not_fit(refused.requested, inquiry.left()) from None
-        raise
-    finally:
-        inquiry.service.clock.wait()
+    except Exception as error:
+        refused = _refused(inquiry, error)
+    inquiry.service.clock.wait()
+    raise refused
+
+
+def _refused(inquiry: Inquiry, error: Exception) -> Exception:
+    """As its analyst may hear it: a refusal tells of the own purse only.
+
+    A ledger that fails while something is paid for may have written it down all the same: that is
+    no "try again later", or a request that is sent again could be charged twice.
+    """
+    if isinstance(error, DoesNotFit) and isinstance(error.requested, Price):
+        return does_not_fit(error.requested, inquiry.left())
+    if isinstance(error, Damaged | Unavailable | WrongSchema):
+        note(error)
+        words = "it may be spent, and what was released is among your releases"
+        return Refused(500, "unsure", f"the ledger failed while this was paid for; {words}")
+    return error
 
 
 def _in_words(kept: KeptRelease) -> str:

@@ -6,10 +6,14 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import Field
 
-from farthing.server.access.who import AnalystCaller, Caller, OwnerCaller
+from farthing.server.access.callers import AnalystCaller, Caller, OwnerCaller
 from farthing.server.problems import Refused
 from farthing.server.service import Service
+
+#: A name in a body: of a dataset, an analyst, a version.
+Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 _bearer = HTTPBearer(auto_error=False, description="fth_…, as it was shown when it was minted")
 

@@ -16,16 +16,18 @@ from farthing.ledger import NotInLedger, OpenedConversation
 from farthing.server.answering import answered_once, run_or_job
 from farthing.server.asking import Inquiry, PlannedPrice, on_time, require_planned
 from farthing.server.coming_in import AnalystHere, At, IdempotencyKey, refusals
-from farthing.server.jobs import Outcome, Run
+from farthing.server.job_records import Outcome
+from farthing.server.jobs import Run
 from farthing.server.plain_json import PlainRoute
-from farthing.server.problems import nothing_here
+from farthing.server.problems import Refused, nothing_here
 
 conversation_router = APIRouter(
     prefix="/v1/datasets/{dataset}/conversations", route_class=PlainRoute, tags=["conversations"]
 )
 
-#: Questions in one request at most.
-MOST_QUESTIONS = 1000
+#: Questions in one request at most, and in one conversation: every turn is kept for ever, and a
+#: question that is answered with no costs nothing.
+MOST_QUESTIONS, MOST_TURNS = 1000, 100_000
 THRESHOLD, GUESS = "threshold", "guess"
 
 
@@ -116,6 +118,7 @@ def open_conversation_here(
         require_planned(planned.price, body.price)
         return 200, on_time(inquiry, lambda: _shown(planned.open().standing()))
 
+    Inquiry.of(service, caller, dataset)  # before a key answers
     asked = {"dataset": dataset, "conversation": body.model_dump(), "plan": plan}
     return answered_once(service, caller, None if plan else idempotency_key, asked, work)
 
@@ -125,8 +128,12 @@ def show_conversation(
     dataset: str, identity: str, service: At, caller: AnalystHere
 ) -> dict[str, Any]:
     """How it stands, and everything that was asked and answered."""
-    found = _own(Inquiry.of(service, caller, dataset), identity)
-    said = [one.to_json() for one in found.transcript()]
+    inquiry = Inquiry.of(service, caller, dataset)
+    found, unit = _own(inquiry, identity), inquiry.analyst.about().unit
+    said = [
+        {**one.to_json(), "caption": query_from(one.asked["query"]).caption(unit)}
+        for one in found.transcript()
+    ]
     return {**_shown(found.standing()), "transcript": said}
 
 
@@ -144,6 +151,9 @@ def ask_conversation(
     def work() -> Outcome:
         inquiry = Inquiry.of(service, caller, dataset)
         found = _own(inquiry, identity)
+        if found.standing().asked + len(body.questions) > MOST_TURNS:
+            words = f"a conversation has at most {MOST_TURNS} questions here; open another"
+            raise Refused(409, "over", words)
         kind = _kind_of(body)
         pairs = [(query_from(one.query), _held_against(one, kind)) for one in body.questions]
 
@@ -155,6 +165,7 @@ def ask_conversation(
         run = Run(caller.key, dataset, "ask", service.sources[dataset].interrupt)
         return run_or_job(service, run, None, lambda: on_time(inquiry, go))
 
+    _own(Inquiry.of(service, caller, dataset), identity)  # before a key answers
     asked = {"dataset": dataset, "conversation": identity, "ask": body.model_dump()}
     return answered_once(service, caller, idempotency_key, asked, work)
 

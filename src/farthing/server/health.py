@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from farthing.server.access.callers import OwnerCaller
 from farthing.server.access.tokens import find
-from farthing.server.access.who import OwnerCaller
 from farthing.server.coming_in import At
 from farthing.server.problems import Refused, problem_of
 

@@ -17,14 +17,14 @@ from sqlalchemy import delete, select, update
 
 from farthing.canonical import digest
 from farthing.server.access.store import AccessStore, answered
-from farthing.server.jobs import Outcome
+from farthing.server.job_records import Outcome
 from farthing.server.problems import Refused, problem_of
 
 #: Keys are kept for a week.
 KEPT_SECONDS = 7 * 86_400.0
 TIDY_EVERY = 1000
-#: Nothing was charged before one of these.
-REFUSALS = frozenset({400, 401, 402, 403, 404, 409, 413, 422, 429})
+#: Nothing was charged before one of these; whatever fails while it is paid for is a 500.
+REFUSALS = frozenset({400, 401, 402, 403, 404, 409, 413, 422, 429, 503})
 _LONGEST = 200
 
 
@@ -50,6 +50,12 @@ def once(
     else:
         _keep(store, caller, key, outcome)
     return outcome
+
+
+def is_used(store: AccessStore, caller: str, key: str | None) -> bool:
+    """Whether something was asked under this key. What costs nothing takes no key: else whoever
+    has one release could fill the database with copies of it."""
+    return key is not None and _look(store, caller, key) is not None
 
 
 def _begin(store: AccessStore, caller: str, key: str, asked: str) -> Outcome | None:

@@ -5,33 +5,41 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
+from farthing.server.access.callers import AnalystCaller, Caller
 from farthing.server.coming_in import AnyCaller, At, refusals
-from farthing.server.jobs import QUEUED, RUNNING, JobRecord
+from farthing.server.job_records import RUNNING, JobRecord
+from farthing.server.problems import Refused, nothing_here
+from farthing.server.service import Service
 
 job_router = APIRouter(prefix="/v1/jobs", tags=["everybody"])
 
 #: A stream looks so often, and ends after so long: who still wants to know connects again.
 LOOK_SECONDS, STREAM_SECONDS = 0.5, 25.0
+#: Streams of one caller at once, in one worker: each looks into the database again and again.
+MOST_STREAMS = 16
+_following: Counter[str] = Counter()
 
 
 @job_router.get("/{identity}", responses=refusals(404))
 def show_job(identity: str, service: At, caller: AnyCaller) -> dict[str, Any]:
     """How it stands; `status` and `result` are what the run would have answered."""
-    found = service.runner.find(caller.key, identity)
+    found = _own(service, caller, identity)
     return {"job": found.to_json(service.settings.limits.time_limit)}
 
 
 @job_router.delete("/{identity}", responses=refusals(404))
 def cancel_job(identity: str, service: At, caller: AnyCaller) -> dict[str, Any]:
     """End it. Nothing is paid back."""
-    found = service.runner.cancel(caller.key, identity)
+    found = service.runner.cancel(caller.key, _own(service, caller, identity).id)
     return {"job": found.to_json(service.settings.limits.time_limit)}
 
 
@@ -45,21 +53,45 @@ async def follow_job(identity: str, service: At, caller: AnyCaller) -> Streaming
     limit = service.settings.limits.time_limit
 
     def look() -> JobRecord:
-        return service.runner.find(caller.key, identity)
+        return _own(service, caller, identity)
 
     first = await run_in_threadpool(look)
+    if _following[caller.key] >= MOST_STREAMS:
+        words = f"at most {MOST_STREAMS} streams are followed at once; end one"
+        raise Refused(429, "too_many_streams", words, headers={"Retry-After": "1"})
 
     async def events() -> AsyncIterator[str]:
         found, until = first, time.monotonic() + STREAM_SECONDS
-        yield "retry: 1000\n\n"
-        while found.state in (QUEUED, RUNNING) and time.monotonic() < until:
-            yield _event("progress", {"state": found.state, "seconds": round(found.age, 1)})
-            await asyncio.sleep(LOOK_SECONDS)
-            found = await run_in_threadpool(look)
-        if found.state not in (QUEUED, RUNNING):
-            yield _event("end", {"job": found.to_json(limit)})
+        with _followed(caller.key):
+            yield "retry: 1000\n\n"
+            while found.state == RUNNING and time.monotonic() < until:
+                yield _event("progress", {"state": found.state, "seconds": round(found.age, 1)})
+                await asyncio.sleep(LOOK_SECONDS)
+                found = await run_in_threadpool(look)
+            if found.state != RUNNING:
+                yield _event("end", {"job": found.to_json(limit)})
 
     return StreamingResponse(events(), media_type="text/event-stream")
+
+
+def _own(service: Service, caller: Caller, identity: str) -> JobRecord:
+    """A job of the caller, about a dataset that the token is for."""
+    found = service.runner.find(caller.key, identity)
+    if isinstance(caller, AnalystCaller) and not caller.may_see(found.dataset or ""):
+        raise nothing_here()
+    return found
+
+
+@contextmanager
+def _followed(caller: str) -> Iterator[None]:
+    """One stream more, until it ends."""
+    _following[caller] += 1
+    try:
+        yield
+    finally:
+        _following[caller] -= 1
+        if not _following[caller]:
+            del _following[caller]
 
 
 def _event(name: str, data: dict[str, Any]) -> str:

@@ -9,7 +9,6 @@ age alone: how far an engine has come may depend on the rows.
 
 from __future__ import annotations
 
-import json
 import secrets
 import threading
 import time
@@ -17,51 +16,21 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
-from sqlalchemy import Connection, delete, select, update
-
-from farthing.server.access.store import AccessStore, jobs
-from farthing.server.problems import Refused, nothing_here, problem_of
+from farthing.server.access.store import AccessStore
+from farthing.server.job_records import (
+    CANCELLED,
+    RUNNING,
+    JobRecord,
+    JobRecords,
+    Outcome,
+)
+from farthing.server.problems import Refused, problem_of
 from farthing.server.settings import Protections
 
-QUEUED, RUNNING, DONE, CANCELLED, LOST = "queued", "running", "done", "cancelled", "lost"
-#: Jobs show that they are alive so often, and are lost if they have not for so long.
-BEAT_SECONDS, LOST_SECONDS = 2.0, 15.0
-#: Outcomes are kept for a week.
-KEPT_SECONDS = 7 * 86_400.0
-
-#: Status and body.
-Outcome: TypeAlias = tuple[int, dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class JobRecord:
-    """A job as its caller sees it."""
-
-    id: str
-    dataset: str | None
-    what: str
-    state: str
-    age: float
-    outcome: Outcome | None
-
-    def to_json(self, time_limit: float) -> dict[str, Any]:
-        """Plain data; the outcome is there once it is done."""
-        found: dict[str, Any] = {
-            "id": self.id,
-            "dataset": self.dataset,
-            "what": self.what,
-            "state": self.state,
-            "seconds": round(self.age, 1),
-            "time_limit": time_limit,
-            "status": None,
-            "result": None,
-        }
-        if self.outcome is not None:
-            found["status"], found["result"] = self.outcome
-        return found
+#: Jobs show so often that they are alive.
+BEAT_SECONDS = 2.0
 
 
 @dataclass(slots=True)
@@ -92,7 +61,7 @@ class Runner:
     """The threads of one worker, and the jobs in them."""
 
     def __init__(self, store: AccessStore, limits: Protections) -> None:
-        self._store = store
+        self._records = JobRecords(store)
         self._limits = limits
         self._pool = ThreadPoolExecutor(limits.threads, thread_name_prefix="farthing-run")
         self._runs: dict[str, Run] = {}
@@ -137,50 +106,26 @@ class Runner:
             "caller": run.caller,
             "dataset": run.dataset,
             "what": run.what,
-            "state": QUEUED if run.thread is None else RUNNING,
+            "state": RUNNING,
             "created": run.created,
             "beat": time.time(),
         }
         with run.turn:
-            self._store.add(jobs, row)
+            self._records.add(row)
             run.recorded = True
             finished = run.future is not None and run.future.done()
         if finished and run.future is not None:
-            self._write(run, run.future.result())
+            self._records.finish(run.id, run.future.result())
         return self.find(run.caller, run.id)
 
     def find(self, caller: str, identity: str) -> JobRecord:
         """A job of this caller; the same refusal for what is somebody else's and what is not."""
-        row = self._store.ask(
-            lambda connection: connection.execute(
-                select(jobs).filter_by(id=identity[:32], caller=caller)
-            ).one_or_none()
-        )
-        if row is None:
-            raise nothing_here()
-        state, now = row.state, time.time()
-        if state in (QUEUED, RUNNING) and now - row.beat > LOST_SECONDS:
-            state = LOST
-        outcome = None if row.status is None else (row.status, json.loads(row.body))
-        return JobRecord(
-            id=row.id,
-            dataset=row.dataset,
-            what=row.what,
-            state=state,
-            age=(row.finished or now) - row.created,
-            outcome=outcome,
-        )
+        return self._records.find(caller, identity)
 
     def cancel(self, caller: str, identity: str) -> JobRecord:
         """End it; on another worker it ends with that worker's next beat. Nothing is paid back."""
         found = self.find(caller, identity)
-
-        def work(connection: Connection) -> int:
-            one = update(jobs).filter_by(id=found.id).where(jobs.c.state.in_((QUEUED, RUNNING)))
-            connection.execute(one.values(state=CANCELLED, finished=time.time()))
-            return 1
-
-        self._store.write(work)
+        self._records.cancel(found.id)
         run = self._runs.get(found.id)
         if run is not None:
             run.end(CANCELLED)
@@ -216,19 +161,8 @@ class Runner:
                 self._busy[run.caller] -= 1
                 del self._runs[run.id]
         if run.recorded:
-            self._write(run, outcome)
+            self._records.finish(run.id, outcome)
         return outcome
-
-    def _write(self, run: Run, outcome: Outcome) -> None:
-        status, body = outcome
-
-        def work(connection: Connection) -> int:
-            one = update(jobs).filter_by(id=run.id).where(jobs.c.state.in_((QUEUED, RUNNING)))
-            values = {"state": DONE, "status": status, "body": json.dumps(body)}
-            connection.execute(one.values(finished=time.time(), **values))
-            return 1
-
-        self._store.write(work)
 
     def _beat(self) -> None:
         """Say that recorded jobs are alive, and look whether one was cancelled elsewhere."""
@@ -241,18 +175,10 @@ class Runner:
             if not mine:
                 continue
             try:
-                for identity in self._store.write(partial(_beat_once, list(mine))):
+                for identity in self._records.beat(list(mine)):
                     mine[identity].end(CANCELLED)
             except Exception as error:  # the next beat tries again
                 problem_of(error)
-
-
-def _beat_once(mine: list[str], connection: Connection) -> list[str]:
-    alive = update(jobs).where(jobs.c.id.in_(mine), jobs.c.state.in_((QUEUED, RUNNING)))
-    connection.execute(alive.values(state=RUNNING, beat=time.time()))
-    connection.execute(delete(jobs).where(jobs.c.created < time.time() - KEPT_SECONDS))
-    gone = select(jobs.c.id).where(jobs.c.id.in_(mine), jobs.c.state == CANCELLED)
-    return list(connection.scalars(gone))
 
 
 def _ended(run: Run) -> Outcome:

@@ -27,7 +27,7 @@ from farthing.server.service import Service
 
 book_router = APIRouter(prefix="/v1/owner", route_class=PlainRoute, tags=["owner"])
 
-Delta = Annotated[float, Query(gt=0, lt=1)]
+Delta = Annotated[float, Query(gt=0, lt=1, description="The δ of the statement.")]
 #: δ at which the other bounds are drawn beside the certified profile.
 DRAWN = tuple(10.0**-k for k in range(1, 13))
 
@@ -91,9 +91,9 @@ def show_history(
     dataset: str,
     service: At,
     _: OwnerHere,
-    analyst: Annotated[str | None, Query(max_length=200)] = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    analyst: Annotated[str | None, Query(max_length=200, description="Only theirs.")] = None,
+    since: Annotated[datetime | None, Query(description="From then on.")] = None,
+    until: Annotated[datetime | None, Query(description="Before then.")] = None,
 ) -> dict[str, Any]:
     """Who asked what, when, and for how much."""
     _require_known(service, dataset)
@@ -131,8 +131,11 @@ def show_odometer(
 ) -> JSONResponse:
     """What everybody together has learned up to now."""
     _require_known(service, dataset)
+
+    def read() -> dict[str, Any]:
+        return odometer(service.ledger.reader(), dataset, delta=delta).to_json()
+
     run = Run(caller.key, dataset, "odometer", not_interrupted)
-    read = lambda: odometer(service.ledger.reader(), dataset, delta=delta).to_json()  # noqa: E731
     return respond(run_or_job(service, run, prefer, read))
 
 

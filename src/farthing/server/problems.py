@@ -34,6 +34,7 @@ from farthing.ledger.errors import (
     Unavailable,
     WrongSchema,
 )
+from farthing.wording import many
 
 log = logging.getLogger("farthing.server")
 
@@ -100,8 +101,8 @@ def does_not_fit(requested: Price, left: Price) -> Refused:
 
 
 def _amount(price: Price) -> str:
-    units = f" and {price.delta_units} δ units" if price.delta_units else ""
-    return f"{price.farthings} farthings{units}"
+    units = f" and {many(price.delta_units, 'δ unit')}" if price.delta_units else ""
+    return many(price.farthings, "farthing") + units
 
 
 def body_of(kind: str, message: str, field: str | None = None) -> dict[str, Any]:
@@ -121,14 +122,14 @@ def problem_of(error: Exception) -> tuple[int, dict[str, Any]]:
     for kind, status, name, words in _KINDS:
         if isinstance(error, kind):
             if status >= 500:
-                _note(error)
+                note(error)
             return status, body_of(name, _sendable(words or str(error)))
-    _note(error)
+    note(error)
     return 500, body_of("failed", "the service failed; what was reserved stays spent")
 
 
-def _note(error: Exception) -> None:
-    """Type and place, never the message."""
+def note(error: Exception) -> None:
+    """In the log: type and place, never the message."""
     trace, place = error.__traceback__, "nowhere"
     while trace is not None:
         place = f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}"

@@ -1,6 +1,6 @@
-"""Answers that look at no rows, kept for a moment: plans while somebody edits, earlier releases.
+"""What needs no rows, kept for a moment: plans while somebody edits, earlier releases, terms.
 
-They are kept for one analyst, under what was asked and everything that they depend on: what is
+It is kept for one analyst, under what was asked and everything that it depends on: what is
 declared, granted, and spent by this analyst. Nothing that others do is in it.
 """
 
@@ -10,41 +10,131 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from fastapi import Response
 from fastapi.responses import JSONResponse
 
 from farthing.canonical import digest
+from farthing.composition.tariff import Certificate, Price
+from farthing.ledger import Analyst, Dataset, Ledger, Purse, Terms
+from farthing.ledger.remaining import left_of
+from farthing.server.access.grants import CallerStanding
+
+T = TypeVar("T")
 
 #: How long an answer is kept, how many of them, and how large each may be.
 KEPT_SECONDS, MOST, LARGEST_BYTES = 10.0, 1000, 1 << 16
 
 
+class Circumstances(NamedTuple):
+    """What an answer that looks at no rows depends on."""
+
+    analyst: str
+    datasets: tuple[str, ...] | None
+    dataset: str
+    month: int
+    declared_and_granted: CallerStanding
+
+
+class StandingAnalyst(Analyst):
+    """An analyst for as long as nothing changes: each fact is looked up once.
+
+    For plans, which promise nothing: whatever pays looks everything up again.
+    """
+
+    def about(self) -> Dataset:
+        return self._about
+
+    def terms(self) -> Terms:
+        return self._terms
+
+    def certificate(self) -> Certificate:
+        return self._certificate
+
+    def spent_alone(self) -> int | None:
+        return self._spent_alone
+
+    def purse(self) -> Purse:
+        return self._purse
+
+    def remaining(self) -> Price:
+        """What is left of the own purse: the cap would tell of others."""
+        return left_in(self._purse)
+
+    @cached_property
+    def _about(self) -> Dataset:
+        return super().about()
+
+    @cached_property
+    def _terms(self) -> Terms:
+        return super().terms()
+
+    @cached_property
+    def _certificate(self) -> Certificate:
+        return super().certificate()
+
+    @cached_property
+    def _spent_alone(self) -> int | None:
+        return super().spent_alone()
+
+    @cached_property
+    def _purse(self) -> Purse:
+        return super().purse()
+
+
+def left_in(purse: Purse) -> Price:
+    """What is left of a purse by itself."""
+    return left_of(purse, purse)
+
+
 class Remembered:
-    """Answers of one worker."""
+    """Answers and analysts of one worker."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[Any, ...], tuple[float, bytes]] = OrderedDict()
-        self._turn = threading.Lock()
+        self._answers = _Kept[bytes]()
+        self._analysts = _Kept[StandingAnalyst]()
 
     def answer(
-        self, depends: tuple[Any, ...], asked: Any, make: Callable[[], dict[str, Any] | None]
+        self, standing: Circumstances, asked: Any, make: Callable[[], dict[str, Any] | None]
     ) -> Response | None:
         """What `make` gives, or gave a moment ago; None, and nothing is kept, if it gives None."""
-        key = (depends, digest(asked))
-        with self._turn:
-            until, kept = self._kept.get(key, (0.0, b""))
-        if until < time.monotonic():
+        key = (standing, digest(asked))
+        kept = self._answers.get(key)
+        if kept is None:
             made = make()
             if made is None:
                 return None
             kept = bytes(JSONResponse(made).body)
-            if len(kept) > LARGEST_BYTES:
-                return Response(kept, media_type="application/json")
-            with self._turn:
-                self._kept[key] = time.monotonic() + KEPT_SECONDS, kept
-                self._kept.move_to_end(key)
-                while len(self._kept) > MOST:
-                    self._kept.popitem(last=False)
+            if len(kept) <= LARGEST_BYTES:
+                self._answers.keep(key, kept)
         return Response(kept, media_type="application/json")
+
+    def analyst(self, standing: Circumstances, ledger: Ledger) -> StandingAnalyst:
+        """An analyst whose facts are those of a moment ago, if what they depend on is the same."""
+        kept = self._analysts.get(standing)
+        if kept is None:
+            kept = StandingAnalyst(ledger.book, standing.dataset, standing.analyst)
+            self._analysts.keep(standing, kept)
+        return kept
+
+
+class _Kept(Generic[T]):
+    """Values for some seconds, the oldest given up first. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[tuple[Any, ...], tuple[float, T]] = OrderedDict()
+        self._turn = threading.Lock()
+
+    def get(self, key: tuple[Any, ...]) -> T | None:
+        with self._turn:
+            found = self._values.get(key)
+        return None if found is None or found[0] < time.monotonic() else found[1]
+
+    def keep(self, key: tuple[Any, ...], value: T) -> None:
+        with self._turn:
+            self._values[key] = time.monotonic() + KEPT_SECONDS, value
+            self._values.move_to_end(key)
+            while len(self._values) > MOST:
+                self._values.popitem(last=False)

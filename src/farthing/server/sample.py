@@ -1,8 +1,4 @@
-"""Data to try the service on: engagements of members with articles, made up, and a budget for it.
-
-Articles and companies are Zipf-shaped; each member has a company, a seniority and a country, and
-each engagement a day. The same every time.
-"""
+"""Data to try the service on, made up, and a budget for it."""
 
 from __future__ import annotations
 
@@ -11,16 +7,14 @@ from pathlib import Path
 
 from farthing.engine import Declaration, Desk, open_source
 from farthing.engine.first_budget import EpsilonDelta
+from farthing.example_table import ROWS, UNIT, write_engagements
 from farthing.ledger import Ledger, Limits
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import ANALYST, OWNER, mint
 
-ROWS = 1_000_000
-DATASET, UNIT = "engagements", "member_id"
+DATASET = "engagements"
 EPSILON, DELTA = 3.0, 1e-6
 ANALYSTS = ("ann", "bob")
-#: Rows for each member, and members for each article, roughly.
-_ROWS_EACH, _MEMBERS_EACH = 10, 20
 _CONFIGURATION = """\
 # Made by `farthing serve`; change what you like.
 listen = "127.0.0.1:8410"
@@ -66,37 +60,3 @@ def make_sample(folder: Path, rows: int = ROWS) -> Sample:
     configuration = folder / "farthing.toml"
     configuration.write_text(_CONFIGURATION, encoding="utf-8")
     return Sample(configuration, made)
-
-
-def write_engagements(path: Path, rows: int) -> None:
-    """The table, with fixed pseudo-randomness."""
-    import duckdb
-
-    members = max(rows // _ROWS_EACH, 10)
-    articles = max(members // _MEMBERS_EACH, 20)
-    with duckdb.connect() as connection:
-        connection.execute("SELECT setseed(0.42)")
-        connection.execute("SET threads = 1")
-        connection.execute(
-            f"""
-            CREATE TABLE members AS SELECT i AS member_id,
-                'company ' || (1 + floor(pow(2000, random())))::INTEGER AS company,
-                ['entry', 'senior', 'manager', 'director'][1 + floor(4 * pow(random(), 2))::INTEGER]
-                    AS seniority,
-                ['NO', 'SE', 'DK', 'FI', 'IS'][1 + floor(5 * pow(random(), 1.5))::INTEGER]
-                    AS country
-            FROM range({members}) t(i)
-            """
-        )
-        connection.execute(
-            f"""
-            COPY (
-                SELECT member_id, 'article ' || floor(pow({articles}, shape))::INTEGER AS article,
-                    company, seniority, country,
-                    DATE '2026-01-01' + floor(181 * pow(late, 0.8))::INTEGER AS day
-                FROM (SELECT floor({members} * pow(random(), 1.3))::BIGINT AS who,
-                        random() AS shape, random() AS late FROM range({rows}))
-                JOIN members ON member_id = who
-            ) TO '{path}' (FORMAT parquet)
-            """
-        )

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Self
 
+from farthing.engine import query_from
+from farthing.engine.context import Context
 from farthing.engine.desk import Desk
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
-from farthing.errors import InvalidInput
+from farthing.engine.sql.statement import Statement
+from farthing.engine.translate import statement_of
+from farthing.errors import FarthingError, InvalidInput
 from farthing.ledger import Ledger
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE
+from farthing.server.access.callers import Doorkeeper
 from farthing.server.access.oidc import Issuer
 from farthing.server.access.store import AccessStore
-from farthing.server.access.who import Doorkeeper
 from farthing.server.jobs import Runner
 from farthing.server.protection import Rates, ReleaseClock
 from farthing.server.remembering import Remembered
 from farthing.server.settings import DatasetSettings, Settings
 
-#: How long runs may go on when the service is told to stop.
-GRACE_SECONDS = 20.0
+log = logging.getLogger("farthing.server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +59,14 @@ class Service:
             undo.callback(access.shut)
             sources = {}
             for name, one in settings.datasets.items():
-                sources[name] = _opened(one)
+                sources[name] = _opened(one, settings.workers)
                 undo.callback(sources[name].shut)
                 _require_same_data(ledger, name, sources[name])
+                _warm(ledger, name, sources[name])
             limits = settings.limits
             elsewhere = None if settings.oidc is None else Issuer(settings.oidc).caller
             runner = Runner(access, limits)
-            undo.callback(runner.shut, GRACE_SECONDS)
+            undo.callback(runner.shut, limits.grace)
             return cls(
                 settings=settings,
                 ledger=ledger,
@@ -84,8 +90,12 @@ class Service:
         self._resources.close()
 
 
-def _opened(one: DatasetSettings) -> Source:
-    return open_source(one.data, table=one.table, spark=one.spark, memory=one.memory)
+def _opened(one: DatasetSettings, workers: int) -> Source:
+    """Each worker takes its share of the cores: one statement on one thread takes less of them."""
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    return open_source(
+        one.data, table=one.table, spark=one.spark, memory=one.memory, threads=threads
+    )
 
 
 def _require_same_data(ledger: Ledger, name: str, source: Source) -> None:
@@ -93,3 +103,18 @@ def _require_same_data(ledger: Ledger, name: str, source: Source) -> None:
     known = Desk(ledger).name_of(source, name)
     if known not in (None, name):
         raise InvalidInput(f"the data of {name} is in the ledger as {known}; call it that")
+
+
+def _warm(ledger: Ledger, name: str, source: Source) -> None:
+    """A statement is written and prepared, so that nobody's first question waits for libraries to
+    be loaded. It gives no rows, and looks at none."""
+    try:
+        analyst = ledger.analyst(name, "nobody")
+        context = Context(source, analyst, analyst.about(), DEFAULT_CONFIDENCE)
+        by = [one.name for one in context.schema.columns if one.name != context.about.unit][:1]
+        query = context.checked(query_from({"kind": "top_k", "by": by, "k": 1}))
+        counted, _ = statement_of(context, query)
+        sql = f"SELECT * FROM ({counted.sql}) AS warmed LIMIT 0"
+        query.data(source.run(Statement(sql, counted.parameters)))
+    except FarthingError as error:  # it is not in the ledger yet, or questions will say why
+        log.info("%s was not warmed: %s", name, type(error).__name__)

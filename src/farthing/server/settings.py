@@ -60,12 +60,14 @@ class Protections:
     answer_within: float = 20.0
     jobs_at_once: int = 4
     threads: int = 16
+    grace: float = 20.0
 
     def __post_init__(self) -> None:
         for name in ("requests_per_minute", "body_bytes", "jobs_at_once", "threads"):
             require_count(name, getattr(self, name), at_least=1)
         require_real("time_limit", self.time_limit, above=0)
         require_real("answer_within", self.answer_within, at_least=0)
+        require_real("grace", self.grace, at_least=0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,14 +28,14 @@ def test_limits_are_told_to_the_analyst_and_in_the_statement(ledger: Ledger) -> 
 
 def test_a_limit_that_nobody_could_enforce_is_refused() -> None:
     with pytest.raises(TypeError):
-        Limits(anything=7)  # type: ignore[call-arg]
+        Limits(anything=7)
     with pytest.raises(TypeError):
-        Dataset("d", unit="u", owner="o", contribution_limits={"x": 7})  # type: ignore[call-arg]
+        Dataset("d", unit="u", owner="o", contribution_limits={"x": 7})
     for bad in (0, -1, 1.5, True):
         with pytest.raises(fa.InvalidInput):
-            Limits(contribution_limit=bad)  # type: ignore[arg-type]
+            Limits(contribution_limit=bad)
         with pytest.raises(fa.InvalidInput):
-            Limits(per_key_limit=bad)  # type: ignore[arg-type]
+            Limits(per_key_limit=bad)
 
 
 def test_the_limit_of_an_old_ledger_is_one_now(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_failure_anywhere_leaves_nothing(
 ) -> None:
     real = statements.append
 
-    def failing(run, dataset, fact, token):  # type: ignore[no-untyped-def] # as the real one
+    def failing(run, dataset, fact, token):
         entry = real(run, dataset, fact, token)
         if fact["kind"] == kind:
             raise KeyboardInterrupt

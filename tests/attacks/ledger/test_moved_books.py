@@ -37,7 +37,7 @@ from farthing.ledger import (
     statement,
     verify,
 )
-from farthing.ledger.carrying import Carried
+from farthing.ledger.moving_conversations import Carried
 from farthing.ledger.store.tables import datasets
 from tests.ledger.conftest import fill
 

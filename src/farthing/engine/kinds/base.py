@@ -9,19 +9,18 @@ knows another one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, get_args, get_type_hints
 
 from farthing.engine.filters import Filter, columns_of, filter_from, filter_to_json
-from farthing.engine.keys import Key, key_to_json
+from farthing.engine.keys import key_to_json
 from farthing.engine.kinds.captions import caption
 from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json, unscaled
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import Bounded
-from farthing.engine.sql.conditions import check_filter, condition
-from farthing.engine.sql.grouping import key_column
+from farthing.engine.sql.conditions import check_filter
 from farthing.engine.sql.keys import Label
-from farthing.engine.sql.texts import Texts
 from farthing.errors import InvalidInput, did_you_mean
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Guarantee, PureDP
 from farthing.ledger.records import Limits
@@ -30,7 +29,6 @@ from farthing.mechanisms.accuracy import Interval
 from farthing.schema import Schema
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
     import pyarrow as pa
 
 #: What an item can be bought for, and what a tariff must sell for it.
@@ -40,42 +38,8 @@ ROLES = {
     COUNT: "a Gaussian or pure-DP item (gauss:σ, dp:ε)",
     LEAK: "an item with a delta (adp:0,δ)",
 }
-#: What the column that says whose row it is is called once keys are columns.
-WHO = "who"
 #: What a thing is bought for, and the guarantee it is paid with.
 Paid = Mapping[str, Guarantee]
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The declared columns of a table, which of them is the unit, and the texts of a question."""
-
-    table: ir.Table
-    unit: str
-    kinds: Mapping[str, str]
-    secret: str
-    texts: Texts = field(compare=False)
-
-    def where(self, wanted: Filter | None) -> Rows:
-        """Only the rows that pass a filter."""
-        if wanted is None:
-            return self
-        passing = condition(self.table, wanted, self.kinds, self.texts)
-        return replace(self, table=self.table.filter(passing))
-
-    @property
-    def owner(self) -> tuple[Any, str]:
-        """The column that says whose row it is, and its kind."""
-        return self.table[self.unit], self.kinds[self.unit]
-
-    def keyed(self, keys: Sequence[Key], **more: Any) -> Rows:
-        """Whose row it is, the keys as `key0`, `key1`, …, and more columns; nothing else."""
-        owner, kind = self.owner
-        made = [key_column(self.table, key, self.kinds, self.texts) for key in keys]
-        columns = {f"key{i}": column for i, (column, _) in enumerate(made)}
-        kinds = {WHO: kind, **{f"key{i}": kind for i, (_, kind) in enumerate(made)}}
-        table = self.table.select(**{WHO: owner}, **columns, **more)
-        return replace(self, table=table, unit=WHO, kinds=kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,35 +55,43 @@ class Result:
     intervals: tuple[Interval, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class Query(ABC):
     """A question without the table it is asked of.
 
     Subclasses are frozen dataclasses. A field that `CHECKS` knows is checked when it is made.
     """
 
-    __slots__ = ()
-
-    #: Every kind has these fields.
-    where: object
-    epsilon: float | None
-
     #: The word for it in plain data and on the command line.
     kind: ClassVar[str]
     #: What the released numbers are called.
     number: ClassVar[str] = "count"
-    #: Whether it is answered by one number.
-    single: ClassVar[bool] = False
     #: Whether `half_width` counts ranks around the one value that is released.
     in_ranks: ClassVar[bool] = False
     #: What is counted there.
     ranks: ClassVar[str] = "ranks"
 
+    @property
+    @abstractmethod
+    def where(self) -> object:
+        """Which rows it is about: a field of every kind."""
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> float | None:
+        """What its items should have at least: a field of every kind."""
+
     def __post_init__(self) -> None:
-        for one in fields(self):  # type: ignore[arg-type] # every query is a dataclass
+        for one in fields(self):
             value = getattr(self, one.name)
             if one.name in CHECKS and (value is not None or one.default is not None):
                 object.__setattr__(self, one.name, CHECKS[one.name](one.name, value))
         self.check_fields()
+
+    @property
+    def single(self) -> bool:
+        """Whether it is answered by one number."""
+        return False
 
     @property
     def filter(self) -> Filter | None:
@@ -149,14 +121,18 @@ class Query(ABC):
             if isinstance(wanted, int) and wanted > most:
                 raise InvalidInput(f"{name} must be at most {most} for this data, got {wanted}")
             given[name] = most if wanted is None else wanted
-        return replace(self, **given)  # type: ignore[type-var] # every query is a dataclass
+        return self.changed(**given)
+
+    def changed(self, **given: Any) -> Self:
+        """The same, with other values of these fields."""
+        return replace(self, **given)
 
     @property
     def needed_limits(self) -> Mapping[str, str]:
         """Limits that the question or the owner must state, and what each of them limits."""
         return {}
 
-    def completed(self, schema: Schema) -> Self:  # noqa: ARG002 # most need nothing of it
+    def completed(self, schema: Schema) -> Self:
         """The same, with what the schema says where it says nothing."""
         return self
 
@@ -204,7 +180,7 @@ class Query(ABC):
         """The decimal places of that number; the statement gives it in units of the last one."""
         return 0
 
-    def ranks_at(self, rows: Rows, value: int) -> Bounded:  # noqa: ARG002 # for kinds in ranks
+    def ranks_at(self, rows: Rows, value: int) -> Bounded:
         """One number that is not negative exactly if the released value is at least this one."""
         raise InvalidInput(f"a {self.kind} is a number itself, not a value among others")
 
@@ -217,10 +193,7 @@ class Query(ABC):
         return mechanism.expect(confidence)
 
     def errors(
-        self,
-        mechanism: Mechanism[Any],  # noqa: ARG002 # for kinds with several bars
-        release: Release,  # noqa: ARG002
-        confidence: float,  # noqa: ARG002
+        self, mechanism: Mechanism[Any], release: Release, confidence: float
     ) -> float | tuple[Interval, ...] | None:
         """How far off the released numbers are, or an interval for each.
 
@@ -228,7 +201,7 @@ class Query(ABC):
         """
         return None
 
-    def width_times_rows(self, expectation: Expectation) -> float | None:  # noqa: ARG002 # few do
+    def width_times_rows(self, expectation: Expectation) -> float | None:
         """About the largest half-width of a number times the rows that it is made from, where that
         is what is known before."""
         return None
@@ -247,7 +220,7 @@ class Query(ABC):
     def title(self) -> str:
         """The question in a few words."""
 
-    def subject(self, unit: str) -> str:  # noqa: ARG002 # of a column it is nobody's
+    def subject(self, unit: str) -> str:
         """What the numbers are about, where `unit` is the column that says whose row it is."""
         return self.title
 
@@ -282,7 +255,7 @@ class Query(ABC):
     @classmethod
     def field_names(cls) -> tuple[str, ...]:
         """Names of the fields, in order."""
-        return tuple(f.name for f in fields(cls))  # type: ignore[arg-type] # a dataclass
+        return tuple(f.name for f in fields(cls))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data with every field: a default that changes later changes no old query.
@@ -354,8 +327,7 @@ def check_query(query: Query, schema: Schema, unit: str) -> None:
 
 
 def _required(cls: type[Query]) -> list[str]:
-    own = fields(cls)  # type: ignore[arg-type] # every query is a dataclass
-    return [f.name for f in own if f.default is MISSING]
+    return [f.name for f in fields(cls) if f.default is MISSING]
 
 
 def _words(hint: Any) -> str:

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
-from farthing.engine.kinds.base import COUNT, Paid, Query, Result, Rows
-from farthing.engine.kinds.counting import counts_with, suits_counts
 from farthing.engine.kinds.fields import (
-    LARGEST_REPEATS,
     CountItem,
     QuestionEpsilon,
     Repeats,
     Where,
     require_number,
 )
+from farthing.engine.kinds.rows import Rows
+from farthing.engine.kinds.single_counts import SingleCountQuery
 from farthing.engine.sql.bounding import COUNT as NUMBER
-from farthing.engine.sql.bounding import Bounded, bounded_histogram, counts_of
+from farthing.engine.sql.bounding import Bounded, bounded_histogram
 from farthing.engine.sql.conditions import require_kind
-from farthing.guarantees.kinds import Guarantee
-from farthing.mechanisms import Expectation, Histogram, Mechanism, Release, Repeated
 from farthing.schema import KEYS, Schema
 from farthing.wording import many
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 @dataclass(frozen=True, slots=True)
-class DistinctQuery(Query):
+class DistinctQuery(SingleCountQuery):
     """How many different values a column has; missing is none.
 
     Of each unit `contribution_limit` values count, so one unit adds at most that many to the
@@ -43,7 +37,7 @@ class DistinctQuery(Query):
     epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     kind: ClassVar[str] = "distinct"
-    single: ClassVar[bool] = True
+    label: ClassVar[str] = "distinct"
 
     def check_fields(self) -> None:
         require_number(self.contribution_limit, self.kind)
@@ -53,7 +47,7 @@ class DistinctQuery(Query):
         return {"contribution_limit": f"how many values of {self.column} count of a unit"}
 
     @property
-    def values(self) -> int:
+    def sensitivity(self) -> int:
         """How many values of a unit count."""
         assert self.contribution_limit is not None
         return self.contribution_limit
@@ -64,19 +58,6 @@ class DistinctQuery(Query):
     def check_columns(self, schema: Schema) -> None:
         require_kind(self.column, schema.kinds[self.column], KEYS, "the column")
 
-    def roles(self) -> dict[str, int]:
-        return {COUNT: self.repeats}
-
-    def suits(self, role: str, guarantee: Guarantee) -> bool:
-        return role == COUNT and suits_counts(guarantee, self.values)
-
-    @property
-    def most_repeats(self) -> int:
-        return LARGEST_REPEATS
-
-    def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
-        return Repeated(counts_with(paid, 1, self.values), self.repeats)
-
     def bounded(self, rows: Rows) -> Bounded:
         """The number of labels of a bounded histogram."""
         table = rows.table.filter(rows.table[self.column].notnull())
@@ -85,22 +66,11 @@ class DistinctQuery(Query):
             (table[rows.unit], rows.kinds[rows.unit]),
             [(table[self.column], rows.kinds[self.column])],
             secret=rows.secret,
-            contribution_limit=self.values,
+            contribution_limit=self.sensitivity,
             per_key_limit=1,
         ).expression
         counted = labels.aggregate(**{NUMBER: labels.count().cast("decimal(38, 0)")})
-        return Bounded(counted, contribution_limit=1, per_key_limit=self.values)
-
-    def data(self, rows: pa.Table) -> Histogram:
-        return Histogram(["distinct"], counts_of(rows))
-
-    @property
-    def monotone(self) -> bool:
-        return True
-
-    def result(self, release: Release, expectation: Expectation) -> Result:
-        assert expectation.counts is not None
-        return Result(release.labels, release.counts, expectation.counts.half_width)
+        return Bounded(counted, contribution_limit=1, per_key_limit=self.sensitivity)
 
     @property
     def title(self) -> str:
@@ -112,4 +82,4 @@ class DistinctQuery(Query):
 
     @property
     def contribution(self) -> str:
-        return f"at most {many(self.values, 'value')}"
+        return f"at most {many(self.sensitivity, 'value')}"

@@ -6,7 +6,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from farthing.engine.kinds.base import COUNT, LEAK, Paid, Result
-from farthing.engine.kinds.counting import coordinate_of, counts_with, delta_of_leak, suits_counts
 from farthing.engine.kinds.fields import (
     LARGEST_REPEATS,
     By,
@@ -22,6 +21,12 @@ from farthing.engine.kinds.fields import (
     Where,
 )
 from farthing.engine.kinds.labels import LabelQuery
+from farthing.engine.kinds.paid_parameters import (
+    coordinate_of,
+    counts_with,
+    delta_of_leak,
+    suits_counts,
+)
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import Guarantee
 from farthing.mechanisms import Expectation, Mechanism, Release, Repeated, ThresholdedCounts

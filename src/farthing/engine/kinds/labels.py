@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from farthing.engine.keys import Bins, Key, column_of, domain_of, kind_of
-from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import AUTO, Limit, require_categories, stated
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import (
     Bounded,
     TypedColumn,
@@ -83,7 +84,7 @@ class KeyQuery(Query):
         if self.domain is not None:
             return self
         known = known_labels(self.key, schema)
-        return replace(self, categories=known)  # type: ignore[type-var] # a dataclass
+        return self.changed(categories=known)
 
     def keyed(self, rows: Rows) -> tuple[Rows, list[TypedColumn]]:
         """The rows, and the columns of the key with their kinds.

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
 
-from farthing.engine.kinds.base import SELECT, Paid, Result, Rows
-from farthing.engine.kinds.counting import epsilon_of_selection
+from farthing.engine.kinds.base import SELECT, Paid, Result
 from farthing.engine.kinds.fields import By, Categories, QuestionEpsilon, SelectItem, Where
 from farthing.engine.kinds.labels import KeyQuery
+from farthing.engine.kinds.paid_parameters import epsilon_of_selection
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
-from farthing.engine.sql.pairs import labels_of_units, shape_of, sizes_of
+from farthing.engine.sql.labels_of_units import labels_of_units, shape_of, sizes_of
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, LeastTotal, Mechanism, Release
 
@@ -136,10 +137,8 @@ class LimitQuery(KeyQuery):
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """In pairs."""
         expected = mechanism.expect(confidence, domain_size=len(self.candidates))
-        found = expected.selection
-        assert found is not None
-        wide, error = found.half_width / PARTS, found.expected_error / PARTS
-        return replace(expected, selection=replace(found, half_width=wide, expected_error=error))
+        assert expected.selection is not None
+        return replace(expected, selection=expected.selection.divided(PARTS))
 
     def result(self, release: Release, expectation: Expectation) -> Result:
         assert expectation.selection is not None

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from farthing.engine.kinds.base import COUNT, Paid, Result, Rows
-from farthing.engine.kinds.counting import counts_with, suits_counts
 from farthing.engine.kinds.fields import (
-    LARGEST_REPEATS,
     By,
     Categories,
     CountItem,
@@ -18,22 +15,19 @@ from farthing.engine.kinds.fields import (
     require_number,
 )
 from farthing.engine.kinds.labels import KeyQuery
-from farthing.engine.sql.bounding import Bounded, counts_of
-from farthing.engine.sql.pairs import labels_of_units, pairs_above
+from farthing.engine.kinds.rows import Rows
+from farthing.engine.kinds.single_counts import SingleCountQuery
+from farthing.engine.sql.bounding import Bounded
+from farthing.engine.sql.labels_of_units import labels_of_units, pairs_above
 from farthing.errors import InvalidInput
-from farthing.guarantees.kinds import Guarantee
-from farthing.mechanisms import Expectation, Histogram, Mechanism, Release, Repeated
 from farthing.mechanisms.accuracy import Interval
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: Of each unit so many times its limit are looked at, unless the question says.
 _TIMES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class LossQuery(KeyQuery):
+class LossQuery(SingleCountQuery, KeyQuery):
     """How many pairs of a unit and a label are above a limit of labels per unit.
 
     Of each unit at most `most` labels are looked at (4 times the limit unless told), so one unit
@@ -50,7 +44,7 @@ class LossQuery(KeyQuery):
     epsilon: QuestionEpsilon = None
     repeats: Repeats = 1
     kind: ClassVar[str] = "loss"
-    single: ClassVar[bool] = True
+    label: ClassVar[str] = "pairs"
 
     def check_fields(self) -> None:
         KeyQuery.check_fields(self)
@@ -72,34 +66,10 @@ class LossQuery(KeyQuery):
         """How much one unit can add."""
         return self.looked_at - self.contribution_limit
 
-    def roles(self) -> dict[str, int]:
-        return {COUNT: self.repeats}
-
-    def suits(self, role: str, guarantee: Guarantee) -> bool:
-        return role == COUNT and suits_counts(guarantee, self.sensitivity)
-
-    @property
-    def most_repeats(self) -> int:
-        return LARGEST_REPEATS
-
-    def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
-        return Repeated(counts_with(paid, 1, self.sensitivity), self.repeats)
-
     def bounded(self, rows: Rows) -> Bounded:
         rows, keys = self.keyed(rows)
         units = labels_of_units(rows.table, rows.owner, keys, self.looked_at)
         return pairs_above(units, self.contribution_limit, self.looked_at)
-
-    def data(self, rows: pa.Table) -> Histogram:
-        return Histogram(["pairs"], counts_of(rows))
-
-    @property
-    def monotone(self) -> bool:
-        return True
-
-    def result(self, release: Release, expectation: Expectation) -> Result:
-        assert expectation.counts is not None
-        return Result(release.labels, release.counts, expectation.counts.half_width)
 
     def subject(self, unit: str) -> str:
         key, limit = self.key_words, self.contribution_limit

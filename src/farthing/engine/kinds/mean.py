@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 from farthing.engine.kinds.estimates import mean_from
-from farthing.engine.kinds.fields import (
-    Categories,
-    ColumnName,
-    CountItem,
-    LabelsOfUnit,
-    LeakItem,
-    MaybeBy,
-    Places,
-    QuestionEpsilon,
-    RowsOfUnit,
-    ValueBound,
-    Where,
-)
 from farthing.engine.kinds.totals import Measured, TotalsQuery
 from farthing.mechanisms import Expectation, Release
 
@@ -31,19 +18,6 @@ class MeanQuery(TotalsQuery):
     rows (for a label) counts as that many rows with its own average.
     """
 
-    column: ColumnName
-    _: KW_ONLY
-    by: MaybeBy = None
-    categories: Categories = None
-    lower: ValueBound = None
-    upper: ValueBound = None
-    places: Places = None
-    where: Where = None
-    contribution_limit: LabelsOfUnit = None
-    per_key_limit: RowsOfUnit = None
-    count: CountItem = None
-    leak: LeakItem = None
-    epsilon: QuestionEpsilon = None
     kind: ClassVar[str] = "mean"
     number: ClassVar[str] = "mean"
     powers: ClassVar[int] = 1

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from farthing.engine.keys import Key, column_of
-from farthing.engine.kinds.base import COUNT, LEAK, Paid, Rows
-from farthing.engine.kinds.counting import coordinate_of, delta_of_leak, suits_any_limit
+from farthing.engine.kinds.base import COUNT, LEAK, Paid
 from farthing.engine.kinds.fields import require_categories, require_number
 from farthing.engine.kinds.labels import check_labels, known_labels
 from farthing.engine.kinds.numbers import NumberQuery
+from farthing.engine.kinds.paid_parameters import coordinate_of, delta_of_leak, suits_any_limit
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import Bounded, between
 from farthing.engine.sql.conditions import within
 from farthing.engine.sql.keys import Label, labels_of, text_of
@@ -30,6 +31,7 @@ from farthing.ledger.records import Limits
 from farthing.mechanisms import Histogram, Mechanism, Release, ThresholdedCounts
 from farthing.mechanisms.per_label import Groups, PerLabel
 from farthing.schema import Schema
+from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,8 +49,11 @@ class MeasureQuery(NumberQuery):
 
     #: Whether it is about rows, of which so many count of a unit.
     weighs_rows: ClassVar[bool] = True
-    #: What pays for one measurement, and how often.
-    pays: ClassVar[Mapping[str, int]]
+
+    @property
+    @abstractmethod
+    def pays(self) -> Mapping[str, int]:
+        """What pays for one measurement, and how often."""
 
     @property
     def key(self) -> tuple[Key, ...]:
@@ -61,8 +66,8 @@ class MeasureQuery(NumberQuery):
         return cast(tuple[Label, ...] | None, self.categories)
 
     @property
-    def single(self) -> bool:  # type: ignore[override] # with a key there are several
-        """Whether it is answered by one number."""
+    def single(self) -> bool:
+        """With a key there are several."""
         return not self.key
 
     @property
@@ -121,7 +126,7 @@ class MeasureQuery(NumberQuery):
         if not self.finds_labels:
             return whole
         known = known_labels(self.key, schema)
-        return replace(whole, categories=known)  # type: ignore[type-var] # a dataclass
+        return whole.changed(categories=known)
 
     def roles(self) -> dict[str, int]:
         labels = self.labels_of_a_unit
@@ -205,6 +210,22 @@ class MeasureQuery(NumberQuery):
     def measures(self) -> str:
         """What is measured, in a word or two."""
         return self.kind.replace("_", " ")
+
+    @property
+    def counted(self) -> str | None:
+        return self.contribution
+
+    @property
+    def counted_of_label(self) -> str:
+        """How much of a unit counts for one label."""
+        return f"at most {many(self.rows_of_a_unit, 'row')}"
+
+    @property
+    def contribution(self) -> str:
+        if not self.key:
+            return self.counted_of_label
+        labels = many(self.labels_of_a_unit, "label")
+        return f"at most {labels}, with {self.counted_of_label} each"
 
     @property
     def headings(self) -> tuple[str, ...]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, Self
 
-from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import LARGEST_PLACES, NumberBound, scaled_bounds
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import fixed_point
 from farthing.engine.sql.conditions import require_kind
 from farthing.errors import InvalidInput
@@ -67,7 +67,7 @@ class NumberQuery(Query):
             places = _places(column, lower, upper)
             lower = _rounded(lower, places, ROUND_FLOOR)
             upper = _rounded(upper, places, ROUND_CEILING)
-        return replace(self, lower=lower, upper=upper, places=places)  # type: ignore[type-var]
+        return self.changed(lower=lower, upper=upper, places=places)
 
     def bounds_in(self, column: Column) -> tuple[NumberBound, NumberBound]:
         """The bounds of the question, else those that the owner declared."""

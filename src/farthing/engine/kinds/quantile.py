@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from farthing.engine.kinds.base import SELECT, Paid, Result, Rows
-from farthing.engine.kinds.counting import epsilon_of_selection
+from farthing.engine.kinds.base import SELECT, Paid, Result
 from farthing.engine.kinds.fields import (
     Categories,
     ColumnName,
@@ -27,6 +26,8 @@ from farthing.engine.kinds.fields import (
     unscaled,
 )
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
+from farthing.engine.kinds.paid_parameters import epsilon_of_selection
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import LABEL, Bounded
 from farthing.engine.sql.measuring import VALUE, WEIGHT, Grouped, weighed_ranks, weighted_values
@@ -34,7 +35,6 @@ from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Quantile, Release
 from farthing.mechanisms.per_label import Groups
 from farthing.mechanisms.quantile import exact_probability
-from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -131,12 +131,8 @@ class QuantileQuery(MeasureQuery):
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """In rows: the mechanism counts what they weigh."""
         expectation = mechanism.expect(confidence)
-        ranks = expectation.selection
-        assert ranks is not None
-        width, error = (x / WEIGHT for x in (ranks.half_width, ranks.expected_error))
-        return replace(
-            expectation, selection=replace(ranks, half_width=width, expected_error=error)
-        )
+        assert expectation.selection is not None
+        return replace(expectation, selection=expectation.selection.divided(WEIGHT))
 
     def result(self, release: Release, expectation: Expectation) -> Result:
         """How far a value may be off is known in ranks alone."""
@@ -151,17 +147,6 @@ class QuantileQuery(MeasureQuery):
     @property
     def measures(self) -> str:
         return "median" if self.probability == 0.5 else f"{self.probability:g} quantile"
-
-    @property
-    def counted(self) -> str | None:
-        return self.contribution
-
-    @property
-    def contribution(self) -> str:
-        rows = f"at most {many(self.rows_of_a_unit, 'row')}"
-        if not self.key:
-            return rows
-        return f"at most {many(self.labels_of_a_unit, 'label')}, with {rows} each"
 
 
 def _weighted(values: npt.NDArray[Any], weights: npt.NDArray[np.int64]) -> Histogram:

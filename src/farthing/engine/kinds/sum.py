@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from farthing.engine.kinds.base import COUNT, Paid, Result, Rows
-from farthing.engine.kinds.counting import coordinate_of
+from farthing.engine.kinds.base import COUNT, Paid, Result
 from farthing.engine.kinds.fields import (
     LARGEST_REPEATS,
     Categories,
@@ -25,6 +24,8 @@ from farthing.engine.kinds.fields import (
     unscaled,
 )
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
+from farthing.engine.kinds.paid_parameters import coordinate_of
+from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import LABEL, Bounded
 from farthing.engine.sql.measuring import VALUE, WHOLE, Grouped, total_name, totals
@@ -32,7 +33,6 @@ from farthing.errors import InvalidInput
 from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Repeated
 from farthing.mechanisms.per_label import Groups
 from farthing.schema import Column
-from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,7 +85,8 @@ class SumQuery(MeasureQuery):
         )
 
     @property
-    def pays(self) -> Mapping[str, int]:  # type: ignore[override] # drawn as often as it repeats
+    def pays(self) -> Mapping[str, int]:
+        """Drawn as often as it repeats."""
         return {COUNT: self.repeats}
 
     @property
@@ -132,10 +133,8 @@ class SumQuery(MeasureQuery):
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """In the units of the column."""
         expectation = mechanism.expect(confidence)
-        counts = expectation.counts
-        assert counts is not None
-        width, error = (x / 10**self.decimals for x in (counts.half_width, counts.expected_error))
-        return replace(expectation, counts=replace(counts, half_width=width, expected_error=error))
+        assert expectation.counts is not None
+        return replace(expectation, counts=expectation.counts.divided(10**self.decimals))
 
     def result(self, release: Release, expectation: Expectation) -> Result:
         assert expectation.counts is not None
@@ -144,12 +143,5 @@ class SumQuery(MeasureQuery):
         return Result(self.labels_in(release), sums, expectation.counts.half_width)
 
     @property
-    def counted(self) -> str | None:
-        return self.contribution
-
-    @property
-    def contribution(self) -> str:
-        one = f"a sum from {self.lower} to {self.upper}"
-        if not self.key:
-            return one
-        return f"at most {many(self.labels_of_a_unit, 'label')}, with {one} each"
+    def counted_of_label(self) -> str:
+        return f"a sum from {self.lower} to {self.upper}"

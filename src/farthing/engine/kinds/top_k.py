@@ -6,13 +6,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, ClassVar
 
 from farthing.engine.kinds.base import COUNT, LEAK, SELECT, Paid, Result
-from farthing.engine.kinds.counting import (
-    coordinate_of,
-    counts_with,
-    delta_of_leak,
-    epsilon_of_selection,
-    suits_counts,
-)
 from farthing.engine.kinds.fields import (
     LARGEST_REPEATS,
     By,
@@ -30,6 +23,13 @@ from farthing.engine.kinds.fields import (
     stated,
 )
 from farthing.engine.kinds.labels import LabelQuery
+from farthing.engine.kinds.paid_parameters import (
+    coordinate_of,
+    counts_with,
+    delta_of_leak,
+    epsilon_of_selection,
+    suits_counts,
+)
 from farthing.errors import InvalidInput, require_choice
 from farthing.guarantees.kinds import Guarantee, PureDP
 from farthing.mechanisms import (

@@ -18,11 +18,25 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from farthing.engine.kinds.base import COUNT, Paid, Result
-from farthing.engine.kinds.counting import coordinate_of
+from farthing.engine.kinds.fields import (
+    Categories,
+    ColumnName,
+    CountItem,
+    LabelsOfUnit,
+    LeakItem,
+    MaybeBy,
+    Places,
+    QuestionEpsilon,
+    RowsOfUnit,
+    ValueBound,
+    Where,
+)
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
+from farthing.engine.kinds.paid_parameters import coordinate_of
 from farthing.engine.sql.bounding import LABEL, Bounded
 from farthing.engine.sql.measuring import (
     VALUE,
@@ -38,7 +52,6 @@ from farthing.mechanisms import Expectation, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval
 from farthing.mechanisms.noisy_totals import NoisyTotals
 from farthing.mechanisms.per_label import Groups
-from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,16 +67,29 @@ _COARSEST = 1 << 10
 Measured: TypeAlias = tuple[float, Interval]
 
 
+@dataclass(frozen=True, slots=True)
 class TotalsQuery(MeasureQuery):
     """A question whose number is computed from the number of rows and sums of powers."""
 
-    __slots__ = ()
+    column: ColumnName
+    _: KW_ONLY
+    by: MaybeBy = None
+    categories: Categories = None
+    lower: ValueBound = None
+    upper: ValueBound = None
+    places: Places = None
+    where: Where = None
+    contribution_limit: LabelsOfUnit = None
+    per_key_limit: RowsOfUnit = None
+    count: CountItem = None
+    leak: LeakItem = None
+    epsilon: QuestionEpsilon = None
 
     #: The highest power that is summed.
     powers: ClassVar[int]
 
     @property
-    def pays(self) -> Mapping[str, int]:  # type: ignore[override] # one for each total
+    def pays(self) -> Mapping[str, int]:
         """A coordinate for each total."""
         return {COUNT: self.powers + 1}
 
@@ -160,17 +186,6 @@ class TotalsQuery(MeasureQuery):
             return Groups(of, without)
         units = rows.column(total_name(self.powers + 1)).cast("int64").to_numpy()
         return Groups(of, without, units_of_labels(labels, units))
-
-    @property
-    def counted(self) -> str | None:
-        return self.contribution
-
-    @property
-    def contribution(self) -> str:
-        rows = f"at most {many(self.rows_of_a_unit, 'row')}"
-        if not self.key:
-            return rows
-        return f"at most {many(self.labels_of_a_unit, 'label')}, with {rows} each"
 
 
 def _root(number: int, power: int) -> int:

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 from farthing.engine.kinds.estimates import variance_from
-from farthing.engine.kinds.fields import (
-    Categories,
-    ColumnName,
-    CountItem,
-    LabelsOfUnit,
-    LeakItem,
-    MaybeBy,
-    Places,
-    QuestionEpsilon,
-    RowsOfUnit,
-    ValueBound,
-    Where,
-)
 from farthing.engine.kinds.totals import Measured, TotalsQuery
 from farthing.mechanisms import Expectation, Release
 
@@ -32,19 +19,6 @@ class VarianceQuery(TotalsQuery):
     `per_key_limit` rows (for a label) counts as that many rows, each with its own averages.
     """
 
-    column: ColumnName
-    _: KW_ONLY
-    by: MaybeBy = None
-    categories: Categories = None
-    lower: ValueBound = None
-    upper: ValueBound = None
-    places: Places = None
-    where: Where = None
-    contribution_limit: LabelsOfUnit = None
-    per_key_limit: RowsOfUnit = None
-    count: CountItem = None
-    leak: LeakItem = None
-    epsilon: QuestionEpsilon = None
     kind: ClassVar[str] = "variance"
     number: ClassVar[str] = "variance"
     powers: ClassVar[int] = 2

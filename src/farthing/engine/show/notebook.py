@@ -9,12 +9,10 @@ from farthing.engine.show.sheet import (
     NOTHING,
     Sheet,
     label_text,
-    number,
     one_number,
     percent,
     width,
 )
-from farthing.mechanisms.accuracy import Interval
 from farthing.wording import plain
 
 MOST_BARS = 40
@@ -31,7 +29,7 @@ def answer_html(sheet: Sheet) -> str:
         parts.append(NOTHING)
     elif sheet.numbers is not None:
         names = [label_text(label) for label in sheet.labels]
-        parts.append(bar_chart(names, sheet.numbers, sheet.intervals or ()))
+        parts.append(_bar_chart(names, sheet))
         if len(names) > MOST_BARS:
             parts.append(f"and {len(names) - MOST_BARS} more")
         wide = "" if sheet.half_width is None else f" (± {width(sheet.half_width)})"
@@ -66,12 +64,12 @@ def answers_html(sheets: Mapping[str, Sheet]) -> str:
     return f'<div class="farthing">{"".join(parts)}</div>'
 
 
-def bar_chart(names: Sequence[str], counts: Sequence[float], intervals: Sequence[Interval]) -> str:
+def _bar_chart(names: Sequence[str], sheet: Sheet) -> str:
     """Horizontal bars with whiskers."""
-    names, counts = names[:MOST_BARS], counts[:MOST_BARS]
-    ends = [high for _, high in intervals[:MOST_BARS]]
-    low = min([0.0, *(low for low, _ in intervals[:MOST_BARS])])
-    span = max([1.0, *ends]) - low
+    names = names[:MOST_BARS]
+    counts, intervals = (sheet.numbers or ())[:MOST_BARS], (sheet.intervals or ())[:MOST_BARS]
+    low = min([0.0, *(low for low, _ in intervals)])
+    span = max([0.0, *(high for _, high in intervals)]) - low or 1.0
 
     def x(value: float) -> float:
         return round(_LEFT + _WIDTH * (value - low) / span, 1)
@@ -93,7 +91,7 @@ def bar_chart(names: Sequence[str], counts: Sequence[float], intervals: Sequence
             f'height="{_BAR}" rx="2" fill="#2f7ed8" fill-opacity="0.75"/>',
             f'<path d="M{left} {middle}H{right}M{left} {middle - 4}v8M{right} {middle - 4}v8" '
             'stroke="currentColor" stroke-width="1.4" fill="none"/>',
-            f'<text x="{max(right, end) + 8}" y="{middle + 4.5}">{number(count)}</text>',
+            f'<text x="{max(right, end) + 8}" y="{middle + 4.5}">{sheet.number_text(i)}</text>',
         ]
     parts.append("</svg>")
     return "".join(parts)

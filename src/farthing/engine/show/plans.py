@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from rich.console import RenderableType
@@ -13,6 +13,8 @@ from farthing.wording import plain
 
 #: What a line is about, what it says, and how it looks in a terminal.
 Line: TypeAlias = tuple[str, str, str]
+#: Whether enough remains.
+FITS: Mapping[bool, Line] = {True: ("fits", "yes", "green"), False: ("fits", "no", "bold red")}
 
 
 class ShownPlan(ABC):

@@ -13,6 +13,8 @@ from farthing.wording import THIN, many, plain
 
 #: What an answer without labels says.
 NOTHING = "Nothing stood out enough to be released."
+#: The most decimals that are shown.
+_MOST_DECIMALS = 12
 #: What a spreadsheet takes for the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -74,6 +76,13 @@ class Sheet:
             return f"± at {percent(self.confidence)}", (width(self.half_width),) * len(ends)
         return f"interval at {percent(self.confidence)}", tuple(map(between_text, ends))
 
+    def number_text(self, i: int) -> str:
+        """The number of one label, with the decimals that its interval gives a meaning."""
+        assert self.numbers is not None
+        if self.half_width is not None or self.intervals is None:
+            return number(self.numbers[i])
+        return _written(self.numbers[i], _decimals_in(self.intervals[i]))
+
 
 def one_number(sheet: Sheet) -> tuple[str, str]:
     """The one number of an answer, and where the true one lies."""
@@ -83,7 +92,7 @@ def one_number(sheet: Sheet) -> tuple[str, str]:
         return _value_text(sheet.labels[0]), f"at {level} within {near} {sheet.ranks}"
     assert sheet.numbers is not None
     assert sheet.intervals is not None
-    value = number(sheet.numbers[0])
+    value = sheet.number_text(0)
     if sheet.half_width is None:
         return value, f"at {level} in {between_text(sheet.intervals[0])}"
     return f"{value} ± {width(sheet.half_width)}", f"at {level}"
@@ -125,22 +134,46 @@ def percent(level: float) -> str:
 
 def width(value: float) -> str:
     """A half-width: never shown smaller than it is."""
-    return _rounded(value, ROUND_CEILING)
+    return _rounded(value, _decimals_of(value), ROUND_CEILING)
 
 
 def between_text(interval: Interval) -> str:
     """An interval: never shown narrower than it is."""
     low, high = interval
-    return f"{_rounded(low, ROUND_FLOOR)} to {_rounded(high, ROUND_CEILING)}"
+    decimals = _decimals_in(interval)
+    ends = _rounded(low, decimals, ROUND_FLOOR), _rounded(high, decimals, ROUND_CEILING)
+    return " to ".join(ends)
 
 
 def number(value: float) -> str:
     """A number with thin spaces between thousands, with decimals only where they matter."""
-    whole = float(value).is_integer() or abs(value) >= 1000
-    return (f"{value:,.0f}" if whole else f"{value:,.2f}").replace(",", THIN)
+    return _written(value, _decimals_of(value))
 
 
-def _rounded(value: float, rounding: str) -> str:
-    whole = float(value).is_integer() or abs(value) >= 1000
-    step = Decimal(1) if whole else Decimal("0.01")
-    return number(float(Decimal(value).quantize(step, rounding=rounding)))
+def _decimals_of(value: float) -> int:
+    """None for whole and large numbers, two for others, two digits of small ones."""
+    if float(value).is_integer() or abs(value) >= 1000:
+        return 0
+    return max(2, _second_digit(value))
+
+
+def _decimals_in(interval: Interval) -> int:
+    """As many as tell the ends apart."""
+    low, high = map(float, interval)
+    if (low.is_integer() and high.is_integer()) or not low < high:
+        return max(_decimals_of(low), _decimals_of(high))
+    return max(0, _second_digit(high - low))
+
+
+def _second_digit(value: float) -> int:
+    """How many decimals show the second digit of a number."""
+    return min(_MOST_DECIMALS, 1 - Decimal(value).adjusted())
+
+
+def _written(value: float, decimals: int) -> str:
+    return f"{value:,.{decimals}f}".replace(",", THIN)
+
+
+def _rounded(value: float, decimals: int, rounding: str) -> str:
+    step = Decimal(1).scaleb(-decimals)
+    return _written(float(Decimal(str(value)).quantize(step, rounding=rounding)), decimals)

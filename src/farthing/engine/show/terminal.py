@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farthing.engine.show.sheet import NOTHING, Sheet, label_text, number, one_number
+from farthing.engine.show.sheet import NOTHING, Sheet, label_text, one_number
 from farthing.mechanisms.accuracy import Interval
 from farthing.wording import plain
 
@@ -36,7 +36,7 @@ def answer_table(sheet: Sheet) -> RenderableType:
     for i, cells in enumerate(sheet.cells):
         row = [Text(label_text(cell)) for cell in cells]
         if sheet.numbers is not None:
-            row += [Text(number(sheet.numbers[i])), Text(errors[i]), bar(intervals[i], top)]
+            row += [Text(sheet.number_text(i)), Text(errors[i]), bar(intervals[i], top)]
         table.add_row(*row)
     return Group(table, *notes)
 

@@ -187,10 +187,12 @@ class DuckDBSource(Source):
         self._connection.close()
 
 
-def open_files(given: Sequence[tuple[str, str | None]], *, memory: str | None) -> DuckDBSource:
+def open_files(
+    given: Sequence[tuple[str, str | None]], *, memory: str | None, threads: int | None = None
+) -> DuckDBSource:
     """A source from paths and the tables in them: each a file, a folder of Parquet files or a
     pattern such as events/*.parquet."""
-    connection = _connect(memory)
+    connection = _connect(memory, threads)
     try:
         files = _Files(connection)
         tables = [files.table(path, table) for path, table in given]
@@ -340,7 +342,7 @@ def _enough(memory: str) -> bool:
     return float(found[1]) * bytes_in >= LEAST_MEMORY
 
 
-def _connect(memory: str | None) -> _Database:
+def _connect(memory: str | None, threads: int | None = None) -> _Database:
     if memory is not None and not _enough(memory):
         raise InvalidInput(f'memory must be an amount of at least "256MB", got {memory!r:.40}')
     try:
@@ -354,6 +356,8 @@ def _connect(memory: str | None) -> _Database:
         "default_collation": "",
         "memory_limit": memory or MEMORY,
     }
+    if threads is not None:
+        config["threads"] = threads
     try:
         connection = duckdb.connect(":memory:", config=config)
     except duckdb.Error:

@@ -20,10 +20,12 @@ def open_source(
     table: str | Sequence[str] | None = None,
     spark: Any = None,
     memory: str | None = None,
+    threads: int | None = None,
 ) -> Source:
     """PostgreSQL for an address, Spark where it was asked for, DuckDB for everything else.
 
     A list of paths (or of tables of Spark's catalogue), or of tables in a database, is read as one.
+    DuckDB takes this much `memory`, and so many `threads` of the machine; else all of them.
     """
     try:
         import ibis  # noqa: F401 # every engine needs it
@@ -42,7 +44,7 @@ def open_source(
     texts = [os.fspath(one) for one in several]
     if not any(text.startswith(ADDRESSES) for text in texts):
         places = [(local_path(text), name) for text in texts for name in tables]
-        return open_files(places, memory=memory)
+        return open_files(places, memory=memory, threads=threads)
     if len(texts) > 1:
         raise InvalidInput("tables that are read as one must be in one database; list its tables")
     return open_postgres(texts[0], tables=tables)

@@ -54,8 +54,7 @@ _WHY = {
 @within_reason
 def queries_in(text: str, about: Dataset, options: Mapping[str, Any]) -> dict[str, Query]:
     """The questions of a statement about this data, by name."""
-    if about.schema is None:
-        raise InvalidInput(f"{about.name} has no declared columns; its owner describes it")
+    schema = about.declared_schema
     statement, said = split_options(SqlText.of(text))
     twice = sorted(set(said) & set(options))
     if twice:
@@ -64,9 +63,9 @@ def queries_in(text: str, about: Dataset, options: Mapping[str, Any]) -> dict[st
     mine = sorted(set(given) & set(SAID))
     if mine:
         raise InvalidInput(f"{mine[0]} is no option: the statement itself says it")
-    asked = _Select(statement, about, about.schema).asked(given)
+    asked = _Select(statement, about, schema).asked(given)
     for query in asked.values():
-        check_query(query, about.schema, about.unit)
+        check_query(query, schema, about.unit)
     return asked
 
 

@@ -83,7 +83,7 @@ def _listed(values: dict[str, Any]) -> str | None:
 
 def _options(query: Query, values: dict[str, Any]) -> dict[str, Any]:
     """Every other field that has not its default."""
-    defaults = {f.name: f.default for f in fields(query)}  # type: ignore[arg-type] # a dataclass
+    defaults = {f.name: f.default for f in fields(query)}
     return {
         name: value
         for name, value in values.items()

@@ -11,7 +11,7 @@ with the part that is the reason.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 
 from sqlglot import expressions as sge
@@ -38,6 +38,11 @@ _SIDES: dict[type[sge.Expr], tuple[str, str]] = {
     sge.GT: ("above", "below"),
     sge.LTE: ("at_most", "at_least"),
     sge.LT: ("below", "above"),
+}
+#: What DATE '…' and TIMESTAMP '…' say, and how they are written.
+_MOMENTS: dict[sge.DType, tuple[type[date], str]] = {
+    sge.DType.DATE: (date, "DATE '2013-01-31'"),
+    sge.DType.TIMESTAMP: (datetime, "TIMESTAMP '2013-01-31 12:30:00'"),
 }
 _LONGEST_NUMBER = 400
 
@@ -128,16 +133,18 @@ class ConditionReader:
             case sge.Boolean():
                 return bool(node.this)
             case sge.Cast(this=sge.Literal(is_string=True), to=sge.DataType(this=kind)) if (
-                kind == sge.DataType.Type.DATE
+                kind in _MOMENTS
             ):
-                return self._date(node, node.this.this)
+                return self._moment(node, node.this.this, kind)
         if self._is_missing(node):
             raise self._sql.refused(node, "nothing equals a missing value; write IS NULL")
         if isinstance(node, sge.Column):
             raise self._sql.refused(
                 node, "a value must stand here; a text is written in single quotes: 'NO'"
             )
-        raise self._sql.refused(node, "a value must stand here: 18, 1.5, 'NO', TRUE, DATE '…'")
+        raise self._sql.refused(
+            node, "a value must stand here: 18, 1.5, 'NO', TRUE, DATE '…', TIMESTAMP '…'"
+        )
 
     def values_of(self, node: sge.In) -> tuple[Value, ...]:
         """The values of a list, in their order."""
@@ -213,11 +220,13 @@ class ConditionReader:
             why = str(error) if isinstance(error, InvalidInput) else "this is no number"
             raise self._sql.refused(node, why) from None
 
-    def _date(self, node: sge.Expr, text: str) -> date:
+    def _moment(self, node: sge.Expr, text: str, kind: sge.DType) -> Value:
+        moment, written = _MOMENTS[kind]
         try:
-            return date.fromisoformat(text)
-        except ValueError:
-            raise self._sql.refused(node, "a date is written DATE '2013-01-31'") from None
+            return require_value(moment.fromisoformat(text))
+        except ValueError as error:
+            why = str(error) if isinstance(error, InvalidInput) else f"write {written}"
+            raise self._sql.refused(node, why) from None
 
 
 def _fraction(text: str) -> float | Decimal:

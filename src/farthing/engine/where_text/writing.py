@@ -85,7 +85,7 @@ def value_in_sql(value: Value) -> str:
         case Decimal():
             return f"{value:f}"
         case datetime():
-            return f"'{value}'"
+            return f"TIMESTAMP '{value}'"
         case date():
             return f"DATE '{value.isoformat()}'"
         case _:

@@ -151,3 +151,9 @@ turns = Table(
     Column("said", Text, nullable=False),  # canonical JSON
     Column("hash", String(64), nullable=False),
 )
+
+
+def new_amounts(farthings: int, delta_units: int) -> dict[str, int]:
+    """The columns of a purse of which nothing is spent."""
+    granted = {"farthings": farthings, "delta_units": delta_units}
+    return {**granted, "farthings_spent": 0, "delta_units_spent": 0, "open": 1}

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, bindparam, case, literal_column, select
 
 from farthing.ledger import Ledger
 from farthing.ledger.store.tables import datasets, purses
-from farthing.server.access.who import AnalystCaller
+from farthing.server.access.callers import AnalystCaller
 
 _OWN = (
     select(datasets.c.name)

@@ -22,7 +22,7 @@ import jwt
 
 from farthing.errors import InvalidInput
 from farthing.ledger.records import require_name
-from farthing.server.access.who import AnalystCaller, Caller, OwnerCaller
+from farthing.server.access.callers import AnalystCaller, Caller, OwnerCaller
 from farthing.server.problems import Refused
 from farthing.server.settings import OidcSettings
 

@@ -1,8 +1,9 @@
 """Bearer tokens: `fth_<id>_<secret>`, shown once, kept as an Argon2 hash.
 
-The secret has 256 random bits, so the hash need not be slow to be safe. An id that does not exist
-is refused without hashing anything, so that strangers cannot make the service work: that it is
-refused sooner tells whether an id exists, and nobody finds one of 2⁶⁴ by asking.
+The secret has 256 random bits, so the hash need not be slow to be safe; and it must not be, or
+whoever knows an id could keep the service busy with wrong secrets. An id that does not exist is
+refused without hashing anything: that it is refused sooner tells whether an id exists, and nobody
+finds one of 2⁶⁴ by asking.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ PREFIX = "fth"
 OWNER, ANALYST = "owner", "analyst"
 ROLES = (OWNER, ANALYST)
 
-_hasher = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
+_hasher = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
 #: A token is this long at most; what is longer is not looked at.
 _LONGEST = 200
 #: Everything but the hash, in the order of `TokenRecord`.

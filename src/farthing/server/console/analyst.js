@@ -4,9 +4,10 @@ import { get, path } from "./api.js";
 import { showAnswer } from "./answers.js";
 import { askView } from "./asking.js";
 import { amount, bound, el, empty, into, meter, moment, number, power, table } from "./dom.js";
+import { watchView } from "./watching.js";
 import { term } from "./words.js";
 
-const TABS = [["ask", "Ask"], ["history", "History"], ["about", "About the data"]];
+const TABS = [["ask", "Ask"], ["watch", "Watch"], ["history", "History"], ["about", "About the data"]];
 
 export async function analystView(route, show) {
   const [dataset, tab = "ask"] = route;
@@ -25,6 +26,7 @@ export async function analystView(route, show) {
   const place = el("div");
   show(dataset, purse, tabs(dataset, tab, TABS), place);
   refresh();
+  if (tab === "watch") return into(place, () => watchView(about, refresh));
   if (tab === "history") return into(place, () => historyOf(about));
   if (tab === "about") return into(place, async () => aboutData(about, await get(`${path("datasets", dataset)}/statement`)));
   const kept = sessionStorage.getItem("farthing.start");

@@ -73,7 +73,7 @@ export async function patiently(method, at, body, { progress = () => {}, once = 
   const first = await send(method, at, body, { headers });
   if (first.status !== 202) return first.found;
   let job = first.found.job;
-  while (job.state === "queued" || job.state === "running") {
+  while (job.state === "running") {
     progress(job);
     await new Promise((done) => setTimeout(done, LOOK));
     job = (await get(path("jobs", job.id))).job;

@@ -1,6 +1,6 @@
 // Building a question: by form, as SQL, or as plain data. Price and accuracy follow every change.
 
-import { patiently, path, post, remove } from "./api.js";
+import { get, patiently, path, post, remove } from "./api.js";
 import { showAnswer } from "./answers.js";
 import { amount, bound, choice, el, field, fresh, later, number, percent, power, problem, say } from "./dom.js";
 import { AIMS, KINDS, read, write } from "./kinds.js";
@@ -14,7 +14,7 @@ export function askView(about, { start = null, changed }) {
   const plan = el("div", { class: "plan", "aria-live": "polite", "aria-atomic": "true" });
   const answers = el("section", { "aria-label": "Answers", "aria-live": "polite", class: "answers" });
   const modes = [["form", "Form"], ["sql", "SQL"], ["data", "Plain data"]];
-  const makers = { form: () => formOf(about, start, update), sql: () => sqlOf(about, update), data: () => dataOf(start, update) };
+  const makers = { form: () => formOf(about, start, update), sql: () => sqlOf(about, update), data: () => dataOf(about, start, update) };
   let current = null;
   let abort = null;
 
@@ -34,9 +34,10 @@ export function askView(about, { start = null, changed }) {
   });
 
   // What a button runs is the question whose price it shows, whatever was typed since.
-  async function priced(body, signal) {
-    const found = await post(`${path("datasets", about.name)}/plan`, body, { signal });
-    return showPlan(found, (again) => run(body, found, again));
+  async function priced({ registered, ...asked }, signal) {
+    const found = await post(`${path("datasets", about.name)}/plan`, asked, { signal });
+    const paid = registered === undefined ? found : { ...found, registered, fits: true, price: { farthings: 0, delta_units: 0 }, spending: null };
+    return showPlan(paid, (again) => run({ ...asked, ...(registered === undefined ? {} : { registered }) }, found, again));
   }
 
   function update() {
@@ -103,15 +104,15 @@ function showPlan(plan, run) {
   return el("div", {},
     el("p", { class: "caption" }, plan.caption.charAt(0).toUpperCase() + plan.caption.slice(1)),
     plan.known ? el("p", { class: "good" }, "You were told this already: seeing it again costs nothing.") : null,
-    ways,
+    plan.registered ? el("p", { class: "good" }, `Paid by the registered list ${plan.registered}, which runs once.`) : ways,
     lines.length === 0 ? null : el("dl", { class: "lines" }, lines.map(([name, words]) => [el("dt", {}, name), el("dd", {}, words)])),
     plan.fits || plan.known
       ? el("p", { class: "quiet" }, `Leaves ${number(left)} of your ${number(remaining.farthings)} farthings.`)
       : el("p", { class: "caution" }, `It does not fit: ${amount(remaining)} are left. Ask for less: a wider interval, fewer labels, a smaller k.`),
     el("div", { class: "row" },
       el("button", { type: "button", class: "main run", disabled: !(plan.fits || plan.known), onclick: () => run(false) },
-        plan.known ? "Show again, free" : `Run for ${amount(price)}`),
-      plan.known && plan.fits ? el("button", { type: "button", class: "run", onclick: () => run(true) }, `Ask anew for ${amount(price)}`) : null));
+        plan.known ? "Show again, free" : plan.registered ? "Run the list" : `Run for ${amount(price)}`),
+      plan.known && plan.fits && !plan.registered ? el("button", { type: "button", class: "run", onclick: () => run(true) }, `Ask anew for ${amount(price)}`) : null));
 }
 
 function way(big, words, more) {
@@ -199,17 +200,25 @@ function sqlOf(about, update) {
   };
 }
 
-function dataOf(start, update) {
+function dataOf(about, start, update) {
   const first = start ?? { kind: "count" };
+  const list = choice([["", "your purse"]], "");
+  const payer = field("Paid by", list, "An owner can register a list of questions for you, which is run once, exactly as registered.");
+  payer.hidden = true;
+  list.addEventListener("change", update);
+  get(`${path("datasets", about.name)}/lists`).then(({ lists }) => {
+    list.append(...lists.filter((one) => one.open).map((one) => el("option", { value: one.name }, `the list ${one.name}`)));
+    payer.hidden = list.options.length === 1;
+  }, () => {});
   const text = el("textarea", { rows: 12, spellcheck: "false", class: "code", oninput: update, value: JSON.stringify(first, null, 2) });
   return {
-    node: el("form", { onsubmit: (event) => event.preventDefault() }, field("A query as JSON", text, "As in the notebook and the HTTP interface. {\"name\": {query}, …} is a batch: all of it runs, or none.")),
+    node: el("form", { onsubmit: (event) => event.preventDefault() }, field("A query as JSON", text, "As in the notebook and the HTTP interface. {\"name\": {query}, …} is a batch: all of it runs, or none."), payer),
     missing: () => "Write a query, and the price appears here.",
     body() {
       if (text.value.trim() === "") return null;
       let given;
       try { given = JSON.parse(text.value); } catch { throw new Error("This is not complete JSON yet."); }
-      return "kind" in given ? { query: given } : { batch: given };
+      return "kind" in given ? { query: given } : { batch: given, ...(list.value === "" ? {} : { registered: list.value }) };
     },
   };
 }

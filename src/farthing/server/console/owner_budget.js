@@ -25,7 +25,36 @@ export async function budgetView(about) {
     el("section", { class: "card" }, el("h2", {}, "Over time"), time.analysts.length === 0
       ? empty("Nothing was asked yet", "Each question appears here as a step, for each analyst.")
       : [steps("Farthings spent over time, by each analyst and by everybody; the totals are in the table of purses below.", withEverybody(time.analysts), account?.farthings ?? null)]),
-    el("section", { class: "card" }, el("h2", {}, "Purses"), purses));
+    el("section", { class: "card" }, el("h2", {}, "Purses"), purses),
+    account === undefined ? null : listsOf(about, at));
+}
+
+function listsOf(about, at) {
+  const told = el("div", { "aria-live": "polite" });
+  const rows = el("div");
+  const draw = (accounts) => {
+    const lists = accounts.filter((one) => one.mode === "batch");
+    rows.replaceChildren(lists.length === 0 ? el("p", { class: "quiet" }, "No list is registered.")
+      : table("Registered lists", ["name", "for", ""].map((one) => one || el("span", { class: "unseen" }, "state")), lists.map((one) => [one.name, one.analyst, one.open ? "may be run" : "over"])));
+  };
+  draw(about.accounts);
+  const name = el("input", { required: true, maxlength: 200, autocomplete: "off" });
+  const analyst = el("input", { required: true, maxlength: 200, autocomplete: "off" });
+  const queries = el("textarea", { rows: 6, required: true, spellcheck: "false", class: "code", value: JSON.stringify({ all: { kind: "count" } }, null, 2) });
+  const register = (event) => {
+    event.preventDefault();
+    let given;
+    try { given = JSON.parse(queries.value); } catch { return told.replaceChildren(problem({ message: "The questions are not JSON." })); }
+    into(told, async () => {
+      await patiently("POST", `${at}/lists`, { name: name.value.trim(), analyst: analyst.value.trim(), queries: given }, { once: true });
+      draw((await get(`${at}/accounts`)).accounts);
+      return el("p", { class: "good" }, `${analyst.value.trim()} may run the list ${name.value.trim()} once.`);
+    }, "Proving what the list gives away …");
+  };
+  return el("section", { class: "card" }, el("h2", {}, "Registered lists"),
+    el("p", {}, "Questions that are fixed in advance get a tighter bound of their own. A list adds to what the dataset gives away; it is no part of a purse."), rows,
+    el("form", { onsubmit: register }, field("Name of the list", name), field("Who may run it", analyst),
+      field("Questions as JSON", queries, "{\"name\": {query}, …}"), el("button", { type: "submit", class: "main" }, "Prove and register")), told);
 }
 
 // What is taken back counts as spent of a purse; here it is what questions cost.

@@ -1,4 +1,4 @@
-"""Trees of dp-accounting's `DpEvent`, in and out.
+"""Trees of dp-accounting's `DpEvent`, read.
 
 A tree becomes the list of its leaves with their multiplicities, which `compose` then composes with
 certified bounds. What a leaf promises depends on the neighbours: noise there is relative to the
@@ -7,7 +7,7 @@ norm of one unit's values, so replacing a unit changes a sum by up to twice as m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,8 @@ from flint import arb
 from farthing.composition.items import items_from
 from farthing.errors import InvalidInput, Unsupported, require_choice, require_count, require_real
 from farthing.exchange.distributions import from_dp_accounting
-from farthing.guarantees.conversions import pure_epsilon, zero_concentrated
+from farthing.guarantees.conversions import pure_epsilon
 from farthing.guarantees.kinds import (
-    BoundedRange,
-    ConcentratedDP,
-    DiscreteGaussian,
     Gaussian,
     Guarantee,
     Laplace,
@@ -34,7 +31,7 @@ from farthing.guarantees.kinds import (
 )
 from farthing.guarantees.neighbours import for_replace_one, group_privacy
 from farthing.numerics.ball import down, in_balls, up
-from farthing.numerics.rounding import float_down, float_up
+from farthing.numerics.rounding import float_up
 from farthing.optional import required
 
 if TYPE_CHECKING:
@@ -221,51 +218,6 @@ def _response_epsilon(noise: float, buckets: int) -> float:
     noise = require_real("noise_parameter", noise, above=0)
     count = require_count("num_buckets", buckets, at_least=1)
     return max(0.0, up(((1 - arb(noise)) * count / noise).log1p()))
-
-
-def to_event(items: Iterable[Guarantee | tuple[Guarantee, int]]) -> DpEvent:
-    """A tree of events that promises no more than the list does.
-
-    Pure DP becomes discrete Laplace noise of sensitivity 1, which is its worst case. Bounded range,
-    discrete Gaussian noise and concentrated DP become zCDP, which only the Rényi accountant there
-    understands; a block of them keeps its optimum as a distribution, by `to_dp_accounting`.
-    """
-    events = required("dp_accounting").dp_event
-    found = [
-        one if count == 1 else events.SelfComposedDpEvent(one, count)
-        for one, count in ((_event(events, g), n) for g, n in items_from(items))
-    ]
-    return found[0] if len(found) == 1 else events.ComposedDpEvent(found)
-
-
-def _event(events: Any, guarantee: Guarantee) -> Any:
-    match guarantee:
-        case Gaussian(noise):
-            return events.GaussianDpEvent(noise)
-        case Laplace(epsilon) if epsilon > 0:
-            return events.LaplaceDpEvent(float_down(1 / Fraction(epsilon)))
-        case PureDP(epsilon) if epsilon > 0:
-            return events.DiscreteLaplaceDpEvent(epsilon, 1)
-        case PureDP() | Laplace() | BoundedRange(0.0):
-            return events.NoOpDpEvent()
-        case Subsampled(inner, rate):
-            return events.PoissonSampledDpEvent(rate, _event(events, inner))
-        case ZeroConcentratedDP(rho, xi, delta=0.0):
-            return events.ZCDpEvent(rho, max(xi, 0.0))  # they take no other
-        case BoundedRange() | DiscreteGaussian() | ConcentratedDP():
-            return _concentrated_event(events, guarantee)
-        case _:
-            raise Unsupported(
-                f"no event promises what {guarantee!r:.60} does; a distribution may, by "
-                "to_dp_accounting"
-            )
-
-
-@in_balls
-def _concentrated_event(events: Any, guarantee: Guarantee) -> Any:
-    pair = zero_concentrated(guarantee)
-    assert pair is not None
-    return events.ZCDpEvent(up(pair[1]), max(0.0, up(pair[0])))
 
 
 def _known(epsilon: float | None) -> float:

@@ -166,11 +166,17 @@ class Layout:
 
     def _power_cost(self, spread: float, count: int) -> float:
         """Repeated squaring of a loss that is `spread` wide, and its application."""
-        cost, cells = 0.0, self._cells(spread)
-        while count > 1:
-            cost += 2 * CONVOLVED * cells**2
-            cells, count = min(2 * cells, 2.0 * self.grid.size), count // 2
-        return cost + CONVOLVED * cells * self.grid.size
+        most = 2.0 * self.grid.size
+        cost, square, left = 0.0, self._cells(spread), count - 1
+        result = square
+        while left > 0:
+            if left & 1:
+                cost += 2 * CONVOLVED * result * square
+                result = min(result + square, most)
+            left >>= 1
+            cost += 2 * CONVOLVED * square**2 if left > 0 else 0.0
+            square = min(2 * square, most)
+        return cost + CONVOLVED * result * self.grid.size
 
     def _cells(self, spread: float) -> float:
         return min(spread / self.grid.step + 1, 2.0 * self.grid.size)

@@ -65,8 +65,6 @@ class Doorkeeper:
         self._elsewhere = elsewhere
         self._right: OrderedDict[bytes, float] = OrderedDict()
         self._turn = threading.Lock()
-        #: Hashing takes memory: so many at once, and the others wait.
-        self._hashing = threading.BoundedSemaphore(2)
 
     def caller(self, token: str) -> Caller | None:
         """Who holds this token; None if it is not genuine, expired or revoked."""
@@ -87,8 +85,7 @@ class Doorkeeper:
         with self._turn:
             if self._right.get(seen, 0.0) > time.monotonic():
                 return True
-        with self._hashing:
-            genuine = is_genuine(self._store, token)
+        genuine = is_genuine(self._store, token)
         if genuine:
             with self._turn:
                 self._right[seen] = time.monotonic() + REMEMBERED_SECONDS

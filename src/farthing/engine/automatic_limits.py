@@ -80,7 +80,7 @@ def automatic(
     """
     if not isinstance(query, LabelQuery) or query.contribution_limit != AUTO:
         return None
-    one = replace(query, contribution_limit=1)  # type: ignore[type-var] # a dataclass
+    one = query.changed(contribution_limit=1)
     if COUNT not in one.roles():
         raise InvalidInput(
             "without counts nothing depends on a limit: leave contribution_limit out"
@@ -147,13 +147,13 @@ def _choice(
 
     If there is none, on the cheapest.
     """
-    limited = replace(query, contribution_limit=limit)  # type: ignore[type-var] # a dataclass
+    limited = query.changed(contribution_limit=limit)
     prices = {name: tariff.price(name).farthings for name in items_for(tariff, limited, COUNT)}
     cheap = [p for p in prices.values() if p * limited.coordinates <= share.farthings]
     wanted = max(cheap) if cheap else min(prices.values())
     found = []
     for name in (name for name, price in prices.items() if price == wanted):
-        purchase = buy(replace(limited, count=name), tariff)  # type: ignore[type-var] # the same
+        purchase = buy(limited.changed(count=name), tariff)
         assert isinstance(purchase.query, LabelQuery)
         expected = limited.expect(purchase.query.mechanism_for(purchase.paid), confidence).counts
         assert expected is not None
@@ -171,6 +171,5 @@ def _completed(choice: Choice, tariff: Tariff, most: int | None) -> Choice:
         measured = query.measure_loss and most is not None
         query = replace(query, contribution_limit=most, measure_loss=measured)
     assert isinstance(query, LabelQuery)
-    bought = [buy(one, tariff).price for one in with_companions({"": query}).values()]
-    total = Price(sum(p.farthings for p in bought), sum(p.delta_units for p in bought))
-    return replace(choice, query=query, price=total)
+    bought = (buy(one, tariff).price for one in with_companions({"": query}).values())
+    return replace(choice, query=query, price=sum(bought, Price(0)))

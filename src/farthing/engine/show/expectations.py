@@ -1,0 +1,43 @@
+"""What to expect of a release before it runs, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from farthing.engine.show.plans import Line
+from farthing.engine.show.sheet import number, percent, width
+from farthing.mechanisms import Expectation
+
+
+def expectation_lines(
+    expectation: Expectation, confidence: float, *, in_ranks: bool, times_rows: float | None
+) -> Iterator[Line]:
+    """A line for each thing that is known.
+
+    `in_ranks`: selections are off by ranks. `times_rows`: the half-width of a number times the rows
+    that it is made from.
+    """
+    level = percent(confidence)
+    if expectation.counts is not None:
+        counts = expectation.counts
+        wide = f"± {width(counts.half_width)} at {percent(counts.confidence)}"
+        yield "each number", f"{wide}, on average off by {number(counts.expected_error)}", ""
+    if times_rows is not None:
+        text = f"at most about ± {width(times_rows)}/n at {level}, where n rows count"
+        yield "each number", text, ""
+    if expectation.selection is not None:
+        chosen = expectation.selection
+        unit = "ranks" if in_ranks else "below the best that was left"
+        text = f"within {width(chosen.half_width)} {unit} at {percent(chosen.confidence)}"
+        yield "each selection", text, ""
+    if expectation.told_apart is not None:
+        gap = width(expectation.told_apart)
+        yield "order", f"of labels {gap} apart the larger comes first at {level}", ""
+    if expectation.found_from is not None:
+        lead = width(expectation.found_from)
+        yield "found", f"labels {lead} above the largest count not looked at", ""
+    if expectation.threshold is not None:
+        yield "threshold", f"noisy counts below {expectation.threshold} are withheld", ""
+    if expectation.above_cutoff is not None:
+        lead = number(expectation.above_cutoff)
+        yield "threshold", f"counts must be about {lead} above the largest not looked at", ""

@@ -1,0 +1,70 @@
+"""How connections are taken, and that a worker's first question finds everything loaded."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+from typing import Any
+
+import uvicorn
+from uvicorn.server import ServerState
+
+from farthing.server.serving import AnsweringAtOnce
+from tests.server.deployment import Deployment
+
+
+async def _nothing(scope: Any, receive: Any, send: Any) -> None:
+    """An application that is never asked."""
+
+
+class _Accepted(asyncio.Transport):
+    """As asyncio gives it out for a socket that workers share: it does not know that it is TCP."""
+
+    def __init__(self, accepted: socket.socket) -> None:
+        super().__init__()
+        self._accepted = accepted
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._accepted if name == "socket" else default
+
+
+def test_what_is_written_leaves_at_once() -> None:
+    with socket.socket() as listening, socket.socket() as client:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        client.connect(listening.getsockname())
+        accepted, _ = listening.accept()
+
+        async def take() -> None:
+            config = uvicorn.Config(_nothing, http=AnsweringAtOnce)
+            protocol = AnsweringAtOnce(config, ServerState(), {}, asyncio.get_running_loop())
+            protocol.connection_made(_Accepted(accepted))
+
+        with accepted:
+            assert not accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            asyncio.run(take())
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_the_first_question_finds_everything_loaded(deployed: Deployment) -> None:
+    """In a process of its own, as a worker is: what a question needs was imported before it."""
+    code = f"""
+import sys
+from farthing.server.access.callers import AnalystCaller
+from farthing.server.analyst_routes import run_question
+from farthing.server.asking import RunBody
+from farthing.server.service import Service
+from farthing.server.settings import read_settings
+service = Service.open(read_settings({str(deployed.configuration)!r}))
+before = set(sys.modules)
+body = RunBody(query={{"kind": "histogram", "by": "country", "categories": ["NO"]}})
+answer = run_question("events", body, service, AnalystCaller("ann", "token"))
+assert answer.status_code == 200, answer.body
+service.shut()
+large = ("duckdb", "ibis", "pandas", "pyarrow", "sqlglot", "sqlalchemy", "numba", "flint")
+print(*sorted({{name.split(".")[0] for name in set(sys.modules) - before}} & set(large)))
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == []
