@@ -84,11 +84,11 @@ def measured(name: str, table: pa.Table, question: Question) -> Row:
     truth = Counter(k for _, k in pairs)
     before = question.plan().before
     assert before is not None
-    fixed = {
-        limit: float(np.mean([_error(one, truth) for one in _releases(question, before.at(limit))]))
-        for limit in before.looked_for.choices
-    }
     choices = before.looked_for.choices
+    fixed = {
+        limit: float(np.mean([_error(one, truth) for one in _releases(question, choice.query)]))
+        for limit, choice in choices.items()
+    }
     equal = [n for n, choice in choices.items() if choice.price == choices[1].price]
     chosen = Counter(int(release.labels[0]) for release in drawn(before.plan, DRAWS))
     automatic = sum(fixed[limit] * times for limit, times in chosen.items()) / DRAWS

@@ -21,7 +21,7 @@ LIMIT = 30
 EPSILON, DELTA = 3.0, 1e-6
 LEAK = 1e-7  # the part of δ that an unknown domain may use where it is a separate part
 SELECT = 0.05  # each of the K selections, bounded range
-RUNS, TIMEOUT = 5, 300
+RUNS, TIMEOUT = 5, 240
 MEMORY = "12GB"
 #: Peers with the noise that they are asked to draw.
 PEERS = (

@@ -127,9 +127,9 @@ def one_day(found: Budget) -> Day:
                     who.close(taken, sha256(canonical(answer)), release=answer)
                     paid.append(time.perf_counter() - start)
                     farthings += price_of(items)
-            start = time.perf_counter()
+            start = time.process_time()
             verify(ledger.reader())
-            checked = time.perf_counter() - start
+            checked = time.process_time() - start
         size = sum(file.stat().st_size for file in Path(folder).iterdir()) / 1e6
     return Day(
         len(kept),
