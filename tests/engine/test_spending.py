@@ -93,7 +93,10 @@ def test_every_price_is_shown_three_ways(tmp_path: Any, signed: fa.Certificate) 
         assert again.spending is None
         both = data.batch({"a": data.count(repeats=2), "b": data.count(repeats=3)})
         assert both.plan().spending.share == 0.2
-        assert both.run()["a"].spending.epsilon_before == answer.spending.epsilon_after
+        answers = both.run()
+        assert answers["a"].spending.epsilon_before == answer.spending.epsilon_after
+        shares = [one.spending.share for one in answers.values()]
+        assert shares == pytest.approx([0.08, 0.12])
 
 
 def test_what_is_shown_is_no_less_than_the_odometer(tmp_path: Any, signed: fa.Certificate) -> None:

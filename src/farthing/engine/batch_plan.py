@@ -50,9 +50,11 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
         answers = execute(self._context, self._steps, self.terms, registered=registered)
         if registered is not None:
             return Answers(answers)
-        # what is left came back
-        spending = self._paid(sum((answer.price for answer in answers.values()), Price(0)))
-        return Answers({key: answer.spent(spending) for key, answer in answers.items()})
+        whole = sum((answer.price for answer in answers.values()), Price(0))  # the rest came back
+        spending = self._paid(whole)
+        return Answers(
+            {key: one.spent(spending.of_part(one.price, whole)) for key, one in answers.items()}
+        )
 
     def _with_limits(self) -> BatchPlan:
         """The same with limits that were looked for, each of them once."""

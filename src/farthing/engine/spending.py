@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from farthing.composition.quick_reading import reading_by_moments, stated_delta
@@ -28,6 +28,10 @@ class Spending:
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         return asdict(self)
+
+    def of_part(self, price: Price, whole: Price) -> Spending:
+        """The same for one of several that were paid for together."""
+        return replace(self, share=self.share * price.farthings / max(whole.farthings, 1))
 
     @property
     def of_budget(self) -> str:
