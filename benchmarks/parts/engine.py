@@ -88,7 +88,7 @@ def private(path: Path, ledger: Path) -> tuple[Table, list[Goal]]:
     for name, question in questions.items():
         plan = question.plan()
         source = plan._context.source
-        rows = source.run(plan._step.statement)
+        rows = source.run(plan._steps[""].statement)
         source.run = lambda _, rows=rows: rows  # its part is done
         whole = min(_timed(plan.run, again=True)[0] for _ in range(7))
         planning = best_of(7, question.plan)[0]
