@@ -3,7 +3,7 @@
 Every library gets the same (ε, δ) for each question, the same limits and the noise that serves it
 best: pure DP for one number, zCDP for a hundred. The data keep to the limits, so that the error is
 that of the noise. The noise of a sum depends on its bounds alone: its error is a mean over many
-releases from a small table (of Tumult, the scale that it states), so that luck decides nothing.
+releases from a small table, or the scale that a peer states, so that luck decides nothing.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ UNITS = {"grouped mean": "mean error", "sum": "mean error, thousands", "median":
 #: Peers, and seconds for all questions of one.
 PEERS = {"tumult": "Tumult Analytics", "smartnoise": "SmartNoise SQL", "opendp": "OpenDP Polars"}
 PEERS["diffprivlib"] = "diffprivlib"
+#: Slow to ask often, but they state the scale of their noise.
+STATED = ("tumult", "opendp")
 TIMEOUT = 360
 MEMORY = "12GB"
 
@@ -149,7 +151,7 @@ def _peer(peer: str, large: Path, small: Path, rows: int) -> tuple[str, Measured
     shared |= {"upper": UPPER, "groups": TEAMS}
     asked = [Ask(question, str(large), rows, 1, **shared) for question in QUESTIONS]
     often = Ask("sum", str(small), FEW, REPEATS, **shared)
-    if peer == "tumult":
+    if peer in STATED:
         often = replace(often, question="scale of a sum", runs=1)
     *told, repeated = ask(peer, [*asked, often], TIMEOUT)
     found: Measured = {}
@@ -160,7 +162,7 @@ def _peer(peer: str, large: Path, small: Path, rows: int) -> tuple[str, Measured
         if not source.releases:
             found[question] = source.failure
             continue
-        if source is repeated and peer == "tumult":
+        if source is repeated and peer in STATED:
             truth = {"": 0.0}
         errors = [abs(v - truth[key]) for each in source.releases for key, v in each.items()]
         error = float(np.mean(errors)) / (1000 if question == "sum" else 1)

@@ -42,6 +42,9 @@ def ask(given: dict[str, Any]) -> Releases:
         rows = bounded.group_by("team").agg(*both).with_keys(teams).release().collect()
         return {str(r["team"]): r["n"] / max(r["rows"], 1) for r in rows.iter_rows(named=True)}
     bounded = context.query().truncate_per_group(limit)
+    if question == "scale of a sum":
+        summed = bounded.select(one_row.dp.sum((0, upper)))
+        return {"": float(summed.summarize()["scale"].item())}
     if question == "sum":
         asked = one_row.dp.sum((0, upper))
     else:
@@ -52,7 +55,7 @@ def ask(given: dict[str, Any]) -> Releases:
 def _loss(given: dict[str, Any]) -> Any:
     """Pure DP for one number; zCDP for many; with a δ where keys are not known."""
     epsilon, delta, leak = given["epsilon"], given["delta"], given["leak"]
-    if given["question"] in ("sum", "median"):
+    if given["question"] in ("sum", "scale of a sum", "median"):
         return dp.loss_of(epsilon=epsilon)
     if given["question"] == "grouped mean":
         return dp.loss_of(rho=given["rho"])
