@@ -36,7 +36,8 @@ class Spending:
     @property
     def of_budget(self) -> str:
         """The share in words."""
-        return f"{100 * self.share:.2g}% of the budget"
+        share = 100 * self.share
+        return f"{share:.0f}% of the budget" if share >= 9.95 else f"{share:.2g}% of the budget"
 
     @property
     def so_far(self) -> str | None:
