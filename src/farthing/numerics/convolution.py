@@ -11,13 +11,15 @@ import numpy as np
 
 from farthing.numerics.rounding import FloatArray
 
-#: Multiplications in one call: some hundredths of a second.
-PIECE = 100_000_000
+#: Multiplications in one call: about a hundredth of a second, or a second where they underflow.
+PIECE = 10_000_000
+#: Indices in one call at least.
+FEWEST = 64
 
 
 def pieces(size: int, each: int) -> Iterator[slice]:
     """0, …, size − 1 in parts that take PIECE at most, if every index takes `each`."""
-    step = max(512, PIECE // max(1, each))
+    step = max(FEWEST, PIECE // max(1, each))
     for start in range(0, size, step):
         yield slice(start, min(start + step, size))
 
