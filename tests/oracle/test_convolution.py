@@ -18,7 +18,10 @@ def test_pieces_cover_every_index_once(size, each):
         i for part in found for i in (part.start, part.stop)
     )
     assert sum(part.stop - part.start for part in found) == size
-    assert all((p.stop - p.start) * each <= max(convolution.PIECE, 512 * each) for p in found)
+    assert all(
+        (p.stop - p.start) * each <= max(convolution.PIECE, convolution.FEWEST * each)
+        for p in found
+    )
 
 
 @pytest.mark.parametrize(("long", "short"), [(3000, 7), (3000, 2900), (40, 3000)])

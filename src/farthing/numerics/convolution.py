@@ -11,13 +11,15 @@ import numpy as np
 
 from farthing.numerics.rounding import FloatArray
 
-#: Multiplications in one call: some hundredths of a second.
-PIECE = 100_000_000
+#: Steps of a loop in one call: about a hundredth of a second.
+PIECE = 10_000_000
+#: Indices in one call at least.
+FEWEST = 4
 
 
 def pieces(size: int, each: int) -> Iterator[slice]:
     """0, …, size − 1 in parts that take PIECE at most, if every index takes `each`."""
-    step = max(512, PIECE // max(1, each))
+    step = max(FEWEST, PIECE // max(1, each))
     for start in range(0, size, step):
         yield slice(start, min(start + step, size))
 
@@ -26,7 +28,7 @@ def convolved(one: FloatArray, other: FloatArray) -> FloatArray:
     """Σ_i one[i]·other[j − i] for every j where a term exists."""
     longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
     total = np.zeros(len(longer) + len(shorter) - 1)
-    for part in pieces(len(longer), len(shorter)):
+    for part in pieces(len(longer), len(shorter) // 10):  # fewer at once take longer each
         total[part.start : part.stop + len(shorter) - 1] += np.convolve(longer[part], shorter)
     return total
 
@@ -36,6 +38,6 @@ def averaged(values: FloatArray, weights: FloatArray) -> FloatArray:
     more = len(weights) - 1
     parts = [
         np.convolve(values[part.start : part.stop + more], weights, mode="valid")
-        for part in pieces(len(values) - more, len(weights))
+        for part in pieces(len(values) - more, 10 * len(weights))  # which often underflow
     ]
     return np.concatenate(parts)
