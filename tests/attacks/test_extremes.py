@@ -112,6 +112,7 @@ def test_epsilon_is_a_bracket_or_one_of_our_errors(items, adaptivity, delta):
     1e-300,
 )
 @example([(fa.Laplace(2e-60), 10**16), (fa.ConcentratedDP(5.0, 2e-60), 10**16)], "adaptive", 0.0)
+@example([(fa.ZeroConcentratedDP(300.0), 2), (BR(1e300), 2)], "adaptive", 0.3)
 @example([(some_loss(0.1, 37.0, 0.5, 0.99), 10**16), (fa.Laplace(1e-7), 10**12)], "none", 1e6)
 def test_delta_is_a_bracket_or_one_of_our_errors(items, adaptivity, epsilon):
     try:

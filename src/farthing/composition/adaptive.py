@@ -42,7 +42,7 @@ def by_operators(items: Items, adaptivity: str, tolerance: float) -> Bound | Non
     Items whose losses leave the range of floats are left out; then only the lower side is stated,
     because an adversary need not use everything.
     """
-    kept = Items(tuple((g, count) for g, count in items if _in_range(g)))
+    kept = Items(tuple((g, count) for g, count in items if in_range(g)))
     if not kept.pairs or not items.only(*KINDS):
         return None
     bound = _on_grids(kept, adaptivity, tolerance)
@@ -122,13 +122,13 @@ def _with_witnesses(
     return found
 
 
-def _in_range(guarantee: Guarantee) -> bool:
+def in_range(guarantee: Guarantee) -> bool:
     """Whether e^±loss and the grid steps stay well inside the range of floats."""
     match guarantee:
         case Gaussian(noise_multiplier=sigma) | DiscreteGaussian(noise_multiplier=sigma):
             return 1e-2 < sigma < 1e60
         case OneWay(Subsampled(inner, rate)) | SubsampledWithoutReplacement(inner, rate):
-            return rate > 1e-60 and _in_range(inner)
+            return rate > 1e-60 and in_range(inner)
         case _:
             epsilon = pure_epsilon(guarantee)
             return epsilon is None or 1e-60 < epsilon < 300

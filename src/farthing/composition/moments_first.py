@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from farthing.composition.adaptive import in_range
 from farthing.composition.bound import Bound, Sides
 from farthing.composition.items import Items
 from farthing.composition.moments import MomentBound
@@ -42,7 +43,7 @@ def moments_first(items: Items, adaptivity: str) -> Bound | None:
         before, after = list(items.pairs[: start + 1]), list(items.pairs[start + 1 :])
     else:
         return None
-    if not before or not after:
+    if not before or not after or not all(in_range(g) for g, _ in after):
         return None
     split = _Split(Items(tuple(before)), Items(tuple(after)), adaptivity)
     return Bound(
