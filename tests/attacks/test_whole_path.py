@@ -13,7 +13,7 @@ from farthing.audit import audit
 from farthing.engine import translate
 from farthing.mechanisms import randomness
 
-TRIALS = 240
+TRIALS = 300
 EPSILON = 1.0
 TARIFF = fa.Tariff(
     {
