@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
@@ -14,6 +15,7 @@ from farthing.composition.tariff_files import tariff_from_json
 from farthing.engine.first_budget import EpsilonDelta
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Purse
+from farthing.server.access.callers import OwnerCaller
 from farthing.server.answering import answered_once, not_interrupted, run_or_job
 from farthing.server.asking import MOST_IN_A_BATCH, purse_json
 from farthing.server.coming_in import At, IdempotencyKey, Name, OwnerHere, Prefer, refusals
@@ -21,6 +23,7 @@ from farthing.server.job_records import Outcome
 from farthing.server.jobs import Run
 from farthing.server.plain_json import PlainRoute
 from farthing.server.problems import nothing_here
+from farthing.server.service import Service
 
 budget_router = APIRouter(prefix="/v1/owner", route_class=PlainRoute, tags=["owner"])
 
@@ -145,14 +148,8 @@ def sign_tariff(
         signed = service.desk(caller.name).sign(dataset, body.proved(), name=body.name)
         return account_json(signed)
 
-    def work() -> Outcome:
-        if dataset not in service.ledger.reader().datasets():
-            raise nothing_here()
-        run = Run(caller.key, dataset, "sign", not_interrupted)
-        return run_or_job(service, run, prefer, sign)
-
-    asked = {"dataset": dataset, "sign": body.model_dump()}
-    return answered_once(service, caller, idempotency_key, asked, work)
+    decision = _Decision(dataset, "sign", body)
+    return _decided(service, caller, decision, idempotency_key, prefer, sign)
 
 
 @budget_router.post("/datasets/{dataset}/lists", responses=refusals(404, 408, 409))
@@ -171,14 +168,37 @@ def register_list(
         desk = service.desk(caller.name)
         return account_json(desk.register(dataset, body.name, body.queries, analyst=body.analyst))
 
+    decision = _Decision(dataset, "register", body)
+    return _decided(service, caller, decision, idempotency_key, prefer, register)
+
+
+class _Decision(NamedTuple):
+    """What is decided about a dataset, as it was asked for."""
+
+    dataset: str
+    what: str
+    body: BaseModel
+
+
+def _decided(
+    service: Service,
+    caller: OwnerCaller,
+    decision: _Decision,
+    key: str | None,
+    prefer: str | None,
+    decide: Callable[[], dict[str, Any]],
+) -> JSONResponse:
+    """Proved and written once, however often it is sent; as a job if that takes long."""
+    dataset, what, body = decision
+
     def work() -> Outcome:
         if dataset not in service.ledger.reader().datasets():
             raise nothing_here()
-        run = Run(caller.key, dataset, "register", not_interrupted)
-        return run_or_job(service, run, prefer, register)
+        run = Run(caller.key, dataset, what, not_interrupted)
+        return run_or_job(service, run, prefer, decide)
 
-    asked = {"dataset": dataset, "register": body.model_dump()}
-    return answered_once(service, caller, idempotency_key, asked, work)
+    asked = {"dataset": dataset, what: body.model_dump()}
+    return answered_once(service, caller, key, asked, work)
 
 
 def account_json(account: Account) -> dict[str, Any]:
