@@ -68,9 +68,11 @@ def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
     raise AssertionError("the service was not ready in time")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium; tests/bring.sh brings it."""
+    """Debian's Chromium (tests/bring.sh brings it), ended with the module: while Playwright runs,
+    no other test of the process can have an event loop of its own.
+    """
     assert CHROMIUM.exists(), "no Chromium here: run tests/bring.sh"
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
