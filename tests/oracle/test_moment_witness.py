@@ -1,6 +1,7 @@
 """Mechanisms that are worst for bounds on moments, and the conversion beside a profile."""
 
 import math
+from itertools import product
 
 import pytest
 from mpmath import mp, mpf
@@ -63,6 +64,40 @@ def test_the_tight_conversion_is_attained(guarantee):
     at = fa.compose([guarantee]).delta_at(0.9 * bracket.lower)
     assert 1e-6 < at.lower <= at.upper
     assert at.lower >= 0.9 * at.upper
+
+
+@pytest.mark.parametrize("adaptivity", ["none", "adaptive", "setwise", "concurrent"])
+@pytest.mark.parametrize(
+    ("listed", "width"),
+    [
+        ([(fa.ZeroConcentratedDP(0.02), 2)], 0.001),
+        ([(fa.ZeroConcentratedDP(0.02), 3)], 0.004),
+        ([(fa.ZeroConcentratedDP(0.05), 4)], 0.01),
+        ([fa.ZeroConcentratedDP(0.05), fa.ZeroConcentratedDP(0.02)], 0.002),
+        ([(fa.ZeroConcentratedDP(0.02, 0.01), 2), fa.TruncatedConcentratedDP(0.05, 40.0)], 0.01),
+    ],
+)
+def test_a_few_together_attain_what_their_moments_allow(listed, width, adaptivity):
+    bracket = fa.compose(listed, adaptivity=adaptivity).epsilon_at(1e-6)
+    assert 0 < bracket.width <= width
+    at = fa.compose(listed, adaptivity=adaptivity).delta_at(0.9 * bracket.lower)
+    assert 0.7 * at.upper <= at.lower <= at.upper
+
+
+def test_a_few_together_by_hand():
+    """Three witnesses at one order, every outcome enumerated in 40 digits."""
+    moments = Moments.of(fa.ZeroConcentratedDP(0.02))
+    one = moments.witness(moments.slope(13.6))
+    bracket = fa.compose([(fa.ZeroConcentratedDP(0.02), 3)]).epsilon_at(1e-6)
+    with mp.workdps(40):
+        each = list(zip(map(mpf, one.losses), map(mpf, one.masses), strict=True))
+        outcomes = [(a[0] + b[0] + c[0], a[1] * b[1] * c[1]) for a, b, c in product(each, repeat=3)]
+
+        def delta(epsilon):
+            return mp.fsum(p * (1 - mp.exp(epsilon - x)) for x, p in outcomes if x > epsilon)
+
+        assert delta(0.995 * bracket.upper) > 1e-6 > delta(bracket.upper)
+        assert delta(0.99 * bracket.lower) > 1e-6
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ composition/profiles.py and refined until the bracket is as narrow as was asked.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from farthing.composition.bound import Bound, Sides, lower_only
 from farthing.composition.gaussian import analytic_gaussian
@@ -35,6 +35,8 @@ COARSEST, RUNG = 8e-3, 4.0
 FINEST = 1e-7
 #: A δ below this is not worth a grid: floats end near 1e-308.
 SMALLEST = 1e-250
+#: Around the order that is best for the upper side, the worst mechanisms of several are looked for.
+AROUND = (0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
 
 
 def by_operators(items: Items, adaptivity: str, tolerance: float) -> Bound | None:
@@ -64,8 +66,8 @@ def _on_grids(items: Items, adaptivity: str, tolerance: float) -> Bound:
 def by_example(items: Items, adaptivity: str, tolerance: float) -> Bound | None:
     """A lower bound for kinds that only bound moments, from mechanisms that have them.
 
-    Gaussian noise for all of them, or for one of them the mechanism that is worst by itself. The
-    upper side of lists of several is loose by some per cent, so the lower one need not be finer.
+    Gaussian noise for all of them, or the mechanisms that are worst at one order. The upper side of
+    lists of several may be loose by some per cent, so the lower one need not be finer.
     """
     tolerance = max(tolerance, 1e-2)
     examples = _examples(items)
@@ -77,15 +79,22 @@ def by_example(items: Items, adaptivity: str, tolerance: float) -> Bound | None:
     def epsilon_at(delta: float) -> Sides:
         found = [0.0 if noise is None else noise.epsilon_at(delta)[0]]
         if worst is not None and SMALLEST < delta < 1:
-            found += _with_witnesses(items, *worst, adaptivity, delta)
+            if items.total == 1:
+                found.append(attained_epsilon(worst, delta))
+            else:
+                several = _several_witnesses(items, worst, adaptivity, delta)
+                found += [bound.epsilon_at(delta)[0] for bound in several]
         return max(found), math.inf
 
     def delta_at(epsilon: float) -> Sides:
         found = [0.0 if noise is None else noise.delta_at(epsilon)[0]]
-        if worst is not None and items.total == 1:
-            about = MomentBound(items).delta_at(epsilon)
-            if SMALLEST < about < 1:
-                found.append(attained_delta(worst[1], epsilon, 0.05 * about))
+        about = MomentBound(items).delta_at(epsilon)
+        if worst is not None and SMALLEST < about < 1:
+            if items.total == 1:
+                found.append(attained_delta(worst, epsilon, 0.05 * about))
+            else:
+                several = _several_witnesses(items, worst, adaptivity, about)
+                found += [bound.delta_at(epsilon)[0] for bound in several]
         return max(found), math.inf
 
     return Bound(
@@ -108,31 +117,34 @@ def _examples(items: Items) -> Items:
     return Items(tuple((guarantee, count) for guarantee, count in pairs if guarantee is not None))
 
 
-def _heaviest(items: Items) -> tuple[int, Moments] | None:
-    """The place of the kind with the largest ρ among those that bound moments only."""
-    known = [(i, Moments.of(g)) for i, (g, _) in enumerate(items)]
-    found = [(i, moments) for i, moments in known if moments is not None]
-    return max(found, key=lambda pair: pair[1].rho, default=None)
+def _heaviest(items: Items) -> Moments | None:
+    """What the kind with the largest ρ promises, among those that bound moments only."""
+    known = [Moments.of(guarantee) for guarantee, _ in items]
+    found = [moments for moments in known if moments is not None]
+    return max(found, key=lambda moments: moments.rho, default=None)
 
 
-def _with_witnesses(
-    items: Items, place: int, moments: Moments, adaptivity: str, delta: float
-) -> list[float]:
-    """What is attained if one use of this kind is the worst by itself, for several losses."""
-    if items.total == 1:
-        return [attained_epsilon(moments, delta)]
-    guarantee, count = items.pairs[place]
-    found = []
-    for loss in moments.losses_for(delta)[::2]:
-        witness = moments.witness(loss)
-        if witness is None:
-            continue
-        rest = ((guarantee, count - 1),) if count > 1 else ()
-        pairs = (*items.pairs[:place], (witness, 1), *rest, *items.pairs[place + 1 :])
-        bound = by_operators(_examples(Items(pairs)), adaptivity, 1e-2)
-        if bound is not None:
-            found.append(bound.epsilon_at(delta)[0])
-    return found
+def _several_witnesses(
+    items: Items, heaviest: Moments, adaptivity: str, delta: float
+) -> Iterator[Bound]:
+    """All such kinds, or all uses of the heaviest, as mechanisms that are worst near this δ.
+
+    Worst at one order for all of them: the loss of each is the slope of its moments there.
+    """
+    known = {guarantee: Moments.of(guarantee) for guarantee, _ in items}
+    order = MomentBound(items).best_order(delta)
+    for factor in AROUND:
+        witnesses = {
+            guarantee: moments.witness(moments.slope(factor * (order - 1)))
+            for guarantee, moments in known.items()
+            if moments is not None
+        }
+        heavy = {g: witness for g, witness in witnesses.items() if known[g] == heaviest}
+        for chosen in (witnesses,) if heavy == witnesses else (witnesses, heavy):
+            pairs = tuple((chosen.get(g) or g, count) for g, count in items)
+            bound = by_operators(_examples(Items(pairs)), adaptivity, 1e-2)
+            if bound is not None:
+                yield bound
 
 
 def in_range(guarantee: Guarantee) -> bool:

@@ -1,10 +1,9 @@
 """A mechanism that gives away as much as bounds on its moments allow: the worst one, nearly.
 
 With the probability p it tells something with the loss l, with p·e^−l the opposite, else nothing.
-Its moment is 1 + p(e^{βl} − 1) − p(e^−l − e^{−(1+β)l}) at the order 1 + β, so it is (ξ, ρ)-zCDP up
-to the order ω if
+It is (ξ, ρ)-zCDP up to the order ω if
 
-    ln(1 + p(e^{βl} − 1)) ≤ β(ξ + ρ) + ρβ²      for all 0 < β < ω − 1,
+    ln(1 + p(e^{βl} − 1)(1 − e^{−(1+β)l})) ≤ r(β) = β(ξ + ρ) + ρβ²      for all 0 < β < ω − 1,
 
 which is confirmed here for every β in ball arithmetic. Where p is small the largest one is where
 ln p + βl touches the right side, and so δ = p(1 − e^{ε−l}), for the best l, is the tight conversion
@@ -59,8 +58,12 @@ class Moments:
         fits = 1e-12 < rho < 100 and 1e-12 < found.xi + rho < 100 and found.orders_below > 1.01
         return found if fits else None
 
+    def slope(self, beta: float) -> float:
+        """r′(β): the loss whose line touches r there."""
+        return self.xi + self.rho * (1 + 2 * min(beta, self.orders_below - 1))
+
     def log_chance(self, loss: float) -> float:
-        """About the smallest ln((e^r(β) − 1)/(e^{βl} − 1)) over all β: that of the largest p."""
+        """About ln of the largest p: the smallest (e^r(β) − 1)/((e^{βl} − 1)(1 − e^{−(1+β)l}))."""
         touching = max((loss - self.xi - self.rho) / (2 * self.rho), 1.0)
         last = min(4 * touching + 10, self.orders_below - 1)
         first, least = 1e-4 * last, 0.0
@@ -68,6 +71,7 @@ class Moments:
             beta = np.geomspace(first, last, 60)
             right = beta * (self.xi + self.rho) + self.rho * beta**2
             logs = _log_expm1(right) - _log_expm1(beta * loss)
+            logs -= np.log(-np.expm1(-(1 + beta) * loss))
             place = int(np.argmin(logs))
             least = min(least, float(logs[place]))
             first, last = float(beta[max(place - 1, 0)]), float(beta[min(place + 1, 59)])
@@ -115,11 +119,11 @@ class Moments:
         p, far = arb(chance), arb(loss)
         linear, rho = arb(self.xi) + arb(self.rho), arb(self.rho)
 
-        def moment(beta: Ball) -> Ball:
-            return (p * (beta * far).expm1()).log1p()
+        def above_1(beta: Ball) -> Ball:
+            return -p * (beta * far).expm1() * (-(1 + beta) * far).expm1()
 
         low = 0.5 * (self.xi + self.rho) / (chance * loss + self.rho) / max(1.0, loss)
-        while not p * (arb(low) * far).expm1() <= linear * arb(low):
+        while not above_1(arb(low)) <= linear * arb(low):
             low *= 0.5
             if low < 1e-12:
                 return False
@@ -137,7 +141,7 @@ class Moments:
             middle = (arb(low) + arb(high)) / 2
             for end_of_piece in (arb(low), arb(high)):
                 tangent = linear * end_of_piece + rho * middle * (2 * end_of_piece - middle)
-                if not moment(end_of_piece) <= tangent:
+                if not above_1(end_of_piece).log1p() <= tangent:
                     return False
             low = high
         return True
