@@ -102,7 +102,9 @@ def _check_charge(
 
 def _release(context: Context, step: Step, statement: Statement) -> tuple[Release, dict[str, int]]:
     """Run statement and mechanism: the release, and the items that it shows were used."""
-    rows = context.source.run(statement)
+    same = context.source.unchanged()
+    of = None if same is None else (context.about.version, same)
+    rows = context.recent.rows(statement, of, context.source.run)
     found: tuple[Release, dict[str, int]] | None = None
     try:
         release = step.mechanism.run(step.purchase.query.data(rows))

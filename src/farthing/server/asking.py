@@ -101,7 +101,8 @@ class Inquiry:
         if source is None:
             raise nothing_here()
         level, clock = service.settings.confidence, service.clock.wait
-        context = Context(source, analyst, analyst.about(), level, clock)
+        recent = service.remembered.recent(analyst)
+        context = Context(source, analyst, analyst.about(), level, clock, recent)
         return cls(service, analyst, Session(context, ExitStack()))
 
     def question(self, body: AskBody) -> Question | Batch:
