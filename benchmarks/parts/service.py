@@ -42,11 +42,11 @@ CHROMIUM = "/usr/bin/chromium"
 TARIFF = fa.Tariff(
     {
         "select": (fa.BoundedRange(1e-3), 1),
-        "count": (fa.PureDP(1e-3), 4),
+        "count": (fa.PureDP(1e-3), 1),
         "leak": (fa.ApproximateDP(0.0, 1e-12), 1),
     },
-    farthings=8_000,
-    delta_units=8_000,
+    farthings=48_000,
+    delta_units=48_000,
     delta_unit=1e-12,
 )
 _LIMITS = f"""

@@ -39,7 +39,15 @@ class Circumstances(NamedTuple):
     declared_and_granted: CallerStanding
 
 
-class StandingAnalyst(Analyst):
+class ServedAnalyst(Analyst):
+    """An analyst who may not learn what others spend."""
+
+    def remaining(self) -> Price:
+        """What is left of the own purse: the cap would tell of others."""
+        return left_in(self.purse())
+
+
+class StandingAnalyst(ServedAnalyst):
     """An analyst for as long as nothing changes: each fact is looked up once.
 
     For plans, which promise nothing: whatever pays looks everything up again.
@@ -59,10 +67,6 @@ class StandingAnalyst(Analyst):
 
     def purse(self) -> Purse:
         return self._purse
-
-    def remaining(self) -> Price:
-        """What is left of the own purse: the cap would tell of others."""
-        return left_in(self._purse)
 
     @cached_property
     def _about(self) -> Dataset:
