@@ -242,7 +242,7 @@ def require_value(value: Any) -> Value:
         raise InvalidInput("a text to compare with cannot contain the character NUL")
     if value is None or isinstance(value, str | bool | date):
         return value
-    if isinstance(value, Decimal) and value.is_finite() and abs(value) < 10**_DIGITS:
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() < _DIGITS:
         exact = value.quantize(Decimal(1).scaleb(-_DIGITS), context=Context(prec=3 * _DIGITS))
         if exact == value:
             return _canonical(value)
