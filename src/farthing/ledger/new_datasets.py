@@ -61,6 +61,6 @@ def new_dataset(connection: Connection, name: str) -> int:
             )
         )
     except IntegrityError:
-        raise AlreadyThere(f"dataset {name} exists") from None
+        raise AlreadyThere(f"there is a dataset {name} already; choose another name") from None
     assert made.inserted_primary_key is not None
     return int(made.inserted_primary_key[0])

@@ -32,6 +32,12 @@ export const KINDS = {
   standard_deviation: { words: "Standard deviation", fields: totals, aims: ["half_width", "rows"] },
 };
 
+// What a conversation can be about: one number, which is paid for already.
+const watched = (name, ...left) => [name, { words: KINDS[name].words, aims: [],
+  fields: KINDS[name].fields.filter((one) => !["by", "categories", ...left].includes(one.name)) }];
+export const WATCHED = Object.fromEntries([watched("count"), watched("distinct"), watched("sum", "contribution_limit")]);
+export const RANKED = Object.fromEntries([watched("quantile", "contribution_limit")]);
+
 export const AIMS = {
   half_width: ["Each number within ±", "Empty: the usual item. A narrower interval costs more."],
   tells_apart: ["Order right from a difference of", "Of two labels whose counts differ by this much, the larger comes first."],
