@@ -28,7 +28,7 @@ def show_command(
     where: options.LedgerAt, name: AnyName = None, as_json: options.AsJson = False
 ) -> None:
     """Caps, purses, registered lists and open reservations, and who this ledger is."""
-    with Ledger.open(where, upgrade=False) as book:
+    with Ledger.open(where, upgrade=False) as book, patience("reading"):
         reader = book.reader()
         identity = reader.identity()
         shown = [balances_of(reader, one) for one in ([name] if name else reader.datasets())]
@@ -111,9 +111,10 @@ def export_command(where: options.LedgerAt, output: Output = None) -> None:
         tempfile.TemporaryFile("w+", encoding="utf-8") as file,
     ):
         count = 0
-        for line in export_lines(book.reader()):
-            file.write(f"{line}\n")
-            count += 1
+        with patience("exporting"):
+            for line in export_lines(book.reader()):
+                file.write(f"{line}\n")
+                count += 1
         file.seek(0)
         put(output, file)
     if output is not None:

@@ -22,6 +22,7 @@ from farthing.composition.sheared_boxes import Box, Groups, Outcomes, Place
 from farthing.guarantees.kinds import BoundedRange, PureDP
 from farthing.numerics.bisection import turning_point
 from farthing.numerics.rounding import inflated
+from farthing.progress import about, tell_between
 
 #: Parameters and outcomes at most, and boxes of one search while their outcomes are few.
 MOST_PARAMETERS, MOST_OUTCOMES, MOST_BOXES = 4, 20_000, 30_000
@@ -87,7 +88,8 @@ class InAdvance:
                 place = self._climb(lower, place)
             lower = max(lower, self._crossing(place, delta))
             upper = min(inflated(lower, 2) * (1 + share) + 1e-9 * self._total, self._total)
-            found = self._search(upper, place, delta, 0.0)
+            with about(f"ε at least {lower:.5g}, at most {upper:.5g}?"):
+                found = self._search(upper, place, delta, 0.0)
             if found.ceiling <= delta or upper >= self._total:
                 return lower, upper
             place = found.place
@@ -154,6 +156,7 @@ class InAdvance:
         boxes = [(-1.0, next(number), Box.of_everything(outcomes))]
         while boxes:
             top = -boxes[0][0]
+            tell_between("δ", best[0], top)
             enough = max(best[0] * (1 + relative), threshold if threshold < math.inf else 0.0)
             if top <= enough or best[0] > threshold or left < 0:
                 break
