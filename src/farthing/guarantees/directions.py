@@ -57,9 +57,9 @@ def attained_one_way(loss: OneWay) -> Atoms:
     """The largest profile below V and V′*, with V the loss of this direction, V′ of the other.
 
     Right of z = 1 corners are those of the hull that begins at (1, v), left of it those of the
-    mirror image; v is the largest value for which the whole is convex. Rounded down. Infinite losses
-    are left out of both: what they add at every x says nothing about finite ones, and its rounding
-    would look like some of them.
+    mirror image; v is the largest value for which the whole is convex. Rounded down. Infinite
+    losses are left out of both: what they add at every x says nothing about finite ones, and its
+    rounding would look like some of them.
     """
     pair = loss.guarantee
     assert isinstance(pair, TwoWayLoss)

@@ -87,22 +87,25 @@ class Analyst:
     def spent_alone(self) -> int | None:
         """What this analyst has spent, if that is all they were told of this data.
 
-        None if there are other accounts, or data beside it, or if the cap can refuse what purses
-        allow: what an analyst is told then depends on what others have spent.
+        None if there are other accounts, but for lists that are registered for somebody else, or
+        data beside it, or if the cap can refuse what purses allow: what an analyst is told then
+        depends on what others have spent.
         """
 
         def look(connection: Connection) -> int | None:
             found = self._book.current(connection, self.dataset)
             held = purses_of(connection, found.row, found.terms.account)
-            account = accounts_of(connection, found.row)
+            every = accounts_of(connection, found.row)
+            others = every[: found.terms.account - 1] + every[found.terms.account :]
             alone = (
-                len(account) == 1
+                all(one.mode != TARIFF and one.analyst != self.name for one in others)
                 and len(datasets_beside(all_declared(connection), self.dataset)) == 1
             )
             granted = Price(
                 sum(purse.farthings for purse in held), sum(purse.delta_units for purse in held)
             )
-            cap = Price(account[0].farthings, account[0].delta_units)
+            account = every[found.terms.account - 1]
+            cap = Price(account.farthings, account.delta_units)
             separate = all(purse.renewal is None for purse in held) and granted.within(cap)
             own = [purse.farthings_spent for purse in held if purse.analyst == self.name]
             return own[0] if own and alone and separate else None
