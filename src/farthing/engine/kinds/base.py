@@ -206,6 +206,10 @@ class Query(ABC):
         is what is known before."""
         return None
 
+    def in_order(self, release: Release) -> Release:
+        """The same labels in the order in which they are shown."""
+        return release
+
     @abstractmethod
     def result(self, release: Release, expectation: Expectation) -> Result:
         """The release, read as an answer."""
