@@ -64,10 +64,8 @@ def test_a_median_and_a_sum_are_watched(visit: Visit) -> None:
     expect(kinds).to_have_count(3)  # no quantile: a unit can lower its rank
     talk.get_by_label("Number", exact=True).select_option("sum")
     talk.get_by_label("Column").select_option("amount")
-    talk.get_by_label("Smallest value").fill("0")
-    talk.get_by_label("Largest value").fill("100")
-    talk.get_by_text("Limits").click()
-    talk.get_by_label("Rows of one unit").fill("1")
+    talk.get_by_label("Smallest sum").fill("0")
+    talk.get_by_label("Largest sum").fill("100")
     talk.get_by_label("At least").fill("100000")
     talk.get_by_role("button", name="Ask").click()
     expect(talk.get_by_role("row", name="amount")).to_contain_text("No")

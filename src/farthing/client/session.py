@@ -12,6 +12,7 @@ from farthing.client.wire import PATIENCE_SECONDS, Wire
 from farthing.composition.tariff import Price
 from farthing.engine.any_session import AnySession
 from farthing.engine.kinds.base import Query
+from farthing.engine.past_release import PastRelease
 from farthing.engine.watch_kinds import WatchKind
 from farthing.errors import InvalidInput
 from farthing.ledger import NotInLedger, OpenedConversation, Purse
@@ -37,6 +38,19 @@ class RemoteSession(AnySession[RemoteQuestion, RemoteBatch, RemoteWatch]):
         found = RemoteConversation(self._context, identity)
         found.standing()  # NotInLedger if there is none
         return found
+
+    def history(self) -> list[PastRelease]:
+        found: list[PastRelease] = []
+        before: str | None = None
+        while True:
+            page = self._context.get("releases", {} if before is None else {"before": before})
+            for one in page["releases"]:
+                queries = one["batch"] or {"": one["query"]}
+                price = Price(**one["price"])
+                found.append(PastRelease.of(one["at"], one["asked"], price, queries))
+            if not page["more"]:
+                return found
+            before = page["releases"][-1]["id"]
 
     def conversations(self) -> list[OpenedConversation]:
         told = self._context.get("conversations")["conversations"]

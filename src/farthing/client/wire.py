@@ -45,9 +45,11 @@ class Wire:
             base_url=self.url, timeout=_TIMEOUT, headers={"Authorization": f"Bearer {token}"}
         )
 
-    def get(self, path: str, dataset: str = "") -> dict[str, Any]:
+    def get(
+        self, path: str, dataset: str = "", *, params: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
         """What is there."""
-        return self._told("GET", path, dataset)
+        return self._told("GET", path, dataset, params=params or {})
 
     def post(
         self,

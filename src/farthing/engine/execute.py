@@ -121,6 +121,7 @@ def _answer(
     context: Context, step: Step, release: Release, price: Price, used: Mapping[str, int]
 ) -> Answer:
     query, confidence = step.purchase.query, context.confidence
+    release = query.in_order(release)
     result = query.result(release, query.expect(step.mechanism, confidence))
     errors = query.errors(step.mechanism, release, confidence)
     if isinstance(errors, tuple):

@@ -19,6 +19,7 @@ from farthing.ledger.conversations import (
     open_conversation,
     opened_conversations,
 )
+from farthing.ledger.declared_data import Dataset
 from farthing.ledger.durable_conversation import DurableConversation
 from farthing.ledger.errors import DoesNotFit, NotInLedger
 from farthing.ledger.kept_releases import all_releases, last_release
@@ -39,7 +40,6 @@ from farthing.ledger.records import (
     BATCH,
     LARGEST,
     TARIFF,
-    Dataset,
     Entry,
     KeptRelease,
     OpenedConversation,

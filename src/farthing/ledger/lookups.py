@@ -15,18 +15,10 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, bindparam, select
 
 from farthing.composition.tariff import Price
+from farthing.ledger.declared_data import Dataset, dataset_from_json
 from farthing.ledger.errors import Damaged, NotInLedger
 from farthing.ledger.months import month_name
-from farthing.ledger.records import (
-    MONTHLY,
-    TARIFF,
-    Account,
-    Dataset,
-    Entry,
-    Purse,
-    Reservation,
-    dataset_from_json,
-)
+from farthing.ledger.records import MONTHLY, TARIFF, Account, Entry, Purse, Reservation
 from farthing.ledger.store.tables import (
     EVERYBODY,
     accounts,

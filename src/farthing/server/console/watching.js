@@ -5,7 +5,7 @@ import { amount, choice, el, empty, field, into, later, moment, number, problem,
 import { RANKED, WATCHED } from "./kinds.js";
 import { questionForm } from "./question_form.js";
 
-const PER_UNIT = "Counts of units: 1. Counts of rows: the rows of one unit that count. Sums: that times the larger bound, in units of the last decimal. Median: the rows; the 0.9 quantile: 9 times the rows.";
+const PER_UNIT = "Counts of units: 1. Counts of rows: the rows of one unit that count. Sums: the larger of the bounds, in units of the last decimal. Median: the rows of one unit; the 0.9 quantile: 9 times that.";
 const KINDS = {
   threshold: { words: "Is a number at least …?", fields: [
     ["positives", "Times that it may say yes", "1", "Each “no” is free; after so many “yes” it is over."]], held: "threshold", asks: "At least" },
