@@ -35,25 +35,32 @@ def largest_count(
     """How many mechanisms with this guarantee are certified (ε, δ)-DP together; 0 if none is."""
     epsilon, delta = _target(epsilon, delta, adaptivity)
 
-    def fits(count: int) -> bool:
-        return _fits([(guarantee, count)], epsilon, delta, adaptivity, tolerance)
-
-    if not fits(1):
+    if not _fits([(guarantee, 1)], epsilon, delta, adaptivity, tolerance):
         return 0
     low = max(1, _by_moments(guarantee, epsilon, delta))
-    low = low if fits(low) else 1
-    high = max(low + 1, math.ceil(1.02 * low))
-    while fits(high):
-        low, high = high, math.ceil(1.25 * high) + 1
-        if high > MOST:
-            raise Unattainable(f"more than {MOST:g} such mechanisms fit; the count is unlimited")
 
-    def excess(count: int) -> float:
-        """ln of how much ε is exceeded, as far as a bracket that decides it tells."""
-        upper = _upper([(guarantee, count)], delta, adaptivity, tolerance)
-        return math.log(max(upper, 1e-300) / epsilon) if epsilon > 0 else math.inf
+    def search(width: float, low: int) -> int:
+        def fits(count: int) -> bool:
+            return _fits([(guarantee, count)], epsilon, delta, adaptivity, width)
 
-    return _last_that_fits(fits, excess, low, high)
+        def excess(count: int) -> float:
+            """ln of how much ε is exceeded."""
+            upper = _upper([(guarantee, count)], delta, adaptivity, width)
+            return math.log(max(upper, 1e-300) / epsilon) if epsilon > 0 else math.inf
+
+        low = low if fits(low) else 1
+        high = max(low + 1, math.ceil(1.02 * low))
+        while fits(high):
+            low, high = high, math.ceil(1.25 * high) + 1
+            if high > MOST:
+                raise Unattainable(
+                    f"more than {MOST:g} such mechanisms fit; the count is unlimited"
+                )
+        return _last_that_fits(fits, excess, low, high)
+
+    if tolerance < QUICK:
+        low = search(QUICK, low)
+    return search(tolerance, low)
 
 
 def largest_epsilon(
