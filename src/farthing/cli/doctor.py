@@ -9,6 +9,7 @@ import typer
 
 from farthing.cli import options
 from farthing.cli.output import console, patience, print_json
+from farthing.errors import InvalidInput
 from farthing.wording import plain
 
 
@@ -25,6 +26,8 @@ def doctor(
     """
     from farthing.server.doctor import examine  # the service's libraries may be missing
 
+    if not config.exists():
+        raise InvalidInput(f"there is no {config}; say where the service's is with --config")
     findings = []
     looking = examine(config)
     while True:

@@ -14,7 +14,7 @@ from farthing.cli.ledger_options import AnyName, Name, Output, put, reading, say
 from farthing.cli.output import console, patience, print_json
 from farthing.ledger import Ledger, export_lines, import_lines, odometer, verify
 from farthing.numerics.rounding import shown_up
-from farthing.wording import plain
+from farthing.wording import many, plain
 
 ledger = typer.Typer(
     name="ledger",
@@ -98,7 +98,7 @@ def verify_command(
         say(
             False,
             {},
-            f"{v.dataset}, {v.entries} entries, {v.certificates} certificates {again}"
+            f"{v.dataset}, {v.entries} entries, {many(v.certificates, 'certificate')} {again}"
             f"\nhead {v.head}",
         )
 

@@ -37,7 +37,7 @@ class Compiled(NamedTuple):
         tuple[FloatArray, FloatArray],
     ]
     event_ceiling: Callable[
-        [FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, int], float
+        [FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, float, int], float
     ]
 
 
