@@ -9,6 +9,8 @@ from mpmath import mp, mpf
 import farthing as fa
 from farthing.composition.items import items_from
 from farthing.composition.moment_witness import Moments
+from farthing.composition.moments import MomentBound
+from farthing.composition.moments_as_loss import dominating, moments_as_loss
 from farthing.composition.moments_first import moments_first
 from farthing.composition.profiles import curves
 
@@ -140,3 +142,42 @@ def test_where_the_order_is_open_nothing_is_said():
     assert moments_first(items, "setwise") is None
     assert moments_first(items_from([(BR(0.2), 2), fa.ZeroConcentratedDP(0.1)]), "adaptive") is None
     assert moments_first(items_from([(BR(0.2), 2), fa.ZeroConcentratedDP(0.1)]), "none") is not None
+
+
+@pytest.mark.parametrize("before", [[(BR(0.1), 20)], [(fa.Gaussian(5.0), 3)], [fa.Laplace(0.3)]])
+@pytest.mark.parametrize("adaptivity", ["adaptive", "setwise"])
+def test_what_comes_last_is_chosen_last(before, adaptivity):
+    last = fa.ZeroConcentratedDP(0.05)
+    bracket = fa.compose([*before, last], adaptivity=adaptivity).epsilon_at(1e-6)
+    assert bracket.width <= 0.01
+    for one in (Moments.of(last).witness(1.8), fa.Gaussian(math.sqrt(10.0))):
+        assert fa.compose([*before, one], tolerance=1e-2).epsilon_at(1e-6).lower <= bracket.upper
+
+
+@pytest.mark.parametrize("guarantee", KINDS)
+def test_one_loss_lies_above_every_witness_and_what_is_chosen_below_the_conversion(guarantee):
+    items = items_from([guarantee])
+    above, bound = dominating(items, 1e-6), MomentBound(items)
+    moments = Moments.of(guarantee)
+    chosen = moments.chosen_last(1e-6)
+    witnesses = [moments.witness(loss) for loss in moments.losses_for(1e-6)[::4]]
+
+    def profile(loss, x):
+        pairs = zip(loss.losses, loss.masses, strict=True)
+        parts = [mpf(m) * (1 - mp.exp(mpf(x) - mpf(at))) for at, m in pairs if at > x]
+        return mp.fsum(parts) + mpf(loss.infinity)
+
+    with mp.workdps(30):
+        for x in (-2.0, -0.5, -0.01, 0.0, 0.1, 0.5, 1.0, 1.4, 2.0, 3.3):
+            most = profile(above, x)
+            for witness in witnesses:
+                assert witness is None or profile(witness, x) <= most
+            assert profile(chosen, x) <= most
+            if x >= 0:
+                assert profile(chosen, x) <= bound.delta_at(x)
+
+
+def test_a_run_that_others_may_interrupt_is_not_one_loss():
+    items = items_from([(fa.ZeroConcentratedDP(0.05), 2), (BR(0.1), 3)])
+    assert moments_as_loss(items, "setwise") is None
+    assert moments_as_loss(items, "adaptive") is not None

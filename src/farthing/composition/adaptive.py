@@ -131,6 +131,8 @@ def _several_witnesses(
 
     Worst at one order for all of them: the loss of each is the slope of its moments there.
     """
+    if (last := _chosen_last(items, adaptivity, delta)) is not None:
+        yield last
     known = {guarantee: Moments.of(guarantee) for guarantee, _ in items}
     order = MomentBound(items).best_order(delta)
     for factor in AROUND:
@@ -145,6 +147,22 @@ def _several_witnesses(
             bound = by_operators(_examples(Items(pairs)), adaptivity, 1e-2)
             if bound is not None:
                 yield bound
+
+
+def _chosen_last(items: Items, adaptivity: str, delta: float) -> Bound | None:
+    """The last use, if it only bounds moments, as what is worst after all that was said before."""
+    places = range(len(items.pairs)) if adaptivity == "setwise" else [len(items.pairs) - 1]
+    place = next((i for i in places if Moments.of(items.pairs[i][0]) is not None), None)
+    if place is None or adaptivity == "none":
+        return None
+    guarantee, count = items.pairs[place]
+    moments = Moments.of(guarantee)
+    worst = None if moments is None else moments.chosen_last(delta)
+    if worst is None:
+        return None
+    others = [pair for i, pair in enumerate(items) if i != place]
+    rest = [(guarantee, count - 1)] if count > 1 else []
+    return by_operators(_examples(Items((*others, *rest, (worst, 1)))), "adaptive", 1e-3)
 
 
 def in_range(guarantee: Guarantee) -> bool:

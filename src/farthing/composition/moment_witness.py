@@ -109,6 +109,37 @@ class Moments:
                 return LossDistribution((-loss, 0.0, loss), masses)
         return None
 
+    def chosen_last(self, delta: float) -> LossDistribution | None:
+        """What an adversary has who chooses among witnesses once everything else is known.
+
+        For z = e^ε ≥ 1 the largest of their profiles p(1 − z/e^l)₊: a polygon, whose bends are
+        masses. Each profile is its own mirror image, and so is the largest: a mass m at the loss x
+        has one of m·e^−x at −x. The rest is silent; all is rounded so that the profile is lower.
+        """
+        goals = np.linspace(math.log(1e-3 * delta), math.log(0.3), 40).tolist()
+        losses = [loss for loss in map(self._loss_for, goals) if loss is not None]
+        found = [one for one in map(self.witness, losses) if one is not None]
+        lines = [(one.masses[-1], one.masses[-1] * math.exp(-one.losses[-1])) for one in found]
+        masses: dict[float, float] = {}
+        height, fall = 0.0, 0.0
+        while True:  # from the right, each time to the line that is met first
+            steeper = [
+                ((top - height) / (steep - fall), top, steep)
+                for top, steep in lines
+                if steep > fall * (1 + 1e-9) and top > height
+            ]
+            z, top, steep = max(steeper, default=(0.0, 0.0, 0.0))
+            if z <= 1 + 1e-6:
+                break
+            masses[math.log(z) * (1 - 1e-12)] = z * (steep - fall) * (1 - 1e-9)
+            height, fall = top, steep
+        opposite = {-x: m * math.exp(-x) * (1 + 1e-12) for x, m in masses.items()}
+        silent = 1 - math.fsum((*masses.values(), *opposite.values()))
+        if not masses or silent < 0:
+            return None
+        ordered = sorted((masses | opposite | {0.0: silent}).items())
+        return LossDistribution(tuple(x for x, _ in ordered), tuple(m for _, m in ordered))
+
     def _allows(self, loss: float, chance: float, given_up: float) -> bool:
         """Whether the inequality holds for every β.
 

@@ -20,6 +20,7 @@ from farthing.composition.concurrent import (
 from farthing.composition.fixed_sums import added_on_lattice
 from farthing.composition.items import Items, Leaky, take_out_leaks
 from farthing.composition.moments import moment_bounds, renyi
+from farthing.composition.moments_as_loss import moments_as_loss
 from farthing.composition.moments_first import moments_first
 from farthing.composition.profiles import KINDS
 from farthing.composition.subgaussian import subgaussian_bounds
@@ -134,6 +135,8 @@ class OneDirection:
             yield renyi(items)
         if (before := moments_first(items, adaptivity)) is not None:
             yield before
+        if (beside := moments_as_loss(items, adaptivity)) is not None:
+            yield beside
         in_advance = fixed_in_advance(items)
         if in_advance is not None:
             yield in_advance
