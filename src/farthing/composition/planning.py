@@ -36,20 +36,18 @@ def largest_count(
     """How many mechanisms with this guarantee are certified (ε, δ)-DP together; 0 if none is."""
     epsilon, delta = _target(epsilon, delta, adaptivity)
 
-    def fits(count: int) -> bool:
-        answer = _fits([(guarantee, count)], epsilon, delta, adaptivity, tolerance)
-        seen(count, answer)
-        return answer
+    def search(width: float, low: int) -> int:
+        def fits(count: int) -> bool:
+            answer = _fits([(guarantee, count)], epsilon, delta, adaptivity, width)
+            if answer or width <= tolerance:
+                seen(count, answer)
+            return answer
 
-    def excess(count: int) -> float:
-        """ln of how much ε is exceeded, as far as a bracket that decides it tells."""
-        upper = _upper([(guarantee, count)], delta, adaptivity, tolerance)
-        return math.log(max(upper, 1e-300) / epsilon) if epsilon > 0 else math.inf
+        def excess(count: int) -> float:
+            """ln of how much ε is exceeded."""
+            upper = _upper([(guarantee, count)], delta, adaptivity, width)
+            return math.log(max(upper, 1e-300) / epsilon) if epsilon > 0 else math.inf
 
-    with narrowing("the count is") as seen:
-        if not fits(1):
-            return 0
-        low = max(1, _by_moments(guarantee, epsilon, delta))
         low = low if fits(low) else 1
         high = max(low + 1, math.ceil(1.02 * low))
         while fits(high):
@@ -59,6 +57,14 @@ def largest_count(
                     f"more than {MOST:g} such mechanisms fit; the count is unlimited"
                 )
         return _last_that_fits(fits, excess, low, high)
+
+    with narrowing("the count is") as seen:
+        if not _fits([(guarantee, 1)], epsilon, delta, adaptivity, tolerance):
+            return 0
+        low = max(1, _by_moments(guarantee, epsilon, delta))
+        if tolerance < QUICK:
+            low = search(QUICK, low)
+        return search(tolerance, low)
 
 
 def largest_epsilon(
