@@ -94,7 +94,7 @@ REFUSED = {
     " and ".join(["x=1"] * 2_000): "at most 5000 words",
     "(" * 30 + "x = 1" + ")" * 30: "nests at most",
     "not " * 3_000 + "x": "nests at most",
-    "case when x then " * 600 + "1": "nests",
+    "case when x then " * 600 + "1": "at most 8 words",
     "x = -" + " -" * 3_000 + "1": "nests at most",
 }
 

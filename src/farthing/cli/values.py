@@ -43,7 +43,7 @@ def _value(kind: str, name: str, text: str) -> Any:
 def _whole(text: str) -> int:
     """1e6 is 1000000; 1.5 is no whole number."""
     number = Decimal(text)
-    if not number.is_finite() or abs(number) > 2**64 or number != int(number):
+    if not number.is_finite() or number.adjusted() > 20 or number != int(number):
         raise ValueError
     return int(number)
 

@@ -16,6 +16,7 @@ from itertools import count as counting
 from farthing.composition.boxed_adversary import BoxedAdversary
 from farthing.composition.sheared_boxes import Box, Frame, Outcomes, Place, Ranges
 from farthing.numerics.rounding import inflated
+from farthing.progress import tell_between
 
 #: Boxes of one search while their outcomes are few: about ten seconds at most.
 MOST_BOXES = 60_000.0
@@ -69,6 +70,7 @@ class BoxSearch:
         boxes = [(-top, next(number), Box.around(self.outcomes, frame, limits))]
         while boxes and not self._ended and -boxes[0][0] > self._enough:
             above, _, box = heapq.heappop(boxes)
+            tell_between("δ", self.value, -above)
             for half in box.cut():
                 ceiling = min(-above, half.monotone(self.x))
                 self.left -= 0.5 * each

@@ -22,6 +22,7 @@ from farthing.composition.sheared_boxes import Groups, Outcomes, Place
 from farthing.guarantees.kinds import BoundedRange, PureDP
 from farthing.numerics.bisection import turning_point
 from farthing.numerics.rounding import inflated
+from farthing.progress import about
 
 #: Parameters and outcomes at most.
 MOST_PARAMETERS, MOST_OUTCOMES = 8, 20_000
@@ -89,7 +90,8 @@ class InAdvance:
                 place = self._climb(lower, place)
             lower = max(lower, self._crossing(place, delta))
             upper = min(inflated(lower, 2) * (1 + share) + 1e-9 * self._total, self._total)
-            found = self._search(upper, place, delta, 0.0)
+            with about(f"ε at least {lower:.5g}, at most {upper:.5g}?"):
+                found = self._search(upper, place, delta, 0.0)
             if found.ceiling <= delta or upper >= self._total:
                 return lower, upper
             place = found.place

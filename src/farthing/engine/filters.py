@@ -242,7 +242,7 @@ def require_value(value: Any) -> Value:
         raise InvalidInput("a text to compare with cannot contain the character NUL")
     if value is None or isinstance(value, str | bool | date):
         return value
-    if isinstance(value, Decimal) and value.is_finite() and abs(value) < 10**_DIGITS:
+    if isinstance(value, Decimal) and value.is_finite() and _fits(value):
         exact = value.quantize(Decimal(1).scaleb(-_DIGITS), context=Context(prec=3 * _DIGITS))
         if exact == value:
             return _canonical(value)
@@ -255,6 +255,11 @@ def require_value(value: Any) -> Value:
         f"at most {_DIGITS} digits and as many decimals, a truth value, a date, a time or None, "
         f"got {value!r:.60}"
     )
+
+
+def _fits(value: Decimal) -> bool:
+    """Whether it has no more digits before the point than a column; whatever its exponent is."""
+    return not value or value.adjusted() < _DIGITS
 
 
 def _canonical(value: Decimal) -> Decimal:

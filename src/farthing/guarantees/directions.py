@@ -57,7 +57,9 @@ def attained_one_way(loss: OneWay) -> Atoms:
     """The largest profile below V and V′*, with V the loss of this direction, V′ of the other.
 
     Right of z = 1 corners are those of the hull that begins at (1, v), left of it those of the
-    mirror image; v is the largest value for which the whole is convex. Rounded down.
+    mirror image; v is the largest value for which the whole is convex. Rounded down. Infinite
+    losses are left out of both: what they add at every x says nothing about finite ones, and its
+    rounding would look like some of them.
     """
     pair = loss.guarantee
     assert isinstance(pair, TwoWayLoss)
@@ -91,18 +93,17 @@ def attained_one_way(loss: OneWay) -> Atoms:
 
 
 def _values(loss: LossDistribution, x: FloatArray) -> FloatArray:
-    """The profile of a loss at each x, among which are its losses; rounded down."""
+    """The profile of the finite losses at each x, among which they are; rounded down."""
     losses, masses = np.array(loss.losses), np.array(loss.masses)
     q_masses = np.exp(np.minimum(np.log(np.maximum(masses, 1e-300)) - losses, 700.0))
-    return loss.infinity + _profile(x, losses, q_masses * (1 - SLACK))
+    return _profile(x, losses, q_masses * (1 - SLACK))
 
 
 def _mirror_values(loss: LossDistribution, x: FloatArray) -> FloatArray:
-    """The mirror image of its profile at each x; rounded down."""
+    """The mirror image of its profile at each x, above what stays at every x; rounded down."""
     losses, masses = np.array(loss.losses), np.array(loss.masses)
     missing = max(0.0, 1 - math.fsum(masses) - loss.infinity)
-    beyond = max(0.0, 1 - loss.mirrored_mass - 1e-12)
-    values = beyond + _profile(x, -losses[::-1], masses[::-1] * (1 - SLACK))
+    values = _profile(x, -losses[::-1], masses[::-1] * (1 - SLACK))
     return np.maximum(values - np.exp(x) * missing, 0.0)
 
 

@@ -150,6 +150,14 @@ def atoms_below(guarantee: Guarantee, step: float, reach: float) -> Atoms:
         case SubsampledWithoutReplacement(rate=rate):  # the worst mechanism faces one way
             before, _ = _before_sampling(guarantee, step, reach, upward=False)
             return sampled_below(before, rate, with_unit=True)
+    assert isinstance(guarantee, Gaussian | Laplace)
+    return _binned(guarantee, step, reach)
+
+
+@lru_cache(maxsize=32)
+@in_balls
+def _binned(guarantee: Gaussian | Laplace, step: float, reach: float) -> Atoms:
+    """Kept, because who looks for the best choice of others asks for the same again and again."""
     last = max(1, int(reach / step) + 1)
     h = arb(step)
     edges = [(2 * j + 1) * h / 2 for j in range(-last - 1, last + 1)]

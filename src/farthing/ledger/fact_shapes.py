@@ -192,6 +192,7 @@ _FIELDS: Mapping[str, dict[str, Rule]] = MappingProxyType(
             "release_digest": _is_name,
             "release": _is_anything,
             "use": _or_none(_is_use),
+            "revoked": _or_none(_is_number),
         },
         "abandon": {
             **_SETTLES,
@@ -215,5 +216,5 @@ _FIELDS: Mapping[str, dict[str, Rule]] = MappingProxyType(
         RESTORE: {"ledger": _is_name},
     }
 )
-#: What the first format did not write.
-_LATER = {"dataset": {"beside", "ledger"}, "close": {"use"}}
+#: What earlier formats did not write.
+_LATER = {"dataset": {"beside", "ledger"}, "close": {"use", "revoked"}}

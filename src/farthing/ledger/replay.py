@@ -19,21 +19,11 @@ from farthing.interactive import mechanism_from_json, require_paid
 from farthing.interactive.composer import Part
 from farthing.ledger import registered_lists
 from farthing.ledger.chain import start_of
+from farthing.ledger.declared_data import Dataset, require_only_more
 from farthing.ledger.fact_shapes import require_shape
 from farthing.ledger.lookups import Declared, declared_from
 from farthing.ledger.months import month_number, month_of
-from farthing.ledger.records import (
-    BATCH,
-    END,
-    LARGEST,
-    OPEN,
-    RESTORE,
-    RETIRE,
-    SAID,
-    TARIFF,
-    Dataset,
-    require_only_more,
-)
+from farthing.ledger.records import BATCH, END, LARGEST, OPEN, RESTORE, RETIRE, SAID, TARIFF
 from farthing.ledger.store.statements import SEAL
 from farthing.ledger.store.tables import EVERYBODY
 
@@ -86,6 +76,7 @@ class Replay:
         self.restored = 0
         self.last_hash = ""
         self._tariffs: dict[int, Tariff] = {}
+        self._revoked: dict[tuple[int, str], list[int]] = {}
         self.held: dict[int, Fact] = {}
 
     def take(self, number: int, fact: Fact, previous: str) -> None:
@@ -222,9 +213,10 @@ class Replay:
         _require(most <= LARGEST, f"a purse holds at most {LARGEST} farthings")
         purse["open"] = 1
 
-    def _revoke(self, _: int, fact: Fact) -> None:
+    def _revoke(self, number: int, fact: Fact) -> None:
         self._require_in_force(fact["account"])
         purse = self.purses[fact["account"], fact["analyst"]]
+        self._revoked.setdefault((fact["account"], fact["analyst"]), []).append(number)
         _require(purse["open"] == 1, "the purse was revoked before")
         purse["open"] = 0
         renewed = purse["month"] is not None and purse["month"] < month_of(_time(fact))
@@ -315,6 +307,7 @@ class Replay:
         back = Price(-fact["farthings"], -fact["delta_units"])
         if self.accounts[account]["mode"] != TARIFF:
             _require(back == Price(0), "a registered list costs no farthings")
+            _require(fact.get("revoked") is None, "a registered list is not revoked")
             for item, times in unused.items():
                 if (account, item) in self.lots:  # else the list was retired
                     self.lots[account, item]["spent"] -= times
@@ -323,6 +316,13 @@ class Replay:
         _require(back == expected, "it returns more or less than was unused")
         _refund(self.purses[account, EVERYBODY], back)
         purse = self.purses[account, held["analyst"]]
+        revoked = self._revoked.get((account, held["analyst"]), [])
+        since = next((one for one in revoked if one > fact["settles"]), None)
+        lost = since if unused and purse["month"] is None else None
+        if "revoked" in fact:  # else it was written when what was unused came back all the same
+            _require(fact["revoked"] == lost, "it says otherwise whether the purse was revoked")
+            if lost is not None:
+                return
         if purse["month"] in (None, month_number(held["month"])):
             _refund(purse, back)
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 from sqlalchemy.exc import IntegrityError
 
 from farthing.composition.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.ledger.errors import AlreadySettled
-from farthing.ledger.lookups import accounts_of
+from farthing.ledger.lookups import accounts_of, entry_of, purses_of
 from farthing.ledger.months import month_number
-from farthing.ledger.open_book import OpenBook
+from farthing.ledger.open_book import OpenBook, lock_dataset
 from farthing.ledger.records import BATCH, TARIFF, Entry, Reservation, require_name
 from farthing.ledger.remaining import unused_of
 from farthing.ledger.store import statements
+from farthing.ledger.store.tables import EVERYBODY, entries
 
 
 def close(
@@ -38,22 +39,44 @@ def close(
     if mode == BATCH and unused:
         raise InvalidInput("a batch runs once and whole; nothing of it is unused")
 
-    def give_back(connection: Connection) -> None:
+    def give_back(connection: Connection, whom: str) -> None:
         if unused and mode != TARIFF:
             statements.return_to_lots(connection, row, account, unused)
         elif unused:
             month = month_number(held.fact["month"])
-            statements.give_back(connection, row, account, held.fact["analyst"], back, month)
+            statements.give_back(connection, row, account, whom, back, month)
 
     amounts = {"unused": unused, "farthings": -back.farthings, "delta_units": -back.delta_units}
     fact = _settled(book, "close", held, {**amounts, **kept})
 
     def work(connection: Connection, token: str) -> Entry:
-        entry = _append_once(connection, row, fact, token)
-        give_back(connection)
+        lock_dataset(connection, reservation.dataset)
+        revoked = _revoked_since(connection, row, held) if unused and mode == TARIFF else None
+        entry = _append_once(connection, row, {**fact, "revoked": revoked}, token)
+        give_back(connection, held.fact["analyst"] if revoked is None else EVERYBODY)
         return entry
 
     return book.write(reservation.dataset, work)
+
+
+def _revoked_since(connection: Connection, row: int, held: Entry) -> int | None:
+    """The entry that took away what the purse of this reservation had left, if there is one.
+
+    What was revoked does not come back to its analyst, only to everybody. A purse that renews
+    keeps its rate.
+    """
+    account, analyst = held.fact["account"], held.fact["analyst"]
+    if any(purse.renewal is not None for purse in purses_of(connection, row, account, analyst)):
+        return None
+    later = connection.execute(
+        select(entries)
+        .filter_by(dataset_id=row, kind="revoke")
+        .where(entries.c.number > held.number)
+        .order_by(entries.c.number)
+    )
+    facts = ((one.number, one.fact) for one in map(entry_of, later))
+    own = (n for n, fact in facts if (fact["account"], fact["analyst"]) == (account, analyst))
+    return next(own, None)
 
 
 def abandon(book: OpenBook, reservation: Reservation, reason: str) -> Entry:

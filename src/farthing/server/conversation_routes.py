@@ -13,7 +13,7 @@ from farthing.engine import Watch, WatchConversation, query_from
 from farthing.errors import InvalidInput
 from farthing.interactive.stored import mechanism_to_json
 from farthing.ledger import NotInLedger, OpenedConversation
-from farthing.server.answering import answered_once, run_or_job
+from farthing.server.answering import answered_once, not_interrupted, run_or_job
 from farthing.server.asking import Inquiry, PlannedPrice, on_time, require_planned
 from farthing.server.coming_in import AnalystHere, At, IdempotencyKey, refusals
 from farthing.server.job_records import Outcome
@@ -96,7 +96,7 @@ def list_conversations(dataset: str, service: At, caller: AnalystHere) -> dict[s
     return {"conversations": [_shown(one) for one in inquiry.session.conversations()]}
 
 
-@conversation_router.post("", responses=refusals(402, 404, 409))
+@conversation_router.post("", responses=refusals(402, 404, 408, 409))
 def open_conversation_here(
     dataset: str,
     body: OpenBody,
@@ -116,7 +116,11 @@ def open_conversation_here(
             lines = [list(line[:2]) for line in planned.lines()]
             return 200, {**planned.to_json(), "lines": lines}
         require_planned(planned.price, body.price)
-        return 200, on_time(inquiry, lambda: _shown(planned.open().standing()))
+        # not in the thread of the request: who waits for the clock must not keep others waiting
+        run = Run(caller.key, dataset, "open", not_interrupted)
+        return run_or_job(
+            service, run, None, lambda: on_time(inquiry, lambda: _shown(planned.open().standing()))
+        )
 
     Inquiry.of(service, caller, dataset)  # before a key answers
     asked = {"dataset": dataset, "conversation": body.model_dump(), "plan": plan}

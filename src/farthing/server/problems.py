@@ -143,7 +143,7 @@ def _sendable(text: str) -> str:
 
 
 def speak_of_problems(app: FastAPI) -> None:
-    """Every error leaves in the one shape."""
+    """Every error leaves in the one shape; what nobody foresaw is told by `Protection`."""
 
     def farthing_error(_: Request, error: Exception) -> JSONResponse:
         status, body = problem_of(error)
@@ -162,4 +162,3 @@ def speak_of_problems(app: FastAPI) -> None:
     app.add_exception_handler(FarthingError, farthing_error)
     app.add_exception_handler(RequestValidationError, wrong_shape)
     app.add_exception_handler(HTTPException, http_error)
-    app.add_exception_handler(Exception, farthing_error)

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from farthing.server.access.store import written_now
 from farthing.server.metrics import Metrics
-from farthing.server.problems import Refused, plain_problem
+from farthing.server.problems import Refused, plain_problem, problem_of
 from farthing.server.settings import Settings
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -119,7 +119,7 @@ class Protection:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status, size = time.monotonic(), 500, 0
+        started, status, size, begun = time.monotonic(), 500, 0, False
         scope.setdefault("state", {})
 
         async def receive_limited() -> Message:
@@ -131,9 +131,9 @@ class Protection:
             return message
 
         async def send_protected(message: Message) -> None:
-            nonlocal status
+            nonlocal status, begun
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, begun = message["status"], True
                 headers = [*message.get("headers", ()), *HEADERS]
                 if scope["path"].startswith("/v1"):
                     headers.append((b"cache-control", b"no-store"))
@@ -142,9 +142,14 @@ class Protection:
 
         try:
             if _stated_length(scope) > self._most:
-                await _refuse_size(send_protected)
+                await _answer(413, plain_problem(413), send_protected)
             else:
                 await self._app(scope, receive_limited, send_protected)
+        except Exception as error:
+            # not raised again: the server would print what it says, which may quote the data
+            failed, body = problem_of(error)
+            if not begun:
+                await _answer(failed, body, send_protected)
         finally:
             self._note(scope, status, time.monotonic() - started)
 
@@ -171,8 +176,8 @@ def _stated_length(scope: MutableMapping[str, Any]) -> int:
     return int(stated) if stated.isdigit() else 0
 
 
-async def _refuse_size(send: Send) -> None:
-    body = json.dumps(plain_problem(413)).encode()
+async def _answer(status: int, problem: dict[str, Any], send: Send) -> None:
+    body = json.dumps(problem).encode()
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

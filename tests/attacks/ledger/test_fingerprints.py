@@ -51,6 +51,7 @@ FIELDS = {
         "farthings",
         "delta_units",
         "release_digest",
+        "revoked",
         "release",
         "use",
     },

@@ -284,6 +284,7 @@ HARMLESS: dict[tuple[str, str], str] = {
     ("reserve", "items.s"): "three of them were registered",
     ("close", "unused"): "nothing came back",
     ("close", "unused.s"): "no more came back than was reserved",
+    ("close", "revoked"): "an earlier format did not have it",
     ("close", "release"): "an answer is what it is; its digest covers more than the ledger keeps",
     ("close", "release.answer"): "as above",
     ("close", "release_digest"): WORDS,

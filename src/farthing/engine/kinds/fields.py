@@ -93,13 +93,20 @@ def scaled_bounds(lower: NumberBound, upper: NumberBound, places: int) -> tuple[
     return low, high
 
 
+class CheckedLabels(tuple[Label, ...]):
+    """Labels that were checked: a question that is changed, as plans do often, keeps them as they
+    are. `width` is that of the key for which they were found to be different."""
+
+    width = 0
+
+
 def require_categories(given: tuple[Label, ...] | None, width: int) -> None:
     """Different labels, each with one value for each column of the key.
 
     What is measured of a label is paid for once for each label of a unit, so labels that the rows
     cannot tell apart are refused: those with the same text.
     """
-    if given is None:
+    if given is None or (isinstance(given, CheckedLabels) and given.width == width):
         return
     for label in given:
         parts = label if isinstance(label, tuple) else (label,)
@@ -111,6 +118,8 @@ def require_categories(given: tuple[Label, ...] | None, width: int) -> None:
         raise InvalidInput("categories must list at least one label, got none")
     if len(set(map(text_of, given))) != len(given):
         raise InvalidInput("categories must be different from one another")
+    if isinstance(given, CheckedLabels):
+        given.width = width
 
 
 def stated(limit: Limit) -> int | None:
@@ -174,10 +183,12 @@ def _key(_: str, by: Any) -> tuple[Key, ...]:
     return keys
 
 
-def _labels(name: str, given: Any) -> tuple[Label, ...]:
+def _labels(name: str, given: Any) -> CheckedLabels:
+    if isinstance(given, CheckedLabels):
+        return given
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise InvalidInput(f"{name} must be a list of labels, got {type(given).__name__}")
-    return tuple(
+    return CheckedLabels(
         tuple(map(require_value, label))
         if isinstance(label, list | tuple)
         else require_value(label)

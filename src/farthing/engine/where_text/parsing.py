@@ -24,6 +24,17 @@ Read = TypeVar("Read")
 
 #: What people write is smaller; what is larger costs time and stack.
 LONGEST, MOST_TOKENS, DEEPEST_BRACKETS, LONGEST_RUN = 20_000, 5_000, 24, 40
+#: Words that questions are made of. Each of the others (JOIN, UNION, a type before a bracket) may
+#: double the time in which the parser finds out what belongs together, and none has many of them.
+MOST_UNUSUAL = 8
+_USUAL = {TokenType[name] for name in (
+    "VAR", "IDENTIFIER", "STRING", "NUMBER", "NULL", "TRUE", "FALSE", "STAR", "COMMA", "DOT",
+    "DASH", "PLUS", "SLASH", "EQ", "NEQ", "LT", "LTE", "GT", "GTE", "NULLSAFE_EQ", "AND", "OR",
+    "NOT", "IN", "IS", "BETWEEN", "LIKE", "ILIKE", "SELECT", "DISTINCT", "ALIAS", "FROM", "WHERE",
+    "GROUP_BY", "ORDER_BY", "ASC", "DESC", "LIMIT", "INTERVAL", "L_PAREN", "R_PAREN", "L_BRACKET",
+    "R_BRACKET", "R_BRACE",
+)}  # fmt: skip # a list of words
+_TYPES = sqlglot.Parser.TYPE_TOKENS  # DATE '2026-01-31'; and people call columns date, text, year
 #: How much of a text is quoted back.
 QUOTED = 60
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
@@ -80,7 +91,7 @@ class SqlText:
             raise InvalidInput("SQL must say something, got only comments")
         if len(self.tokens) > MOST_TOKENS:
             raise InvalidInput(f"SQL must have at most {MOST_TOKENS} words, got more")
-        depth = run = 0
+        depth = run = unusual = 0
         for token, following in zip_longest(self.tokens, self.tokens[1:]):
             kind = token.token_type
             if kind in _FOREIGN:
@@ -90,6 +101,12 @@ class SqlText:
                 raise InvalidInput("IF is a command, which is not read")
             depth += (kind in _OPENING) - (kind in _CLOSING)
             run = 0 if kind in _ENDS_A_RUN else run + 1
+            unusual += kind not in _USUAL and (kind not in _TYPES or called)
+            if unusual > MOST_UNUSUAL:
+                raise InvalidInput(
+                    f"a question has at most {MOST_UNUSUAL} words like {shown(token.text)}; a name "
+                    "that is such a word is written in double quotes"
+                )
             if depth > DEEPEST_BRACKETS or run > LONGEST_RUN:
                 raise InvalidInput(f"SQL nests at most {DEEPEST_BRACKETS} times, got more")
 

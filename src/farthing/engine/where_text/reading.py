@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 from sqlglot import expressions as sge
 
@@ -216,7 +216,7 @@ class ConditionReader:
             raise self._sql.refused(node, "this number has too many digits")
         try:
             return require_value(int(text) if text.lstrip("-").isdigit() else _fraction(text))
-        except ValueError as error:
+        except (ValueError, InvalidOperation) as error:  # the latter beyond what decimals can hold
             why = str(error) if isinstance(error, InvalidInput) else "this is no number"
             raise self._sql.refused(node, why) from None
 
