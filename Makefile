@@ -46,6 +46,7 @@ scale: $(VENV)/ready-test
 	$(RUN)/python -m benchmarks.scale
 
 # the documentation as pages in site/, searchable and without a request to anywhere else
+# (the variable silences a notice about the theme's end of life: see docs in pyproject.toml)
 docs: $(VENV)/ready-test
 	NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict
 

@@ -33,16 +33,16 @@ REPEATS, OFTEN, SAME = 50, 2000, 0.3
 TOTAL = 600_000
 QUESTIONS = ("grouped mean", "sum", "median")
 UNITS = {"grouped mean": "mean error", "sum": "mean error, thousands", "median": "mean error"}
-#: Peers, and seconds for all questions of one.
 PEERS = {"tumult": "Tumult Analytics", "smartnoise": "SmartNoise SQL", "opendp": "OpenDP Polars"}
 PEERS["diffprivlib"] = "diffprivlib"
 #: Slow to ask often, but they state the scale of their noise.
 STATED = ("tumult", "opendp")
+#: Seconds that a peer has for each question.
 TIMEOUT = 360
 MEMORY = "12GB"
 
-#: Error and seconds of a question, or why there are none.
-Measured = dict[str, tuple[float, float] | str]
+#: Error and seconds of a question (None: the error is stated, and no answer came), or why not.
+Measured = dict[str, tuple[float, float | None] | str]
 
 
 def measure(rows: int = ROWS) -> Findings:
@@ -166,7 +166,7 @@ def _peer(peer: str, large: Path, small: Path, rows: int) -> tuple[str, Measured
             truth = {"": 0.0}
         errors = [abs(v - truth[key]) for each in source.releases for key, v in each.items()]
         error = float(np.mean(errors)) / (1000 if question == "sum" else 1)
-        found[question] = (error, one.seconds)
+        found[question] = (error, one.seconds if one.releases else None)
     return f"{PEERS[peer]} {_version(told)}", found
 
 
@@ -174,7 +174,7 @@ def _version(told: list[Told]) -> str:
     return next((one.version for one in told if one.version), "")
 
 
-def _told(one: tuple[float, float] | str, which: int) -> tuple[float | None, str]:
+def _told(one: tuple[float, float | None] | str, which: int) -> tuple[float | None, str]:
     return (None, one) if isinstance(one, str) else (one[which], "")
 
 
@@ -182,5 +182,9 @@ def _cells(name: str, found: Measured) -> list[str]:
     cells = [name]
     for question in QUESTIONS:
         one = found.get(question, "")
-        cells += [one, ""] if isinstance(one, str) else [f"{one[0]:.3g}", f"{one[1]:.1f}"]
+        if isinstance(one, str):
+            cells += [one, ""]
+            continue
+        error, seconds = one
+        cells += [f"{error:.3g}", f"over {TIMEOUT}" if seconds is None else f"{seconds:.1f}"]
     return cells

@@ -54,6 +54,7 @@ from farthing.guarantees.neighbours import for_replace_one, from_replace_one, gr
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.guarantees.scores import ScoreBounds, score_bounds, score_bounds_of
 from farthing.optional import required
+from farthing.progress import News, listening
 
 if TYPE_CHECKING:  # what needs the extras [ledger], [engine], [client]; loaded when it is used
     from farthing.client import connect
@@ -130,6 +131,7 @@ __all__ = [
     "Limits",
     "Lookup",
     "LossDistribution",
+    "News",
     "NotCertified",
     "Price",
     "PureDP",
@@ -162,6 +164,7 @@ __all__ = [
     "largest_count",
     "largest_epsilon",
     "largest_farthings",
+    "listening",
     "month",
     "noise_for",
     "open",

@@ -16,7 +16,7 @@ EXTRAS = {
     "duckdb": "engine",
     "fastapi": "service",
     "grpc": "spark",
-    "httpx": "service",
+    "httpx": "client",
     "ibis": "engine",
     "jwt": "service",
     "matplotlib": "figures",

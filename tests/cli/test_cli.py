@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -242,3 +243,16 @@ def test_calibrate() -> None:
         done = farthing("calibrate", *wrong, "--epsilon", "1", "--delta", "1e-5")
         assert done.returncode == 2
         assert "?" in done.stderr
+
+
+def test_a_service_that_cannot_be_started_says_why(tmp_path: Path) -> None:
+    (tmp_path / "farthing.toml").write_text('ledger = "budget.db"\n', encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = farthing("serve", "--config", "farthing.toml", "--listen", place, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == "", "no console is announced where none will be"
+    assert f"nothing can listen at {place}" in done.stderr
+    done = farthing("doctor", "--config", "other.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "there is no other.toml" in done.stderr

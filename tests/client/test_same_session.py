@@ -10,6 +10,7 @@ import pytest
 
 import farthing as fa
 from farthing.client import RemoteSession, ServiceRefused
+from farthing.client.remote_data import RemoteData
 from farthing.engine import query_from
 from farthing.errors import InvalidInput
 from farthing.interactive import ConversationOver
@@ -114,6 +115,33 @@ def test_everything_that_a_session_has_is_there(local: fa.Session, remote: Remot
         assert missing <= {"terms", "before", "record"}, missing  # what a service does not tell
 
 
+def test_history_is_everything_that_was_told(
+    local: fa.Session, remote: RemoteSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for data in (local, remote):
+        data.count(where={"country": "NO"}).run()
+        data.batch({"a": data.count(where={"country": "SE"}), "b": data.count()}).run()
+        past = data.history()
+        together = next(one for one in past if one.query["kind"] == "batch")
+        assert list(together.query["queries"]) == ["a", "b"]
+        alone = next(one for one in past if one.asked == "number of member where country is NO")
+        assert alone.price.farthings == TARIFF.price("count").farthings
+        assert alone.asked in repr(alone)
+        assert data.ask(alone.query).run().cached
+        assert len(data.history()) == len(past), "seeing it again is no release"
+        times = [one.time for one in past]
+        assert times == sorted(times, reverse=True)
+    get = RemoteData.get
+
+    def by_twos(self: RemoteData, path: str, params: Any = None) -> dict[str, Any]:
+        return get(self, path, {**(params or {}), "limit": 2} if path == "releases" else params)
+
+    whole = remote.history()
+    monkeypatch.setattr(RemoteData, "get", by_twos)
+    assert len(whole) > 2
+    assert remote.history() == whole, "page by page"
+
+
 def test_a_conversation(remote: RemoteSession) -> None:
     talk = remote.watch(positives=1).open()
     everybody = remote.count()
@@ -143,7 +171,7 @@ def test_tokens_and_datasets(deployed: Deployment) -> None:
         fa.connect(deployed.url, token=tokens["ann"])
     with fa.connect(deployed.url, token=tokens["narrow"]) as session:
         assert session.name == "slow"
-    with pytest.raises(NotInLedger):
+    with pytest.raises(NotInLedger, match="granted to ann: events, slow"):
         fa.connect(deployed.url, token=tokens["ann"], dataset="private")
     with pytest.raises(InvalidInput, match="owner's"):
         fa.connect(deployed.url, token=tokens["team"])
@@ -152,7 +180,7 @@ def test_tokens_and_datasets(deployed: Deployment) -> None:
     assert (caught.value.status, caught.value.kind) == (401, "unauthorized")
     with pytest.raises(InvalidInput, match="https"):
         fa.connect("data.example", token="fth_a_b")
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable, match="no service answers"):
         fa.connect(f"http://127.0.0.1:{free_port()}", token="fth_a_b", patience=0.5)
 
 

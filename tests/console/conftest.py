@@ -12,10 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+import farthing as fa
+from farthing.engine import Declaration, Desk, open_source
 from farthing.example_table import write_engagements
+from farthing.server.access.store import AccessStore
+from farthing.server.access.tokens import ANALYST, mint
 from farthing.server.sample import make_sample
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -44,6 +50,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     write_engagements(folder / "visits.parquet", 1_000)
     with sample.configuration.open("a", encoding="utf-8") as configuration:
         configuration.write('\n[datasets.visits]\ndata = "visits.parquet"\n')
+        configuration.write('\n[datasets.orders]\ndata = "orders.parquet"\n')
+    sample.tokens["cy"] = _may_ask_about_orders(folder)
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         listen = f"127.0.0.1:{one.getsockname()[1]}"
@@ -54,6 +62,23 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             yield Served(f"http://{listen}", sample.tokens)
         finally:
             process.terminate()
+
+
+def _may_ask_about_orders(folder: Path) -> str:
+    """Amounts of 400 customers, and the token of an analyst who may ask about them."""
+    rows = {"customer": list(range(400)), "amount": [i % 100 for i in range(400)]}
+    pq.write_table(pa.table(rows), folder / "orders.parquet")
+    source = open_source(folder / "orders.parquet")
+    tariff = fa.Tariff({"pure": (fa.PureDP(1.0), 1)}, farthings=2)
+    with Desk.open(folder / "budget.db", owner="owner") as desk:
+        desk.add(source, Declaration(unit="customer"), name="orders")
+        desk.sign("orders", tariff.certify())
+        desk.grant("orders", "cy", farthings=2)
+    source.shut()
+    access = AccessStore(str(folder / "access.db"))
+    token, _ = mint(access, ANALYST, "cy")
+    access.shut()
+    return token
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:

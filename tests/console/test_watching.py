@@ -31,6 +31,46 @@ def test_a_watch_is_opened_asked_and_over(visit: Visit) -> None:
     visitor.looked_at("analyst-watch-over")
 
 
+def test_a_median_and_a_sum_are_watched(visit: Visit) -> None:
+    visitor = visit(refusals=True)
+    page = visitor.enter("cy")
+    page.get_by_role("link", name="Watch").click()
+    page.get_by_label("Of which numbers").select_option("falls")
+    page.get_by_role("button", name="Open for 1 farthing").click()
+    talk = page.get_by_role("region", name="Conversation of")
+    talk.get_by_label("Number", exact=True).select_option("quantile")
+    talk.get_by_label("At least").fill("60")
+    talk.get_by_role("button", name="Ask").click()
+    expect(talk).to_contain_text("Column: choose something first")
+    talk.get_by_label("Column").select_option("amount")
+    talk.get_by_label("Smallest value").fill("0")
+    talk.get_by_label("Largest value").fill("100")
+    talk.get_by_text("Limits").click()
+    talk.get_by_label("Rows of one unit").fill("1")
+    visitor.looked_at("analyst-watch-median")
+    talk.get_by_role("button", name="Ask").click()
+    expect(talk.get_by_role("row", name="amount")).to_contain_text("No")
+    talk.get_by_label("At least").fill("20")
+    talk.get_by_role("button", name="Ask").click()
+    expect(talk.get_by_role("row", name="amount").first).to_contain_text("Yes, at least that")
+    expect(talk).to_contain_text("Over · opened")
+
+    page.get_by_label("Of which numbers").select_option("")
+    page.get_by_label("What one unit may change").fill("100")
+    page.get_by_role("button", name="Open for 1 farthing").click()
+    talk = page.get_by_role("region", name="Conversation of").first
+    expect(talk).to_contain_text("Open · opened")
+    kinds = talk.get_by_label("Number", exact=True).locator("option")
+    expect(kinds).to_have_count(3)  # no quantile: a unit can lower its rank
+    talk.get_by_label("Number", exact=True).select_option("sum")
+    talk.get_by_label("Column").select_option("amount")
+    talk.get_by_label("Smallest sum").fill("0")
+    talk.get_by_label("Largest sum").fill("100")
+    talk.get_by_label("At least").fill("100000")
+    talk.get_by_role("button", name="Ask").click()
+    expect(talk.get_by_role("row", name="amount")).to_contain_text("No")
+
+
 def test_guesses_on_a_phone_in_the_dark_and_closed_early(visit: Visit) -> None:
     visitor = visit(dark=True, phone=True, refusals=True)
     page = visitor.enter("bob")

@@ -14,6 +14,7 @@ from benchmarks import keeping, peers, report
 from benchmarks.findings import Beside, Findings, Goal, Table
 from benchmarks.keeping import PARTS, Kept
 from benchmarks.machine import ROOT
+from benchmarks.parts import measures, top_k
 
 FOUND = Findings(
     "A part",
@@ -83,20 +84,49 @@ def test_a_peer_that_is_not_there_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     assert told.failure == "not installed: make peers"
 
 
-def test_answers_before_a_failure_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script that answers once and then ends badly."""
+TOLD = json.dumps({"version": "1", "releases": [{"": 2.0}], "seconds": 0.1, "failure": ""})
+ASKED = peers.Ask("sum", "", 0, 1, 1.0, 1e-6, 0.1, 1)
+
+
+@pytest.fixture
+def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The script of a peer that is written by each test."""
     place = tmp_path / "made_up" / "bin"
     place.mkdir(parents=True)
     (place / "python").symlink_to(sys.executable)
-    told = {"version": "1", "releases": [{"": 2.0}], "seconds": 0.1, "failure": ""}
-    script = f"import sys\nprint('''{json.dumps(told)}''', flush=True)\nsys.exit('no more')\n"
-    (tmp_path / "in_made_up.py").write_text(script, encoding="utf-8")
     monkeypatch.setattr(peers, "FOLDER", tmp_path)
     monkeypatch.setattr(peers, "HERE", tmp_path)
-    asked = peers.Ask("sum", "", 0, 1, 1.0, 1e-6, 0.1, 1)
-    first, second = peers.ask("made_up", [asked, asked], 60)
+    return tmp_path / "in_made_up.py"
+
+
+def test_answers_before_a_failure_are_kept(made_up: Path) -> None:
+    """A script that answers once and then ends badly."""
+    script = f"import sys\nprint('''{TOLD}''', flush=True)\nsys.exit('no more')\n"
+    made_up.write_text(script, encoding="utf-8")
+    first, second = peers.ask("made_up", [ASKED, ASKED], 60)
     assert first.releases == ({"": 2.0},)
     assert second.failure == "no more"
+
+
+def test_a_question_that_takes_too_long_costs_no_other_one(made_up: Path) -> None:
+    """A script that never ends with what it is asked about a median."""
+    made_up.write_text(
+        "import json, sys, time\n"
+        "for one in json.loads(sys.argv[1]):\n"
+        "    if one['question'] == 'median': time.sleep(600)\n"
+        f"    print('''{TOLD}''', flush=True)\n",
+        encoding="utf-8",
+    )
+    asked = [ASKED, replace(ASKED, question="median"), ASKED]
+    first, second, third = peers.ask("made_up", asked, 3)
+    assert (first.releases, third.releases) == (({"": 2.0},), ({"": 2.0},))
+    assert second.failure == "no answer within 3 s"
+
+
+def test_a_part_may_take_as_long_as_its_peers_may() -> None:
+    asked = len(measures.QUESTIONS) + 1  # and the scale of a sum
+    assert len(measures.PEERS) * asked * measures.TIMEOUT < keeping.LONGEST
+    assert len(top_k.PEERS) * top_k.TIMEOUT < keeping.LONGEST
 
 
 def test_every_part_and_every_peer_has_its_file() -> None:

@@ -28,7 +28,7 @@ from farthing.engine.sql.keys import text_of
 from farthing.engine.sql.measuring import WEIGHT
 from farthing.errors import InvalidInput, Unattainable
 from farthing.guarantees.kinds import Gaussian, PureDP
-from farthing.ledger.records import Limits
+from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Expectation, Release
 from farthing.schema import INTEGER, REAL, TEXT, Column, Schema
 from tests.engine.engines import measured

@@ -40,7 +40,12 @@ def test_a_budget_in_two_numbers_beside_the_data(table: Path) -> None:
     assert f"The budget is kept in {beside}." in " ".join(told.split("\n"))
     whole = json.loads(run("ledger", "show", "--json", "--ledger", beside))
     farthings = whole["datasets"][0]["balances"][0]["farthings"]
-    run("owner", "grant", "rows", "ann", "--farthings", str(farthings // 2), "--ledger", beside)
+    assert f"{farthings} farthings and " in told, "how much there is to grant"
+    assert "within ε = " in told
+    half = str(farthings // 2)
+    granted = run("owner", "grant", "rows", "ann", "--farthings", half, "--ledger", beside)
+    assert f"ann holds {half} farthings" in granted
+    assert f"the budget is {farthings} farthings for everybody" in " ".join(granted.split())
     run("query", "count", "rows.parquet", "--analyst", "ann", "--where", "team=a")
     shown = run("owner", "history", "--ledger", beside)
     assert "ann" in shown

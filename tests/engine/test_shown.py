@@ -21,7 +21,8 @@ from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.top_k import TopKQuery
 from farthing.engine.show.notebook import MOST_BARS
-from farthing.engine.show.sheet import number, width
+from farthing.engine.show.sheet import number, whole, width
+from farthing.engine.show.terminal import bar
 from farthing.errors import Unsupported
 
 mpl.use("Agg")
@@ -45,6 +46,11 @@ TOP = answer(
     (("<script>alert('x')</script>", date(2013, 1, 5)), (None, None)),
     (1200, -4),
 )
+
+
+def test_a_bar_is_never_wider_than_its_column() -> None:
+    for interval in ((0.0, 1.0), (990.0, 1000.0), (1000.0, 1000.0)):
+        assert 1 <= len(bar(interval, 1000.0)) <= len(bar((0.0, 1000.0), 1000.0)), interval
 
 
 def test_as_text() -> None:
@@ -203,4 +209,5 @@ def test_small_numbers_keep_their_digits() -> None:
     wide = answer(mean, ("mean",), (0.3,), half_width=None, intervals=((0.04951, 0.53),))
     assert "0.30   at 95% in 0.04 to 0.53" in str(wide)
     assert width(0.000123) == "0.00013"
+    assert whole(36.01) == "37", "a distance between counts is never shown smaller"
     assert number(0.5) == "0.50"

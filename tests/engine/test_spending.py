@@ -117,3 +117,19 @@ def test_nothing_is_said_that_depends_on_others(tmp_path: Any, signed: fa.Certif
         assert data.count().plan().spending == Spending(0.04, None, None, None)
         assert "so far" not in str(data.count().plan())
         assert "everything so far" not in data.count().run().paid
+
+
+def test_a_list_of_somebody_else_tells_this_analyst_nothing(
+    tmp_path: Any, signed: fa.Certificate
+) -> None:
+    with opened(tmp_path, signed, 60) as data, fa.Desk.open(tmp_path / "budget.db") as desk:
+        desk.grant("events", "bob", farthings=40)
+        before = data.count().plan().spending
+        assert before.epsilon_after is not None
+        desk.register("events", "weekly", {"n": {"kind": "count"}}, analyst="bob")
+        assert data.count().plan().spending == before
+        desk.register("events", "own", {"n": {"kind": "count"}}, analyst="analyst")
+        assert data.count().plan().spending.epsilon_after is None
+        desk.sign("events", signed, name="second")
+        desk.grant("events", "analyst", farthings=60)
+        assert data.count().plan().spending.epsilon_after is None

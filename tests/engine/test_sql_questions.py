@@ -21,7 +21,7 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.sql_questions.reading import queries_in
 from farthing.engine.sql_questions.writing import query_in_sql
 from farthing.errors import FarthingError, InvalidInput
-from farthing.ledger.records import Dataset, Limits
+from farthing.ledger.declared_data import Dataset, Limits
 from farthing.schema import Column, Schema
 from tests.engine.test_where_text import Loud
 

@@ -26,7 +26,7 @@ from farthing.engine.watch_kinds import GuessWatch, ThresholdWatch
 from farthing.errors import InvalidInput, Unsupported
 from farthing.interactive import ConversationOver, SparseVector, require_paid
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, statement, verify
-from farthing.ledger.records import Limits
+from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Contribution
 from tests.engine.conftest import TARIFF, Opened
 

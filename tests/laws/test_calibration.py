@@ -3,6 +3,7 @@
 import pytest
 
 import farthing as fa
+from farthing.composition import calibration
 
 TARGET = {"epsilon": 1.0, "delta": 1e-6}
 
@@ -56,3 +57,16 @@ def test_what_cannot_be_met():
 
 def test_so_wide_a_target_needs_next_to_none():
     assert fa.noise_for(lambda noise: [fa.Laplace(1 / noise)], epsilon=60.0, delta=1e-6) == 0.02
+
+
+def test_narrow_brackets_are_asked_for_at_the_end_only(monkeypatch):
+    widths = []
+
+    def counted(items, **how):
+        widths.append(how["tolerance"])
+        return fa.compose(items, **how)
+
+    monkeypatch.setattr(calibration, "compose", counted)
+    fa.noise_for(lambda s: [(fa.Gaussian(s), 10), (fa.BoundedRange(0.05), 10)], **TARGET)
+    assert widths.count(1e-3) <= 4
+    assert widths[: -widths.count(1e-3)] == [0.05] * widths.count(0.05)

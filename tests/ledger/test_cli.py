@@ -89,10 +89,10 @@ def test_from_init_to_statement(shell: Shell, tmp_path: Path) -> None:
 
     (verified,) = shell.json("ledger", "verify")["datasets"]
     assert (verified["entries"], verified["proved"]) == (5, True)
-    assert "1 certificates proved again" in shell("ledger", "verify")
+    assert "1 certificate proved again" in shell("ledger", "verify")
     checked = shell("ledger", "verify", "events", "--quick", "--contains", verified["head"])
     assert verified["head"] in checked
-    assert "1 certificates not proved again" in checked
+    assert "1 certificate not proved again" in checked
 
 
 def test_lists_and_new_tariffs(shell: Shell, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ def test_sums_in_pieces(monkeypatch, long, short):
     one, other = source.random(long), source.random(short)
     whole = np.convolve(one, other)
     monkeypatch.setattr(convolution, "PIECE", 1000)
+    monkeypatch.setattr(convolution, "SPAN", 100)
     np.testing.assert_allclose(convolved(one, other), whole, rtol=1e-12)
     if long >= short:
         valid = np.convolve(one, other, mode="valid")
@@ -48,6 +49,7 @@ def test_operators_in_pieces(monkeypatch, kind):
         whole = operator.above(above), operator.below(below)
         with monkeypatch.context() as patched:
             patched.setattr(convolution, "PIECE", 100)
+            patched.setattr(convolution, "SPAN", 16)
             parts = operator.above(above), operator.below(below)
         np.testing.assert_allclose(parts[0].values, whole[0].values, rtol=1e-13)
         np.testing.assert_allclose(parts[1].values, whole[1].values, rtol=1e-13)

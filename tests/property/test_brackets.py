@@ -69,10 +69,9 @@ def test_a_set_has_no_order(items, delta, random):
 
 
 def test_a_tolerance_that_is_not_met_is_stated():
-    """Unequal bounded range fixed in advance: the upper side is an adaptive one."""
-    four = [(fa.BoundedRange(epsilon), 5) for epsilon in (0.1, 0.2, 0.3, 0.4)]
-    narrow = fa.compose(four, adaptivity="none")
-    bracket = narrow.epsilon_at(1e-6)
+    """Many unequal bounded ranges fixed in advance: the upper side is an adaptive one."""
+    many = [fa.BoundedRange(0.01 * hundredths) for hundredths in range(10, 24)]
+    bracket = fa.compose(many, adaptivity="none").epsilon_at(1e-6)
     assert bracket.width > 1e-3
     assert "limit reached" in bracket.theorem
     met = fa.compose([(fa.BoundedRange(0.1), 20)]).epsilon_at(1e-6)

@@ -6,12 +6,17 @@ import asyncio
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
+import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from farthing.engine.sql.statement import Statement
+from farthing.server.service import Service
 from farthing.server.serving import AnsweringAtOnce
+from farthing.server.settings import DatasetSettings, Settings, read_settings
 from tests.server.deployment import Deployment
 
 
@@ -68,3 +73,20 @@ print(*sorted({{name.split(".")[0] for name in set(sys.modules) - before}} & set
 """
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.split() == []
+
+
+@pytest.mark.parametrize(("workers", "share"), [(2, 0.5), (100, 1 / 6)])  # 30 % and 10 % of 60 %
+def test_workers_share_the_memory(deployed: Deployment, workers: int, share: float) -> None:
+    settings = read_settings(deployed.configuration)
+    found = []
+    for several in (1, workers):
+        service = Service.open(replace(settings, workers=several, datasets=_only(settings)))
+        limit = Statement("SELECT current_setting('memory_limit')")
+        number, unit = service.sources["events"].run(limit).column(0)[0].as_py().split()
+        found.append(float(number) * {"MiB": 1, "GiB": 1024}[unit])
+        service.shut()
+    assert found[1] == pytest.approx(found[0] * share, rel=0.05)  # it is told in two digits
+
+
+def _only(settings: Settings) -> dict[str, DatasetSettings]:
+    return {"events": settings.datasets["events"]}

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from farthing.cli import options
-from farthing.cli.output import console, print_json
+from farthing.cli.output import console, patience, print_json
+from farthing.errors import InvalidInput
 from farthing.wording import plain
 
 
@@ -25,8 +26,15 @@ def doctor(
     """
     from farthing.server.doctor import examine  # the service's libraries may be missing
 
+    if not config.exists():
+        raise InvalidInput(f"there is no {config}; say where the service's is with --config")
     findings = []
-    for one in examine(config):
+    looking = examine(config)
+    while True:
+        with patience("looking"):
+            one = next(looking, None)
+        if one is None:
+            break
         findings.append(one)
         if not as_json:
             word = "ok      " if one.ok else "problem "

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from farthing.cli.output import console
+from farthing.cli.output import console, patience
 from farthing.errors import require_choice
 from farthing.optional import required
 from farthing.whole_files import whole_file
@@ -36,7 +36,8 @@ def figures(
     wanted = [require_choice("--only", name, FIGURES) for name in only or FIGURES]
     for place, name in enumerate(wanted, 1):
         began = time.monotonic()
-        write_figure(FIGURES[name], out)
+        with patience(f"{place}/{len(wanted)}  {name}"):
+            write_figure(FIGURES[name], out)
         took = f"{time.monotonic() - began:.1f} s"
         console().print(f"{place}/{len(wanted)}  {name}  ({took})", markup=False)
     with whole_file(out / "index.md") as file:

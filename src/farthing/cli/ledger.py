@@ -14,7 +14,7 @@ from farthing.cli.ledger_options import AnyName, Name, Output, put, reading, say
 from farthing.cli.output import console, patience, print_json
 from farthing.ledger import Ledger, export_lines, import_lines, odometer, verify
 from farthing.numerics.rounding import shown_up
-from farthing.wording import plain
+from farthing.wording import many, plain
 
 ledger = typer.Typer(
     name="ledger",
@@ -28,7 +28,7 @@ def show_command(
     where: options.LedgerAt, name: AnyName = None, as_json: options.AsJson = False
 ) -> None:
     """Caps, purses, registered lists and open reservations, and who this ledger is."""
-    with Ledger.open(where, upgrade=False) as book:
+    with Ledger.open(where, upgrade=False) as book, patience("reading"):
         reader = book.reader()
         identity = reader.identity()
         shown = [balances_of(reader, one) for one in ([name] if name else reader.datasets())]
@@ -98,7 +98,7 @@ def verify_command(
         say(
             False,
             {},
-            f"{v.dataset}, {v.entries} entries, {v.certificates} certificates {again}"
+            f"{v.dataset}, {v.entries} entries, {many(v.certificates, 'certificate')} {again}"
             f"\nhead {v.head}",
         )
 
@@ -111,9 +111,10 @@ def export_command(where: options.LedgerAt, output: Output = None) -> None:
         tempfile.TemporaryFile("w+", encoding="utf-8") as file,
     ):
         count = 0
-        for line in export_lines(book.reader()):
-            file.write(f"{line}\n")
-            count += 1
+        with patience("exporting"):
+            for line in export_lines(book.reader()):
+                file.write(f"{line}\n")
+                count += 1
         file.seek(0)
         put(output, file)
     if output is not None:

@@ -17,6 +17,7 @@ from farthing.cli.serve import serve
 from farthing.cli.statement import statement
 from farthing.cli.tariff import tariff
 from farthing.errors import FarthingError
+from farthing.numerics.compiled import was_interrupted
 from farthing.optional import explained
 from farthing.wording import plain
 
@@ -96,13 +97,6 @@ def root(
     """The tightest privacy loss that can be proved, and a budget that is never overspent."""
 
 
-def _was_interrupted(error: BaseException | None) -> bool:
-    """Compiled code passes an interrupt on as a SystemError, or several, that it caused."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__
-    return error is not None
-
-
 def run() -> None:
     """The entry point: errors go to standard error, with exit code 2 and nothing on stdout."""
     try:
@@ -112,7 +106,7 @@ def run() -> None:
             sys.stderr.write(_STAYS_SPENT)
         raise
     except SystemError as error:
-        if not _was_interrupted(error):
+        if not was_interrupted(error):
             raise
         sys.stderr.write(_STAYS_SPENT)
         sys.exit(_INTERRUPTED)

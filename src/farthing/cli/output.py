@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -13,6 +13,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from farthing.guarantees.bracket import Bracket
 from farthing.numerics.rounding import shown_down, shown_up
+from farthing.progress import News, listening
+from farthing.wording import plain
 
 #: Work that takes longer than this shows that it is still going.
 PATIENCE_SECONDS = 2.0
@@ -41,28 +43,35 @@ def spread(bracket: Bracket) -> str:
 
 
 @contextmanager
-def patience(what: str) -> Iterator[Callable[[int, int], None]]:
+def patience(what: str) -> Iterator[None]:
     """A moving bar with a clock on a terminal, if the work takes longer than two seconds.
 
-    Work that knows how far it is tells `(done, total)`.
+    Beside it is what is known so far. Nothing of it goes into a pipe or stays on the screen.
     """
     screen = Console(stderr=True)
     if not screen.is_terminal:
-        yield lambda *_: None
+        yield
         return
     progress = Progress(
         TextColumn("{task.description}"),
         BarColumn(pulse_style="cyan"),
         TimeElapsedColumn(),
+        TextColumn("{task.fields[so_far]}", markup=False),
         console=screen,
         transient=True,
     )
-    task = progress.add_task(what, total=None)
+    task = progress.add_task(what, total=None, so_far="")
+
+    def show(news: News) -> None:
+        so_far = plain(news.so_far)
+        progress.update(task, completed=news.done, total=news.total, so_far=so_far)
+
     timer = threading.Timer(PATIENCE_SECONDS, progress.start)
     timer.daemon = True
     timer.start()
     try:
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+        with listening(show):
+            yield
     finally:
         timer.cancel()
         timer.join()

@@ -19,6 +19,7 @@ from farthing.composition.certificate import Certificate, certificate_in
 from farthing.errors import InvalidInput
 from farthing.guarantees.notation import parse_item
 from farthing.ledger import Dataset, Ledger, Limits, RegisteredBatch, RegisteredSet
+from farthing.wording import many
 
 owner = typer.Typer(
     name="owner",
@@ -107,6 +108,7 @@ def grant_command(
         purse = ledger.owner().grant(
             name, analyst, farthings=farthings, delta_units=delta_units, renewal=renewal
         )
+        cap = ledger.analyst(name, analyst).terms().tariff.farthings
     say(
         as_json,
         {
@@ -115,8 +117,9 @@ def grant_command(
             "farthings": purse.farthings,
             "delta_units": purse.delta_units,
         },
-        f"{analyst} holds {purse.farthings} farthings and {purse.delta_units} units of δ of {name}"
-        + (" a month" if monthly else ""),
+        f"{analyst} holds {many(purse.farthings, 'farthing')} and "
+        f"{many(purse.delta_units, 'δ unit')} of {name}{' a month' if monthly else ''}; "
+        f"the budget is {many(cap, 'farthing')} for everybody together",
     )
 
 

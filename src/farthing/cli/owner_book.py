@@ -70,7 +70,7 @@ def move_command(
 @owner.command("upgrade")
 def upgrade_command(where: options.LedgerAt, as_json: options.AsJson = False) -> None:
     """Create the ledger or bring its schema up to date."""
-    with Ledger.open(where):
+    with patience("upgrading"), Ledger.open(where):
         pass
     say(as_json, {"upgraded": True}, "the ledger is up to date")
 
@@ -144,7 +144,7 @@ def history_command(
     """Who asked what, when, and for how much."""
     first = None if since is None else since.replace(tzinfo=UTC)
     end = None if until is None else until.replace(tzinfo=UTC) + timedelta(days=1)
-    with Ledger.open(where, upgrade=False) as ledger:
+    with Ledger.open(where, upgrade=False) as ledger, patience("reading"):
         reader = ledger.reader()
         asked = [
             one

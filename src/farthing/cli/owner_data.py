@@ -19,8 +19,9 @@ from farthing.composition.certificate import Certificate
 from farthing.engine.first_budget import EpsilonDelta, ledger_beside
 from farthing.errors import InvalidInput
 from farthing.ledger import Limits
+from farthing.numerics.rounding import shown_up
 from farthing.schema_files import columns_to_toml, read_schema
-from farthing.wording import plain
+from farthing.wording import many, plain
 
 __all__ = ["owner"]
 
@@ -133,6 +134,7 @@ class Add:
             },
             f"{dataset.name}: version {dataset.version or 'live'}, "
             + ", ".join(f"{column['name']} {column['kind']}" for column in columns)
+            + ("" if certificate is None else f"\n{_budget(certificate)}")
             + ("" if self.where else f"\nThe budget is kept in {where}."),
         )
 
@@ -147,3 +149,14 @@ class Add:
             return None
         with patience("making a tariff"):
             return budget.certificate()
+
+
+def _budget(certificate: Certificate) -> str:
+    """What was signed, in words."""
+    tariff = certificate.tariff
+    held = f"{many(tariff.farthings, 'farthing')} and {many(tariff.delta_units, 'δ unit')}"
+    proved = ", ".join(
+        f"ε = {shown_up(bracket.upper, digits=3)} at δ = {delta:g}"
+        for delta, bracket in certificate.epsilons
+    )
+    return f"{held} to grant: however they are spent, everything released is within {proved}."

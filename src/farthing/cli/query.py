@@ -70,9 +70,10 @@ class Common(Opening):
         """Plan it or run it, and print what came out."""
         if self.plan and self.as_csv:
             raise InvalidInput("a plan is printed as a table or, with --json, as JSON; not as CSV")
-        planned = question.plan(
-            half_width=self.half_width, tells_apart=self.tells_apart, rows=self.rows
-        )
+        with patience("planning"):
+            planned = question.plan(
+                half_width=self.half_width, tells_apart=self.tells_apart, rows=self.rows
+            )
         if self.plan:
             return print_json(planned.to_json()) if self.as_json else console().print(planned)
         with patience("running"):
@@ -113,7 +114,8 @@ class Sql(Common):
             raise InvalidInput("--half-width and --csv are for one question; ask them one by one")
         found: dict[str, Plan | Answer] = {}
         if self.plan:
-            found |= {name: session.question(one).plan() for name, one in batch.queries.items()}
+            with patience("planning"):
+                found |= {name: session.question(one).plan() for name, one in batch.queries.items()}
         else:
             with patience("running"):
                 found |= batch.run(again=self.again)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +10,7 @@ from typing import Annotated
 import typer
 
 from farthing.cli.output import patience
+from farthing.errors import InvalidInput
 
 
 def serve(
@@ -49,8 +51,21 @@ def serve(
             _say("")
     settings = read_settings(config)
     settings = settings if listen is None else settings.at(listen)
+    _require_free(settings.host, settings.port)
     _say(f"The console: http://{settings.host}:{settings.port}/  (Ctrl-C stops the service)")
     serve_from(str(config), listen)
+
+
+def _require_free(host: str, port: int) -> None:
+    """Before anything is announced: nobody else listens there."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        raise InvalidInput(
+            f"nothing can listen at {host}:{port} ({error.strerror}): stop what does, or say "
+            "another place with --listen HOST:PORT"
+        ) from None
 
 
 def _say(line: str) -> None:

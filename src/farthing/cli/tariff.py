@@ -19,6 +19,7 @@ from farthing.errors import InvalidInput, NotCertified, Unattainable
 from farthing.guarantees.conversions import delta_of
 from farthing.guarantees.notation import parse_guarantee
 from farthing.numerics.rounding import shown_down, shown_up
+from farthing.progress import tell
 
 tariff = typer.Typer(
     name="tariff",
@@ -113,8 +114,9 @@ def check_command(file: CertificateFile, as_json: options.AsJson = False) -> Non
     farthing/checker.py, which also runs alone, without anything installed.
     """
     try:
-        with patience("checking") as tell:
-            claims = checker.check(checker.read(file.read_text(encoding="utf-8")), tell)
+        with patience("checking"):
+            data = checker.read(file.read_text(encoding="utf-8"))
+            claims = checker.check(data, lambda done, all_: tell("farthings", done, all_))
     except (checker.Refused, OSError, UnicodeDecodeError) as error:
         raise NotCertified(f"{file} is refused: {error}") from None
     if as_json:

@@ -38,9 +38,9 @@ class RemoteData:
         )
         return cls(wire, about, analyst)
 
-    def get(self, path: str) -> dict[str, Any]:
+    def get(self, path: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Something under the dataset's address."""
-        return self.wire.get(self._at(path), self.about.name)
+        return self.wire.get(self._at(path), self.about.name, params=params)
 
     def post(
         self,

@@ -12,9 +12,10 @@ from farthing.client.wire import PATIENCE_SECONDS, Wire
 from farthing.composition.tariff import Price
 from farthing.engine.any_session import AnySession
 from farthing.engine.kinds.base import Query
+from farthing.engine.past_release import PastRelease
 from farthing.engine.watch_kinds import WatchKind
 from farthing.errors import InvalidInput
-from farthing.ledger import OpenedConversation, Purse
+from farthing.ledger import NotInLedger, OpenedConversation, Purse
 from farthing.wording import plain
 
 
@@ -37,6 +38,19 @@ class RemoteSession(AnySession[RemoteQuestion, RemoteBatch, RemoteWatch]):
         found = RemoteConversation(self._context, identity)
         found.standing()  # NotInLedger if there is none
         return found
+
+    def history(self) -> list[PastRelease]:
+        found: list[PastRelease] = []
+        before: str | None = None
+        while True:
+            page = self._context.get("releases", {} if before is None else {"before": before})
+            for one in page["releases"]:
+                queries = one["batch"] or {"": one["query"]}
+                price = Price(**one["price"])
+                found.append(PastRelease.of(one["at"], one["asked"], price, queries))
+            if not page["more"]:
+                return found
+            before = page["releases"][-1]["id"]
 
     def conversations(self) -> list[OpenedConversation]:
         told = self._context.get("conversations")["conversations"]
@@ -72,7 +86,7 @@ def connect(
 
     The session is that of `fa.open`: the same notebook runs on either. `dataset` may be left out
     if one was granted. What costs something is charged once, however often it has to be sent;
-    `patience` is for how many seconds a service that gives no answer is tried.
+    `patience` is for how many seconds a service that went away is tried.
     """
     with ExitStack() as undo:
         wire = Wire(url, token, patience)
@@ -80,13 +94,16 @@ def connect(
         me = wire.get("/v1/me")
         if me["role"] != "analyst":
             raise InvalidInput("an analyst's token is needed; this one is an owner's")
-        granted = list(me["datasets"])
+        names = list(me["datasets"])
+        granted = f"granted to {me['name']}: {', '.join(names) or 'none'}"
         if dataset is None:
-            if len(granted) != 1:
-                names = ", ".join(granted) or "none"
-                raise InvalidInput(f"say which dataset; granted to {me['name']}: {names}")
-            dataset = granted[0]
-        session = RemoteSession(RemoteData.of(wire, dataset, str(me["name"])))
+            if len(names) != 1:
+                raise InvalidInput(f"say which dataset; {granted}")
+            dataset = names[0]
+        try:
+            session = RemoteSession(RemoteData.of(wire, dataset, str(me["name"])))
+        except NotInLedger:
+            raise NotInLedger(f"there is no dataset {dataset!r:.60} for you; {granted}") from None
         undo.pop_all()
         return session
     raise AssertionError  # an error above leaves through the stack

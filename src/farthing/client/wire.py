@@ -21,6 +21,8 @@ from farthing.ledger.errors import Unavailable
 
 #: How long a request that got no answer is sent again, and a run that nobody finished is asked for.
 PATIENCE_SECONDS = 60.0
+#: How long somewhere that never answered is tried: long enough for a restart, short for a slip.
+FIRST_PATIENCE_SECONDS = 5.0
 #: Between attempts, at first and at most.
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
@@ -38,13 +40,16 @@ class Wire:
             raise InvalidInput("the token must be one that the service's owner gave out")
         self.url = url.rstrip("/")
         self._patience = patience
+        self._reached = False
         self._client = httpx.Client(
             base_url=self.url, timeout=_TIMEOUT, headers={"Authorization": f"Bearer {token}"}
         )
 
-    def get(self, path: str, dataset: str = "") -> dict[str, Any]:
+    def get(
+        self, path: str, dataset: str = "", *, params: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
         """What is there."""
-        return self._told("GET", path, dataset)
+        return self._told("GET", path, dataset, params=params or {})
 
     def post(
         self,
@@ -82,17 +87,24 @@ class Wire:
             except httpx.TransportError:
                 time.sleep(pause)
                 continue
+            self._reached = True
             if not _too_early(response):
                 return response
             time.sleep(max(pause, _asked_to_wait(response)))
+        if not self._reached:
+            raise Unavailable(
+                f"no service answers at {self.url}: it must be running there (farthing serve), and "
+                "the address and port must be the ones that it printed"
+            )
         raise Unavailable(
             f"{self.url} gave no answer; what was sent may have been charged, and then its release "
             "is kept: ask the same again"
         )
 
     def _pauses(self) -> Iterator[float]:
-        pause, until = FIRST_PAUSE, time.monotonic() + self._patience
-        while time.monotonic() < until:
+        pause, begun = FIRST_PAUSE, time.monotonic()
+        unknown = min(self._patience, FIRST_PATIENCE_SECONDS)
+        while time.monotonic() < begun + (self._patience if self._reached else unknown):
             yield pause
             pause = min(2 * pause, LONGEST_PAUSE)
 

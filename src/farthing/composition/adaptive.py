@@ -26,6 +26,7 @@ from farthing.guarantees.kinds import (
     Subsampled,
     SubsampledWithoutReplacement,
 )
+from farthing.progress import listening, tell_between
 
 #: Every question walks the same grids from the first to finer ones, each this much finer, so that
 #: a bracket that stopped early contains those that went on.
@@ -87,7 +88,19 @@ def by_example(items: Items, adaptivity: str, tolerance: float) -> Bound | None:
                 found.append(attained_delta(worst[1], epsilon, 0.05 * about))
         return max(found), math.inf
 
-    return Bound("example", "attained by an example mechanism", epsilon_at, delta_at)
+    return Bound(
+        "example", "attained by an example mechanism", _silent(epsilon_at), _silent(delta_at)
+    )
+
+
+def _silent(read: Callable[[float], Sides]) -> Callable[[float], Sides]:
+    """What examples have on both sides is nobody's bracket."""
+
+    def reading(at: float) -> Sides:
+        with listening(None):
+            return read(at)
+
+    return reading
 
 
 def _examples(items: Items) -> Items:
@@ -178,6 +191,7 @@ def _refine(
             break
         sides = read(found)
         lower, upper = max(lower, sides[0]), min(upper, sides[1])
+        tell_between("δ" if whole else "ε", lower, upper)
         width = (upper - lower) / upper if upper > 0 else 0.0
         if width <= tolerance or (fineness <= tolerance and width > 0.8 * previous):
             break

@@ -14,14 +14,17 @@ from farthing.composition.compose import compose
 from farthing.errors import Unattainable, require_count, require_real
 from farthing.guarantees.kinds import Gaussian, Guarantee, Subsampled
 from farthing.numerics.rounding import float_up
+from farthing.progress import narrowing
 
 #: A list as a function of its noise; more noise must mean more privacy.
 NoisyList = Callable[[float], Iterable[Guarantee | tuple[Guarantee, int]]]
 
 #: Noise is looked for in this range.
 LEAST, MOST = 0.02, 1e9
-#: Relative width of the brackets that the search begins with, and of the place it finds by them.
+#: Relative width of the brackets that the search begins with, and of the place it finds by them;
+#: no step is larger after that.
 COARSE, NEAR = 0.05, 1.1
+NOT_ENOUGH = "no noise is enough: what else is in the list exceeds the target by itself"
 
 
 def noise_for(
@@ -51,16 +54,14 @@ def noise_for(
             return math.inf
         return math.log(upper / epsilon) if upper > 0 else -math.inf
 
-    low, high = _near(lambda noise: excess(noise, max(COARSE, tolerance)))
-    if low == high:
-        return low
-    while (at_high := excess(high, tolerance)) > 0:
-        low, high = high, NEAR * high
-    while (at_low := excess(low, tolerance)) <= 0 and low > LEAST:
-        high, at_high, low = low, at_low, low / NEAR
-    return _crossing(
-        (low, at_low), (high, at_high), lambda noise: excess(noise, tolerance), 0.5 * tolerance
-    )
+    def answered(noise: float) -> float:
+        value = excess(noise, tolerance)
+        seen(noise, value > 0)
+        return value
+
+    with narrowing("the noise is") as seen:
+        start, slope = _about(lambda noise: excess(noise, max(COARSE, tolerance)))
+        return _crossing(start, slope, answered, 0.5 * tolerance)
 
 
 def sgd_noise(
@@ -91,36 +92,55 @@ def sgd_noise(
     )
 
 
-def _near(excess: Callable[[float], float]) -> tuple[float, float]:
-    """(low, high) within a factor of NEAR, `high` certified; equal if the least noise will do."""
+def _about(excess: Callable[[float], float]) -> tuple[float, float]:
+    """Where brackets that cost little put the least noise, and how fast ε falls there.
+
+    As −d ln ε / d ln noise; everything is asked again later.
+    """
     low = high = 1.0
-    while excess(high) > 0:
+    while (at_high := excess(high)) > 0:
         low, high = high, 2 * high
         if high > MOST:
-            raise Unattainable(
-                "no noise is enough: what else is in the list exceeds the target by itself"
-            )
-    while low == high or excess(low) <= 0:
-        low, high = low / 2, low
-        if low < LEAST:
-            return (LEAST, LEAST) if excess(LEAST) <= 0 else (LEAST, high)
+            raise Unattainable(NOT_ENOUGH)
+    low = low if low < high else 0.5 * low
+    while (at_low := excess(low)) <= 0:
+        if low == LEAST:
+            return LEAST, 1.0
+        low, high, at_high = max(0.5 * low, LEAST), low, at_low
     while high > NEAR * low:
         between = math.sqrt(low * high)
-        low, high = (between, high) if excess(between) > 0 else (low, between)
-    return low, high
+        value = excess(between)
+        if value > 0:
+            low, at_low = between, value
+        else:
+            high, at_high = between, value
+    slope = (at_low - at_high) / math.log(high / low)
+    if not 0.1 < slope < math.inf:
+        return high, 1.0
+    return low * math.exp(at_low / slope), slope
 
 
 def _crossing(
-    low: tuple[float, float],
-    high: tuple[float, float],
-    excess: Callable[[float], float],
-    precision: float,
+    start: float, slope: float, excess: Callable[[float], float], precision: float
 ) -> float:
-    """A certified noise, within `precision` of one that is not: false position in ln noise."""
-    while high[0] > low[0] * (1 + precision):
-        share = low[1] / (low[1] - high[1]) if math.isfinite(low[1] - high[1]) else 0.5
-        share = min(max(share + 0.02, 0.1), 0.9)
-        between = low[0] * (high[0] / low[0]) ** share
-        value = excess(between)
-        low, high = (low, (between, value)) if value <= 0 else ((between, value), high)
-    return high[0]
+    """A certified noise, within `precision` of one that is not, or the LEAST.
+
+    Steps along ln ε = constant − slope·ln noise, each a little beyond where that meets the target;
+    halves if that does not end it soon.
+    """
+    low, high, noise, beyond = 0.0, math.inf, start, 1 + precision / 3
+    steps = 0
+    while high > low * (1 + precision):
+        value = excess(noise)
+        low, high = (low, noise) if value <= 0 else (noise, high)
+        if high <= LEAST:
+            break
+        if low > MOST:
+            raise Unattainable(NOT_ENOUGH)
+        ratio = math.exp(min(max(value / slope, -1.0), 1.0))
+        noise *= min(max(ratio * beyond if value > 0 else ratio / beyond, 1 / NEAR), NEAR)
+        steps += 1
+        if not low < noise < high or (steps > 5 and 0 < low < high < math.inf):
+            noise = math.sqrt(low) * math.sqrt(high)
+        noise = max(noise, LEAST)
+    return high

@@ -12,6 +12,7 @@ from farthing.composition.one_direction import OneDirection
 from farthing.errors import require_choice, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Guarantee
+from farthing.progress import about
 
 #: none: everything is chosen in advance. adaptive: mechanisms are chosen from earlier answers,
 #: parameters and order are fixed. setwise: the order too is chosen as you go. concurrent:
@@ -62,10 +63,14 @@ class Composition:
 
     def _worst(self, read: Callable[[OneDirection], Bracket]) -> Bracket:
         first, *others = self.directions
-        answers = [read(first)]
+        if not others:
+            return read(first)
+        with about("with the unit"):
+            answers = [read(first)]
         for other in others:
             for tolerance in sorted({max(COARSE, self.tolerance), self.tolerance}, reverse=True):
-                answer = read(replace(other, tolerance=tolerance))
+                with about("without the unit"):
+                    answer = read(replace(other, tolerance=tolerance))
                 if answer.upper <= answers[0].lower:
                     break
             answers.append(answer)

@@ -212,11 +212,12 @@ def _grid(
 
     To the right the grid ends where the profile is negligible beside `delta`, at some R. The
     value at ε depends on points left of ε − R only through losses above R, so unless the whole
-    profile is wanted it starts there.
+    profile is wanted it starts there. Counts of one parameter that differ little share a grid.
     """
     variance = sum(count * variance_of(guarantee) for guarantee, count in items)
     steps = sum(_interpolations(g, count, blocked, fineness) for g, count in items)
-    moments, everything = MomentBound(items), items.epsilon_sum()
+    longer = _rounded_up(items)
+    moments, everything = MomentBound(longer), longer.epsilon_sum()
     reach = moments.epsilon_at(max(delta * 1e-5, 1e-290))
     reach = reach if everything is None else min(reach, up(everything))
     if not 0 < reach <= FARTHEST or not 0 < variance < math.inf:
@@ -230,6 +231,15 @@ def _grid(
     left = reach if whole else reach - 0.7 * min(moments.epsilon_at(delta), reach)
     grid = Grid(step, math.ceil(left / step) + 2, math.ceil(reach / step) + 2)
     return grid if grid.size <= MOST_POINTS else None
+
+
+def _rounded_up(items: Items) -> Items:
+    """One bounded-range parameter with a count of five binary digits and zeros; others as is."""
+    if len(items) > 1 or not items.only(BoundedRange):
+        return items
+    ((guarantee, count),) = items
+    unit = 1 << max(0, count.bit_length() - 5)
+    return Items(((guarantee, -(-count // unit) * unit),))
 
 
 def _choices_cost(grid: Grid, epsilon: float, count: float) -> float:

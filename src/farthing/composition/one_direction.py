@@ -29,6 +29,7 @@ from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import SubsampledWithoutReplacement
 from farthing.numerics.ball import down, in_balls, up
 from farthing.numerics.rounding import shown_up
+from farthing.progress import tell_between
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class OneDirection:
         """The smallest ε ≥ 0 for which everything together is (ε, δ)-DP."""
         low, high = self._inner_delta(delta)
         return self._tightest(
+            "ε",
             lambda bound: (bound.epsilon_at(high)[0], bound.epsilon_at(low)[1]),
             f"no finite epsilon is proved at delta = {delta}",
         )
@@ -52,7 +54,7 @@ class OneDirection:
         """The smallest δ for which everything together is (ε, δ)-DP."""
         epsilon = require_real("epsilon", epsilon, at_least=0)
         inner = self._tightest(
-            lambda bound: bound.delta_at(epsilon), f"no delta is proved at epsilon = {epsilon}"
+            "δ", lambda bound: bound.delta_at(epsilon), f"no delta is proved at epsilon = {epsilon}"
         )
         return self._with_leak(inner)
 
@@ -71,13 +73,14 @@ class OneDirection:
                 settled = settled or self._settled(bound, lower, upper)
         return found
 
-    def _tightest(self, read: Callable[[Bound], Sides], failure: str) -> Bracket:
+    def _tightest(self, what: str, read: Callable[[Bound], Sides], failure: str) -> Bracket:
         lower, upper, theorem = 0.0, math.inf, ""
         for bound in self._bounds(all_of_them=False):
             low, high = read(bound)
             lower = max(lower, low)
             if high < upper:
                 upper, theorem = high, self._named(bound)
+            tell_between(what, lower, upper)
             if self._settled(bound, lower, upper):
                 break
         if upper == math.inf:

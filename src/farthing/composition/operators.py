@@ -124,9 +124,20 @@ class BoundedRangeChoice:
         order; cancellation in the interpolation and in q_t costs at most
         64u(1 + 1/h + 1/ε) relative, which is added.
         """
+        return self.above_between(later, 0.0, self.epsilon)
+
+    def above_between(self, later: Chords, low: float, high: float) -> Chords:
+        """The same over t in [low, high] only.
+
+        V itself is taken too, which adds nothing: q_t e^−t + (1 − q_t)e^{ε−t} = 1 and V is convex
+        in z, so by Jensen no t gives less.
+        """
         grid, pad = later.grid, self._pad(later.grid)
         epsilon = _aligned_up(self.epsilon, grid.step)
-        cuts = np.array(_cuts(epsilon, grid.step))
+        if low > 0 or high < self.epsilon:
+            cuts = np.array(_cuts_between(epsilon, grid.step, low, high))
+        else:
+            cuts = np.array(_cuts(epsilon, grid.step))
         padded = later.padded(pad, pad)
         parts = [
             compiled().chord_supremum(padded[_around(part, pad)], pad, grid.step, epsilon, cuts)
@@ -321,3 +332,21 @@ def _cuts(epsilon: float, step: float) -> tuple[float, ...]:
         if t - cuts[-1] > 1e-7 * step and epsilon - t > 1e-7 * step:
             cuts.append(t)
     return (*cuts, epsilon)
+
+
+def _cuts_between(epsilon: float, step: float, low: float, high: float) -> list[float]:
+    """Those in [low, high], with both ends; each interval begins with a t that is looked at.
+
+    Ends are moved outwards a little from cuts that rounding might put on either side of them.
+    """
+    cuts, sliver = _cuts(epsilon, step), 1e-7 * step
+
+    def clear(t: float, outwards: int) -> float:
+        nearest = min(cuts, key=lambda cut: abs(cut - t))
+        return nearest + 4 * outwards * sliver if abs(nearest - t) < 4 * sliver else t
+
+    low, high = clear(low, -1), clear(high, 1)
+    inside = [cut for cut in cuts if low < cut < high]
+    first = [low] if low > 0 else []
+    last = [high, high + sliver] if high < epsilon else []
+    return [*first, *inside, *last]

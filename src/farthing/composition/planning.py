@@ -15,6 +15,7 @@ from farthing.composition.moments import MomentBound
 from farthing.errors import InvalidInput, Unattainable, require_choice, require_count, require_real
 from farthing.guarantees.kinds import BoundedRange, Guarantee, Laplace, PureDP
 from farthing.numerics.bisection import last_whole
+from farthing.progress import narrowing
 
 #: No plan looks further than this many mechanisms.
 MOST = 10**12
@@ -35,25 +36,35 @@ def largest_count(
     """How many mechanisms with this guarantee are certified (ε, δ)-DP together; 0 if none is."""
     epsilon, delta = _target(epsilon, delta, adaptivity)
 
-    def fits(count: int) -> bool:
-        return _fits([(guarantee, count)], epsilon, delta, adaptivity, tolerance)
+    def search(width: float, low: int) -> int:
+        def fits(count: int) -> bool:
+            answer = _fits([(guarantee, count)], epsilon, delta, adaptivity, width)
+            if answer or width <= tolerance:
+                seen(count, answer)
+            return answer
 
-    if not fits(1):
-        return 0
-    low = max(1, _by_moments(guarantee, epsilon, delta))
-    low = low if fits(low) else 1
-    high = max(low + 1, math.ceil(1.02 * low))
-    while fits(high):
-        low, high = high, math.ceil(1.25 * high) + 1
-        if high > MOST:
-            raise Unattainable(f"more than {MOST:g} such mechanisms fit; the count is unlimited")
+        def excess(count: int) -> float:
+            """ln of how much ε is exceeded."""
+            upper = _upper([(guarantee, count)], delta, adaptivity, width)
+            return math.log(max(upper, 1e-300) / epsilon) if epsilon > 0 else math.inf
 
-    def excess(count: int) -> float:
-        """ln of how much ε is exceeded, as far as a bracket that decides it tells."""
-        upper = _upper([(guarantee, count)], delta, adaptivity, tolerance)
-        return math.log(max(upper, 1e-300) / epsilon) if epsilon > 0 else math.inf
+        low = low if fits(low) else 1
+        high = max(low + 1, math.ceil(1.02 * low))
+        while fits(high):
+            low, high = high, math.ceil(1.25 * high) + 1
+            if high > MOST:
+                raise Unattainable(
+                    f"more than {MOST:g} such mechanisms fit; the count is unlimited"
+                )
+        return _last_that_fits(fits, excess, low, high)
 
-    return _last_that_fits(fits, excess, low, high)
+    with narrowing("the count is") as seen:
+        if not _fits([(guarantee, 1)], epsilon, delta, adaptivity, tolerance):
+            return 0
+        low = max(1, _by_moments(guarantee, epsilon, delta))
+        if tolerance < QUICK:
+            low = search(QUICK, low)
+        return search(tolerance, low)
 
 
 def largest_epsilon(
@@ -77,7 +88,10 @@ def largest_epsilon(
     def search(width: float, start: float, growth: float) -> float:
         def total(each: float) -> float:
             items = [(kind(each), count)]
-            return compose(items, adaptivity=adaptivity, tolerance=width).epsilon_at(delta).upper
+            found = compose(items, adaptivity=adaptivity, tolerance=width).epsilon_at(delta)
+            if found.upper <= epsilon or width <= tolerance:
+                seen(each, found.upper <= epsilon)
+            return found.upper
 
         precision = max(1e-9, 0.02 * width)
         return _largest(total, epsilon, start=start, growth=growth, precision=precision)
@@ -85,9 +99,10 @@ def largest_epsilon(
     if epsilon == 0:
         raise Unattainable("epsilon must be greater than 0 to leave anything for each mechanism")
     start, growth = epsilon / count * (1 - 1e-12), 2.0
-    if tolerance < QUICK:
-        start, growth = search(QUICK, start, growth), 1 + 0.2 * QUICK
-    return search(tolerance, start, growth)
+    with narrowing("ε of each is") as seen:
+        if tolerance < QUICK:
+            start, growth = search(QUICK, start, growth), 1 + 0.2 * QUICK
+        return search(tolerance, start, growth)
 
 
 def _target(epsilon: float, delta: float, adaptivity: str) -> tuple[float, float]:

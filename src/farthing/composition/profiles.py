@@ -19,6 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from farthing.composition.equal_rounds import rounds_above, rounds_below
 from farthing.composition.fixed_sums import (
     RepeatedBlock,
     added_on_lattice,
@@ -157,6 +158,8 @@ def _sum_of_blocks(
 def _upper(items: Items, adaptivity: str, layout: Layout) -> Chords:
     profile = Chords.of_nothing(layout.grid)
     merged = items.unordered() if adaptivity != "adaptive" else items
+    if (alone := _rounds_alone(merged, layout)) is not None:
+        return rounds_above(*alone)
     choices = [(g, n) for g, n in merged if isinstance(g, BoundedRange)]
     fixed = [(g, n) for g, n in merged if not isinstance(g, BoundedRange)]
     if adaptivity == "setwise" and len(choices) > 1:
@@ -172,6 +175,14 @@ def _upper(items: Items, adaptivity: str, layout: Layout) -> Chords:
     for guarantee, count in reversed(sequence):
         profile = _apply_above(profile, guarantee, count, layout)
     return profile
+
+
+def _rounds_alone(items: Items, layout: Layout) -> tuple[float, Grid, int] | None:
+    """(ε, grid, count) if one bounded-range parameter that is not cut into blocks is all."""
+    (guarantee, count), *others = items
+    if others or not isinstance(guarantee, BoundedRange) or guarantee.epsilon in layout.blocked:
+        return None
+    return guarantee.epsilon, layout.grid, count
 
 
 def _apply_above(profile: Chords, guarantee: Guarantee, count: int, layout: Layout) -> Chords:
@@ -238,6 +249,8 @@ def _lower(items: Items, adaptivity: str, layout: Layout) -> Supports:
         sequence = [*fixed, *sorted(choices, key=lambda pair: pair[0].epsilon)]
     ranges = {g.epsilon for g, _ in sequence if isinstance(g, BoundedRange)}
     played = set() if adaptivity == "none" else ranges - layout.blocked
+    if played and (alone := _rounds_alone(items.unordered(), layout)) is not None:
+        return rounds_below(*alone)
     if played == ranges:
         return _play(sequence, layout, played, {})
     order = MomentBound(items).best_order(layout.delta)

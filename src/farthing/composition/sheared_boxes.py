@@ -1,9 +1,8 @@
 """What no t of a box exceeds, for bounded-range mechanisms that are fixed in advance.
 
-With T = Σ n_k t_k the loss of an outcome is T plus a number that does not depend on t. So a box is
-an interval of T and one of t_k for every parameter but one, the pivot, whose t follows. Inside it
-the probabilities of both neighbours change by the same factor, e^−T excepted
-(docs/theory/in-advance.md):
+With T = Σ n_k t_k the loss of an outcome is T plus a number that does not depend on t. So boxes are
+sheared: one direction moves T and all others leave it as it is. Along those the probabilities
+of both neighbours change by the same factor (docs/theory/in-advance.md):
 
     monotone  larger T and smaller t_k, each by itself, can only add: first order in the box
     curved    for every event that is best somewhere in the box, Taylor's third order and its rest:
@@ -21,22 +20,26 @@ import numpy as np
 from farthing.numerics.compiled import compiled
 from farthing.numerics.rounding import SUMMED, FloatArray, inflated
 
-#: A t for every parameter; or T and a t for every parameter but the pivot; or half widths of these.
+#: A t for every parameter, or half a width for every coordinate of a box.
 Place = tuple[float, ...]
+#: Curvature relative to D, for a move by ε/√count, that a direction is taken to have.
+FLATTEST, STEEPEST = 0.05, 1e6
 Groups = tuple[tuple[float, int], ...]
+#: The smallest and the largest t of every parameter.
+Ranges = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
     """Every outcome from the largest loss to the smallest.
 
-    ln of what does not depend on t, how often each of `ranged` gave its smaller loss, and the loss
-    if T were 0.
+    ln of what does not depend on t, how often each of `ranged` gave its smaller loss and then how
+    often each did not, and the loss if T were 0.
     """
 
     ranged: Groups
     logs: FloatArray
-    counts: tuple[FloatArray, ...]
+    counts: FloatArray
     losses: FloatArray
 
     @staticmethod
@@ -56,24 +59,14 @@ class Outcomes:
         for (epsilon, _), mesh in zip(ranged, meshes, strict=False):
             losses -= epsilon * mesh
         order = np.argsort(-losses, kind="stable")
-        lost = tuple(mesh[order] for mesh in meshes[: len(ranged)])
-        return Outcomes(ranged, logs[order], lost, losses[order])
-
-    @property
-    def pivot(self) -> int:
-        """The parameter whose t follows from T and the others: it moves least for its range."""
-        sizes = [epsilon * n for epsilon, n in self.ranged]
-        return sizes.index(max(sizes))
-
-    @property
-    def others(self) -> Groups:
-        """All parameters but the pivot."""
-        return (*self.ranged[: self.pivot], *self.ranged[self.pivot + 1 :])
+        lost = [mesh[order] for mesh in meshes[: len(ranged)]]
+        kept = [n - gone for (_, n), gone in zip(ranged, lost, strict=True)]
+        return Outcomes(ranged, logs[order], np.array([*lost, *kept]), losses[order])
 
     def masses(self, place: Place, most: int) -> FloatArray:
         """Probabilities of the first `most` outcomes at these t."""
         logs = self.logs[:most].copy()
-        for (epsilon, n), t, lost in zip(self.ranged, place, self.counts, strict=True):
+        for (epsilon, n), t, lost in zip(self.ranged, place, self.counts, strict=False):
             norm = -math.expm1(-epsilon)
             stay = math.log(max(-math.expm1(t - epsilon) / norm, 1e-300))
             leave = math.log(max(math.exp(t - epsilon) * -math.expm1(-t) / norm, 1e-300))
@@ -99,72 +92,121 @@ class Outcomes:
 
 
 @dataclass(frozen=True, slots=True)
+class Frame:
+    """Directions in which boxes are cut: column i is how far each t goes with coordinate i.
+
+    The first one moves T, all others leave it as it is; and where D is largest it bends alike, by
+    1 relative, along each, and not across.
+    """
+
+    columns: FloatArray
+    inverse: FloatArray
+
+    @staticmethod
+    def at(outcomes: Outcomes, x: float, place: Place) -> Frame:
+        """From the second derivatives at `place`; how good they are affects time, not truth."""
+        trials = np.array([float(n) for _, n in outcomes.ranged])
+        scales = np.array([e / math.sqrt(n) for e, n in outcomes.ranged])
+        bends = scales[:, None] * _bends(outcomes, x, place) * scales
+        sizes, turned = np.linalg.eigh(bends)
+        bends = turned * np.clip(sizes, FLATTEST, STEEPEST) @ turned.T
+        moved = trials * scales
+        _, _, level = np.linalg.svd(moved[None, :])
+        level = level[1:].T  # T stays as it is along these
+        sizes, turned = np.linalg.eigh(level.T @ bends @ level)
+        across = level @ (turned / np.sqrt(sizes))
+        onward = np.linalg.solve(bends, moved)
+        onward /= math.sqrt(float(onward @ moved))
+        columns = scales[:, None] * np.column_stack((onward, across))
+        return Frame(columns, np.linalg.inv(columns))
+
+
+def _bends(outcomes: Outcomes, x: float, place: Place) -> FloatArray:
+    """Minus the second derivatives of D in t, for the event that is best here, relative to D."""
+    excess = x - outcomes.total(place) - outcomes.losses
+    most = int(np.searchsorted(excess, 0.0))
+    masses, shadows = outcomes.masses(place, most), np.exp(excess[:most])
+    kept = masses * (1 - shadows)
+    slopes, bends = [], []
+    for (epsilon, n), t, lost in zip(outcomes.ranged, place, outcomes.counts, strict=False):
+        gone, stayed = lost[:most], n - lost[:most]
+        one = _slopes(epsilon, t, 0.0)
+        slopes.append(one[0] * gone + one[1] * stayed)
+        bends.append(float(np.sum(kept * (one[2] * gone + one[3] * stayed))))
+    steep, trials = np.array(slopes), np.array([float(n) for _, n in outcomes.ranged])
+    across = steep @ (masses * shadows)
+    found = (steep * kept) @ steep.T + np.diag(bends)
+    found += np.outer(trials, across) + np.outer(across, trials)
+    found -= float(np.sum(masses * shadows)) * np.outer(trials, trials)
+    value = float(np.sum(kept))
+    return -found / value if value > 1e-250 else np.zeros_like(found)
+
+
+@dataclass(frozen=True, slots=True)
 class Box:
-    """T and the t of all parameters but the pivot, each with half its width."""
+    """All places centre + columns·s with |s_i| ≤ half_i, of which those inside `limits` count."""
 
     outcomes: Outcomes
-    centre: Place
+    frame: Frame
+    limits: Ranges
+    place: Place
     half: Place
 
     @staticmethod
-    def of_everything(outcomes: Outcomes) -> Box:
-        ends = (outcomes.total(tuple(e for e, _ in outcomes.ranged)),)
-        middle = tuple(0.5 * end for end in (*ends, *(e for e, _ in outcomes.others)))
-        return Box(outcomes, middle, middle)
+    def around(outcomes: Outcomes, frame: Frame, limits: Ranges) -> Box:
+        """All places inside the limits."""
+        centre = tuple(0.5 * (low + high) for low, high in limits)
+        reach = np.array([0.5 * (high - low) for low, high in limits])
+        half = (np.abs(frame.inverse) @ reach) * (1 + 1e-6) + 1e-12
+        return Box(outcomes, frame, limits, centre, tuple(half.tolist()))
 
     @property
-    def place(self) -> Place:
-        """The t of every parameter at the centre; that of the pivot may lie outside its range."""
-        taken = math.fsum(n * t for (_, n), t in zip(self.outcomes.others, self.t, strict=True))
-        pivot = self.outcomes.pivot
-        follows = (self.centre[0] - taken) / self.outcomes.ranged[pivot][1]
-        return (*self.t[:pivot], follows, *self.t[pivot:])
-
-    @property
-    def t(self) -> Place:
-        """Of all but the pivot."""
-        return self.centre[1:]
+    def width(self) -> float:
+        """How far T is from that of the centre at most."""
+        trials = np.array([float(n) for _, n in self.outcomes.ranged])
+        return float(np.abs(trials @ self.frame.columns) @ np.array(self.half)) * (1 + 1e-12)
 
     @property
     def halves_of_t(self) -> Place:
         """How far the t of each parameter is from the centre at most."""
-        pairs = zip(self.outcomes.others, self.half[1:], strict=True)
-        reach = self.half[0] + math.fsum(n * h for (_, n), h in pairs)
-        pivot = self.outcomes.pivot
-        follows = reach / self.outcomes.ranged[pivot][1] * (1 + 1e-12)
-        return (*self.half[1 : pivot + 1], follows, *self.half[pivot + 1 :])
+        return tuple((np.abs(self.frame.columns) @ np.array(self.half) * (1 + 1e-12)).tolist())
 
     def cut(self) -> list[Box]:
-        """Two halves, across where it is widest beside the spread that its count shows."""
-        spread = 0.25 * math.sqrt(math.fsum(n * e * e for e, n in self.outcomes.ranged))
-        pairs = zip(self.half[1:], self.outcomes.others, strict=True)
-        widths = [self.half[0] / spread, *(h / e * math.sqrt(n) for h, (e, n) in pairs)]
-        i = widths.index(max(widths))
-        narrow = (*self.half[:i], 0.5 * self.half[i], *self.half[i + 1 :])
+        """Two halves, which overlap a little, across where it is widest."""
+        i = self.half.index(max(self.half))
+        move = 0.5 * self.half[i]
+        narrow = (*self.half[:i], move * (1 + 1e-9), *self.half[i + 1 :])
+        centre, column = np.array(self.place), self.frame.columns[:, i]
         return [
             Box(
                 self.outcomes,
-                (*self.centre[:i], self.centre[i] + side * narrow[i], *self.centre[i + 1 :]),
+                self.frame,
+                self.limits,
+                tuple((centre + side * move * column).tolist()),
                 narrow,
             )
             for side in (-1, 1)
         ]
+
+    @property
+    def ranges(self) -> Ranges:
+        """The t of every parameter that the box may hold; those of an empty one are reversed."""
+        return tuple(
+            (max(low, t - h), min(high, t + h))
+            for (low, high), t, h in zip(self.limits, self.place, self.halves_of_t, strict=True)
+        )
 
     def monotone(self, x: float) -> float:
         """D ≤ Σ P_t(o)[1 − e^{x − loss}]₊ at the largest T and the smallest t, rounded up.
 
         With a smaller t a mechanism gives its smaller loss less often.
         """
-        lows, highs = [], []
-        for (epsilon, _), t, h in zip(
-            self.outcomes.ranged, self.place, self.halves_of_t, strict=True
-        ):
-            if t - h > epsilon or t + h < 0:
-                return 0.0  # there is no such t
-            lows.append(max(0.0, t - h))
-            highs.append(min(epsilon, t + h))
-        most = min(self.centre[0] + self.half[0], self.outcomes.total(tuple(highs)))
-        value, error = self.outcomes.difference(x, tuple(lows), inflated(most, 8))
+        ranges = self.ranges
+        if any(low > high for low, high in ranges):
+            return 0.0
+        lows, highs = zip(*ranges, strict=True)
+        most = min(self.outcomes.total(self.place) + self.width, self.outcomes.total(highs))
+        value, error = self.outcomes.difference(x, lows, inflated(most, 8))
         return value + error
 
     def curved(self, x: float) -> float:
@@ -172,22 +214,24 @@ class Box:
 
         Rounded up; 1 where some t may leave its range.
         """
-        outcomes, width, pivot = self.outcomes, self.half[0], self.outcomes.pivot
-        place, halves = self.place, self.halves_of_t
-        for (epsilon, _), t, h in zip(outcomes.ranged, place, halves, strict=True):
+        outcomes, width, halves = self.outcomes, self.width, self.halves_of_t
+        for (epsilon, _), t, h in zip(outcomes.ranged, self.place, halves, strict=True):
             if t - h <= 1e-9 * epsilon or t + h >= (1 - 1e-9) * epsilon:
                 return 1.0
-        excess = x - self.centre[0] - outcomes.losses
+        excess = x - outcomes.total(self.place) - outcomes.losses
         fewest, most = np.searchsorted(excess, (-width - 1e-9, width + 1e-9)).tolist()
-        order = [pivot, *(i for i in range(len(place)) if i != pivot)]
-        slopes = [_slopes(outcomes.ranged[i][0], place[i], halves[i]) for i in order]
         highest = compiled().event_ceiling(
-            outcomes.masses(place, most),
+            outcomes.masses(self.place, most),
             excess[:most],
-            np.array([outcomes.counts[i][:most] for i in order]),
-            np.array([float(outcomes.ranged[i][1]) for i in order]),
-            np.array(slopes),
-            np.array(self.half),
+            np.ascontiguousarray(outcomes.counts[:, :most]),
+            np.array(
+                [
+                    _slopes(epsilon, t, h)
+                    for (epsilon, _), t, h in zip(outcomes.ranged, self.place, halves, strict=True)
+                ]
+            ),
+            self.frame.columns * np.array(self.half),
+            width,
             max(fewest, 1),
         )
         return inflated(highest, 2 * len(excess))
@@ -195,18 +239,14 @@ class Box:
 
 def _slopes(epsilon: float, t: float, half: float) -> list[float]:
     """Of ln P for one t, as factors of how often the smaller loss came and of how often not: three
-    derivatives at the centre, the first at both ends of the interval, and the sizes of the second,
-    third and fourth inside it, each times a power of `half`."""
+    derivatives at the centre, and the sizes of the second, third and fourth in the interval around
+    it, each times a power of `half`."""
     inside = zip(_derivatives(t), _derivatives(epsilon - t), (-1, 1), (-1, -1), strict=False)
     centre = [one for low, high, s, r in inside for one in (s * low, r * high)]
-    first = [factor for end in (t, t - half, t + half) for factor in _first(epsilon, end)]
+    first = (1 / -math.expm1(-t), -1 / math.expm1(epsilon - t))
     ends = zip(_derivatives(t - half), _derivatives(epsilon - t - half), (2, 3, 4), strict=True)
     sizes = [half**k * one for low, high, k in ends for one in (low, high)]
-    return [*first[:2], *centre, *first[2:], *sizes]
-
-
-def _first(epsilon: float, t: float) -> tuple[float, float]:
-    return 1 / -math.expm1(-t), -1 / math.expm1(epsilon - t)
+    return [*first, *centre, *sizes]
 
 
 def _derivatives(u: float) -> tuple[float, float, float]:

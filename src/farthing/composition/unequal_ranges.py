@@ -8,25 +8,28 @@ Sums run over how often each parameter gave its smaller loss, so lists must be s
 
 from __future__ import annotations
 
-import heapq
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count as counting
 
 from farthing.composition.bound import Bound, Sides
+from farthing.composition.box_search import BoxSearch
+from farthing.composition.boxed_adversary import BoxedAdversary
 from farthing.composition.items import Items
 from farthing.composition.moments import MomentBound
 from farthing.composition.profiles import worst_fixed_t
-from farthing.composition.sheared_boxes import Box, Groups, Outcomes, Place
+from farthing.composition.sheared_boxes import Groups, Outcomes, Place
 from farthing.guarantees.kinds import BoundedRange, PureDP
 from farthing.numerics.bisection import turning_point
 from farthing.numerics.rounding import inflated
+from farthing.progress import about
 
-#: Parameters and outcomes at most, and boxes of one search while their outcomes are few.
-MOST_PARAMETERS, MOST_OUTCOMES, MOST_BOXES = 4, 20_000, 30_000
-#: So many outcomes take as long as what a box takes besides.
-FEW = 4_000
+#: Parameters and outcomes at most.
+MOST_PARAMETERS, MOST_OUTCOMES = 8, 20_000
+#: Width that is aimed at where a wider one was asked for: it takes hardly longer.
+NARROW = 2e-4
+#: Searches at one δ; the second and later ones follow a better place or an undecided one.
+MOST_SEARCHES = 3
 
 
 def unequal_in_advance(items: Items, tolerance: float) -> Bound | None:
@@ -41,7 +44,7 @@ def unequal_in_advance(items: Items, tolerance: float) -> Bound | None:
         1e-6 < e < 50 and n <= 2000 and n * e < 500 for e, n in (*ranged, *pure)
     ):
         return None
-    optimum = InAdvance(ranged, pure)
+    optimum, tolerance = InAdvance(ranged, pure), min(tolerance, NARROW)
     return Bound(
         name="in-advance",
         theorem="non-adaptive optimum [DDR20, Lemma 3.1; CR22, Lemma 4.4], by boxes of t",
@@ -81,18 +84,20 @@ class InAdvance:
         if not 1e-200 < delta < 1:
             return 0.0, math.inf
         place, lower, share = self._likely(delta), 0.0, 0.5 * tolerance
-        while share < 8 * tolerance:
+        for _ in range(MOST_SEARCHES):
             for _ in range(3):
                 lower = max(lower, self._crossing(place, delta))
                 place = self._climb(lower, place)
             lower = max(lower, self._crossing(place, delta))
             upper = min(inflated(lower, 2) * (1 + share) + 1e-9 * self._total, self._total)
-            found = self._search(upper, place, delta, 0.0)
+            with about(f"ε at least {lower:.5g}, at most {upper:.5g}?"):
+                found = self._search(upper, place, delta, 0.0)
             if found.ceiling <= delta or upper >= self._total:
                 return lower, upper
             place = found.place
-            if found.value <= delta:  # undecided: ask for less
-                share *= 4
+            if found.value <= delta:  # undecided: ask for as much less as it was too much
+                less = 0.99 * delta * found.value / found.ceiling
+                share = max(2 * share, self._crossing(place, less) / lower - 1)
         return lower, math.inf
 
     def _at_most(self, x: float) -> float:
@@ -140,38 +145,10 @@ class InAdvance:
         return place
 
     def _search(self, x: float, start: Place, threshold: float, relative: float) -> _Found:
-        """Boxes of t, the one with the highest ceiling first.
-
-        Ends when no ceiling exceeds the best value by more than `relative`, or `threshold`; when
-        the best value exceeds `threshold`; or when it has taken too long.
-        """
-        outcomes = self._outcomes
-        best = self.at(x, start), start
-        number, dropped = counting(), 0.0
-        left, each = float(MOST_BOXES), 1 + len(outcomes.logs) / FEW
-        if len(self.ranged) > 3:  # which seldom ends
-            left *= 0.1
-        boxes = [(-1.0, next(number), Box.of_everything(outcomes))]
-        while boxes:
-            top = -boxes[0][0]
-            enough = max(best[0] * (1 + relative), threshold if threshold < math.inf else 0.0)
-            if top <= enough or best[0] > threshold or left < 0:
-                break
-            for box in heapq.heappop(boxes)[2].cut():
-                ceiling = min(top, box.monotone(x))
-                left -= 0.5 * each
-                if ceiling > enough:
-                    inside = zip(box.place, self.ranged, strict=True)
-                    if all(0 < t < epsilon for t, (epsilon, _) in inside):
-                        best = max(best, (self.at(x, box.place), box.place))
-                    ceiling = min(ceiling, box.curved(x))
-                    left -= 0.5 * each
-                if ceiling > enough:
-                    heapq.heappush(boxes, (-ceiling, next(number), box))
-                else:
-                    dropped = max(dropped, ceiling)
-        ceiling = max(dropped, -boxes[0][0] if boxes else 0.0, best[0])
-        return _Found(best[1], best[0], inflated(ceiling, 8))
+        adversary = BoxedAdversary.of(self.ranged, self.pure, self.at(x, start))
+        search = BoxSearch(self._outcomes, adversary, x, threshold, relative, start)
+        ceiling = search.ceiling()
+        return _Found(search.place, search.value, ceiling)
 
     def at(self, x: float, place: Place) -> float:
         """δ at these t, rounded down."""

@@ -31,6 +31,7 @@ import numpy as np
 from farthing.composition.operators import Operator
 from farthing.numerics.curves import Chords, Grid, Supports
 from farthing.numerics.rounding import float_up, inflated
+from farthing.progress import tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ class Recursion:
             later = [self._next(states[d], d, past) for d in range(min(usable + 1, len(states)))]
             states = later + later[-1:] * (len(states) - len(later))
             past.append(states)
+            tell(f"{spent * self.farthing_step} farthings", spent, self.farthings)
             yield self._profile(spent, states[-1])
 
     def last(self) -> TariffProfile:

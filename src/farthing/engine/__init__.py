@@ -16,6 +16,7 @@ from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Not, OneOf, Present
 from farthing.engine.keys import bins, day, hour, month, quarter, week, year
 from farthing.engine.kinds import query_from
+from farthing.engine.past_release import PastRelease
 from farthing.engine.plan import Plan
 from farthing.engine.question import Batch, Question
 from farthing.engine.session import Session, open  # noqa: A004 # farthing.open is meant
@@ -37,6 +38,7 @@ __all__ = [
     "Equals",
     "Not",
     "OneOf",
+    "PastRelease",
     "Plan",
     "Present",
     "Question",

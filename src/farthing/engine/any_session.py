@@ -10,6 +10,7 @@ from farthing.composition.tariff import Price
 from farthing.engine.any_question import BATCH, AboutData, AnyBatch, AnyQuestion
 from farthing.engine.kinds import Kinds, query_from
 from farthing.engine.kinds.base import Query
+from farthing.engine.past_release import PastRelease
 from farthing.engine.sql_questions.reading import queries_in
 from farthing.engine.watch_kinds import GuessWatch, ThresholdWatch, WatchKind
 from farthing.errors import InvalidInput
@@ -116,6 +117,10 @@ class AnySession(Kinds[Asked], Generic[Asked, AskedTogether, Watched]):
                 per_unit=per_unit,
             )
         )
+
+    @abstractmethod
+    def history(self) -> list[PastRelease]:
+        """Everything that was released to this analyst about this data, the latest first."""
 
     @abstractmethod
     def conversations(self) -> list[OpenedConversation]:

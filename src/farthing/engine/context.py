@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from farthing.engine.answer import Answer
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query, completed_query
 from farthing.engine.purchase import Purchase
+from farthing.engine.recent import Recent
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
 from farthing.guarantees.notation import format_guarantee
@@ -34,6 +35,7 @@ class Context:
     about: Dataset
     confidence: float
     on_the_clock: Callable[[], None] = at_once
+    recent: Recent = field(default_factory=Recent, repr=False, compare=False)
 
     def now(self) -> Context:
         """The same with what is declared now: an owner may have declared another version."""

@@ -102,7 +102,9 @@ def _check_charge(
 
 def _release(context: Context, step: Step, statement: Statement) -> tuple[Release, dict[str, int]]:
     """Run statement and mechanism: the release, and the items that it shows were used."""
-    rows = context.source.run(statement)
+    same = context.source.unchanged()
+    of = None if same is None else (context.about.version, same)
+    rows = context.recent.rows(statement, of, context.source.run)
     found: tuple[Release, dict[str, int]] | None = None
     try:
         release = step.mechanism.run(step.purchase.query.data(rows))
@@ -119,6 +121,7 @@ def _answer(
     context: Context, step: Step, release: Release, price: Price, used: Mapping[str, int]
 ) -> Answer:
     query, confidence = step.purchase.query, context.confidence
+    release = query.in_order(release)
     result = query.result(release, query.expect(step.mechanism, confidence))
     errors = query.errors(step.mechanism, release, confidence)
     if isinstance(errors, tuple):

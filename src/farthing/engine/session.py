@@ -11,11 +11,12 @@ from typing import Any
 from farthing.composition.certificate import Certificate
 from farthing.composition.tariff import Price, Tariff
 from farthing.engine.any_session import AnySession
-from farthing.engine.context import Context
+from farthing.engine.context import Context, record_in_words
 from farthing.engine.converse import WatchConversation
 from farthing.engine.desk import Declaration, Desk, certificate_of, matching_tariff
 from farthing.engine.first_budget import VARIABLE, EpsilonDelta, ledger_beside
 from farthing.engine.kinds.base import Query
+from farthing.engine.past_release import PastRelease
 from farthing.engine.question import Batch, Question
 from farthing.engine.sources.opening import open_source
 from farthing.engine.watch import Watch
@@ -49,6 +50,17 @@ class Session(AnySession[Question, Batch, Watch]):
     def conversation(self, identity: str) -> WatchConversation:
         """A conversation that this analyst opened, where it was left."""
         return WatchConversation(self._context, self._context.analyst.conversation(identity))
+
+    def history(self) -> list[PastRelease]:
+        return [
+            PastRelease.of(
+                one.time,
+                record_in_words(one.question),
+                one.price,
+                {name: asked["query"] for name, asked in one.question.items()},
+            )
+            for one in self._context.analyst.releases()
+        ]
 
     def conversations(self) -> list[OpenedConversation]:
         return self._context.analyst.conversations()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from farthing.canonical import digest
 from farthing.engine.context import Context
 from farthing.engine.errors import ChargeMismatch
 from farthing.engine.kinds.base import Query
@@ -47,7 +48,9 @@ class Step:
     @cached_property
     def _stated(self) -> tuple[Statement, Contribution]:
         """A mechanism that looks at the largest counts only gets those, and one beyond."""
-        return statement_of(self._context, self.purchase.query, self.mechanism.candidates)
+        context, query, candidates = self._context, self.purchase.query, self.mechanism.candidates
+        asked = context.about, query, digest(query.to_json()), candidates  # 1 is no True
+        return context.recent.statement(asked, lambda: statement_of(context, query, candidates))
 
 
 def translate(context: Context, purchase: Purchase) -> Step:

@@ -11,6 +11,7 @@ from farthing.canonical import digest
 from farthing.ledger.analyst import Analyst
 from farthing.ledger.backups import back_up, restore
 from farthing.ledger.coalition import Coalition, coalition
+from farthing.ledger.declared_data import Dataset, Limits
 from farthing.ledger.durable_conversation import DurableConversation
 from farthing.ledger.errors import (
     AlreadySettled,
@@ -37,10 +38,8 @@ from farthing.ledger.reader import Reader
 from farthing.ledger.records import (
     Account,
     Answered,
-    Dataset,
     Entry,
     KeptRelease,
-    Limits,
     Lot,
     OpenedConversation,
     Purse,

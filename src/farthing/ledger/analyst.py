@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from farthing.canonical import canonical, digest, sha256
+from farthing.canonical import digest, sha256
 from farthing.composition.tariff import Certificate, Price
 from farthing.errors import InvalidInput
 from farthing.interactive import cheapest_items
@@ -19,8 +19,10 @@ from farthing.ledger.conversations import (
     open_conversation,
     opened_conversations,
 )
+from farthing.ledger.declared_data import Dataset
 from farthing.ledger.durable_conversation import DurableConversation
 from farthing.ledger.errors import DoesNotFit, NotInLedger
+from farthing.ledger.kept_releases import all_releases, last_release
 from farthing.ledger.lookups import (
     account_row,
     accounts_of,
@@ -29,7 +31,6 @@ from farthing.ledger.lookups import (
     declared_of,
     document_of,
     entry_at,
-    entry_of,
     purses_of,
     reservation_of,
     row_of_dataset,
@@ -39,7 +40,6 @@ from farthing.ledger.records import (
     BATCH,
     LARGEST,
     TARIFF,
-    Dataset,
     Entry,
     KeptRelease,
     OpenedConversation,
@@ -54,7 +54,7 @@ from farthing.ledger.records import (
 from farthing.ledger.registered_lists import EVERYTHING, Registered, from_document
 from farthing.ledger.remaining import as_of, left_of
 from farthing.ledger.store import statements
-from farthing.ledger.store.tables import entries, lots
+from farthing.ledger.store.tables import lots
 
 
 class Analyst:
@@ -87,22 +87,25 @@ class Analyst:
     def spent_alone(self) -> int | None:
         """What this analyst has spent, if that is all they were told of this data.
 
-        None if there are other accounts, or data beside it, or if the cap can refuse what purses
-        allow: what an analyst is told then depends on what others have spent.
+        None if there are other accounts, but for lists that are registered for somebody else, or
+        data beside it, or if the cap can refuse what purses allow: what an analyst is told then
+        depends on what others have spent.
         """
 
         def look(connection: Connection) -> int | None:
             found = self._book.current(connection, self.dataset)
             held = purses_of(connection, found.row, found.terms.account)
-            account = accounts_of(connection, found.row)
+            every = accounts_of(connection, found.row)
+            others = every[: found.terms.account - 1] + every[found.terms.account :]
             alone = (
-                len(account) == 1
+                all(one.mode != TARIFF and one.analyst != self.name for one in others)
                 and len(datasets_beside(all_declared(connection), self.dataset)) == 1
             )
             granted = Price(
                 sum(purse.farthings for purse in held), sum(purse.delta_units for purse in held)
             )
-            cap = Price(account[0].farthings, account[0].delta_units)
+            account = every[found.terms.account - 1]
+            cap = Price(account.farthings, account.delta_units)
             separate = all(purse.renewal is None for purse in held) and granted.within(cap)
             own = [purse.farthings_spent for purse in held if purse.analyst == self.name]
             return own[0] if own and alone and separate else None
@@ -307,43 +310,8 @@ class Analyst:
     def release_of(self, question: Any) -> KeptRelease | None:
         """The last release this analyst got for this question, to be seen again at no cost."""
         asked = digest(require_question(question))
-        return next(iter(self._releases(asked)), None)
+        return last_release(self._book, self.dataset, self.name, asked)
 
     def releases(self) -> list[KeptRelease]:
         """Everything this analyst got that was kept, the latest first."""
-        return self._releases(None)
-
-    def _releases(self, question_digest: str | None) -> list[KeptRelease]:
-        def look(connection: Connection) -> list[KeptRelease]:
-            row = row_of_dataset(connection, self.dataset)
-            # what others were told is not even read: how long it takes would tell how much it is
-            own = f'"analyst":{canonical(self.name)}'
-            query = select(entries).where(
-                entries.c.dataset_id == row,
-                entries.c.released.is_not(None),
-                entries.c.fact.contains(own, autoescape=True),
-            )
-            if question_digest is not None:
-                query = query.filter_by(released=question_digest)
-            rows = connection.execute(query.order_by(entries.c.number.desc()))
-            found = (entry_of(row) for row in rows)
-            return [
-                _release(entry, entry_at(connection, row, entry.fact["settles"]))
-                for entry in found
-                if entry.fact["analyst"] == self.name
-            ]
-
-        return self._book.store.ask(look)
-
-
-def _release(closed: Entry, reserved: Entry) -> KeptRelease:
-    return KeptRelease(
-        time=closed.fact["time"],
-        question=reserved.fact["question"],
-        release=closed.fact["release"],
-        release_digest=closed.fact["release_digest"],
-        price=Price(
-            reserved.fact["farthings"] + closed.fact["farthings"],
-            reserved.fact["delta_units"] + closed.fact["delta_units"],
-        ),
-    )
+        return all_releases(self._book, self.dataset, self.name)

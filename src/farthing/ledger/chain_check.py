@@ -12,6 +12,10 @@ from farthing.ledger.chain import GENESIS, linked
 from farthing.ledger.errors import Damaged
 from farthing.ledger.lookups import Declared
 from farthing.ledger.replay import Broken, Replay
+from farthing.progress import tell
+
+#: So many entries are read between two words about it.
+ENTRIES_BETWEEN_NEWS = 1000
 
 
 class ChainCheck:
@@ -40,6 +44,8 @@ class ChainCheck:
         except (ValueError, RecursionError, Broken) as error:
             raise self.bad(number, str(error)) from None
         self.number, self.previous, self.hash = number, previous, hash_
+        if number % ENTRIES_BETWEEN_NEWS == 0:
+            tell(f"{number} entries of {self.dataset}")
         return fact
 
     def bad(self, number: int, why: str) -> Damaged:

@@ -99,7 +99,10 @@ def charge(book: OpenBook, request: Request, alongside: Alongside | None = None)
 
 def no_purse(analyst: str, dataset: str) -> NotInLedger:
     """An analyst to whom nothing was granted."""
-    return NotInLedger(f"{analyst} has no purse under the tariff in force for {dataset}")
+    return NotInLedger(
+        f"{analyst} has no purse under the tariff in force for {dataset}: ask as an analyst who "
+        "has one, or let the owner grant one"
+    )
 
 
 def _quote(book: OpenBook, request: Request) -> tuple[InForce, Price]:

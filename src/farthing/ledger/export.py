@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sqlalchemy import select
 
 from farthing.canonical import canonical
+from farthing.ledger.chain_check import ENTRIES_BETWEEN_NEWS
 from farthing.ledger.lookups import (
     all_declared,
     datasets_beside,
@@ -16,6 +17,7 @@ from farthing.ledger.lookups import (
 )
 from farthing.ledger.reader import Reader
 from farthing.ledger.store.tables import datasets
+from farthing.progress import tell
 
 FORMAT = "farthing ledger 1"
 
@@ -33,6 +35,8 @@ def export_lines(reader: Reader, dataset: str | None = None) -> Iterator[str]:
         for name in names:
             with entry_rows(connection, row_of_dataset(connection, name)) as rows:
                 for entry in map(entry_of, rows):
+                    if entry.number % ENTRIES_BETWEEN_NEWS == 0:
+                        tell(f"{entry.number} entries of {name}")
                     yield canonical(
                         {
                             "dataset": name,

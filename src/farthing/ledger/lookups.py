@@ -1,4 +1,7 @@
-"""What is looked up over a connection, by whichever role asks."""
+"""What is looked up over a connection, by whichever role asks.
+
+Statements are made once: making one takes longer than running it.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,16 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, and_, select
+from sqlalchemy import Connection, Select, and_, bindparam, select
 
 from farthing.composition.tariff import Price
+from farthing.ledger.declared_data import Dataset, dataset_from_json
 from farthing.ledger.errors import Damaged, NotInLedger
 from farthing.ledger.months import month_name
-from farthing.ledger.records import (
-    MONTHLY,
-    TARIFF,
-    Account,
-    Dataset,
-    Entry,
-    Purse,
-    Reservation,
-    dataset_from_json,
-)
+from farthing.ledger.records import MONTHLY, TARIFF, Account, Entry, Purse, Reservation
 from farthing.ledger.store.tables import (
     EVERYBODY,
     accounts,
@@ -41,7 +37,7 @@ def identity_of_ledger(connection: Connection) -> str:
 
 def row_of_dataset(connection: Connection, dataset: str) -> int:
     """The number of a dataset's row, by which everything else refers to it."""
-    found = connection.scalar(select(datasets.c.id).filter_by(name=dataset))
+    found = connection.scalar(_ROW, {"name": dataset})
     if found is None:
         raise NotInLedger(f"there is no dataset {dataset!r:.60}")
     return int(found)
@@ -57,7 +53,7 @@ class Declared:
 
 def declared_of(connection: Connection, row: int) -> Declared:
     """A dataset as its owner declares it now."""
-    fact = connection.scalars(_DECLARED.where(datasets.c.id == row)).one()
+    fact = connection.scalars(_DECLARED_OF, {"row": row}).one()
     return declared_from(json.loads(fact))
 
 
@@ -76,6 +72,8 @@ _DECLARED = select(entries.c.fact).join(
     datasets,
     and_(entries.c.dataset_id == datasets.c.id, entries.c.number == datasets.c.declared),
 )
+_DECLARED_OF = _DECLARED.where(datasets.c.id == bindparam("row"))
+_ROW = select(datasets.c.id).where(datasets.c.name == bindparam("name"))
 
 
 def datasets_beside(known: Mapping[str, Declared], *names: str) -> tuple[str, ...]:
@@ -109,11 +107,15 @@ def document_of(connection: Connection, row: int, account: int) -> dict[str, Any
 
 def entry_at(connection: Connection, row: int, number: int) -> Entry:
     """One entry of a dataset's book."""
-    query = select(entries).filter_by(dataset_id=row, number=number)
-    found = connection.execute(query).one_or_none()
+    found = connection.execute(_ENTRY, {"row": row, "number": number}).one_or_none()
     if found is None:
         raise NotInLedger(f"there is no entry {number}")
     return entry_of(found)
+
+
+_ENTRY = select(entries).where(
+    entries.c.dataset_id == bindparam("row"), entries.c.number == bindparam("number")
+)
 
 
 def entry_of(row: Any) -> Entry:
@@ -149,19 +151,7 @@ def reservation_of(entry: Entry) -> Reservation:
 
 def accounts_of(connection: Connection, row: int) -> list[Account]:
     """The accounts of a dataset, oldest first; number n is at place n − 1."""
-    cap = and_(
-        purses.c.dataset_id == accounts.c.dataset_id,
-        purses.c.account == accounts.c.number,
-        purses.c.analyst == EVERYBODY,
-    )
-    amounts = (purses.c[name] for name in (*_AMOUNTS, "open"))
-    own = and_(lots.c.dataset_id == accounts.c.dataset_id, lots.c.account == accounts.c.number)
-    rows = connection.execute(
-        select(accounts, *amounts, select(lots.c.item).where(own).exists().label("has_lots"))
-        .outerjoin(purses, cap)
-        .where(accounts.c.dataset_id == row)
-        .order_by(accounts.c.number)
-    )
+    rows = connection.execute(_ACCOUNTS, {"row": row})
     return [_account_of(row) for row in rows]
 
 
@@ -188,12 +178,8 @@ def purses_of(
     connection: Connection, row: int, account: int | None = None, analyst: str | None = None
 ) -> list[Purse]:
     """The purses of analysts, by account and name."""
-    query = select(purses).where(purses.c.dataset_id == row, purses.c.analyst != EVERYBODY)
-    if account is not None:
-        query = query.filter_by(account=account)
-    if analyst is not None:
-        query = query.filter_by(analyst=analyst)
-    rows = connection.execute(query.order_by(purses.c.account, purses.c.analyst))
+    wanted = {"row": row, "account": account, "analyst": analyst}
+    rows = connection.execute(_purses(account is not None, analyst is not None), wanted)
     return [purse_of(row) for row in rows]
 
 
@@ -213,3 +199,35 @@ def purse_of(row: Any) -> Purse:
 
 
 _AMOUNTS = ("farthings", "delta_units", "farthings_spent", "delta_units_spent")
+
+
+def _accounts() -> Select[Any]:
+    """Accounts with their caps, and whether they are lists of which something is left."""
+    cap = and_(
+        purses.c.dataset_id == accounts.c.dataset_id,
+        purses.c.account == accounts.c.number,
+        purses.c.analyst == EVERYBODY,
+    )
+    amounts = (purses.c[name] for name in (*_AMOUNTS, "open"))
+    own = and_(lots.c.dataset_id == accounts.c.dataset_id, lots.c.account == accounts.c.number)
+    return (
+        select(accounts, *amounts, select(lots.c.item).where(own).exists().label("has_lots"))
+        .outerjoin(purses, cap)
+        .where(accounts.c.dataset_id == bindparam("row"))
+        .order_by(accounts.c.number)
+    )
+
+
+_ACCOUNTS = _accounts()
+
+
+@cache
+def _purses(of_account: bool, of_analyst: bool) -> Select[Any]:
+    query = select(purses).where(
+        purses.c.dataset_id == bindparam("row"), purses.c.analyst != EVERYBODY
+    )
+    if of_account:
+        query = query.where(purses.c.account == bindparam("account"))
+    if of_analyst:
+        query = query.where(purses.c.analyst == bindparam("analyst"))
+    return query.order_by(purses.c.account, purses.c.analyst)

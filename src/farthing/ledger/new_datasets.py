@@ -9,10 +9,10 @@ from sqlalchemy.exc import IntegrityError
 
 from farthing.errors import InvalidInput
 from farthing.ledger.chain import GENESIS
+from farthing.ledger.declared_data import Dataset
 from farthing.ledger.errors import AlreadyThere, NotInLedger
 from farthing.ledger.locations import overlap
 from farthing.ledger.lookups import Declared, datasets_beside
-from farthing.ledger.records import Dataset
 from farthing.ledger.store.tables import datasets
 
 #: Held on PostgreSQL while a dataset is added, so that no two see each other's place free.
@@ -61,6 +61,6 @@ def new_dataset(connection: Connection, name: str) -> int:
             )
         )
     except IntegrityError:
-        raise AlreadyThere(f"dataset {name} exists") from None
+        raise AlreadyThere(f"there is a dataset {name} already; choose another name") from None
     assert made.inserted_primary_key is not None
     return int(made.inserted_primary_key[0])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Update, select, update
+from sqlalchemy import Connection, Update, bindparam, select, update
 
 from farthing.composition.certificate import certificate_from_json, tariff_from_json
 from farthing.composition.tariff import Certificate, Tariff
@@ -135,7 +135,7 @@ class OpenBook:
         book = next((book for book in tariffs if book.open), None)
         if book is None:
             raise NotInLedger(f"no tariff is in force for {dataset}; sign one first")
-        head = connection.scalar(select(datasets.c.number).filter_by(id=row))
+        head = connection.scalar(_HEAD, {"row": row})
         tariff = self.tariff(connection, dataset, row, book.number)
         return InForce(Terms(book.number, tariff), row, int(head or 0))
 
@@ -185,3 +185,6 @@ def lock_dataset(connection: Connection, dataset: str) -> int:
 def _touched(dataset: str) -> Update:
     """Changes nothing, and waits for whoever is writing."""
     return update(datasets).filter_by(name=dataset).values(number=datasets.c.number)
+
+
+_HEAD = select(datasets.c.number).where(datasets.c.id == bindparam("row"))

@@ -12,6 +12,7 @@ from farthing.composition.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.ledger import granting, registered_lists, retiring, settling
 from farthing.ledger.conversations import Talk
+from farthing.ledger.declared_data import Dataset, require_only_more
 from farthing.ledger.granting import Grant, write_grant
 from farthing.ledger.lookups import (
     Declared,
@@ -24,14 +25,12 @@ from farthing.ledger.new_datasets import new_dataset, one_adds_at_a_time, requir
 from farthing.ledger.open_book import InForce, OpenBook, lock_dataset
 from farthing.ledger.records import (
     Account,
-    Dataset,
     Entry,
     Purse,
     Reservation,
     Terms,
     require_name,
     require_names,
-    require_only_more,
 )
 from farthing.ledger.store import statements
 from farthing.ledger.store.tables import (

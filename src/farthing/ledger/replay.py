@@ -19,21 +19,11 @@ from farthing.interactive import mechanism_from_json, require_paid
 from farthing.interactive.composer import Part
 from farthing.ledger import registered_lists
 from farthing.ledger.chain import start_of
+from farthing.ledger.declared_data import Dataset, require_only_more
 from farthing.ledger.fact_shapes import require_shape
 from farthing.ledger.lookups import Declared, declared_from
 from farthing.ledger.months import month_number, month_of
-from farthing.ledger.records import (
-    BATCH,
-    END,
-    LARGEST,
-    OPEN,
-    RESTORE,
-    RETIRE,
-    SAID,
-    TARIFF,
-    Dataset,
-    require_only_more,
-)
+from farthing.ledger.records import BATCH, END, LARGEST, OPEN, RESTORE, RETIRE, SAID, TARIFF
 from farthing.ledger.store.statements import SEAL
 from farthing.ledger.store.tables import EVERYBODY
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from farthing.ledger.records import BATCH, TARIFF
 from farthing.numerics.rounding import shown_up
+from farthing.wording import many
 
 
 def markdown(data: dict[str, Any]) -> str:
@@ -206,8 +207,8 @@ def _items(pairs: list[list[Any]]) -> str:
 def _limits(limits: dict[str, int | None]) -> str:
     keys, rows = limits["contribution_limit"], limits["per_key_limit"]
     said = [
-        *([] if keys is None else [f"at most {keys} keys"]),
-        *([] if rows is None else [f"at most {rows} rows of a key"]),
+        *([] if keys is None else [f"at most {many(keys, 'key')}"]),
+        *([] if rows is None else [f"at most {many(rows, 'row')} of a key"]),
     ]
     return ", ".join(said) or "as each question says"
 

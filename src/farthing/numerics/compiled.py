@@ -2,15 +2,26 @@
 
 Importing numba takes longer than importing everything else together, and most commands compute no
 profile: so this is the one import of a required dependency inside a function.
+
+An interrupt that comes inside numba, which loads, compiles or passes arguments on, would leave it
+as a SystemError. So it waits for the import and for the first call of each kernel, and from later
+calls it comes out as what it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import NamedTuple
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
+from types import FrameType
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from farthing.numerics.rounding import FloatArray, IntArray
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
 class Compiled(NamedTuple):
@@ -26,18 +37,65 @@ class Compiled(NamedTuple):
         tuple[FloatArray, FloatArray],
     ]
     event_ceiling: Callable[
-        [FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, int], float
+        [FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, float, int], float
     ]
 
 
 @cache
 def compiled() -> Compiled:
     """The kernels; the first call loads numba."""
-    from farthing.numerics import kernels
+    with interrupts_waiting():
+        from farthing.numerics import kernels
 
     return Compiled(
-        kernels.chord_supremum,
-        kernels.support_maximum,
-        kernels.support_average,
-        kernels.event_ceiling,
+        _interruptible(kernels.chord_supremum),
+        _interruptible(kernels.support_maximum),
+        _interruptible(kernels.support_average),
+        _interruptible(kernels.event_ceiling),
     )
+
+
+@contextmanager
+def interrupts_waiting() -> Iterator[None]:
+    """An interrupt inside is heard at the end. Python hears them in the main thread alone."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    waiting: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: waiting.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if waiting:
+            before(*waiting[0])
+
+
+def was_interrupted(error: BaseException | None) -> bool:
+    """Whether an interrupt is what compiled code passes on as a SystemError, or several."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
+
+
+def _interruptible(kernel: Callable[Given, Result]) -> Callable[Given, Result]:
+    """The first call loads or compiles it: an interrupt waits. Later ones are soon over."""
+    loaded = False
+
+    @wraps(kernel)
+    def call(*given: Given.args, **named: Given.kwargs) -> Result:
+        nonlocal loaded
+        if not loaded:
+            with interrupts_waiting():
+                result = kernel(*given, **named)
+            loaded = True
+            return result
+        try:
+            return kernel(*given, **named)
+        except SystemError as error:
+            if was_interrupted(error):
+                raise KeyboardInterrupt from None
+            raise
+
+    return call

@@ -174,58 +174,47 @@ def event_ceiling(
     masses: FloatArray,
     excess: FloatArray,
     lost: FloatArray,
-    trials: FloatArray,
     slopes: FloatArray,
-    half: FloatArray,
+    moves: FloatArray,
+    width: float,
     fewest: int,
 ) -> float:
     """What Σ P(1 − e^excess) over the first m outcomes does not exceed in a box, the largest for
     m ≥ `fewest` (composition/sheared_boxes.py).
 
-    Coordinate 0 is T, the others are the t of all parameters but the first, the pivot, in halves of
-    the widths `half`. Value and derivatives up to the third are exact for every m, what is
-    left out is bounded by the fourth along any line.
+    `lost` are how often each parameter gave its smaller loss, and then how often not. `moves` is
+    how far each t goes with each coordinate of the box, of which the first alone moves T, by
+    `width`. Value and derivatives up to the third are exact for every m, what is left out is
+    bounded by the fourth, which is largest towards a corner.
     """
-    size, width = len(half), half[0]
-    moves = np.empty(size)  # of the pivot, for each coordinate
-    moves[0] = width / trials[0]
-    for i in range(1, size):
-        moves[i] = -half[i] * trials[i] / trials[0]
-    value, missing, best = 0.0, 0.0, 0.0
+    size = len(moves)
+    value, best = 0.0, 0.0
     first, second, third = np.zeros(size), np.zeros((size, size)), np.zeros((size, size, size))
-    slope, bend, jerk = np.empty(size), np.empty((size, size)), np.empty(size)
+    slope, bend = np.empty(size), np.empty((size, size))
+    direct, bent, jerked = np.empty(size), np.empty(size), np.empty(size)
+    corners = np.zeros(1 << (size - 1))
+    far, near = math.exp(width), math.exp(-width)
     for m in range(len(masses)):
         mass, shadow = masses[m], math.exp(min(excess[m], 600.0))
-        pivot_lost, pivot_kept = lost[0, m], trials[0] - lost[0, m]
-        one = slopes[0]
-        pivot_slope = one[0] * pivot_lost + one[1] * pivot_kept
-        pivot_bend = one[2] * pivot_lost + one[3] * pivot_kept
-        pivot_jerk = one[4] * pivot_lost + one[5] * pivot_kept
-        pivot_low = one[6] * pivot_lost + one[7] * pivot_kept
-        pivot_high = one[8] * pivot_lost + one[9] * pivot_kept
-        slope[0], jerk[0] = pivot_slope * moves[0], 0.0
-        u = max(abs(pivot_low), abs(pivot_high)) * moves[0]
-        two = one[10] * pivot_lost + one[11] * pivot_kept
-        three = one[12] * pivot_lost + one[13] * pivot_kept
-        four = one[14] * pivot_lost + one[15] * pivot_kept
-        for i in range(1, size):
-            one, gone, kept = slopes[i], lost[i, m], trials[i] - lost[i, m]
-            slope[i] = (one[0] * gone + one[1] * kept) * half[i] + pivot_slope * moves[i]
-            jerk[i] = (one[4] * gone + one[5] * kept) * half[i] ** 3
-            upper = (one[6] * gone + one[7] * kept) * half[i] + pivot_high * moves[i]
-            lower = (one[8] * gone + one[9] * kept) * half[i] + pivot_low * moves[i]
-            u += max(abs(upper), abs(lower))
-            two += one[10] * gone + one[11] * kept
-            three += one[12] * gone + one[13] * kept
-            four += one[14] * gone + one[15] * kept
-        rise = 0.0
+        two, three, four = 0.0, 0.0, 0.0
+        for k in range(size):
+            one, gone, kept = slopes[k], lost[k, m], lost[size + k, m]
+            direct[k] = one[0] * gone + one[1] * kept
+            bent[k] = one[2] * gone + one[3] * kept
+            jerked[k] = one[4] * gone + one[5] * kept
+            two += one[6] * gone + one[7] * kept
+            three += one[8] * gone + one[9] * kept
+            four += one[10] * gone + one[11] * kept
         for i in range(size):
-            rise += abs(slope[i])
-            for j in range(size):
-                bend[i, j] = pivot_bend * moves[i] * moves[j]
-            if i > 0:
-                bend[i, i] += (slopes[i, 2] * lost[i, m]) * half[i] ** 2
-                bend[i, i] += slopes[i, 3] * (trials[i] - lost[i, m]) * half[i] ** 2
+            slope[i] = 0.0
+            for k in range(size):
+                slope[i] += direct[k] * moves[k, i]
+            for j in range(i + 1):
+                total = 0.0
+                for k in range(size):
+                    total += bent[k] * moves[k, i] * moves[k, j]
+                bend[i, j] = total
+                bend[j, i] = total
         # 1 − e^excess and its derivatives in T
         c0, c1 = 1 - shadow, shadow * width
         c2, c3 = -c1 * width, c1 * width * width
@@ -235,17 +224,15 @@ def event_ceiling(
             first[i] += mass * (c0 * a + (c1 if i == 0 else 0.0))
             for j in range(i, size):
                 b = slope[j]
-                both = a * b + bend[i, j]
-                term = c0 * both
+                term = c0 * (a * b + bend[i, j])
                 if i == 0:
                     term += c1 * b if j > 0 else 2 * c1 * a + c2
                 second[i, j] += mass * term
                 for k in range(j, size):
                     c = slope[k]
                     all_three = a * b * c + a * bend[j, k] + b * bend[i, k] + c * bend[i, j]
-                    all_three += pivot_jerk * moves[i] * moves[j] * moves[k]
-                    if i == j and j == k:
-                        all_three += jerk[i]
+                    for one in range(size):
+                        all_three += jerked[one] * moves[one, i] * moves[one, j] * moves[one, k]
                     term = c0 * all_three
                     if i == 0:
                         rest = b * c + bend[j, k]
@@ -256,16 +243,22 @@ def event_ceiling(
                         else:
                             term += 3 * c1 * rest + 3 * c2 * c + c3
                     third[i, j, k] += mass * term
-        larger = shadow * math.exp(width)
-        kept_by = max(abs(1 - larger), abs(1 - shadow * math.exp(-width)))
-        square, cube = u * u + two, u**3 + 3 * u * two + three
-        rest = kept_by * (u**4 + 6 * u * u * two + 3 * two * two + 4 * u * three + four)
-        rest += larger * width * (4 * cube + 6 * square * width + 4 * u * width**2 + width**3)
-        missing += mass * rest / 24 * math.exp(min(rise, 600.0))
-        missing += mass * SUMMED * (1 + shadow) * (1 + u + width + two + three) ** 3
+        larger = shadow * far
+        kept_by = max(abs(1 - larger), abs(1 - shadow * near))
+        for corner in range(len(corners)):
+            steep = slope[0]
+            for i in range(1, size):
+                steep += slope[i] if corner >> (i - 1) & 1 else -slope[i]
+            steep = abs(steep)
+            u = steep + two
+            square, cube = u * u + two, u * (u * u + 3 * two) + three
+            rest = kept_by * (u * (u * (u * u + 6 * two) + 4 * three) + 3 * two * two + four)
+            rest += larger * width * (4 * cube + width * (6 * square + width * (4 * u + width)))
+            rest = rest / 24 * _early(steep)
+            corners[corner] += mass * (rest + SUMMED * (1 + shadow) * (1 + u + width + three) ** 3)
         if m + 1 < fewest:
             continue
-        apart = value + missing
+        apart = value + corners.max()
         for i in range(size):
             for j in range(i, size):
                 for k in range(j, size):
@@ -281,6 +274,17 @@ def event_ceiling(
             together += _summit(first[i], second[i, i] + crossed)
         best = max(best, min(apart, together))
     return best
+
+
+@njit(cache=True, nogil=True)
+def _early(rise: float) -> float:
+    """4∫(1 − τ)³e^{rise·τ} dτ over [0, 1], rounded up: what a fourth derivative counts for that
+    grows like e^{rise·τ} along a line."""
+    if rise < 1.0:
+        return 0.8 + 0.2 * math.exp(rise)  # e^{rise·τ} lies below its chord
+    rise = min(rise, 600.0)
+    rest = math.exp(rise) - 1 - rise * (1 + 0.5 * rise * (1 + rise / 3))
+    return 24 * rest / rise**4 * (1 + SUMMED)
 
 
 @njit(cache=True, nogil=True)

@@ -17,12 +17,12 @@ from farthing.engine import Answer, Answers, Batch, BatchPlan, Plan, Question, S
 from farthing.engine.context import Context, record_in_words
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
-from farthing.ledger import Analyst, DoesNotFit, KeptRelease, Purse
+from farthing.ledger import DoesNotFit, KeptRelease, Purse
 from farthing.ledger.errors import Damaged, Unavailable, WrongSchema
 from farthing.server.access.callers import AnalystCaller
 from farthing.server.access.grants import standing_of
 from farthing.server.problems import Refused, does_not_fit, note, nothing_here
-from farthing.server.remembering import Circumstances, left_in
+from farthing.server.remembering import Circumstances, ServedAnalyst, left_in
 from farthing.server.service import Service
 
 #: Queries in one batch at most: planning them must not hold up others.
@@ -80,7 +80,7 @@ class Inquiry:
     """One analyst at one dataset, for one request."""
 
     service: Service
-    analyst: Analyst
+    analyst: ServedAnalyst
     session: Session
 
     @classmethod
@@ -88,7 +88,7 @@ class Inquiry:
         """Refused in the same words if it does not exist and if it is not granted."""
         if standing_of(service.ledger, caller, dataset) is None:
             raise nothing_here()
-        return cls._by(service, service.ledger.analyst(dataset, caller.name))
+        return cls._by(service, ServedAnalyst(service.ledger.book, dataset, caller.name))
 
     @classmethod
     def for_plan(cls, service: Service, standing: Circumstances) -> Inquiry:
@@ -96,12 +96,13 @@ class Inquiry:
         return cls._by(service, service.remembered.analyst(standing, service.ledger))
 
     @classmethod
-    def _by(cls, service: Service, analyst: Analyst) -> Inquiry:
+    def _by(cls, service: Service, analyst: ServedAnalyst) -> Inquiry:
         source = service.sources.get(analyst.dataset)
         if source is None:
             raise nothing_here()
         level, clock = service.settings.confidence, service.clock.wait
-        context = Context(source, analyst, analyst.about(), level, clock)
+        recent = service.remembered.recent(analyst)
+        context = Context(source, analyst, analyst.about(), level, clock, recent)
         return cls(service, analyst, Session(context, ExitStack()))
 
     def question(self, body: AskBody) -> Question | Batch:
@@ -116,20 +117,19 @@ class Inquiry:
         return self.session.ask(body.query or {})
 
     def plan(self, body: AskBody) -> Plan | BatchPlan:
-        """The plan, with what is left of the analyst's own purse."""
+        """The plan."""
         question = self.question(body)
         if isinstance(question, Batch):
             if (body.half_width, body.tells_apart, body.rows) != (None, None, None):
                 raise InvalidInput("half_width, tells_apart and rows are for one question")
-            return replace(question.plan(), remaining=self.left())
-        planned = question.plan(
+            return question.plan()
+        return question.plan(
             half_width=body.half_width, tells_apart=body.tells_apart, rows=body.rows
         )
-        return replace(planned, remaining=self.left())
 
     def left(self) -> Price:
-        """What is left of the analyst's own purse: the cap would tell of others."""
-        return left_in(self.analyst.purse())
+        """What is left of the analyst's own purse."""
+        return self.analyst.remaining()
 
     def told(self, answer: Answer | Answers, plan: Plan | BatchPlan) -> dict[str, Any]:
         """What comes back for a run."""
@@ -141,16 +141,16 @@ class Inquiry:
             }
         return {"answer": self._answer(answer), "id": identity}
 
-    def _answer(self, answer: Answer) -> dict[str, Any]:
-        shown = answer.left_with(self.left())
+    @staticmethod
+    def _answer(answer: Answer) -> dict[str, Any]:
         return {
-            **shown.to_json(),
-            "caption": shown.caption,
-            "notes": list(shown.sheet.notes),
-            "paid": shown.paid,
-            "cached": shown.cached,
-            "remaining": asdict(shown.remaining),
-            "spending": None if shown.spending is None else shown.spending.to_json(),
+            **answer.to_json(),
+            "caption": answer.caption,
+            "notes": list(answer.sheet.notes),
+            "paid": answer.paid,
+            "cached": answer.cached,
+            "remaining": asdict(answer.remaining),
+            "spending": None if answer.spending is None else answer.spending.to_json(),
         }
 
     def identity_of(self, plan: Plan | BatchPlan) -> str | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import Field
 
-from farthing.server.access.callers import AnalystCaller, Caller, OwnerCaller
+from farthing.server.access.callers import AnalystCaller, Caller, Doorkeeper, OwnerCaller
 from farthing.server.problems import Refused
 from farthing.server.service import Service
 
@@ -27,13 +28,13 @@ async def service_of(request: Request) -> Service:
 At = Annotated[Service, Depends(service_of)]
 
 
-def any_caller(
+async def any_caller(
     request: Request,
     service: At,
     given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
     """Who holds the token; the same refusal whatever is wrong with it."""
-    caller = None if given is None else service.doorkeeper.caller(given.credentials)
+    caller = None if given is None else await _caller(service.doorkeeper, given.credentials)
     if caller is None:
         raise Refused(
             401,
@@ -44,6 +45,13 @@ def any_caller(
     request.state.caller = caller
     service.rates.take(caller.token)
     return caller
+
+
+async def _caller(doorkeeper: Doorkeeper, token: str) -> Caller | None:
+    """In a thread only if it may take time: passing it on takes longer than a quick look."""
+    if doorkeeper.is_quick(token):
+        return doorkeeper.caller(token)
+    return await run_in_threadpool(doorkeeper.caller, token)
 
 
 AnyCaller = Annotated[Caller, Depends(any_caller)]

@@ -1,4 +1,4 @@
-"""What needs no rows, kept for a moment: plans while somebody edits, earlier releases, terms.
+"""What was made for an analyst a moment ago: plans while somebody edits, releases, terms, counts.
 
 It is kept for one analyst, under what was asked and everything that it depends on: what is
 declared, granted, and spent by this analyst. Nothing that others do is in it.
@@ -18,6 +18,7 @@ from fastapi.responses import JSONResponse
 
 from farthing.canonical import digest
 from farthing.composition.tariff import Certificate, Price
+from farthing.engine.recent import Recent
 from farthing.ledger import Analyst, Dataset, Ledger, Purse, Terms
 from farthing.ledger.remaining import left_of
 from farthing.server.access.grants import CallerStanding
@@ -38,7 +39,15 @@ class Circumstances(NamedTuple):
     declared_and_granted: CallerStanding
 
 
-class StandingAnalyst(Analyst):
+class ServedAnalyst(Analyst):
+    """An analyst who may not learn what others spend."""
+
+    def remaining(self) -> Price:
+        """What is left of the own purse: the cap would tell of others."""
+        return left_in(self.purse())
+
+
+class StandingAnalyst(ServedAnalyst):
     """An analyst for as long as nothing changes: each fact is looked up once.
 
     For plans, which promise nothing: whatever pays looks everything up again.
@@ -58,10 +67,6 @@ class StandingAnalyst(Analyst):
 
     def purse(self) -> Purse:
         return self._purse
-
-    def remaining(self) -> Price:
-        """What is left of the own purse: the cap would tell of others."""
-        return left_in(self._purse)
 
     @cached_property
     def _about(self) -> Dataset:
@@ -95,6 +100,7 @@ class Remembered:
     def __init__(self) -> None:
         self._answers = _Kept[bytes]()
         self._analysts = _Kept[StandingAnalyst]()
+        self._recent: dict[tuple[str, str], Recent] = {}
 
     def answer(
         self, standing: Circumstances, asked: Any, make: Callable[[], dict[str, Any] | None]
@@ -110,6 +116,10 @@ class Remembered:
             if len(kept) <= LARGEST_BYTES:
                 self._answers.keep(key, kept)
         return Response(kept, media_type="application/json")
+
+    def recent(self, analyst: Analyst) -> Recent:
+        """What the last questions of somebody who has a purse made of the rows."""
+        return self._recent.setdefault((analyst.dataset, analyst.name), Recent())
 
     def analyst(self, standing: Circumstances, ledger: Ledger) -> StandingAnalyst:
         """An analyst whose facts are those of a moment ago, if what they depend on is the same."""

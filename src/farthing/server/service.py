@@ -29,6 +29,9 @@ from farthing.server.settings import DatasetSettings, Settings
 
 log = logging.getLogger("farthing.server")
 
+#: What all workers and datasets together may take of the machine's memory, and each at least.
+MEMORY_PERCENT, LEAST_PERCENT = 60, 10
+
 
 @dataclass(frozen=True, slots=True)
 class Service:
@@ -59,7 +62,7 @@ class Service:
             undo.callback(access.shut)
             sources = {}
             for name, one in settings.datasets.items():
-                sources[name] = _opened(one, settings.workers)
+                sources[name] = _opened(one, settings)
                 undo.callback(sources[name].shut)
                 _require_same_data(ledger, name, sources[name])
                 _warm(ledger, name, sources[name])
@@ -90,12 +93,15 @@ class Service:
         self._resources.close()
 
 
-def _opened(one: DatasetSettings, workers: int) -> Source:
-    """Each worker takes its share of the cores: one statement on one thread takes less of them."""
-    threads = max(1, (os.cpu_count() or 1) // workers)
-    return open_source(
-        one.data, table=one.table, spark=one.spark, memory=one.memory, threads=threads
-    )
+def _opened(one: DatasetSettings, settings: Settings) -> Source:
+    """Each worker takes its share of the cores: one statement on one thread takes less of them.
+
+    Of the memory too, and each dataset of that, unless its settings say how much.
+    """
+    threads = max(1, (os.cpu_count() or 1) // settings.workers)
+    share = MEMORY_PERCENT // (settings.workers * len(settings.datasets))
+    memory = one.memory or f"{max(share, LEAST_PERCENT)}%"
+    return open_source(one.data, table=one.table, spark=one.spark, memory=memory, threads=threads)
 
 
 def _require_same_data(ledger: Ledger, name: str, source: Source) -> None:

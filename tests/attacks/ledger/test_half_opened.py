@@ -23,7 +23,7 @@ def test_it_is_what_add_sign_and_grant_write(ledger: Ledger, certificate: fa.Cer
     ann.close(ann.reserve({"select": 3}), "d")
     assert ann.remaining().farthings == 47
     assert [found.dataset for found in verify(ledger.reader(), prove=True)] == ["events", "visits"]
-    with pytest.raises(AlreadyThere, match="visits exists"):
+    with pytest.raises(AlreadyThere, match="a dataset visits already"):
         ledger.owner().begin(VISITS, certificate, analyst="ann", farthings=50)
 
 

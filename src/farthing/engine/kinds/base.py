@@ -23,7 +23,7 @@ from farthing.engine.sql.conditions import check_filter
 from farthing.engine.sql.keys import Label
 from farthing.errors import InvalidInput, did_you_mean
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Guarantee, PureDP
-from farthing.ledger.records import Limits
+from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Expectation, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval
 from farthing.schema import Schema
@@ -205,6 +205,10 @@ class Query(ABC):
         """About the largest half-width of a number times the rows that it is made from, where that
         is what is known before."""
         return None
+
+    def in_order(self, release: Release) -> Release:
+        """The same labels in the order in which they are shown."""
+        return release
 
     @abstractmethod
     def result(self, release: Release, expectation: Expectation) -> Result:

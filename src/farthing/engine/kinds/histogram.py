@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from datetime import date
 from typing import Any, ClassVar
 
 from farthing.engine.kinds.base import COUNT, LEAK, Paid, Result
@@ -91,6 +92,22 @@ class HistogramQuery(LabelQuery):
             per_key_limit=self.per_key_limit,
         )
 
+    def in_order(self, release: Release) -> Release:
+        """Days and times that were discovered in their order, rows without one last.
+
+        Of other labels the largest comes first, as it was drawn.
+        """
+        labels = self.labels_in(release.labels)
+        if self.categories is not None or not all(_is_time(label) for label in labels):
+            return release
+        order = sorted(range(len(labels)), key=lambda i: (labels[i] is None, str(labels[i])))
+        counts = release.counts or ()
+        return replace(
+            release,
+            labels=tuple(release.labels[i] for i in order),
+            counts=tuple(counts[i] for i in order),
+        )
+
     def result(self, release: Release, expectation: Expectation) -> Result:
         assert expectation.counts is not None
         width = expectation.counts.half_width
@@ -102,3 +119,7 @@ class HistogramQuery(LabelQuery):
     @property
     def title(self) -> str:
         return f"histogram by {', '.join(map(str, self.key))}"
+
+
+def _is_time(label: Any) -> bool:
+    return label is None or isinstance(label, date)

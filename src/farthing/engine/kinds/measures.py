@@ -27,7 +27,7 @@ from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.engine.sql.measuring import VALUE, Grouped
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import Guarantee
-from farthing.ledger.records import Limits
+from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Histogram, Mechanism, Release, ThresholdedCounts
 from farthing.mechanisms.per_label import Groups, PerLabel
 from farthing.schema import Schema

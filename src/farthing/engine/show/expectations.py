@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from farthing.engine.show.plans import Line
-from farthing.engine.show.sheet import number, percent, width
+from farthing.engine.show.sheet import number, percent, whole, width
 from farthing.mechanisms import Expectation
 
 
@@ -26,16 +26,21 @@ def expectation_lines(
         text = f"at most about ± {width(times_rows)}/n at {level}, where n rows count"
         yield "each number", text, ""
     if expectation.selection is not None:
-        chosen = expectation.selection
-        unit = "ranks" if in_ranks else "below the best that was left"
-        text = f"within {width(chosen.half_width)} {unit} at {percent(chosen.confidence)}"
-        yield "each selection", text, ""
+        chosen, at = expectation.selection, percent(expectation.selection.confidence)
+        if in_ranks:
+            yield "each selection", f"within {width(chosen.half_width)} ranks at {at}", ""
+        else:
+            off = whole(chosen.half_width)
+            text = f"its count is at most {off} below the best that was left, at {at}"
+            yield "each selection", text, ""
     if expectation.told_apart is not None:
-        gap = width(expectation.told_apart)
-        yield "order", f"of labels {gap} apart the larger comes first at {level}", ""
+        gap = whole(expectation.told_apart)
+        text = f"of two labels whose counts differ by {gap} the larger comes first, at {level}"
+        yield "order", text, ""
     if expectation.found_from is not None:
-        lead = width(expectation.found_from)
-        yield "found", f"labels {lead} above the largest count not looked at", ""
+        lead = whole(expectation.found_from)
+        text = f"each label {lead} above the largest count that is not looked at, at {level}"
+        yield "found", text, ""
     if expectation.threshold is not None:
         yield "threshold", f"noisy counts below {expectation.threshold} are withheld", ""
     if expectation.above_cutoff is not None:

@@ -137,6 +137,11 @@ def width(value: float) -> str:
     return _rounded(value, _decimals_of(value), ROUND_CEILING)
 
 
+def whole(value: float) -> str:
+    """A distance between counts, which are whole numbers: never shown smaller than it is."""
+    return _rounded(value, 0, ROUND_CEILING)
+
+
 def between_text(interval: Interval) -> str:
     """An interval: never shown narrower than it is."""
     low, high = interval

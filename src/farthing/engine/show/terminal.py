@@ -73,6 +73,7 @@ def bar(interval: Interval, top: float, truth: float | None = None) -> Text:
         return round(_BAR * min(max(value / top, 0.0), 1.0))
 
     low, high = map(place, interval)
+    low = min(low, _BAR - 1)
     drawn = Text("█" * low, "cyan") + Text("▒" * max(high - low, 1), "cyan")
     if truth is None:
         return drawn

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
@@ -224,6 +224,10 @@ class Source(ABC):
     @abstractmethod
     def _fetch(self, statement: Statement) -> pa.Table:
         """The rows of a statement. May raise whatever the engine raises."""
+
+    def unchanged(self) -> Hashable | None:
+        """The same as long as the rows are; None if that cannot be told."""
+        return None
 
     def interrupt(self, thread: int) -> None:  # noqa: B027 # not every engine can
         """End the statement that this thread runs here, if there is one and the engine can."""

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from farthing.engine.sources.base import LONGEST_TEXT, OBJECT, Proposal, Source, log
@@ -82,10 +82,16 @@ class DuckDBSource(Source):
     _readers = READERS
 
     def __init__(
-        self, connection: _Database, tables: Sequence[SourceTable], *, memory: str | None
+        self,
+        connection: _Database,
+        tables: Sequence[SourceTable],
+        read: Sequence[str],
+        *,
+        memory: str | None,
     ) -> None:
         super().__init__(tables)
         self._connection = connection
+        self._files = tuple(read)
         self._memory = memory
         self._copies = itertools.count()
         self._running: dict[int, Any] = {}  # cursors by the thread that uses them
@@ -137,6 +143,14 @@ class DuckDBSource(Source):
         finally:
             del self._running[threading.get_ident()]
             cursor.close()
+
+    def unchanged(self) -> Hashable | None:
+        """What the system says of the files that are read; what was copied does not change."""
+        try:
+            found = [os.stat(file) for file in self._files]
+        except OSError:
+            return None
+        return tuple((one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns) for one in found)
 
     def interrupt(self, thread: int) -> None:
         cursor = self._running.get(thread)
@@ -197,7 +211,7 @@ def open_files(
         files = _Files(connection)
         tables = [files.table(path, table) for path, table in given]
         _lock(connection, files.read)
-        return DuckDBSource(connection, tables, memory=memory)
+        return DuckDBSource(connection, tables, files.read, memory=memory)
     except BaseException:
         connection.close()
         raise
@@ -209,7 +223,7 @@ def open_frame(frame: Any, *, memory: str | None) -> DuckDBSource:
     try:
         part = _copy(connection, frame_rows(frame), TABLE)
         _lock(connection, [])
-        return DuckDBSource(connection, [SourceTable("table", None, (part,))], memory=memory)
+        return DuckDBSource(connection, [SourceTable("table", None, (part,))], [], memory=memory)
     except InvalidInput:
         connection.close()
         raise

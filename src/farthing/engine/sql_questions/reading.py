@@ -31,7 +31,7 @@ from farthing.engine.sql_questions.options import split_options
 from farthing.engine.where_text.parsing import SqlText, shown, within_reason
 from farthing.engine.where_text.reading import ConditionReader
 from farthing.errors import InvalidInput
-from farthing.ledger.records import Dataset
+from farthing.ledger.declared_data import Dataset
 from farthing.schema import Schema
 
 #: Entries after SELECT.

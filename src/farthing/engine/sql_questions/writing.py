@@ -17,7 +17,7 @@ from farthing.engine.where_text.writing import (
     value_in_sql,
 )
 from farthing.errors import InvalidInput
-from farthing.ledger.records import Dataset
+from farthing.ledger.declared_data import Dataset
 
 _LABELS = ("histogram", "top_k")
 

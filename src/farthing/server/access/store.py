@@ -128,6 +128,11 @@ class AccessStore:
         """One snapshot."""
         return self._store.ask(work)
 
+    @property
+    def is_file(self) -> bool:
+        """Whether reading waits for no server and, in a write-ahead log, for no writer."""
+        return self._store.is_sqlite
+
     def look_up(self, statement: ClauseElement, parameters: Mapping[str, Any]) -> list[Any]:
         """The rows of one statement that was made in advance."""
         return self._store.look_up(statement, parameters)

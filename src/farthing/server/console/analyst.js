@@ -35,8 +35,10 @@ export async function analystView(route, show) {
 }
 
 export function tabs(dataset, current, all) {
-  return el("nav", { class: "tabs", "aria-label": `Parts of ${dataset}` }, all.map(([name, words]) =>
-    el("a", { href: `#/${encodeURIComponent(dataset)}/${name}`, "aria-current": name === current ? "page" : null }, words)));
+  const links = all.map(([name, words]) => el("a", { href: `#/${encodeURIComponent(dataset)}/${name}`, "aria-current": name === current ? "page" : null }, words));
+  // on a phone the tabs are wider than the page: the current one is brought into view
+  requestAnimationFrame(() => links.find((one) => one.ariaCurrent === "page")?.scrollIntoView({ inline: "center", block: "nearest" }));
+  return el("nav", { class: "tabs", "aria-label": `Parts of ${dataset}` }, links);
 }
 
 function left(purse) {

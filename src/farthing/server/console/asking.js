@@ -3,10 +3,10 @@
 import { get, patiently, path, post, remove } from "./api.js";
 import { showAnswer } from "./answers.js";
 import { amount, bound, choice, el, field, fresh, later, number, percent, power, problem, say } from "./dom.js";
-import { AIMS, KINDS, read, write } from "./kinds.js";
+import { AIMS, KINDS, read } from "./kinds.js";
+import { questionForm } from "./question_form.js";
 import { term } from "./words.js";
 
-const NUMERIC = ["integer", "number", "decimal", "float", "money"];
 const PAUSE = 250;
 
 export function askView(about, { start = null, changed }) {
@@ -14,7 +14,8 @@ export function askView(about, { start = null, changed }) {
   const plan = el("div", { class: "plan", "aria-live": "polite", "aria-atomic": "true" });
   const answers = el("section", { "aria-label": "Answers", "aria-live": "polite", class: "answers" });
   const modes = [["form", "Form"], ["sql", "SQL"], ["data", "Plain data"]];
-  const makers = { form: () => formOf(about, start, update), sql: () => sqlOf(about, update), data: () => dataOf(about, start, update) };
+  const byForm = () => questionForm(about, KINDS, { label: "What", first: "top_k", start, update });
+  const makers = { form: byForm, sql: () => sqlOf(about, update), data: () => dataOf(about, start, update) };
   let current = null;
   let abort = null;
 
@@ -47,7 +48,7 @@ export function askView(about, { start = null, changed }) {
 
   function switchTo(mode) {
     current = makers[mode]();
-    place.replaceChildren(current.node);
+    place.replaceChildren(el("form", { onsubmit: (event) => event.preventDefault() }, current.node));
     update();
   }
 
@@ -119,78 +120,13 @@ function way(big, words, more) {
   return el("div", {}, el("dt", {}, words, more === null ? null : el("small", {}, " ", more)), el("dd", {}, big));
 }
 
-function formOf(about, start, update) {
-  const chosen = start !== null && KINDS[start.kind] ? start.kind : "top_k";
-  const kind = choice(Object.entries(KINDS).map(([name, one]) => [name, one.words]), chosen);
-  const fields = el("div", { class: "fields" });
-  let controls = [];
-  const names = about.columns.map((one) => one.name).filter((one) => one !== about.unit);
-  const numeric = about.columns.filter((one) => NUMERIC.includes(one.kind) && one.name !== about.unit).map((one) => one.name);
-  const options = fresh("columns");
-
-  function build(values) {
-    const table = KINDS[kind.value];
-    controls = table.fields.map((one) => [one, controlFor(one, values)]);
-    const aims = table.aims.map((name) => [{ name, label: AIMS[name][0], note: AIMS[name][1], kind: "number", aim: true }, el("input", { inputmode: "decimal" })]);
-    controls.push(...aims);
-    const shown = ([one, control]) => (one.kind === "yes"
-      ? el("div", { class: "field tick" }, control, el("label", { for: control.id }, one.label))
-      : field(one.label, control, one.note ?? null));
-    const limits = controls.filter(([one]) => one.limits);
-    fields.replaceChildren(
-      ...controls.filter(([one]) => !one.limits && !one.aim).map(shown),
-      ...(table.aims.length ? [el("h3", {}, "How accurate")] : []), ...controls.filter(([one]) => one.aim).map(shown),
-      ...(limits.length ? [el("details", {}, el("summary", {}, "Limits"), limits.map(shown))] : []));
-    update();
-  }
-
-  function controlFor(one, values) {
-    const given = values === null ? undefined : write(one.kind, values[one.name]);
-    const value = given === undefined || given === "" ? one.start ?? "" : given;
-    if (one.kind === "yes") {
-      const box = el("input", { type: "checkbox", id: fresh("tick"), onchange: update });
-      box.checked = given === undefined || given === "" ? one.start : given;
-      return box;
-    }
-    if (one.kind === "number column" || one.kind === "column") {
-      const known = one.kind === "column" ? names : numeric;
-      return choice([["", known.length ? "Choose …" : "This dataset has no column of numbers"], ...known.map((name) => [name, name])], value);
-    }
-    if (one.kind === "columns") return el("input", { list: options, value: value || (one.needed && values === null ? firstKey() : ""), autocomplete: "off" });
-    return el("input", { value, autocomplete: "off", spellcheck: "false", inputmode: one.kind === "whole" ? "numeric" : one.kind === "number" ? "decimal" : null });
-  }
-
-  const firstKey = () => about.columns.find((one) => one.kind === "text" && one.name !== about.unit)?.name ?? "";
-  kind.addEventListener("change", () => build(null));
-  fields.addEventListener("input", update);
-  const node = el("form", { onsubmit: (event) => event.preventDefault() }, field("What", kind), fields,
-    el("datalist", { id: options }, names.map((one) => el("option", { value: one }))));
-  build(start !== null && KINDS[start.kind] ? start : null);
-  const unfilled = () => controls.find(([one, control]) => one.needed && control.value.trim() === "");
-  return {
-    node,
-    missing: () => `${unfilled()[0].label}: choose something, and the price appears here.`,
-    body() {
-      if (unfilled()) return null;
-      const query = { kind: kind.value };
-      const body = { query };
-      for (const [one, control] of controls) {
-        const value = read(one.kind, one.kind === "yes" ? control.checked : control.value);
-        if (value === undefined) continue;
-        (one.aim ? body : query)[one.name] = one.name === "where" && value.startsWith("{") ? JSON.parse(value) : value;
-      }
-      return body;
-    },
-  };
-}
-
 function sqlOf(about, update) {
   const key = about.columns.find((one) => one.kind === "text" && one.name !== about.unit)?.name ?? "1";
   const text = el("textarea", { rows: 6, spellcheck: "false", class: "code", oninput: update,
     value: `SELECT ${key}, COUNT(DISTINCT ${about.unit})\nFROM ${about.name}\nGROUP BY ${key}\nORDER BY 2 DESC LIMIT 5` });
   const width = el("input", { inputmode: "decimal", oninput: update });
   return {
-    node: el("form", { onsubmit: (event) => event.preventDefault() }, field("One SELECT", text, `Columns: ${about.columns.map((one) => one.name).join(", ")}. COUNT(DISTINCT ${about.unit}) counts units, COUNT(*) rows.`), field(AIMS.half_width[0], width, AIMS.half_width[1])),
+    node: el("div", {}, field("One SELECT", text, `Columns: ${about.columns.map((one) => one.name).join(", ")}. COUNT(DISTINCT ${about.unit}) counts units, COUNT(*) rows.`), field(AIMS.half_width[0], width, AIMS.half_width[1])),
     missing: () => "Write a SELECT, and the price appears here.",
     body() {
       if (text.value.trim() === "") return null;
@@ -212,7 +148,7 @@ function dataOf(about, start, update) {
   }, () => {});
   const text = el("textarea", { rows: 12, spellcheck: "false", class: "code", oninput: update, value: JSON.stringify(first, null, 2) });
   return {
-    node: el("form", { onsubmit: (event) => event.preventDefault() }, field("A query as JSON", text, "As in the notebook and the HTTP interface. {\"name\": {query}, …} is a batch: all of it runs, or none."), payer),
+    node: el("div", {}, field("A query as JSON", text, "As in the notebook and the HTTP interface. {\"name\": {query}, …} is a batch: all of it runs, or none."), payer),
     missing: () => "Write a query, and the price appears here.",
     body() {
       if (text.value.trim() === "") return null;

@@ -11,7 +11,10 @@ const column = { name: "column", label: "Column", kind: "number column", needed:
 const anyColumn = { name: "column", label: "Values of", kind: "column", needed: true };
 const lower = { name: "lower", label: "Smallest value", kind: "number", note: "Values below are moved here." };
 const upper = { name: "upper", label: "Largest value", kind: "number", note: "Values above are moved here." };
-const totals = [column, maybeBy, categories, where, lower, upper, contribution, perKey];
+const least = { name: "lower", label: "Smallest sum of one unit", kind: "number", note: "What a unit adds up to is moved here if it is below." };
+const most = { name: "upper", label: "Largest sum of one unit", kind: "number", note: "What a unit adds up to is moved here if it is above." };
+const measured = (...bounds) => [column, maybeBy, categories, where, ...bounds, contribution, perKey];
+const totals = measured(lower, upper);
 
 export const KINDS = {
   top_k: { words: "The most frequent (top k)", fields: [
@@ -22,7 +25,7 @@ export const KINDS = {
   histogram: { words: "A number for each label (histogram)", fields: [by, where, categories, contribution, perKey], aims: ["half_width"] },
   count: { words: "One number (count)", fields: [where, perKey], aims: ["half_width"] },
   distinct: { words: "How many different values", fields: [anyColumn, where, contribution], aims: ["half_width"] },
-  sum: { words: "Sum", fields: totals, aims: ["half_width"] },
+  sum: { words: "Sum", fields: measured(least, most), aims: ["half_width"] },
   mean: { words: "Mean", fields: totals, aims: ["half_width", "rows"] },
   quantile: { words: "Median and other quantiles", fields: [
     column,
@@ -31,6 +34,12 @@ export const KINDS = {
   variance: { words: "Variance", fields: totals, aims: ["half_width", "rows"] },
   standard_deviation: { words: "Standard deviation", fields: totals, aims: ["half_width", "rows"] },
 };
+
+// What a conversation can be about: one number, which is paid for already.
+const watched = (name, ...left) => [name, { words: KINDS[name].words, aims: [],
+  fields: KINDS[name].fields.filter((one) => !["by", "categories", ...left].includes(one.name)) }];
+export const WATCHED = Object.fromEntries([watched("count"), watched("distinct"), watched("sum", "contribution_limit")]);
+export const RANKED = Object.fromEntries([watched("quantile", "contribution_limit")]);
 
 export const AIMS = {
   half_width: ["Each number within ±", "Empty: the usual item. A narrower interval costs more."],

@@ -89,7 +89,9 @@ export function plannerView() {
   const update = later(250, async () => {
     try {
       const found = await post("/owner/planner", { items: items.value.split(/,(?=\s*\d*x?[a-z])/).map((one) => one.trim()).filter(Boolean), epsilon: Number(epsilon.value), delta: Number(delta.value), months: Number(months.value) });
-      place.replaceChildren(el("p", {}, el("span", { class: "big" }, number(found.a_month)), ` such questions a month, for ${months.value} months`),
+      const monthly = found.a_month > 0;
+      place.replaceChildren(
+        el("p", {}, el("span", { class: "big" }, number(monthly ? found.a_month : found.questions)), monthly ? ` such questions a month, for ${months.value} months` : ` such questions in ${months.value} months: less than one a month`),
         el("p", {}, `${number(found.questions)} in all, within `, term("epsilon", "ε"), ` = ${epsilon.value} at `, term("delta", "δ"), ` = ${delta.value}.`),
         el("p", { class: "quiet" }, "At least so many: found at once, by moments. The proof of a signed tariff may find room for more."));
     } catch (error) {

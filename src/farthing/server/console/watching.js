@@ -2,7 +2,10 @@
 
 import { get, patiently, path, post } from "./api.js";
 import { amount, choice, el, empty, field, into, later, moment, number, problem, say, table } from "./dom.js";
+import { RANKED, WATCHED } from "./kinds.js";
+import { questionForm } from "./question_form.js";
 
+const PER_UNIT = "Counts of units: 1. Counts of rows: the rows of one unit that count. Sums: the larger of the bounds, in units of the last decimal. Median: the rows of one unit; the 0.9 quantile: 9 times that.";
 const KINDS = {
   threshold: { words: "Is a number at least …?", fields: [
     ["positives", "Times that it may say yes", "1", "Each “no” is free; after so many “yes” it is over."]], held: "threshold", asks: "At least" },
@@ -32,8 +35,10 @@ function openForm(at, opened) {
   const kind = choice(Object.entries(KINDS).map(([name, one]) => [name, one.words]), "threshold");
   const fields = el("div", { class: "fields" });
   const plan = el("div", { class: "plan", "aria-live": "polite", "aria-atomic": "true" });
+  const falls = choice([["", "Counts and sums from 0 upwards"], ["falls", "Quantiles, and sums of negative values too"]], "");
   let controls = [];
-  const body = () => ({ kind: kind.value, ...Object.fromEntries(controls.filter(([, control]) => control.value.trim() !== "").map(([name, control]) => [name, Number(control.value)])) });
+  const body = () => ({ kind: kind.value, ...(kind.value === "threshold" ? { monotone: falls.value === "" } : {}),
+    ...Object.fromEntries(controls.filter(([, control]) => control.value.trim() !== "").map(([name, control]) => [name, Number(control.value)])) });
 
   const price = later(250, async () => {
     const asked = body();
@@ -46,13 +51,15 @@ function openForm(at, opened) {
     }
     plan.removeAttribute("aria-busy");
   });
+  const still = () => plan.querySelectorAll("button").forEach((one) => { one.disabled = true; });
   const update = () => {
     plan.setAttribute("aria-busy", "true");
+    still(); // what it would open is not what stands in the form any more
     price();
   };
 
   async function open(asked, { price: planned }) {
-    plan.querySelectorAll("button").forEach((one) => { one.disabled = true; });
+    still();
     try {
       await patiently("POST", at, { ...asked, price: planned }, { once: true });
       say("The conversation is open");
@@ -66,9 +73,10 @@ function openForm(at, opened) {
 
   function build() {
     controls = [...KINDS[kind.value].fields.map(([name, label, start, note]) => [name, el("input", { value: start, inputmode: "numeric", autocomplete: "off" }), label, note]),
-      ["per_unit", el("input", { value: "1", inputmode: "numeric", autocomplete: "off" }), "What one unit may change a number by", "1 for counts of units."],
+      ["per_unit", el("input", { value: "1", inputmode: "numeric", autocomplete: "off" }), "What one unit may change a number by", PER_UNIT],
       ["questions", el("input", { value: "100", inputmode: "numeric", autocomplete: "off" }), "Questions, roughly", "Only for the accuracy that is shown; there is no limit."]];
-    fields.replaceChildren(...controls.map(([, control, label, note]) => field(label, control, note)));
+    fields.replaceChildren(...(kind.value === "threshold" ? [field("Of which numbers", falls, "What a unit can both raise and lower needs twice the noise.")] : []),
+      ...controls.map(([, control, label, note]) => field(label, control, note)));
     update();
   }
   kind.addEventListener("change", build);
@@ -111,12 +119,15 @@ function conversation(about, at, one) {
     log.replaceChildren(...transcript(turns, kind));
   };
 
-  const where = el("input", { autocomplete: "off", spellcheck: "false" });
+  const kinds = one.mechanism.sparse_vector?.monotone === false ? { ...WATCHED, ...RANKED } : WATCHED;
+  const asked = questionForm(about, kinds, { label: "Number", first: "count", update: () => {} });
   const against = el("input", { required: true, inputmode: "decimal", autocomplete: "off" });
   const ask = async (event) => {
     event.preventDefault();
-    const query = { kind: "count", ...(where.value.trim() === "" ? {} : { where: where.value.trim() }) };
     try {
+      const body = asked.body();
+      if (body === null) return told.replaceChildren(el("p", { class: "hint" }, asked.missing()));
+      const { query } = body;
       const found = await patiently("POST", `${here}/ask`, { questions: [{ query, [kind.held]: Number(against.value) }] }, { once: true });
       const words = said(found.answers[0], kind);
       told.replaceChildren(el("p", { class: "good" }, `${words}${found.open ? "" : ". With that it is over."}`));
@@ -135,9 +146,8 @@ function conversation(about, at, one) {
       if (error.kind !== "signed_out") told.replaceChildren(problem(error));
     }
   };
-  if (one.open) forms.append(el("form", { class: "inline", onsubmit: ask },
-    field(`Number of ${about.unit} where`, where, "Empty: all of them. For example country == 'NO'."), field(kind.asks, against),
-    el("button", { type: "submit", class: "main" }, "Ask, at no cost"), el("button", { type: "button", onclick: close }, "Close (nothing is paid back)")));
+  if (one.open) forms.append(el("form", { class: "narrow", onsubmit: ask }, asked.node, field(kind.asks, against),
+    el("div", { class: "row" }, el("button", { type: "submit", class: "main" }, "Ask, at no cost"), el("button", { type: "button", onclick: close }, "Close (nothing is paid back)"))));
   shown(one);
   if (one.asked > 0) redraw();
   return el("section", { class: "card", "aria-label": `Conversation of ${moment(one.at)}` }, el("h2", {}, kind.words), state, forms, told, log);

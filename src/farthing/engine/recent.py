@@ -1,0 +1,74 @@
+"""What the last questions of one analyst made of the rows: asking the same again reads none.
+
+Which keys of a unit are kept is decided by an order that stays (`sql/order`). So one question about
+one version of the rows has one bounded histogram, whatever is paid for it, and only the noise is
+drawn anew. It is kept for one analyst alone: nobody can tell from how soon an answer comes what
+others asked, not even from what their questions pushed out.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from farthing.engine.sql.statement import Statement
+from farthing.mechanisms import Contribution
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+#: Questions of an analyst, and how large the rows of each may be.
+MOST, LARGEST_BYTES = 16, 1 << 16
+
+
+class Recent:
+    """Statements by what was asked, and their rows. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._statements = _Last[tuple[Statement, Contribution]]()
+        self._rows = _Last["pa.Table"]()
+
+    def statement(
+        self, asked: Hashable, write: Callable[[], tuple[Statement, Contribution]]
+    ) -> tuple[Statement, Contribution]:
+        """The statement for what is asked, and what it makes of one unit at most."""
+        found = self._statements.get(asked)
+        if found is None:
+            found = write()
+            self._statements.keep(asked, found)
+        return found
+
+    def rows(
+        self, statement: Statement, of: Hashable | None, run: Callable[[Statement], pa.Table]
+    ) -> pa.Table:
+        """What a statement gives, or gave while the rows were these; None if nobody can tell."""
+        if of is None:
+            return run(statement)
+        found = self._rows.get((statement, of))
+        if found is None:
+            found = run(statement)
+            if found.nbytes <= LARGEST_BYTES:
+                self._rows.keep((statement, of), found)
+        return found
+
+
+class _Last(Generic[T]):
+    def __init__(self) -> None:
+        self._values: OrderedDict[Hashable, T] = OrderedDict()
+        self._turn = threading.Lock()
+
+    def get(self, key: Hashable) -> T | None:
+        with self._turn:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def keep(self, key: Hashable, value: T) -> None:
+        with self._turn:
+            self._values[key] = value
+            while len(self._values) > MOST:
+                self._values.popitem(last=False)

@@ -1,0 +1,115 @@
+"""What an owner declares about data: its unit, its columns, its limits, its version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from farthing.errors import InvalidInput, require_choice, require_count
+from farthing.ledger.locations import require_location
+from farthing.ledger.records import require_name
+from farthing.schema import Schema, schema_from_json
+
+#: The only neighbouring relation that the theorems here speak about.
+RELATION = "add or remove one unit"
+#: How the first format named the one limit that is a limit today.
+_OLD_CONTRIBUTION_LIMIT = "keys"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of one unit may count: keys, and rows of each key. None: as each question says."""
+
+    contribution_limit: int | None = None
+    per_key_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("contribution_limit", self.contribution_limit),
+            ("per_key_limit", self.per_key_limit),
+        ):
+            if value is not None:
+                require_count(name, value, at_least=1)
+
+    def to_json(self) -> dict[str, int | None]:
+        return {
+            "contribution_limit": self.contribution_limit,
+            "per_key_limit": self.per_key_limit,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """What is protected, as its owner declares it: nothing here is read off the rows.
+
+    `location` says which data it is (locations.py), `version` which state of the rows: None means
+    live rows, about which nothing earlier is ever told again.
+    """
+
+    name: str
+    unit: str
+    owner: str
+    schema: Schema | None = field(default=None, repr=False)
+    limits: Limits = Limits()  # frozen
+    location: str | None = None
+    version: str | None = None
+    relation: str = RELATION
+
+    def __post_init__(self) -> None:
+        require_name("the dataset's name", self.name)
+        require_name("the dataset's unit", self.unit)
+        require_name("the dataset's owner", self.owner)
+        require_choice("relation", self.relation, (RELATION,))
+        if self.location is not None:
+            require_location(self.location)
+        if self.version is not None:
+            require_name("the version", self.version)
+
+    @property
+    def declared_schema(self) -> Schema:
+        """What exists for an analyst; InvalidInput if nothing was declared."""
+        if self.schema is None:
+            raise InvalidInput(f"{self.name} has no declared columns; its owner describes it")
+        return self.schema
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "owner": self.owner,
+            "relation": self.relation,
+            "schema": None if self.schema is None else self.schema.to_json(),
+            "limits": self.limits.to_json(),
+            "location": self.location,
+            "version": self.version,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Dataset {self.name}: unit {self.unit}, version {self.version or 'live'}>"
+
+
+def dataset_from_json(data: Mapping[str, Any]) -> Dataset:
+    """A dataset from what its first entry says, also if the first format wrote it."""
+    given = dict(data)
+    old = given.pop("contribution_limits", None)
+    limits = given.pop("limits", None)
+    if limits is None:
+        limits = {"contribution_limit": dict(old or {}).get(_OLD_CONTRIBUTION_LIMIT)}
+    schema = given.pop("schema", None)
+    return Dataset(
+        schema=None if schema is None else schema_from_json(schema),
+        limits=Limits(**limits),
+        **given,
+    )
+
+
+def require_only_more(before: Dataset, after: Dataset) -> None:
+    """What was declared stays; only what was not may be declared, and the version anew."""
+    old, new = before.to_json(), after.to_json()
+    for name in ("name", "unit", "owner", "relation", "schema", "location"):
+        if old[name] is not None and new[name] != old[name]:
+            raise InvalidInput(f"the {name} of {before.name} was declared and stays as it is")
+    for name, limit in old["limits"].items():
+        if limit is not None and new["limits"][name] != limit:
+            raise InvalidInput(f"the {name} of {before.name} was declared and stays {limit}")
