@@ -49,6 +49,7 @@ def test_what_the_book_says(visit: Visit) -> None:
     visitor.looked_at("owner-profile")
     visitor.go("engagements/history")
     expect(page.get_by_role("row", name="country is SE")).to_contain_text("bob")
+    expect(page.get_by_role("row", name="country is SE")).to_contain_text("answered")
     page.get_by_label("Asked by").select_option("ann")
     expect(page.get_by_role("row", name="country is SE")).to_have_count(0)
     visitor.looked_at("owner-history")

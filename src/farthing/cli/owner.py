@@ -8,9 +8,10 @@ from __future__ import annotations
 import tomllib
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from farthing.cli import options
 from farthing.cli.ledger_options import Analyst, Name, reading, say
@@ -21,8 +22,18 @@ from farthing.guarantees.notation import parse_item
 from farthing.ledger import Dataset, Ledger, Limits, RegisteredBatch, RegisteredSet
 from farthing.wording import many
 
+
+class InOrderOfUse(TyperGroup):
+    """Data is added first, by commands of a module that is read later."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        first = ("schema", "add")
+        return [*first, *(name for name in super().list_commands(ctx) if name not in first)]
+
+
 owner = typer.Typer(
     name="owner",
+    cls=InOrderOfUse,
     help="Decide about a budget: add data, sign tariffs, grant and revoke purses, move the book.",
     no_args_is_help=True,
 )

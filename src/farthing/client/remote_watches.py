@@ -93,8 +93,13 @@ class RemoteConversation(AnyConversation):
         return opened_from(self._context, self._context.get(f"conversations/{self.id}"))
 
     def transcript(self) -> list[Answered]:
-        told = self._context.get(f"conversations/{self.id}")["transcript"]
-        return [answered_from_json(one) for one in told]
+        said: list[Answered] = []
+        after: int | None = 0
+        while after is not None:
+            page = self._context.get(f"conversations/{self.id}?after={after}")
+            said += [answered_from_json(one) for one in page["transcript"]]
+            after = page["next"]
+        return said
 
     def __repr__(self) -> str:
         return f"<WatchConversation {self.id} on {self._context.about.name}>"

@@ -18,8 +18,8 @@ from farthing.composition.sheared_boxes import Box, Frame, Outcomes, Place, Rang
 from farthing.numerics.rounding import inflated
 from farthing.progress import tell_between
 
-#: Boxes of one search while their outcomes are few: about ten seconds.
-MOST_BOXES = 30_000.0
+#: Boxes of one search while their outcomes are few: about ten seconds at most.
+MOST_BOXES = 60_000.0
 #: So many outcomes take as long as what a box takes besides.
 FEW = 4_000
 

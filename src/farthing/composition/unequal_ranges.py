@@ -95,9 +95,8 @@ class InAdvance:
             if found.ceiling <= delta or upper >= self._total:
                 return lower, upper
             place = found.place
-            if found.value <= delta:  # undecided: ask for as much less as it was too much
-                less = 0.99 * delta * found.value / found.ceiling
-                share = max(2 * share, self._crossing(place, less) / lower - 1)
+            if found.value <= delta:  # undecided: ask for much less
+                share *= 20
         return lower, math.inf
 
     def _at_most(self, x: float) -> float:

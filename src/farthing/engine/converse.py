@@ -93,6 +93,10 @@ class WatchConversation(AnyConversation):
     def transcript(self) -> list[Answered]:
         return self._held.transcript()
 
+    def said_after(self, turn: int) -> tuple[list[Answered], int | None]:
+        """A page of the transcript after this turn, and the turn after which the next begins."""
+        return self._held.said_after(turn)
+
     def __repr__(self) -> str:
         return f"<WatchConversation {self.id} on {self._context.about.name}: {self._mechanism!r}>"
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from farthing.canonical import canonical, sha256
 from farthing.errors import FarthingError, InvalidInput
@@ -72,6 +72,8 @@ HALTED = "halted: it has given all the answers that it was charged for"
 ROWS_CHANGED = "the rows change, and its guarantee is about rows that do not"
 WITHOUT_NOISE = "its book was taken over from an export, which holds no noise"
 
+#: Turns on one page of a transcript at most, and characters unless one turn alone has more.
+MOST_ON_A_PAGE, PAGE_SIZE = 1000, 1 << 18
 #: What is asked in public words, and the same with the true number, for the mechanism.
 Asking: TypeAlias = tuple[Any, Any]
 
@@ -241,9 +243,37 @@ class Talk:
             said = connection.scalars(
                 select(turns.c.said).filter_by(conversation=self._id).order_by(turns.c.number)
             )
-            return [
-                answered_from_json(one) for words in said for one in json.loads(words)["answered"]
-            ]
+            return _answered(said)
+
+        return self._book.store.ask(read)
+
+    def said_after(self, turn: int) -> tuple[list[Answered], int | None]:
+        """What was said after this turn, as much as one page holds, and the turn to go on after.
+
+        Questions that are answered with no cost nothing, so a transcript may be of any size.
+        """
+
+        def read(connection: Connection) -> tuple[list[Answered], int | None]:
+            own = turns.c.conversation == self._id
+            sizes = connection.execute(
+                select(turns.c.number, func.length(turns.c.said))
+                .where(own, turns.c.number > turn)
+                .order_by(turns.c.number)
+                .limit(MOST_ON_A_PAGE + 1)
+            ).all()
+            total, last = 0, turn
+            for number, size in sizes[:MOST_ON_A_PAGE]:
+                total += size
+                if total > PAGE_SIZE and last != turn:
+                    break
+                last = number
+            said = connection.scalars(
+                select(turns.c.said)
+                .where(own, turns.c.number > turn, turns.c.number <= last)
+                .order_by(turns.c.number)
+            )
+            page = _answered(said)
+            return page, last if sizes and sizes[-1][0] > last else None
 
         return self._book.store.ask(read)
 
@@ -328,3 +358,7 @@ def opened_conversations(
 
 def _unknown() -> NotInLedger:
     return NotInLedger("there is no such conversation of this analyst")
+
+
+def _answered(said: Iterable[str]) -> list[Answered]:
+    return [answered_from_json(one) for words in said for one in json.loads(words)["answered"]]

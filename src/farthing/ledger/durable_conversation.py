@@ -77,5 +77,10 @@ class DurableConversation:
         """Everything that was asked and answered: what a crash kept from being told is here."""
         return self._talk.transcript()
 
+    def said_after(self, turn: int) -> tuple[list[Answered], int | None]:
+        """A page of the transcript, from after this turn (0: the first page), and where the next
+        page begins; None at its end."""
+        return self._talk.said_after(turn)
+
     def __repr__(self) -> str:
         return f"DurableConversation({self.id}, {self.mechanism!r})"

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from farthing.canonical import canonical
 from farthing.engine import Watch, WatchConversation, query_from
 from farthing.errors import InvalidInput
 from farthing.interactive.stored import mechanism_to_json
@@ -129,16 +130,24 @@ def open_conversation_here(
 
 @conversation_router.get("/{identity}", responses=refusals(404))
 def show_conversation(
-    dataset: str, identity: str, service: At, caller: AnalystHere
+    dataset: str,
+    identity: str,
+    service: At,
+    caller: AnalystHere,
+    after: Annotated[int, Query(ge=0, le=10**9, description="`next` of the page before.")] = 0,
 ) -> dict[str, Any]:
-    """How it stands, and everything that was asked and answered."""
+    """How it stands, and what was asked and answered, page by page until `next` is null."""
     inquiry = Inquiry.of(service, caller, dataset)
     found, unit = _own(inquiry, identity), inquiry.analyst.about().unit
-    said = [
-        {**one.to_json(), "caption": query_from(one.asked["query"]).caption(unit)}
-        for one in found.transcript()
-    ]
-    return {**_shown(found.standing()), "transcript": said}
+    page, following = found.said_after(after)
+    captions: dict[str, str] = {}
+    said = []
+    for one in page:
+        asked = canonical(one.asked["query"])
+        if asked not in captions:
+            captions[asked] = query_from(one.asked["query"]).caption(unit)
+        said.append({**one.to_json(), "caption": captions[asked]})
+    return {**_shown(found.standing()), "transcript": said, "next": following}
 
 
 @conversation_router.post("/{identity}/ask", responses=refusals(404, 408, 409))

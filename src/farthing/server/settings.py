@@ -151,6 +151,10 @@ def read_settings(path: str | os.PathLike[str]) -> Settings:
     file = Path(path)
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InvalidInput(
+            f"there is no configuration {path}; `farthing serve` without one makes a sample"
+        ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{path} is not a readable configuration: {error}") from None
     return settings_from(data, file.absolute().parent)

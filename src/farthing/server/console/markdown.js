@@ -19,7 +19,9 @@ export function markdown(text, down = 1) {
     } else if (line.startsWith("|")) {
       const rows = [line];
       while (lines[0]?.trim().startsWith("|")) rows.push(lines.shift().trim());
-      made.push(table(title, cells(rows[0]), rows.slice(2).map(cells)));
+      const [heads, , ...body] = rows.map(cells);
+      const numeric = heads.map((_, i) => i).filter((i) => i > 0 && body.every((row) => /^[\d.]*(e-\d+)?$/.test(row[i])));
+      made.push(table(title, heads, body, numeric));
     } else if (line.startsWith("- ")) {
       const points = [line];
       while (lines[0]?.trim().startsWith("- ")) points.push(lines.shift().trim());

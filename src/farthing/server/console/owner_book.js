@@ -38,14 +38,14 @@ export async function historyView(about) {
     const { asked } = await get(`${at(about)}/history${query}`);
     if (asked.length === 0) return empty("Nothing was asked yet", "Questions appear here with who asked them and what they cost.");
     return table("Questions, the latest first", ["asked", "by", "when", "price", "outcome"],
-      asked.reverse().map((one) => [one.caption, one.analyst, moment(one.time), amount(one), OUTCOMES[one.outcome] ?? one.outcome ?? "open"]));
+      asked.reverse().map((one) => [one.caption, one.analyst, moment(one.time), amount(one), OUTCOMES[one.outcome]]));
   });
   who.addEventListener("change", load);
   load();
   return el("section", { class: "card" }, el("h2", {}, "History"), field("Asked by", who), place);
 }
 
-const OUTCOMES = { close: "answered", abandon: "ended without an answer; stays paid", void: "refunded" };
+const OUTCOMES = { open: "open", close: "answered", abandon: "ended without an answer; stays paid", end: "ended" };
 
 export function statementView(about) {
   const place = el("div", { class: "statement" });

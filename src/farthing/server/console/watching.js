@@ -109,9 +109,14 @@ function conversation(about, at, one) {
     if (!found.open) forms.replaceChildren();
   };
   const redraw = async () => {
-    const found = await get(here);
+    let found = await get(here);
+    const turns = [...found.transcript];
+    while (found.next !== null) {
+      found = await get(`${here}?after=${found.next}`);
+      turns.push(...found.transcript);
+    }
     shown(found);
-    log.replaceChildren(...transcript(found.transcript, kind));
+    log.replaceChildren(...transcript(turns, kind));
   };
 
   const kinds = one.mechanism.sparse_vector?.monotone === false ? { ...WATCHED, ...RANKED } : WATCHED;
