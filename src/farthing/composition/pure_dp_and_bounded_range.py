@@ -23,6 +23,7 @@ from farthing.guarantees.bracket import Bracket
 from farthing.numerics.ball import Ball, down, in_balls, larger, middle, up
 from farthing.numerics.binomial import HockeyStick, binomial_masses
 from farthing.numerics.bisection import turning_point
+from farthing.numerics.convolution import convolved
 from farthing.numerics.root_finding import invert
 from farthing.numerics.rounding import UNIT
 
@@ -138,7 +139,7 @@ class Mix:
             log_scale += count * ((1 + (-tilted).exp()).log() - (1 + (-log_odds).exp()).log())
             spread = np.zeros((len(known.pmf) - 1) * size + 1)
             spread[::size] = known.pmf
-            weights = np.convolve(weights, spread)
+            weights = convolved(weights, spread)
             first += known.first * size
             relative += known.relative + (2 * len(spread) + 8) * UNIT
             missing += known.below_first + known.above_last
