@@ -44,6 +44,7 @@ CORNERS: dict[str, Callable[[], object]] = {
     "set-wise 500 br:.1 + 500 br:.2": _at_delta([(BR(0.1), 500), (BR(0.2), 500)], "setwise", 1e-2),
     "set-wise 3 × 20": _at_delta([(BR(e), 20) for e in FIVE[1:4]], "setwise"),
     "in advance br .1 .2 .3 × 10": _at_delta([(BR(e), 10) for e in (0.1, 0.2, 0.3)], "none", 2e-4),
+    "in advance br .05 .1 .15 .2 × 5": _at_delta([(BR(e), 5) for e in FIVE[:4]], "none", 2e-4),
     "in advance br .1 × 30 + .2 × 20": _at_delta([(BR(0.1), 30), (BR(0.2), 20)], "none", 2e-4),
     "in advance br .1 × 50 + dp .05 × 50": _at_delta(
         [(BR(0.1), 50), (fa.PureDP(0.05), 50)], "none", 2e-4
