@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import quantiles
 from typing import Any
@@ -82,6 +82,8 @@ class Load:
     fresh: bool = False
     #: Paid for each time.
     again: bool = False
+    #: On a new connection each time, so that every client meets every worker.
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class Measured:
 
 
 def one_client(port: int, token: str, load: Load, seconds: float, number: int) -> list[float]:
-    """How long each request took, on one connection."""
+    """How long each request took."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     taken, until, turn = [], time.monotonic() + seconds, 0
@@ -112,6 +114,8 @@ def one_client(port: int, token: str, load: Load, seconds: float, number: int) -
         text = response.read()
         taken.append(time.perf_counter() - start)
         assert response.status == 200, text
+        if load.anew:
+            connection.close()  # and it is opened by the next request
         turn += 1
     return taken
 
@@ -208,7 +212,7 @@ def measure(seconds: float = SECONDS) -> Findings:
         where = ["--listen", f"127.0.0.1:{port}"]
         with listening([*serve, *where], port, "/ready", folder) as served:
             for name, load in loads.items():
-                served.measure(tokens, load, seconds / 5)  # warm
+                served.measure(tokens, replace(load, anew=True), seconds)  # warm
                 measured[name] = served.measure(tokens, load, seconds)
             size, view = first_view(port)
     rows = [

@@ -26,15 +26,13 @@ from farthing.ledger.chain import linked
 from farthing.ledger.errors import Damaged, Unavailable
 from farthing.ledger.store.fast_path import FastPath, FastTransaction
 from farthing.ledger.store.retry import insist
+from farthing.ledger.store.sqlite_lock import ASKED_EVERY, begin_writing, is_busy, primary_code
 
 T = TypeVar("T")
 
 #: How long a write waits for others, for a restart, for a lock, before it gives up.
 PATIENCE_SECONDS = 120.0
-#: How long one wait for SQLite's lock may take before it is counted as a try.
-BUSY_SECONDS = 20.0
 
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _NOT_WRITABLE = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 #: PostgreSQL: serialization failure, deadlock, and the ways in which it ends a connection: shut
@@ -93,7 +91,7 @@ class Store:
         """
 
         def attempt() -> T | None:
-            with self.engine.connect() as connection:
+            with self._fast.alone(), self.engine.connect() as connection:
                 transaction = connection.begin()
                 result = work(connection)
                 if result is None:
@@ -229,7 +227,7 @@ class Store:
         insist(
             switch,
             errors=(DBAPIError, self.driver_error),
-            passes=_is_busy,
+            passes=is_busy,
             translated=self._translated,
             seconds=PATIENCE_SECONDS,
         )
@@ -237,7 +235,7 @@ class Store:
     def _passes(self, error: Exception) -> bool:
         """Whether what went wrong goes away by itself."""
         if self.is_sqlite:
-            return _is_busy(error)
+            return is_busy(error)
         state = sqlstate_of(error) or ""
         ended = state in _AGAIN or state.startswith(_CONNECTION)
         lost = isinstance(error, DBAPIError) and error.connection_invalidated
@@ -248,9 +246,9 @@ class Store:
         cause = _cause(error)
         lines = str(cause).strip().splitlines()
         what = lines[0] if lines else type(cause).__name__
-        if isinstance(cause, sqlite3.Error) and _primary(cause) in _DAMAGED:
+        if isinstance(cause, sqlite3.Error) and primary_code(cause) in _DAMAGED:
             return Damaged(f"{self.name} is damaged or not a ledger: {what}")
-        if isinstance(cause, sqlite3.Error) and _primary(cause) in _NOT_WRITABLE:
+        if isinstance(cause, sqlite3.Error) and primary_code(cause) in _NOT_WRITABLE:
             what += "; the file and its folder must be writable (SQLite keeps a log beside it)"
         return Unavailable(f"the ledger at {self.name} could not be used: {what}")
 
@@ -279,7 +277,7 @@ def _engine(url: URL) -> Engine:
     sqlite = url.get_backend_name() == "sqlite"
     # what a connection returns to after a snapshot; `_connected_postgresql` is for the fast path
     options: dict[str, Any] = (
-        {"connect_args": {"timeout": BUSY_SECONDS}}
+        {"connect_args": {"timeout": ASKED_EVERY}}
         if sqlite
         else {"isolation_level": "READ COMMITTED"}
     )
@@ -323,7 +321,10 @@ def _same_process(_: Any, record: Any, proxy: Any) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     reads = connection.get_execution_options().get("farthing_reads", False)
-    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+    if reads:
+        connection.exec_driver_sql("BEGIN")
+    else:
+        begin_writing(connection.exec_driver_sql)
 
 
 def _cause(error: Exception) -> BaseException | None:
@@ -339,13 +340,3 @@ def sqlstate_of(error: Exception) -> str | None:
 def _is_unreachable(error: Exception) -> bool:
     """A connection that could not be made at all: the server is being restarted."""
     return type(_cause(error)).__name__ == "OperationalError" and sqlstate_of(error) is None
-
-
-def _is_busy(error: Exception) -> bool:
-    cause = _cause(error)
-    return isinstance(cause, sqlite3.Error) and _primary(cause) in _BUSY
-
-
-def _primary(error: sqlite3.Error) -> int:
-    """The primary result code: the low byte of the extended one."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF

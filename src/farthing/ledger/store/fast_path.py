@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from sqlalchemy import ClauseElement, Engine
 from sqlalchemy.exc import DBAPIError
 
 from farthing.ledger.store.group_commit import Queue, Ticket
+from farthing.ledger.store.sqlite_lock import begin_writing
 
 T = TypeVar("T")
 
@@ -73,6 +75,10 @@ class FastPath:
         finally:
             self._give_back(run)
 
+    def alone(self) -> AbstractContextManager[None]:
+        """On SQLite a turn for a transaction on another connection."""
+        return self._queue.alone() if self._is_sqlite else nullcontext()
+
     def rows(self, statement: ClauseElement, parameters: Mapping[str, Any]) -> list[Any]:
         """What one statement reads, without a transaction around it."""
         run = self._borrow()
@@ -101,7 +107,7 @@ class FastPath:
         run = self._borrow()
         run.shared = len(tickets) > 1
         try:
-            run.connection.execute("BEGIN IMMEDIATE")
+            begin_writing(run.connection.execute)
             for ticket in tickets:
                 self._one_of_them(run, ticket)
             if run.shared or tickets[0].error is None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
@@ -64,6 +65,15 @@ class Queue:
                 self._waiting.remove(ticket)
             raise
         return ticket.answer()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """A turn for a transaction that is not shared: the threads of a process do not compete for
+        SQLite's lock, whose waiters sleep, and sleep longer each time that another one got it."""
+        if self._process != os.getpid():
+            self._begin()
+        with self._turn:
+            yield
 
     def _next(self) -> list[Ticket]:
         """Only the thread whose turn it is takes from the queue."""

@@ -10,15 +10,16 @@ from typing import TypeVar
 T = TypeVar("T")
 
 #: The first pause and the longest one, in seconds; each is drawn around it.
-_FIRST, _LONGEST = 0.001, 0.5
+FIRST, LONGEST = 0.001, 0.5
 
 
 class Patience:
     """How long something is tried."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, longest: float = LONGEST) -> None:
         self._deadline = time.monotonic() + seconds
-        self._pause = _FIRST
+        self._pause = FIRST
+        self._longest = longest
 
     @property
     def is_over(self) -> bool:
@@ -27,7 +28,7 @@ class Patience:
     def wait(self) -> None:
         """A while, longer each time."""
         time.sleep(self._pause * (0.5 + random.random()))
-        self._pause = min(2 * self._pause, _LONGEST)
+        self._pause = min(2 * self._pause, self._longest)
 
 
 def insist(
@@ -37,14 +38,15 @@ def insist(
     passes: Callable[[Exception], bool],
     translated: Callable[[Exception], Exception],
     seconds: float,
+    longest: float = LONGEST,
 ) -> T:
     """The result of the first attempt that works.
 
     `attempt` is told whether one has failed before. Of these `errors` those that pass by
     themselves are waited for; the others, and the last one when patience is over, are raised as
-    their translation.
+    their translation. No pause is longer than `longest`.
     """
-    patience = Patience(seconds)
+    patience = Patience(seconds, longest)
     failed = False
     while True:
         try:
