@@ -22,8 +22,7 @@ from prv_accountant import LaplaceMechanism as PRVLaplace
 import farthing as fa
 from benchmarks.findings import Beside, Findings, Table
 from benchmarks.peers import Ask, ask
-from benchmarks.timing import best_of
-from farthing.composition.profiles import curves
+from benchmarks.timing import best_of, forget
 
 COUNT, DELTA = 100, 1e-6
 #: What the interval of a dp-accounting distribution is, and PRV's error in ε.
@@ -67,7 +66,7 @@ def measure() -> Findings:
 
 
 def _ours(guarantee: fa.Guarantee) -> fa.Bracket:
-    curves.cache_clear()
+    forget()
     return fa.compose([(guarantee, COUNT)], tolerance=1e-4).epsilon_at(DELTA)
 
 

@@ -8,10 +8,9 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 import farthing as fa
 from benchmarks.findings import Beside, Findings, Goal, Table
-from benchmarks.timing import best_of, own_megabytes
+from benchmarks.timing import best_of, forget, own_megabytes
 from farthing.composition.items import items_from
 from farthing.composition.moments import moment_bounds
-from farthing.composition.profiles import curves
 from farthing.composition.subgaussian import subgaussian_bounds
 
 DELTA = 1e-6
@@ -45,7 +44,7 @@ def measure() -> Findings:
     for name, items, adaptivity, width, seconds in ROWS:
 
         def ask(items=items, adaptivity=adaptivity, width=width) -> fa.Bracket:
-            curves.cache_clear()
+            forget()
             composition = fa.compose(items, adaptivity=adaptivity, tolerance=width)
             return composition.epsilon_at(DELTA)
 

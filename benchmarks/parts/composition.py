@@ -11,9 +11,8 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 import farthing as fa
 from benchmarks.findings import Beside, Findings, Goal, Table
-from benchmarks.timing import best_of, peak_megabytes, seconds_of_process
+from benchmarks.timing import best_of, forget, peak_megabytes, seconds_of_process
 from farthing.composition import bounded_range, equal_pure_dp
-from farthing.composition.profiles import curves
 from farthing.composition.pure_dp_and_bounded_range import Mix
 
 DELTA = 1e-6
@@ -59,7 +58,7 @@ def measure() -> Findings:
     unequal = [fa.PureDP(source.uniform(0.005, 0.1)) for _ in range(1000)]
 
     def unequal_epsilon() -> fa.Bracket:
-        curves.cache_clear()
+        forget()
         return fa.compose(unequal).epsilon_at(DELTA)
 
     seconds, bracket = best_of(3, unequal_epsilon)

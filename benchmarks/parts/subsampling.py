@@ -9,10 +9,7 @@ from prv_accountant import PoissonSubsampledGaussianMechanism, PRVAccountant
 
 import farthing as fa
 from benchmarks.findings import Beside, Findings, Goal, Table
-from benchmarks.timing import best_of
-from farthing.composition.fixed_sums import _factor, sum_of
-from farthing.composition.profiles import curves
-from farthing.guarantees.losses import _cut_atoms
+from benchmarks.timing import best_of, forget
 
 #: noise multiplier, rate, steps, δ, widest bracket in per cent, seconds
 CASES = (
@@ -81,8 +78,7 @@ def _ours(
     items: list[tuple[fa.Guarantee, int]], delta: float, widest: float
 ) -> tuple[float, fa.Bracket]:
     def run() -> fa.Bracket:
-        for kept in (curves, sum_of, _factor, _cut_atoms):
-            kept.cache_clear()
+        forget()
         return fa.compose(items, tolerance=widest / 100).epsilon_at(delta)
 
     return best_of(3, run)
