@@ -22,8 +22,8 @@ import numpy as np
 import farthing as fa
 from benchmarks.parts.engine import bounded_statement
 from benchmarks.parts.ledger import fill
+from benchmarks.timing import forget
 from farthing.composition.bounded_range import epsilon_nonadaptive
-from farthing.composition.profiles import curves
 from farthing.engine import open_source
 from farthing.ledger import Dataset, Ledger, odometer, statement, verify
 from farthing.mechanisms import Histogram, KnownGumbel, UnknownGumbel
@@ -74,7 +74,7 @@ def in_composition() -> Iterator[Growth]:
     """k: the number of mechanisms, and the farthings of a tariff."""
 
     def adaptive(k: int) -> None:
-        curves.cache_clear()
+        forget()
         fa.compose([(fa.BoundedRange(1 / k**0.5), k)], tolerance=1e-3).epsilon_at(1e-6)
 
     turns = itertools.count(1)
