@@ -49,6 +49,8 @@ SLOW_FILES = {
     "test_our_figures.py",
     "test_paper_values.py",
     "test_per_label.py",
+    "test_planning.py",
+    "test_progress.py",
     "test_protocol.py",
     "test_public_joins.py",
     "test_races.py",
