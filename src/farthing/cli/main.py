@@ -105,7 +105,7 @@ def run() -> None:
         if stop.code == _INTERRUPTED:
             sys.stderr.write(_STAYS_SPENT)
         raise
-    except SystemError as error:
+    except (KeyboardInterrupt, SystemError) as error:  # before typer listens, or inside numba
         if not was_interrupted(error):
             raise
         sys.stderr.write(_STAYS_SPENT)
