@@ -8,7 +8,9 @@ others asked, not even from what their questions pushed out.
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -29,8 +31,8 @@ class Recent:
     """Statements by what was asked, and their rows. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._statements = _Last[tuple[Statement, Contribution]]()
-        self._rows = _Last["pa.Table"]()
+        self._statements = Kept[tuple[Statement, Contribution]](MOST)
+        self._rows = Kept["pa.Table"](MOST)
 
     def statement(
         self, asked: Hashable, write: Callable[[], tuple[Statement, Contribution]]
@@ -56,19 +58,28 @@ class Recent:
         return found
 
 
-class _Last(Generic[T]):
-    def __init__(self) -> None:
-        self._values: OrderedDict[Hashable, T] = OrderedDict()
+class Kept(Generic[T]):
+    """The last values, each for so many seconds. Safe to share between threads."""
+
+    def __init__(self, most: int, seconds: float = math.inf) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._values: OrderedDict[Hashable, tuple[float, T]] = OrderedDict()
         self._turn = threading.Lock()
 
     def get(self, key: Hashable) -> T | None:
+        """The value, if it is still kept."""
         with self._turn:
-            if key in self._values:
-                self._values.move_to_end(key)
-            return self._values.get(key)
+            found = self._values.get(key)
+            if found is None or found[0] < time.monotonic():
+                return None
+            self._values.move_to_end(key)
+            return found[1]
 
     def keep(self, key: Hashable, value: T) -> None:
+        """Keep it; what nobody asked for the longest is given up."""
         with self._turn:
-            self._values[key] = value
-            while len(self._values) > MOST:
+            self._values[key] = time.monotonic() + self._seconds, value
+            self._values.move_to_end(key)
+            while len(self._values) > self._most:
                 self._values.popitem(last=False)

@@ -6,24 +6,19 @@ declared, granted, and spent by this analyst. Nothing that others do is in it.
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from fastapi import Response
 from fastapi.responses import JSONResponse
 
 from farthing.canonical import digest
 from farthing.composition.tariff import Certificate, Price
-from farthing.engine.recent import Recent
+from farthing.engine.recent import Kept, Recent
 from farthing.ledger import Analyst, Dataset, Ledger, Purse, Terms
 from farthing.ledger.remaining import left_of
 from farthing.server.access.grants import CallerStanding
-
-T = TypeVar("T")
 
 #: How long an answer is kept, how many of them, and how large each may be.
 KEPT_SECONDS, MOST, LARGEST_BYTES = 10.0, 1000, 1 << 16
@@ -98,8 +93,8 @@ class Remembered:
     """Answers and analysts of one worker."""
 
     def __init__(self) -> None:
-        self._answers = _Kept[bytes]()
-        self._analysts = _Kept[StandingAnalyst]()
+        self._answers = Kept[bytes](MOST, KEPT_SECONDS)
+        self._analysts = Kept[StandingAnalyst](MOST, KEPT_SECONDS)
         self._recent: dict[tuple[str, str], Recent] = {}
 
     def answer(
@@ -128,23 +123,3 @@ class Remembered:
             kept = StandingAnalyst(ledger.book, standing.dataset, standing.analyst)
             self._analysts.keep(standing, kept)
         return kept
-
-
-class _Kept(Generic[T]):
-    """Values for some seconds, the oldest given up first. Safe to share between threads."""
-
-    def __init__(self) -> None:
-        self._values: OrderedDict[tuple[Any, ...], tuple[float, T]] = OrderedDict()
-        self._turn = threading.Lock()
-
-    def get(self, key: tuple[Any, ...]) -> T | None:
-        with self._turn:
-            found = self._values.get(key)
-        return None if found is None or found[0] < time.monotonic() else found[1]
-
-    def keep(self, key: tuple[Any, ...], value: T) -> None:
-        with self._turn:
-            self._values[key] = time.monotonic() + KEPT_SECONDS, value
-            self._values.move_to_end(key)
-            while len(self._values) > MOST:
-                self._values.popitem(last=False)
