@@ -84,7 +84,8 @@ def test_the_functions_say_what_the_texts_say() -> None:
         assert made == key_from(f"{period}(day)")
         assert str(made) == f"{period}(day)"
     assert fa.bins("x", [0, 1]) == key_from("bins(x, 0, 1)")
-    assert fa.bins("x", [0, 1, 2.5]).labels == ("[0, 1)", "[1, 2.5)")
+    assert fa.bins("x", [0, 1, 2.5]).labels((0, 9)) == ("[0, 1)", "[1, 2.5)")
+    assert fa.bins("x", [0, 1, 2.5]).labels((0, 2.5)) == ("[0, 1)", "[1, 2.5]")
     assert column_of(fa.bins("x", [0, 1])) == column_of(Named("x")) == "x"
 
 

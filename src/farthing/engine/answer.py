@@ -35,7 +35,8 @@ class Answer:
     same number. A quantile has no intervals, and its `half_width` is in ranks: how many values may
     lie between it and the quantile; without a key its one label is the value. `stopped`: a top-k
     ended early because no further label stood out. `loss`: what the limit left out, if that was
-    measured. `spending`: what the price means, if it was paid just now.
+    measured. `spending`: what the price means, if it was paid just now. `caption`: what was
+    counted, of which rows, and every bound and limit that was applied.
     """
 
     query: Query
@@ -52,8 +53,11 @@ class Answer:
     unit: str = "unit"
     loss: Loss | None = None
     spending: Spending | None = None
+    caption: str = ""
 
     def __post_init__(self) -> None:
+        if not self.caption:
+            object.__setattr__(self, "caption", self.query.caption(self.unit, {}))
         wide, counts = self.half_width, self.counts
         if self.query.in_ranks or self.intervals is not None:
             return
@@ -77,6 +81,7 @@ class Answer:
         return {
             "query": self.query.to_json(),
             "unit": self.unit,
+            "caption": self.caption,
             "labels": list(map(label_to_json, self.labels)),
             "counts": None if self.counts is None else list(self.counts),
             "half_width": self.half_width,
@@ -105,6 +110,7 @@ class Answer:
             cached=True,
             loss=None if loss is None else Loss.from_json(loss),
             unit=data.get("unit", "unit"),
+            caption=data.get("caption", ""),
             intervals=None if kept is None else tuple((low, high) for low, high in kept),
         )
 
@@ -144,11 +150,6 @@ class Answer:
         if not self.query.in_ranks or self.counts is None:
             return self.intervals
         return tuple((value, value) for value in self.counts)
-
-    @property
-    def caption(self) -> str:
-        """What was counted, of which rows, and how much of each unit."""
-        return self.query.caption(self.unit)
 
     @property
     def paid(self) -> str:

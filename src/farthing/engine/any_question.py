@@ -79,7 +79,9 @@ class AnyQuestion(ABC, Generic[Place]):
         return self._context is context
 
     def __repr__(self) -> str:
-        return plain(f"<Question: {self.query.caption(self._context.about.unit)}>")
+        about = self._context.about
+        declared = {} if about.schema is None else about.schema.bounds
+        return plain(f"<Question: {self.query.caption(about.unit, declared)}>")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -65,12 +65,12 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        unit = self._context.about.unit
+        unit, declared = self._context.about.unit, self._context.schema.bounds
         return {
             "queries": {
                 key: {
                     "query": one.query.to_json(),
-                    "caption": one.query.caption(unit),
+                    "caption": one.query.caption(unit, declared),
                     "price": asdict(one.price),
                 }
                 for key, one in purchases_in(self._steps).items()
@@ -81,7 +81,7 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
     def lines(self) -> Iterator[Line]:
         yield from self._cost_lines()
         for name, one in purchases_in(self._steps).items():
-            asked = one.query.caption(self._context.about.unit)
+            asked = one.query.caption(self._context.about.unit, self._context.schema.bounds)
             yield name, f"{asked}: {amount(one.price)}", ""
         yield from self._known_lines()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from farthing.engine.answer import Answer
+from farthing.engine.filters import columns_of
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query, completed_query
 from farthing.engine.purchase import Purchase
@@ -52,9 +53,17 @@ class Context:
         return self.about.version is not None
 
     def asked(self, purchase: Purchase) -> dict[str, Any]:
-        """What the ledger keeps: the query, what its items guarantee, which rows it is about."""
+        """What the ledger keeps: the query, what its items guarantee, which rows it is about.
+
+        Declared bounds are part of it: a release of 1.0.0, for which rows outside did not count, is
+        no answer to the same question.
+        """
+        query = purchase.query
+        used, bounds = query.columns() | columns_of(query.filter), self.schema.bounds
+        applied = {name: list(bounds[name]) for name in sorted(used) if name in bounds}
         return {
-            "query": purchase.query.to_json(),
+            "query": query.to_json(),
+            **({"bounds": applied} if applied else {}),
             "guarantees": {n: format_guarantee(g) for n, g in purchase.guarantees.items()},
             "unit": self.about.unit,
             "confidence": self.confidence,
@@ -90,7 +99,8 @@ def record_in_words(record: Mapping[str, Any]) -> str:
     """What `record_of` keeps, for people; InvalidInput if it is something else."""
     try:
         return "; ".join(
-            query_from(asked["query"]).caption(asked["unit"]) for asked in record.values()
+            query_from(asked["query"]).caption(asked["unit"], asked.get("bounds", {}))
+            for asked in record.values()
         )
     except (AttributeError, KeyError, TypeError):
         raise InvalidInput("this is not a question as a ledger keeps it") from None

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 from farthing.engine.filters import require_column
 from farthing.errors import InvalidInput, require_choice, require_real
-from farthing.schema import DATE, KEYS, NUMBERS, TEXT, TIMESTAMP, Schema
+from farthing.schema import DATE, KEYS, NUMBERS, TEXT, TIMESTAMP, Bounds, Schema
 
 #: The periods, from short to long.
 PERIODS = ("hour", "day", "week", "month", "quarter", "year")
@@ -55,7 +55,8 @@ class Period:
 class Bins:
     """Which range between two neighbouring edges a number lies in; outside of all it has none.
 
-    A range holds its lower edge and not its upper one.
+    A range holds its lower edge and not its upper one. The last one holds both if it ends at the
+    declared upper bound of the column, to which larger numbers are moved.
     """
 
     column: str
@@ -73,10 +74,14 @@ class Bins:
             raise InvalidInput("the edges of bins must grow")
         object.__setattr__(self, "edges", edges)
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The ranges as text, in order."""
-        return tuple(f"[{low}, {high})" for low, high in pairwise(self.edges))
+    def labels(self, bounds: Bounds) -> tuple[str, ...]:
+        """The ranges as text, in order, of a column with these declared bounds."""
+        texts = [f"[{low}, {high})" for low, high in pairwise(self.edges)]
+        return (*texts[:-1], texts[-1][:-1] + "]") if self.closed(bounds) else tuple(texts)
+
+    def closed(self, bounds: Bounds) -> bool:
+        """Whether the last range holds its upper edge."""
+        return bounds[1] == self.edges[-1]
 
     def __str__(self) -> str:
         return f"{_BINS}({', '.join(map(str, (self.column, *self.edges)))})"
@@ -206,8 +211,8 @@ def kind_of(key: Key, schema: Schema) -> str:
 def domain_of(key: Key, schema: Schema) -> tuple[str | int, ...] | None:
     """Every label that a key can have, where the question or the owner lists them."""
     match key:
-        case Bins():
-            return key.labels
+        case Bins(column):
+            return key.labels((schema[column].lower, schema[column].upper))
         case Period():
             return None
     return schema[column_of(key)].categories

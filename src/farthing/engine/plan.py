@@ -92,8 +92,8 @@ class Plan(PlanOfSteps[Answer]):
 
     @property
     def caption(self) -> str:
-        """What will be counted, of which rows, and how much of each unit."""
-        return self.query.caption(self._context.about.unit)
+        """What will be counted, of which rows, and every bound and limit that is applied."""
+        return self.query.caption(self._context.about.unit, self._context.schema.bounds)
 
     @property
     def items(self) -> Mapping[str, int]:
@@ -136,6 +136,7 @@ class Plan(PlanOfSteps[Answer]):
             "above_cutoff": expectation.above_cutoff,
             "limits": None if self.before is None else self.before.to_json(),
             "width_times_rows": self.query.width_times_rows(expectation),
+            "offered": list(self.query.offered(self._context.schema.bounds)),
         }
 
     def lines(self) -> Iterator[Line]:
@@ -155,6 +156,8 @@ class Plan(PlanOfSteps[Answer]):
             measured = step.mechanism.expect(self._context.confidence).counts
             assert measured is not None
             yield "loss", f"{step.purchase.query.title}: ± {width(measured.half_width)}", ""
+        for words in self.query.offered(self._context.schema.bounds):
+            yield "how much", words, ""
         yield from self._known_lines()
 
 

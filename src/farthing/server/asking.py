@@ -145,7 +145,6 @@ class Inquiry:
     def _answer(answer: Answer) -> dict[str, Any]:
         return {
             **answer.to_json(),
-            "caption": answer.caption,
             "notes": list(answer.sheet.notes),
             "paid": answer.paid,
             "cached": answer.cached,

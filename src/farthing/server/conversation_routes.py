@@ -138,14 +138,16 @@ def show_conversation(
 ) -> dict[str, Any]:
     """How it stands, and what was asked and answered, page by page until `next` is null."""
     inquiry = Inquiry.of(service, caller, dataset)
-    found, unit = _own(inquiry, identity), inquiry.analyst.about().unit
+    found, about = _own(inquiry, identity), inquiry.analyst.about()
     page, following = found.said_after(after)
     captions: dict[str, str] = {}
     said = []
     for one in page:
         asked = canonical(one.asked["query"])
         if asked not in captions:
-            captions[asked] = query_from(one.asked["query"]).caption(unit)
+            captions[asked] = query_from(one.asked["query"]).caption(
+                about.unit, about.declared_schema.bounds
+            )
         said.append({**one.to_json(), "caption": captions[asked]})
     return {**_shown(found.standing()), "transcript": said, "next": following}
 

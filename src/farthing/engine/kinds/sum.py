@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from farthing.engine.kinds.base import COUNT, Paid, Result
+from farthing.engine.kinds.base import COUNT, Paid, Query, Result
 from farthing.engine.kinds.fields import (
     LARGEST_REPEATS,
     Categories,
@@ -32,7 +32,7 @@ from farthing.engine.sql.measuring import VALUE, WHOLE, Grouped, total_name, tot
 from farthing.errors import InvalidInput
 from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Repeated
 from farthing.mechanisms.per_label import Groups
-from farthing.schema import Column
+from farthing.schema import Bounds, Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -142,6 +142,10 @@ class SumQuery(MeasureQuery):
         sums = tuple(unscaled(total, self.decimals) for total in drawn)
         return Result(self.labels_in(release), sums, expectation.counts.half_width)
 
+    def moved(self, declared: Mapping[str, Bounds]) -> dict[str, Bounds]:
+        """Values by declared bounds alone: its own are those of a unit's sum."""
+        return Query.moved(self, declared)
+
     @property
     def counted_of_label(self) -> str:
-        return f"a sum from {self.lower} to {self.upper}"
+        return f"a sum moved into {self.lower} to {self.upper}"

@@ -12,7 +12,6 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -265,7 +264,7 @@ class Source(ABC):
             raise InvalidInput(f"{self.dialect} does not know the time zone {zone}")
 
     def _reading(self, name: str, schema: Schema) -> ColumnReading:
-        """Total functions inside, then declared bounds and categories, then public tables."""
+        """Total functions inside, then declared categories, then public tables."""
         parameters: list[Parameter] = []
         own = Schema(tuple(column for column in schema.columns if column.lookup is None))
         named = self._dialect.identifier
@@ -324,32 +323,21 @@ class Source(ABC):
         )
 
     def _inside(self, column: Column, read: str, parameters: list[Parameter]) -> str:
-        """What lies outside the declared bounds or categories is missing."""
+        """What no column of this kind can hold, or is not among its categories, is missing.
+
+        Declared bounds are no part of reading: filters compare what is stored.
+        """
         conditions = []
         if column.kind == DATE:
             conditions.append(f"{read} BETWEEN {DAYS}")
         if column.kind == TIMESTAMP:
             conditions.append(f"{read} BETWEEN {filled(TIMES, type=self._wall_clock)}")
-        if column.lower is not None:
-            conditions.append(self._bound(column, f"{read} >=", column.lower))
-        if column.upper is not None:
-            conditions.append(self._bound(column, f"{read} <=", column.upper))
         if column.categories is not None:
             parameters.append(column.categories)
             numbers = column.kind == INTEGER
             template = self._dialect.one_of_numbers if numbers else self._dialect.one_of_texts
             conditions.append(filled(template, x=read, n=str(len(parameters))))
         return f"CASE WHEN {' AND '.join(conditions)} THEN {read} END" if conditions else read
-
-    def _bound(self, column: Column, compared: str, bound: float) -> str:
-        """A comparison with a declared bound, written from a number alone."""
-        if column.kind == REAL:
-            return f"{compared} CAST({float(bound)!r} AS {self._dialect.real})"
-        places = column.places or 0
-        towards = ROUND_CEILING if compared.endswith(">=") else ROUND_FLOOR
-        units = int(Decimal(str(bound)).scaleb(places).to_integral_value(towards))
-        inside = min(max(units, -_BEYOND), _BEYOND)  # there is no value out there
-        return f"{compared} {Decimal(inside).scaleb(-places):f}"
 
 
 def _joined(table: ir.Table, parts: Sequence[str], schema: Schema) -> Any:
@@ -373,4 +361,3 @@ _TYPES = {
     DATE: "date",
     TIMESTAMP: "timestamp(6)",
 }
-_BEYOND = 1 << 64

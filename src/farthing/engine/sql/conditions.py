@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from farthing.schema import (
     REAL,
     TEXT,
     TIMESTAMP,
+    Bounds,
     Value,
 )
 
@@ -132,6 +133,33 @@ def _denied(
             return table[column].notnull() & ~condition(table, where, kinds, texts)
 
 
+def moved_into(column: Any, kind: str, bounds: Bounds) -> Any:
+    """A number moved to the nearest value of its column within declared bounds.
+
+    A missing one stays missing: the largest and smallest of several leave out what is missing.
+    """
+    import ibis
+
+    moved = column
+    for bound, towards, moving in zip(
+        bounds, (ROUND_CEILING, ROUND_FLOOR), (ibis.greatest, ibis.least), strict=True
+    ):
+        if bound is not None:
+            moved = moving(moved, _bound(column, kind, bound, towards))
+    return column.isnull().ifelse(ibis.null(column.type()), moved)
+
+
+def _bound(column: Any, kind: str, bound: float, towards: str) -> Any:
+    """A bound as a value of the column: the next one inside, or the last there is."""
+    import ibis
+
+    if kind == REAL:
+        return ibis.literal(float(bound), "float64")
+    places, smallest, largest = _reach(column, kind)
+    units = int(Decimal(str(bound)).scaleb(places, context=EXACT).to_integral_value(towards))
+    return _units(min(max(units, smallest), largest), places, kind)
+
+
 def within(
     rows: ir.Table,
     by: Sequence[str],
@@ -188,9 +216,7 @@ def _exact(side: str, column: Any, kind: str, value: Decimal) -> Any:
     """
     import ibis
 
-    places = 0 if kind == INTEGER else column.type().scale
-    smallest = _SMALLEST if kind == INTEGER else -(10**DIGITS - 1)
-    largest = _LARGEST if kind == INTEGER else 10**DIGITS - 1
+    places, smallest, largest = _reach(column, kind)
     units = value.scaleb(places, context=EXACT)
     floor = int(units.to_integral_value("ROUND_FLOOR"))
     whole = units == floor
@@ -207,6 +233,13 @@ def _exact(side: str, column: Any, kind: str, value: Decimal) -> Any:
     if last < smallest:
         return ibis.literal(False)
     return column <= _units(min(last, largest), places, kind)
+
+
+def _reach(column: Any, kind: str) -> tuple[int, int, int]:
+    """The decimal places of an exact column, and its least and largest value in the last place."""
+    if kind == INTEGER:
+        return 0, _SMALLEST, _LARGEST
+    return column.type().scale, -(10**DIGITS - 1), 10**DIGITS - 1
 
 
 def _moment(value: datetime) -> Any:

@@ -43,7 +43,6 @@ class Dialect:
     one_of_numbers: str
     as_bytes: str
     digest: str
-    real: str
     common_table: str
 
     def identifier(self, name: str) -> str:
