@@ -269,3 +269,30 @@ def test_a_release_of_the_old_rule_is_not_given_out_again(tmp_path) -> None:
         [asked] = question.plan().record.values()
         assert asked.get("bounds") == bounds
     data.shut()
+
+
+def test_an_owner_sees_what_is_not_as_declared(placed) -> None:
+    found = {one.column.name: one for one in placed.misfits(DECLARED)}
+    told = {n: (m.values, m.unparsed, m.undeclared, m.outside) for n, m in found.items()}
+    assert told == {
+        "who": (12, 0, 0, 10),
+        "x": (11, 3, 0, 4),
+        "label": (11, 0, 4, 0),
+        "day": (11, 10, 0, 0),
+    }
+    assert found["day"].in_words() == "day: 10 of 11 values do not parse"
+    assert found["x"].in_words() == (
+        "x: 3 of 11 values do not parse; 4 of 11 values lie outside the bounds: they are moved"
+    )
+    assert found["label"].in_words() == ("label: 4 of 11 values are not declared: they are missing")
+    assert not any(one.useless for one in found.values())
+    numbers = Schema((Column("who", INTEGER), Column("label", INTEGER), Column("none", DATE)))
+    [label] = placed.misfits(numbers)
+    assert label.useless
+    assert label.in_words() == "label: 11 of 11 values do not parse"
+
+
+def test_nothing_is_wrong_with_no_rows() -> None:
+    source = open_source(TEXTS.slice(0, 0))
+    assert source.misfits(DECLARED) == ()
+    source.shut()

@@ -57,6 +57,30 @@ def test_a_budget_in_two_numbers_beside_the_data(table: Path) -> None:
         run("owner", "add", "rows.parquet", "--unit", "member", *SMALL, "--tariff", "t.toml")
 
 
+def test_adding_compares_the_rows_with_the_schema_for_the_owner_alone(table: Path) -> None:
+    """Neither the ledger nor anything that an analyst is told holds what was found."""
+    schema = '[[columns]]\nname = "member"\nkind = "integer"\n\n[[columns]]\nname = "team"\n'
+    (table / "schema.toml").write_text(schema + 'kind = "text"\ncategories = ["b"]\n')
+    rows = pq.read_table("rows.parquet").column("team").to_pylist()
+    others = sum(team is not None and team != "b" for team in rows)
+    given = ("rows.parquet", "--unit", "member", "--schema", "schema.toml", *SMALL)
+    told = run("owner", "add", *given, "--json")
+    [found] = json.loads(told)["misfits"]
+    assert found == {
+        "column": "team",
+        "values": len(rows) - rows.count(None),
+        "unparsed": 0,
+        "undeclared": others,
+        "outside": 0,
+    }
+    kept = run("ledger", "export", "--ledger", str(table / "rows.farthing.db"))
+    assert "undeclared" not in kept
+    (table / "rows.farthing.db").unlink()
+    said = run("owner", "add", *given)
+    assert "team: " in said
+    assert "are not declared: they are missing" in " ".join(said.split())
+
+
 def test_one_variable_names_the_ledger_everywhere(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

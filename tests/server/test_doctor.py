@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -15,6 +17,7 @@ import farthing as fa
 from farthing.cli.main import app
 from farthing.ledger import Ledger
 from farthing.server import doctor
+from farthing.wording import THIN
 from tests.server.deployment import Deployment
 
 
@@ -46,6 +49,22 @@ def test_all_is_well(healthy: Deployment) -> None:
     shown = CliRunner().invoke(app, ["doctor", "--config", str(healthy.configuration)])
     assert "problem" not in shown.stdout
     assert shown.stdout.count("ok  ") == len(found)
+
+
+def test_rows_are_compared_with_the_schema(healthy: Deployment) -> None:
+    """A column of which nothing can be read is a problem."""
+    assert examined(healthy)[1]["rows of events"]["found"] == "as they are declared"
+    rows = pq.read_table(healthy.folder / "events.parquet")
+    ages, many = rows.column_names.index("age"), f"{rows.num_rows:,}".replace(",", THIN)
+    for wrong, ok in ((1, True), (rows.num_rows, False)):
+        texts = ["old"] * wrong + ["30"] * (rows.num_rows - wrong)
+        changed = rows.set_column(ages, "age", pa.array(texts))
+        pq.write_table(changed, healthy.folder / "events.parquet")
+        finding = examined(healthy)[1]["rows of events"]
+        shown = f"{wrong:,}".replace(",", THIN)
+        assert finding["found"] == f"age: {shown} of {many} values do not parse"
+        assert finding["ok"] == ok
+        assert ok or "as it is stored" in finding["advice"]
 
 
 def write(one: Deployment, more: str) -> None:

@@ -58,7 +58,11 @@ def schema_command(source: Source, table: TableName = None, spark: Spark = None)
 @command(owner, "add")
 @dataclass(frozen=True)
 class Add:
-    """Add data with a schema and a budget; creates the ledger if it is not there."""
+    """Add data with a schema and a budget; creates the ledger if it is not there.
+
+    Then the rows are compared with the schema, for your eyes alone: how many values of each column
+    do not parse, lie outside the bounds, or are not declared.
+    """
 
     source: Source
     unit: Annotated[str, typer.Option("--unit", help="The column that says whose row it is.")]
@@ -121,6 +125,7 @@ class Add:
                     dataset = desk.describe(source, declared, name, beside=self.beside)
                 if certificate is not None:
                     desk.sign(dataset.name, certificate)
+                misfits = desk.misfits(source, dataset.name)
         finally:
             source.shut()
         columns = [] if dataset.schema is None else dataset.schema.to_json()
@@ -131,11 +136,13 @@ class Add:
                 "version": dataset.version,
                 "columns": columns,
                 "ledger": os.fspath(where),
+                "misfits": [one.to_json() for one in misfits],
             },
             f"{dataset.name}: version {dataset.version or 'live'}, "
             + ", ".join(f"{column['name']} {column['kind']}" for column in columns)
             + ("" if certificate is None else f"\n{_budget(certificate)}")
-            + ("" if self.where else f"\nThe budget is kept in {where}."),
+            + ("" if self.where else f"\nThe budget is kept in {where}.")
+            + "".join(f"\n{plain(one.in_words())}" for one in misfits),
         )
 
     def _certificate(self) -> Certificate | None:

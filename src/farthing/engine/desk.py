@@ -17,7 +17,7 @@ from farthing.engine.companions import with_companions
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import completed_query
 from farthing.engine.purchase import buy
-from farthing.engine.sources.base import Source
+from farthing.engine.sources.base import Misfits, Source
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Dataset, Ledger, Limits, Purse, RegisteredBatch
 from farthing.ledger.locations import overlap
@@ -125,6 +125,10 @@ class Desk:
         """False for a dataset that was added before there were schemas."""
         reader = self.ledger.reader()
         return name not in reader.datasets() or reader.dataset(name).schema is not None
+
+    def misfits(self, source: Source, name: str) -> tuple[Misfits, ...]:
+        """What of the rows is not as declared. For the owner's eyes: no analyst may be told."""
+        return source.misfits(self.ledger.reader().dataset(name).declared_schema)
 
     def _declared(self, source: Source, declared: Declaration, name: str | None) -> Dataset:
         schema = declared.schema or Schema(source.proposed_schema().columns)

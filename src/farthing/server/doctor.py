@@ -18,6 +18,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from farthing.engine.desk import Desk
+from farthing.engine.sources.base import Misfits
 from farthing.engine.sources.java import java_home
 from farthing.engine.sources.opening import open_source
 from farthing.errors import FarthingError
@@ -141,7 +142,7 @@ def _ledger(settings: Settings) -> Iterator[Finding]:
             yield Finding(f"book of {name}", True, f"entry {head.number}, head {head.hash[:16]}…")
         yield _clock(now, latest)
         for name, one in settings.datasets.items():
-            yield _dataset(ledger, name, one)
+            yield from _dataset(ledger, name, one)
 
 
 def _database(connection: Connection) -> tuple[str, str, datetime]:
@@ -168,23 +169,32 @@ def _aware(moment: datetime) -> datetime:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-def _dataset(ledger: Ledger, name: str, one: DatasetSettings) -> Finding:
-    """The data can be opened and is what the ledger says it is."""
+def _dataset(ledger: Ledger, name: str, one: DatasetSettings) -> Iterator[Finding]:
+    """The data can be opened, is what the ledger says it is, and its rows are as declared."""
     advice = f"correct [datasets.{name}], or add the data: farthing owner add"
+    compared: list[tuple[Misfits, ...]] = []
 
     def look() -> str:
         source = open_source(one.data, table=one.table, spark=one.spark, memory=one.memory)
+        desk = Desk(ledger)
         try:
-            known = Desk(ledger).name_of(source, name)
+            known = desk.name_of(source, name)
+            if known is None:
+                return "can be opened; not in the ledger yet, its owner declares it"
+            if known != name:
+                raise FarthingError(f"the data of {name} is in the ledger as {known}")
+            if desk.is_described(name):
+                compared.append(desk.misfits(source, name))
         finally:
             source.shut()
-        if known is None:
-            return "can be opened; not in the ledger yet, its owner declares it"
-        if known != name:
-            raise FarthingError(f"the data of {name} is in the ledger as {known}")
         return "can be opened, and is what the ledger says"
 
-    return _attempt(f"dataset {name}", look, advice)
+    yield _attempt(f"dataset {name}", look, advice)
+    for misfits in compared:
+        found = "; ".join(misfit.in_words() for misfit in misfits) or "as they are declared"
+        useless = any(misfit.useless for misfit in misfits)
+        advice = "a column has no value that fits: declare it as it is stored" if useless else ""
+        yield Finding(f"rows of {name}", not useless, found, advice)
 
 
 def _access(settings: Settings) -> Iterator[Finding]:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from farthing.engine.errors import EngineFailure
+from farthing.engine.filters import AnyOf, Between
 from farthing.engine.sources.public_tables import PublicJoin, PublicTable, joins_of, with_places
 from farthing.engine.sources.tables import (
     Physical,
@@ -25,6 +26,7 @@ from farthing.engine.sources.tables import (
     in_order,
     together,
 )
+from farthing.engine.sql.conditions import condition
 from farthing.engine.sql.keys import key_text
 from farthing.engine.sql.statement import ColumnReading, Dialect, Statement, filled, written
 from farthing.engine.sql.texts import Parameter, Texts
@@ -41,6 +43,7 @@ from farthing.schema import (
     Column,
     Schema,
 )
+from farthing.wording import THIN
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -88,6 +91,41 @@ class Proposal:
 
     columns: tuple[Column, ...]
     left_out: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Misfits:
+    """How many stored values of a column are not as declared. It tells of rows: for owners alone.
+
+    Of `values` that are there, `unparsed` do not fit the kind, `undeclared` are not among the
+    categories, and `outside` lie beyond the bounds.
+    """
+
+    column: Column
+    values: int
+    unparsed: int
+    undeclared: int
+    outside: int
+
+    @property
+    def useless(self) -> bool:
+        """Whether there are values and every one of them is missing."""
+        return 0 < self.values == self.unparsed + self.undeclared
+
+    def in_words(self) -> str:
+        """Such as "date: 48 291 of 48 291 values do not parse"."""
+        found = (
+            (self.unparsed, "do not parse"),
+            (self.undeclared, "are not declared: they are missing"),
+            (self.outside, "lie outside the bounds: they are moved"),
+        )
+        of = f"of {self.values:,} values".replace(",", THIN)
+        told = (f"{f'{n:,}'.replace(',', THIN)} {of} {what}" for n, what in found if n)
+        return f"{self.column.name}: {'; '.join(told)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**asdict(self), "column": self.column.name}
 
 
 class Source(ABC):
@@ -161,6 +199,47 @@ class Source(ABC):
         table = ibis.table(types, name=name)
         made = {c.name: _joined(table, c.parts, schema) for c in schema.columns if c.parts}
         return table.mutate(**made) if made else table
+
+    def misfits(self, schema: Schema) -> tuple[Misfits, ...]:
+        """The columns of the rows themselves of which some values are not as declared.
+
+        Two passes over all rows. For the owner: no analyst may be told, and nothing is kept.
+        """
+        own = tuple(c for c in schema.columns if c.parts is None and c.lookup is None)
+        there = " UNION ALL ".join(self._there(part, own) for part in self._parts)
+        names = [f"{what}{i}" for i in range(len(own)) for what in ("stored", "parsed")]
+        sums = ", ".join(f"COALESCE(SUM({name}), 0) AS {name}" for name in names)
+        [stored] = self.run(Statement(f"SELECT {sums} FROM ({there}) AS physical")).to_pylist()
+        table, texts, counts = self.declared(Schema(own)), Texts(), {}
+        for i, column in enumerate(own):
+            counts[f"kept{i}"] = table[column.name].count()
+            sides = (("below", column.lower), ("above", column.upper))
+            beyond = [Between(column.name, **{s: bound}) for s, bound in sides if bound is not None]
+            if beyond:
+                passing = condition(table, AnyOf(tuple(beyond)), schema.kinds, texts)
+                counts[f"outside{i}"] = passing.ifelse(1, 0).sum()
+        [kept] = self.run(self.statement(table.aggregate(**counts), texts)).to_pylist()
+        found = []
+        for i, column in enumerate(own):
+            told = stored[f"stored{i}"], stored[f"parsed{i}"], kept[f"kept{i}"]
+            values, read, fits = map(int, told)
+            parsed = fits if column.categories is None else read  # a day of no year does not parse
+            outside = int(kept.get(f"outside{i}") or 0)
+            found.append(Misfits(column, values, values - parsed, parsed - fits, outside))
+        return tuple(one for one in found if one.unparsed or one.undeclared or one.outside)
+
+    def _there(self, part: SourcePart, columns: Sequence[Column]) -> str:
+        """Whether each column is stored in a row, and whether it can be read, as 1 or 0."""
+        physical = {column.name: column for column in part.columns}
+        flags = []
+        for i, column in enumerate(columns):
+            stored = physical.get(column.name)
+            for what, x in (
+                ("stored", "NULL" if stored is None else stored.sql),
+                ("parsed", self._read(column, stored)),
+            ):
+                flags.append(f"CASE WHEN {x} IS NOT NULL THEN 1 ELSE 0 END AS {what}{i}")
+        return f"SELECT {', '.join(flags)} FROM {part.relation}"
 
     def require_everywhere(self, *names: str) -> None:
         """Each of several tables has these columns, or InvalidInput: no row would count there."""
