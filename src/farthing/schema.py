@@ -176,6 +176,14 @@ class Column:
         return {name: _plain(value) for name, value in given if value is not None}
 
 
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the columns of a question can hold: bounds, and how many labels are declared."""
+
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    labels: Mapping[str, int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Schema:
     """The columns that exist for analysts, in order."""
@@ -216,10 +224,11 @@ class Schema:
         return {column.name: column.kind for column in self.columns}
 
     @cached_property
-    def bounds(self) -> Mapping[str, Bounds]:
-        """Lower and upper of each column that has one of them."""
+    def declared(self) -> Declared:
+        """Bounds and labels of the columns that have them."""
         pairs = {column.name: (column.lower, column.upper) for column in self.columns}
-        return {name: pair for name, pair in pairs.items() if pair != (None, None)}
+        bounds = {name: pair for name, pair in pairs.items() if pair != (None, None)}
+        return Declared(bounds, {c.name: len(c.categories) for c in self.columns if c.categories})
 
     def __getitem__(self, name: str) -> Column:
         self.require(name)

@@ -6,9 +6,10 @@ import pytest
 
 from farthing.engine import query_from
 from farthing.engine.filters import columns_of
+from farthing.schema import Declared
 
 YEARS = {"by": "yearID", "contribution_limit": 3}
-DECLARED = {"age": (18, None), "pay": (0, 8)}
+DECLARED = Declared({"age": (18, None), "pay": (0, 8)}, {"lgID": 2, "team": 5})
 CASES = [
     (
         {"kind": "histogram", **YEARS, "where": {"lgID": "AL"}},
@@ -24,7 +25,8 @@ CASES = [
     ),
     (
         {"kind": "top_k", "by": "team", "k": 5, "where": {"team": {"present": True}}},
-        "top 5 team with the most playerID where team is not missing",
+        "top 5 team with the most playerID where team is not missing, "
+        "team has 5 declared labels and others are missing",
     ),
     ({"kind": "count"}, "number of playerID"),
     ({"kind": "count", "per_key_limit": 9}, "number of rows, of each playerID at most 9"),
@@ -35,7 +37,8 @@ CASES = [
     ),
     (
         {"kind": "distinct", "column": "team", "contribution_limit": 1},
-        "different values of team, of each playerID at most 1 value",
+        "different values of team, team has 5 declared labels and others are missing, "
+        "of each playerID at most 1 value",
     ),
     (
         {
@@ -75,6 +78,21 @@ CASES = [
         "playerID per bins(pay, 0, 4, 8), pay moved into 0 to 8, "
         "each playerID in at most 1 bins(pay, 0, 4, 8)",
     ),
+    (
+        {"kind": "count", "where": "lgID != 'AL'"},
+        "number of playerID where not (lgID is AL), lgID has 2 declared labels and others are "
+        "missing",
+    ),
+    (
+        {"kind": "count", "where": {"any_of": [{"team": None}, {"lgID": ["AL", "NL"]}]}},
+        "number of playerID where team is missing or lgID is AL or NL, team has 5 declared labels "
+        "and others are missing",
+    ),
+    (
+        {"kind": "histogram", "by": ["team", "yearID"], "contribution_limit": 3},
+        "playerID per team and yearID, team has 5 declared labels and others are missing, "
+        "each playerID in at most 3 team and yearID",
+    ),
     ({"kind": "count", "where": "pay > 9"}, "number of playerID where pay is above 9"),
 ]
 
@@ -99,5 +117,5 @@ def test_captions(asked: dict, caption: str) -> None:
 )
 def test_filters_in_words(where: dict, words: str) -> None:
     query = query_from({"kind": "count", "where": where})
-    assert query.caption("u", {}) == f"number of u where {words}"
+    assert query.caption("u", Declared()) == f"number of u where {words}"
     assert all(name in words for name in columns_of(query.filter))

@@ -65,7 +65,7 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        unit, declared = self._context.about.unit, self._context.schema.bounds
+        unit, declared = self._context.about.unit, self._context.schema.declared
         return {
             "queries": {
                 key: {
@@ -81,7 +81,7 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
     def lines(self) -> Iterator[Line]:
         yield from self._cost_lines()
         for name, one in purchases_in(self._steps).items():
-            asked = one.query.caption(self._context.about.unit, self._context.schema.bounds)
+            asked = one.query.caption(self._context.about.unit, self._context.schema.declared)
             yield name, f"{asked}: {amount(one.price)}", ""
         yield from self._known_lines()
 

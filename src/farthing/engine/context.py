@@ -16,7 +16,7 @@ from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Analyst, Dataset
-from farthing.schema import Schema
+from farthing.schema import Declared, Schema
 
 
 def at_once() -> None:
@@ -59,7 +59,7 @@ class Context:
         no answer to the same question.
         """
         query = purchase.query
-        used, bounds = query.columns() | columns_of(query.filter), self.schema.bounds
+        used, bounds = query.columns() | columns_of(query.filter), self.schema.declared.bounds
         applied = {name: list(bounds[name]) for name in sorted(used) if name in bounds}
         return {
             "query": query.to_json(),
@@ -99,7 +99,7 @@ def record_in_words(record: Mapping[str, Any]) -> str:
     """What `record_of` keeps, for people; InvalidInput if it is something else."""
     try:
         return "; ".join(
-            query_from(asked["query"]).caption(asked["unit"], asked.get("bounds", {}))
+            query_from(asked["query"]).caption(asked["unit"], Declared(asked.get("bounds", {})))
             for asked in record.values()
         )
     except (AttributeError, KeyError, TypeError):

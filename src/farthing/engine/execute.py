@@ -140,7 +140,7 @@ def _answer(
         remaining=Price(0),  # known once the entry is closed
         intervals=result.intervals,
         unit=context.about.unit,
-        caption=query.caption(context.about.unit, context.schema.bounds),
+        caption=query.caption(context.about.unit, context.schema.declared),
     )
 
 

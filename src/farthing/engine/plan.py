@@ -93,7 +93,7 @@ class Plan(PlanOfSteps[Answer]):
     @property
     def caption(self) -> str:
         """What will be counted, of which rows, and every bound and limit that is applied."""
-        return self.query.caption(self._context.about.unit, self._context.schema.bounds)
+        return self.query.caption(self._context.about.unit, self._context.schema.declared)
 
     @property
     def items(self) -> Mapping[str, int]:
@@ -136,7 +136,7 @@ class Plan(PlanOfSteps[Answer]):
             "above_cutoff": expectation.above_cutoff,
             "limits": None if self.before is None else self.before.to_json(),
             "width_times_rows": self.query.width_times_rows(expectation),
-            "offered": list(self.query.offered(self._context.schema.bounds)),
+            "offered": list(self.query.offered(self._context.schema.declared)),
         }
 
     def lines(self) -> Iterator[Line]:
@@ -156,7 +156,7 @@ class Plan(PlanOfSteps[Answer]):
             measured = step.mechanism.expect(self._context.confidence).counts
             assert measured is not None
             yield "loss", f"{step.purchase.query.title}: ± {width(measured.half_width)}", ""
-        for words in self.query.offered(self._context.schema.bounds):
+        for words in self.query.offered(self._context.schema.declared):
             yield "how much", words, ""
         yield from self._known_lines()
 

@@ -75,7 +75,7 @@ def comparison_of(context: Context, query: Query, value: int) -> tuple[Statement
 def _rows(context: Context, query: Query) -> Rows:
     schema, secret = context.schema, context.analyst.secret()
     declared, unit = context.source.declared(schema), context.about.unit
-    rows = Rows(declared, unit, schema.kinds, secret, Texts(), schema.bounds)
+    rows = Rows(declared, unit, schema.kinds, secret, Texts(), schema.declared.bounds)
     return rows.where(query.filter)
 
 

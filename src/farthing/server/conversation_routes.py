@@ -146,7 +146,7 @@ def show_conversation(
         asked = canonical(one.asked["query"])
         if asked not in captions:
             captions[asked] = query_from(one.asked["query"]).caption(
-                about.unit, about.declared_schema.bounds
+                about.unit, about.declared_schema.declared
             )
         said.append({**one.to_json(), "caption": captions[asked]})
     return {**_shown(found.standing()), "transcript": said, "next": following}

@@ -22,7 +22,7 @@ from farthing.engine.filters import (
     filter_to_json,
 )
 from farthing.engine.keys import key_to_json
-from farthing.engine.kinds.captions import caption, moved_in_words
+from farthing.engine.kinds.captions import beyond_values, caption, moved_in_words
 from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json, unscaled
 from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import Bounded
@@ -34,7 +34,8 @@ from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Guarantee, Pu
 from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Expectation, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval
-from farthing.schema import Bounds, Schema
+from farthing.schema import Bounds, Declared, Schema
+from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -240,22 +241,29 @@ class Query(ABC):
         """How much of a unit counts, as the end of a caption; None if nothing can be left out."""
         return None if self.counted is None else f"of each {unit} {self.counted}"
 
-    def moved(self, declared: Mapping[str, Bounds]) -> dict[str, Bounds]:
-        """The bounds that its columns are moved into, where the schema declares these."""
-        return {name: declared[name] for name in sorted(self.columns()) if name in declared}
+    def moved(self, declared: Declared) -> dict[str, Bounds]:
+        """The bounds that its columns are moved into."""
+        bounds = declared.bounds
+        return {name: bounds[name] for name in sorted(self.columns()) if name in bounds}
 
     @property
     def listed(self) -> str | None:
         """Which labels there are, as the end of a caption, where they are known."""
         return None
 
-    def caption(self, unit: str, declared: Mapping[str, Bounds]) -> str:
+    def caption(self, unit: str, declared: Declared) -> str:
         """What is counted, the filter, and every bound and limit that is applied, in words."""
         moved = (moved_in_words(*pair) for pair in self.moved(declared).items())
-        applied = (*moved, self.limited(unit), self.listed)
+        grouped = self.columns() if self.listed is None else frozenset()
+        others = (
+            f"{name} has {many(declared.labels[name], 'declared label')} and others are missing"
+            for name in sorted(grouped | beyond_values(self.filter))
+            if name in declared.labels
+        )
+        applied = (*moved, *others, self.limited(unit), self.listed)
         return caption(self.subject(unit), self.filter, applied)
 
-    def offered(self, declared: Mapping[str, Bounds]) -> tuple[str, ...]:
+    def offered(self, declared: Declared) -> tuple[str, ...]:
         """What can be asked to see how much bounds and limits change, for a plan."""
         beyond = [
             Between(name, **{side: bound})

@@ -13,6 +13,7 @@ from farthing.engine.filters import (
     Not,
     OneOf,
     Present,
+    columns_of,
 )
 from farthing.schema import Bounds, Value
 
@@ -39,6 +40,19 @@ def moved_in_words(name: str, bounds: Bounds) -> str:
             return f"{name} moved to at least {lower}"
         case (lower, upper):
             return f"{name} moved into {lower} to {upper}"
+
+
+def beyond_values(where: Filter | None) -> frozenset[str]:
+    """The columns of a filter that is not about listed values alone."""
+    match where:
+        case None | Equals(_, str() | int() | float()):
+            return frozenset()
+        case OneOf(_, values) if None not in values:
+            return frozenset()
+        case AllOf(parts) | AnyOf(parts):
+            return frozenset().union(*map(beyond_values, parts))
+        case _:
+            return columns_of(where)
 
 
 def in_words(where: Filter) -> str:
