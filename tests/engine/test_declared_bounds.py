@@ -296,3 +296,68 @@ def test_nothing_is_wrong_with_no_rows() -> None:
     source = open_source(TEXTS.slice(0, 0))
     assert source.misfits(DECLARED) == ()
     source.shut()
+
+
+def test_bounds_are_named_wherever_an_answer_is_shown(opened) -> None:
+    """In text, HTML and plain data, of plans and answers, now and later."""
+    schema = Schema(
+        (
+            Column("who", INTEGER),
+            Column("x", INTEGER, lower=0, upper=10),
+            Column("k", TEXT, categories=("a", "b")),
+        )
+    )
+    rows = {"who": list(range(50)), "x": [5, 1000] * 25, "k": ["a", "z"] * 25}
+    data = opened(pa.table(rows), unit="who", schema=schema)
+    moved, sums = "x moved into 0 to 10", "of each who a sum moved into 0 to 30"
+    labels = "2 declared labels"
+    for question, words in (
+        (data.mean("x", per_key_limit=3, lower=-9, upper=99), (moved, "at most 3 rows")),
+        (data.standard_deviation("x", per_key_limit=3), (moved, "at most 3 rows")),
+        (data.quantile("x", per_key_limit=3), (moved, "at most 3 rows")),
+        (data.sum("x", per_key_limit=3), (moved, sums)),
+        (data.histogram("bins(x, 0, 5, 10)", contribution_limit=1), (moved, labels)),
+        (
+            data.sum("x", by="k", contribution_limit=1, per_key_limit=3),
+            (moved, labels, "at most 1 label", "rows with others are not counted"),
+        ),
+    ):
+        plan = question.plan()
+        answer = plan.run()
+        again = question.run()
+        assert again.cached
+        for shown in (
+            str(plan),
+            plan._repr_html_(),
+            plan.to_json()["caption"],
+            str(answer),
+            answer._repr_html_(),
+            answer.to_json()["caption"],
+            again.caption,
+        ):
+            assert moved in " ".join(shown.split())
+        for word in words:
+            assert word in plan.caption
+            assert word in answer.caption
+            assert word in again.caption
+            assert any(word in one.asked for one in data.history())
+    batch = data.batch({"mean": data.mean("x", per_key_limit=2)})
+    assert moved in batch.plan().to_json()["queries"]["mean"]["caption"]
+
+
+def test_a_plan_offers_what_shows_how_much_is_moved(opened) -> None:
+    rows = {"who": [1, 2], "x": [5, 1000], "k": ["a", "b"]}
+    schema = Schema((Column("who", INTEGER), Column("x", INTEGER, upper=10), Column("k", TEXT)))
+    data = opened(pa.table(rows), unit="who", schema=schema)
+    mean = data.mean("x", lower=0, per_key_limit=1).plan()
+    [offered] = mean.to_json()["offered"]
+    assert offered == "count(where='x < 0 or x > 10') says how many have values that are moved"
+    assert offered in " ".join(str(mean).split())
+    assert data.count(where="x < 0 or x > 10").run().value is not None
+    histogram = data.histogram("k", contribution_limit=1)
+    assert "measure_loss says how much" in str(histogram.plan())
+    assert (
+        data.histogram("k", contribution_limit=1, measure_loss=True).plan().to_json()["offered"]
+        == []
+    )
+    assert data.count().plan().to_json()["offered"] == []

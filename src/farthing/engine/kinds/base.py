@@ -14,7 +14,6 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, get_args, get_type_hints
 
 from farthing.engine.filters import (
-    AnyOf,
     Between,
     Filter,
     columns_of,
@@ -265,16 +264,14 @@ class Query(ABC):
 
     def offered(self, declared: Declared) -> tuple[str, ...]:
         """What can be asked to see how much bounds and limits change, for a plan."""
-        beyond = [
-            Between(name, **{side: bound})
+        beyond = " or ".join(
+            condition_in_sql(Between(name, **{side: bound}))
             for name, bounds in self.moved(declared).items()
             for side, bound in zip(("below", "above"), bounds, strict=True)
             if bound is not None
-        ]
-        if not beyond:
-            return ()
-        where = condition_in_sql(AnyOf(tuple(beyond)))
-        return (f'count(where="{where}") says how many have values that are moved',)
+        )
+        told = f"count(where='{beyond}') says how many have values that are moved"
+        return (told,) if beyond else ()
 
     @property
     def described(self) -> str:
