@@ -91,9 +91,9 @@ class Column:
 
     `lower` and `upper` are for numbers, `categories` for kinds that can be labels, `places` for
     decimals, `time_zone` for times, and for dates that are stored as times. A text column with
-    `parts` is made from other columns: two rows have the same value if they have the same in each,
-    and where one of them is missing it is missing. A column with a `lookup` comes from a public
-    table.
+    `parts` is made from other columns as they are stored: two rows have the same value if they have
+    the same in each, and where one of them is missing it is missing. A column with a `lookup` comes
+    from a public table.
     """
 
     name: str

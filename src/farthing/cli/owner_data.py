@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,11 +17,16 @@ from farthing.cli.owner import certificate_from
 from farthing.cli.owner_book import owner
 from farthing.composition.certificate import Certificate
 from farthing.engine.first_budget import EpsilonDelta, ledger_beside
-from farthing.errors import InvalidInput
+from farthing.errors import FarthingError, InvalidInput
 from farthing.ledger import Limits
 from farthing.numerics.rounding import shown_up
 from farthing.schema_files import columns_to_toml, read_schema
 from farthing.wording import many, plain
+
+if TYPE_CHECKING:
+    from farthing.engine import Desk
+    from farthing.engine.sources.base import Misfits
+    from farthing.engine.sources.base import Source as Opened
 
 __all__ = ["owner"]
 
@@ -117,15 +122,17 @@ class Add:
             )
         try:
             where = self.where or ledger_beside(source, self.name)
-            with Desk.open(where, owner=self.by) as desk, patience("adding"):
-                name = self.name or source.name
-                if desk.is_described(name):
-                    dataset = desk.add(source, declared, name=name, beside=self.beside)
-                else:
-                    dataset = desk.describe(source, declared, name, beside=self.beside)
-                if certificate is not None:
-                    desk.sign(dataset.name, certificate)
-                misfits = desk.misfits(source, dataset.name)
+            with Desk.open(where, owner=self.by) as desk:
+                with patience("adding"):
+                    name = self.name or source.name
+                    if desk.is_described(name):
+                        dataset = desk.add(source, declared, name=name, beside=self.beside)
+                    else:
+                        dataset = desk.describe(source, declared, name, beside=self.beside)
+                    if certificate is not None:
+                        desk.sign(dataset.name, certificate)
+                with patience("comparing the rows with the schema"):
+                    misfits = _misfits(desk, source, dataset.name)
         finally:
             source.shut()
         columns = [] if dataset.schema is None else dataset.schema.to_json()
@@ -136,13 +143,14 @@ class Add:
                 "version": dataset.version,
                 "columns": columns,
                 "ledger": os.fspath(where),
-                "misfits": [one.to_json() for one in misfits],
+                "misfits": None if misfits is None else [one.to_json() for one in misfits],
             },
             f"{dataset.name}: version {dataset.version or 'live'}, "
             + ", ".join(f"{column['name']} {column['kind']}" for column in columns)
             + ("" if certificate is None else f"\n{_budget(certificate)}")
             + ("" if self.where else f"\nThe budget is kept in {where}.")
-            + "".join(f"\n{plain(one.in_words())}" for one in misfits),
+            + "".join(f"\n{plain(one.in_words())}" for one in misfits or ())
+            + ("\nThe rows could not be compared with the schema." if misfits is None else ""),
         )
 
     def _certificate(self) -> Certificate | None:
@@ -156,6 +164,14 @@ class Add:
             return None
         with patience("making a tariff"):
             return budget.certificate()
+
+
+def _misfits(desk: Desk, source: Opened, name: str) -> tuple[Misfits, ...] | None:
+    """What is not as declared; None if the engine failed: the data is added all the same."""
+    try:
+        return desk.misfits(source, name)
+    except FarthingError:
+        return None
 
 
 def _budget(certificate: Certificate) -> str:
