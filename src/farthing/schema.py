@@ -177,7 +177,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredValues:
     """What the columns of a question can hold: bounds, and how many labels are declared."""
 
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
@@ -224,11 +224,13 @@ class Schema:
         return {column.name: column.kind for column in self.columns}
 
     @cached_property
-    def declared(self) -> Declared:
+    def declared(self) -> DeclaredValues:
         """Bounds and labels of the columns that have them."""
         pairs = {column.name: (column.lower, column.upper) for column in self.columns}
         bounds = {name: pair for name, pair in pairs.items() if pair != (None, None)}
-        return Declared(bounds, {c.name: len(c.categories) for c in self.columns if c.categories})
+        return DeclaredValues(
+            bounds, {c.name: len(c.categories) for c in self.columns if c.categories}
+        )
 
     def __getitem__(self, name: str) -> Column:
         self.require(name)

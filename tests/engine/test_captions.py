@@ -6,10 +6,10 @@ import pytest
 
 from farthing.engine import query_from
 from farthing.engine.filters import columns_of
-from farthing.schema import Declared
+from farthing.schema import DeclaredValues
 
 YEARS = {"by": "yearID", "contribution_limit": 3}
-DECLARED = Declared({"age": (18, None), "pay": (0, 8)}, {"lgID": 2, "team": 5})
+DECLARED = DeclaredValues({"age": (18, None), "pay": (0, 8)}, {"lgID": 2, "team": 5})
 CASES = [
     (
         {"kind": "histogram", **YEARS, "where": {"lgID": "AL"}},
@@ -117,5 +117,5 @@ def test_captions(asked: dict, caption: str) -> None:
 )
 def test_filters_in_words(where: dict, words: str) -> None:
     query = query_from({"kind": "count", "where": where})
-    assert query.caption("u", Declared()) == f"number of u where {words}"
+    assert query.caption("u", DeclaredValues()) == f"number of u where {words}"
     assert all(name in words for name in columns_of(query.filter))

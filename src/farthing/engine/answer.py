@@ -17,7 +17,7 @@ from farthing.engine.show.sheet import Sheet, amount, one_number, percent
 from farthing.engine.spending import Spending
 from farthing.engine.sql.keys import Label
 from farthing.mechanisms.accuracy import Interval
-from farthing.schema import Declared
+from farthing.schema import DeclaredValues
 from farthing.wording import many, plain
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Answer:
 
     def __post_init__(self) -> None:
         if not self.caption:
-            object.__setattr__(self, "caption", self.query.caption(self.unit, Declared()))
+            object.__setattr__(self, "caption", self.query.caption(self.unit, DeclaredValues()))
         wide, counts = self.half_width, self.counts
         if self.query.in_ranks or self.intervals is not None:
             return

@@ -13,7 +13,7 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.sql_questions.writing import query_in_sql
 from farthing.errors import InvalidInput
 from farthing.ledger import Dataset
-from farthing.schema import Declared
+from farthing.schema import DeclaredValues
 from farthing.wording import plain
 
 #: The word for several questions in plain data.
@@ -81,7 +81,7 @@ class AnyQuestion(ABC, Generic[Place]):
 
     def __repr__(self) -> str:
         about = self._context.about
-        declared = Declared() if about.schema is None else about.schema.declared
+        declared = DeclaredValues() if about.schema is None else about.schema.declared
         return plain(f"<Question: {self.query.caption(about.unit, declared)}>")
 
 

@@ -16,7 +16,7 @@ from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Analyst, Dataset
-from farthing.schema import Declared, Schema
+from farthing.schema import DeclaredValues, Schema
 
 
 def at_once() -> None:
@@ -99,7 +99,9 @@ def record_in_words(record: Mapping[str, Any]) -> str:
     """What `record_of` keeps, for people; InvalidInput if it is something else."""
     try:
         return "; ".join(
-            query_from(asked["query"]).caption(asked["unit"], Declared(asked.get("bounds", {})))
+            query_from(asked["query"]).caption(
+                asked["unit"], DeclaredValues(asked.get("bounds", {}))
+            )
             for asked in record.values()
         )
     except (AttributeError, KeyError, TypeError):

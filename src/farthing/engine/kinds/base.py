@@ -33,7 +33,7 @@ from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Guarantee, Pu
 from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Expectation, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval
-from farthing.schema import Bounds, Declared, Schema
+from farthing.schema import Bounds, DeclaredValues, Schema
 from farthing.wording import many
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class Query(ABC):
         """How much of a unit counts, as the end of a caption; None if nothing can be left out."""
         return None if self.counted is None else f"of each {unit} {self.counted}"
 
-    def moved(self, declared: Declared) -> dict[str, Bounds]:
+    def moved(self, declared: DeclaredValues) -> dict[str, Bounds]:
         """The bounds that its columns are moved into."""
         bounds = declared.bounds
         return {name: bounds[name] for name in sorted(self.columns()) if name in bounds}
@@ -250,7 +250,7 @@ class Query(ABC):
         """Which labels there are, as the end of a caption, where they are known."""
         return None
 
-    def caption(self, unit: str, declared: Declared) -> str:
+    def caption(self, unit: str, declared: DeclaredValues) -> str:
         """What is counted, the filter, and every bound and limit that is applied, in words."""
         moved = (moved_in_words(*pair) for pair in self.moved(declared).items())
         grouped = self.columns() if self.listed is None else frozenset()
@@ -262,7 +262,7 @@ class Query(ABC):
         applied = (*moved, *others, self.limited(unit), self.listed)
         return caption(self.subject(unit), self.filter, applied)
 
-    def offered(self, declared: Declared) -> tuple[str, ...]:
+    def offered(self, declared: DeclaredValues) -> tuple[str, ...]:
         """What can be asked to see how much bounds and limits change, for a plan."""
         beyond = " or ".join(
             condition_in_sql(Between(name, **{side: bound}))

@@ -28,7 +28,7 @@ from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval, joint_level
-from farthing.schema import DECIMAL, INTEGER, TIMESTAMP, Declared, Schema, Value
+from farthing.schema import DECIMAL, INTEGER, TIMESTAMP, DeclaredValues, Schema, Value
 from farthing.wording import many
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class LabelQuery(KeyQuery):
             return most.removeprefix(" ") or None
         return f"each {unit} in at most {limit} {key}{most}"
 
-    def offered(self, declared: Declared) -> tuple[str, ...]:
+    def offered(self, declared: DeclaredValues) -> tuple[str, ...]:
         offered = KeyQuery.offered(self, declared)
         limit = self.contribution_limit
         if self.measure_loss or limit in (None, AUTO) or limit == self.size:

@@ -12,7 +12,7 @@ from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import fixed_point
 from farthing.engine.sql.conditions import require_kind
 from farthing.errors import InvalidInput
-from farthing.schema import DECIMAL, INTEGER, NUMBERS, Bounds, Column, Declared, Schema
+from farthing.schema import DECIMAL, INTEGER, NUMBERS, Bounds, Column, DeclaredValues, Schema
 
 #: Numbers without decimal places of their own are kept to about this part of their range.
 _FINE = 6
@@ -88,7 +88,7 @@ class NumberQuery(Query):
             )
         return lower, upper
 
-    def moved(self, declared: Declared) -> dict[str, Bounds]:
+    def moved(self, declared: DeclaredValues) -> dict[str, Bounds]:
         """Its own bounds, which lie within those that are declared."""
         own = {} if self.lower is None else {self.column: (self.lower, self.upper)}
         return Query.moved(self, declared) | own

@@ -32,7 +32,7 @@ from farthing.engine.sql.measuring import VALUE, WHOLE, Grouped, total_name, tot
 from farthing.errors import InvalidInput
 from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Repeated
 from farthing.mechanisms.per_label import Groups
-from farthing.schema import Bounds, Column, Declared
+from farthing.schema import Bounds, Column, DeclaredValues
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -142,7 +142,7 @@ class SumQuery(MeasureQuery):
         sums = tuple(unscaled(total, self.decimals) for total in drawn)
         return Result(self.labels_in(release), sums, expectation.counts.half_width)
 
-    def moved(self, declared: Declared) -> dict[str, Bounds]:
+    def moved(self, declared: DeclaredValues) -> dict[str, Bounds]:
         """Values by declared bounds alone: its own are those of a unit's sum."""
         return Query.moved(self, declared)
 
