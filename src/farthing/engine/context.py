@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from threading import Event
 from typing import Any
 
 from farthing.engine.answer import Answer
@@ -14,7 +15,7 @@ from farthing.engine.recent import Recent
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
 from farthing.guarantees.notation import format_guarantee
-from farthing.ledger import Analyst, Dataset
+from farthing.ledger import Analyst, Dataset, RowsChanged
 from farthing.schema import Schema
 
 
@@ -36,10 +37,26 @@ class Context:
     confidence: float
     on_the_clock: Callable[[], None] = at_once
     recent: Recent = field(default_factory=Recent, repr=False, compare=False)
+    shut: Event = field(default_factory=Event, repr=False, compare=False)
+
+    def require_open(self) -> None:
+        """Nothing is asked, and nothing paid, of data that was given back."""
+        if self.shut.is_set():
+            raise InvalidInput(
+                f"this session on {self.about.name} was shut, so nothing was run or paid; open the "
+                "data again"
+            )
 
     def now(self) -> Context:
-        """The same with what is declared now: an owner may have declared another version."""
-        return replace(self, about=self.analyst.about())
+        """The same with what is declared now: an owner may have declared another version.
+
+        A table in memory was copied when it was opened, so it stays in the version it had then.
+        """
+        self.require_open()
+        about = self.analyst.about()
+        if self.source.location is None and about.version != self.about.version:
+            raise RowsChanged(about.name)
+        return replace(self, about=about)
 
     @property
     def schema(self) -> Schema:

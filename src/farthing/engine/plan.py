@@ -23,6 +23,7 @@ from farthing.engine.purchase import items_together
 from farthing.engine.show.expectations import expectation_lines
 from farthing.engine.show.plans import Line
 from farthing.engine.show.sheet import amount, number, width
+from farthing.engine.spending import spent_if_interrupted
 from farthing.ledger import Terms
 from farthing.mechanisms import Accuracy, Expectation
 
@@ -107,10 +108,12 @@ class Plan(PlanOfSteps[Answer]):
             return self.known
         if self.before is not None:
             limit = self.before.found()
-            answer = planned(self._context, self.before.at(limit), self.terms).run(again=again)
+            with spent_if_interrupted(Price(0) if limit.cached else limit.price):
+                answer = planned(self._context, self.before.at(limit), self.terms).run(again=again)
             return answer if limit.cached else self._with_limit(answer, limit)
         answer = execute(self._context, self._steps, self.terms)[ONLY]
-        return answer.spent(self._paid(answer.price))
+        with spent_if_interrupted(answer.price):
+            return answer.spent(self._paid(answer.price))
 
     def _anew(self) -> Plan:
         """The same plan, with what is known by now."""

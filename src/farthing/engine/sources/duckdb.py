@@ -140,6 +140,10 @@ class DuckDBSource(Source):
         try:
             given = [list(p) if isinstance(p, tuple) else p for p in statement.parameters]
             return cursor.sql(statement.sql, params=given).to_arrow_table()
+        except RuntimeError as error:  # what DuckDB makes of Ctrl-C; `interrupt` is a DuckDB error
+            if type(error) is not RuntimeError or str(error) != "Query interrupted":
+                raise
+            raise KeyboardInterrupt from None
         finally:
             del self._running[threading.get_ident()]
             cursor.close()
