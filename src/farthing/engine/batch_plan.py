@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from farthing.canonical import digest
 from farthing.composition.tariff import Price
 from farthing.engine.answer import Answer, Answers
-from farthing.engine.context import Context
+from farthing.engine.companions import of_question
+from farthing.engine.context import Context, record_of
 from farthing.engine.execute import execute
 from farthing.engine.kinds.base import Query
-from farthing.engine.plan import Before, looked_for
+from farthing.engine.plan import ONLY, Before, looked_for
 from farthing.engine.plan_of_steps import (
     PlanOfSteps,
-    earlier_answers,
+    earlier_answer,
     price_of,
     purchases_in,
     steps_of,
 )
 from farthing.engine.show.plans import Line
 from farthing.engine.show.sheet import amount
+from farthing.engine.translate import Step
 from farthing.errors import InvalidInput
 from farthing.ledger import Terms
 from farthing.wording import many
@@ -29,8 +32,14 @@ from farthing.wording import many
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
-    """Several questions that are paid for and run together: all of them or none."""
+    """Several questions that are paid for and run together: all of them or none.
 
+    `told` are answers that this analyst has already, which are not paid for again; what is asked
+    under two names is asked once (`same_as`).
+    """
+
+    told: Mapping[str, Answer] = field(compare=False)
+    same_as: Mapping[str, str] = field(compare=False)
     before: Mapping[str, Before] = field(compare=False)
     asked: Mapping[str, Query] = field(compare=False)
 
@@ -47,14 +56,44 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
             if registered is not None:
                 raise InvalidInput("a registered list has limits that are numbers, not auto")
             return self._with_limits().run(again=again)
-        answers = execute(self._context, self._steps, self.terms, registered=registered)
         if registered is not None:
-            return Answers(answers)
+            return Answers(execute(self._context, self._steps, self.terms, registered=registered))
+        names = tuple(self.asked) if again else self._due
+        answers = execute(self._context, self._steps_of(names), self.terms)
+        if len(names) == 1:
+            answers = {names[0]: answers[ONLY]}
         whole = sum((answer.price for answer in answers.values()), Price(0))  # the rest came back
         spending = self._paid(whole)
-        return Answers(
-            {key: one.spent(spending.of_part(one.price, whole)) for key, one in answers.items()}
+        paid = {key: one.spent(spending.of_part(one.price, whole)) for key, one in answers.items()}
+        return self._by_name(paid)
+
+    @property
+    def _due(self) -> tuple[str, ...]:
+        """What is paid for: each question once that was not answered before."""
+        return tuple(key for key in self.asked if key not in self.told and key not in self.same_as)
+
+    def _steps_of(self, names: Sequence[str]) -> Mapping[str, Step]:
+        """What runs for these questions. One alone is the same as if it were asked by itself."""
+        if len(names) == 1:
+            own = of_question(names[0], self._steps)
+            return {key.removeprefix(names[0]): step for key, step in own.items()}
+        return {key: one for name in names for key, one in of_question(name, self._steps).items()}
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What is asked anew, as the ledger keeps it."""
+        return record_of(
+            self._context, purchases_in(self._steps_of(self._due or tuple(self.asked)))
         )
+
+    def _by_name(self, paid: Mapping[str, Answer]) -> Answers:
+        """Every answer, of which some were given before, or under another name."""
+        left = next(iter(paid.values())).remaining
+        told = {key: one.left_with(left) for key, one in self.told.items()}
+        found = {**told, **paid}
+        for key, other in self.same_as.items():
+            found.setdefault(key, replace(found[other], price=Price(0), cached=True))
+        return Answers({key: found[key] for key in self.asked})
 
     def _with_limits(self) -> BatchPlan:
         """The same with limits that were looked for, each of them once."""
@@ -72,6 +111,7 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
                     "query": one.query.to_json(),
                     "caption": one.query.caption(unit),
                     "price": asdict(one.price),
+                    "known": key in self.told,
                 }
                 for key, one in purchases_in(self._steps).items()
             },
@@ -82,7 +122,9 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
         yield from self._cost_lines()
         for name, one in purchases_in(self._steps).items():
             asked = one.query.caption(self._context.about.unit)
-            yield name, f"{asked}: {amount(one.price)}", ""
+            known = name in self.told or name in self.same_as
+            price = "asked before" if known else amount(one.price)
+            yield name, f"{asked}: {price}", ""
         yield from self._known_lines()
 
 
@@ -100,13 +142,23 @@ def _planned(context: Context, queries: Mapping[str, Query], terms: Terms) -> Ba
         if first is not None:
             before[key] = first
     steps = steps_of(context, wanted, terms)
+    earlier = {key: earlier_answer(context, key, steps) for key in wanted if key not in before}
+    told = {key: one for key, one in earlier.items() if one is not None}
+    first: dict[str, str] = {}
+    asked = {key: digest(context.asked(steps[key].purchase)) for key in wanted if key not in before}
+    for key, one in asked.items():
+        first.setdefault(one, key)
+    same_as = {key: first[one] for key, one in asked.items() if first[one] != key}
+    due = (key for key in wanted if key not in told and key not in same_as)
     return BatchPlan(
         _context=context,
         terms=terms,
         _steps=steps,
-        price=price_of(steps) + _more(before),
+        price=sum((price_of(of_question(key, steps)) for key in due), _more(before)),
         remaining=context.analyst.remaining(),
-        known=None if before else earlier_answers(context, steps),
+        known=MappingProxyType(told) if len(told) == len(wanted) else None,
+        told=MappingProxyType(told),
+        same_as=MappingProxyType(same_as),
         before=MappingProxyType(before),
         asked=MappingProxyType(dict(queries)),
     )

@@ -183,6 +183,7 @@ def open_watch(context: Context, kind: WatchKind, terms: Terms) -> WatchConversa
     tariff, mechanism = terms.tariff, kind.mechanism_for(terms.tariff)
     items = kind.items_for(tariff)
     _check_charge(tariff, items, mechanism)
+    context.require_payable()
     context.require_open()
     with spent_if_interrupted(tariff.price_of(items), at_most=True):
         held = context.analyst.open_conversation(

@@ -40,6 +40,7 @@ def execute(
     """The release of every step: all of them or none. Paid from the purse, under the terms that
     the steps were planned with, or from the list registered under this name."""
     analyst = context.analyst
+    context.require_payable()
     if context.now().about.version != context.about.version:  # or the session was shut
         raise RowsChanged(context.about.name)
     statements = {key: step.statement for key, step in steps.items()}  # written, or refused unpaid

@@ -18,7 +18,7 @@ from farthing.engine.cheapest import Aim, cheapest
 from farthing.engine.context import Context
 from farthing.engine.execute import execute
 from farthing.engine.kinds.base import Query
-from farthing.engine.plan_of_steps import PlanOfSteps, earlier_answers, price_of, steps_of
+from farthing.engine.plan_of_steps import PlanOfSteps, earlier_answer, price_of, steps_of
 from farthing.engine.purchase import items_together
 from farthing.engine.show.expectations import expectation_lines
 from farthing.engine.show.plans import Line
@@ -174,7 +174,6 @@ def planned(context: Context, wanted: Query, terms: Terms) -> Plan:
     """The plan for a question that was checked, under these terms."""
     wanted, before = looked_for(context, wanted, terms)
     steps = steps_of(context, {ONLY: wanted}, terms)
-    known = None if before else earlier_answers(context, steps)
     return Plan(
         _context=context,
         terms=terms,
@@ -182,7 +181,7 @@ def planned(context: Context, wanted: Query, terms: Terms) -> Plan:
         price=price_of(steps) if before is None else before.price,
         remaining=context.analyst.remaining(),
         expectation=wanted.expect(steps[ONLY].mechanism, context.confidence),
-        known=None if known is None else known[ONLY],
+        known=None if before else earlier_answer(context, ONLY, steps),
         before=before,
     )
 

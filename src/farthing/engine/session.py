@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from secrets import token_hex
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from farthing.composition.certificate import Certificate
@@ -22,6 +23,7 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import AUTO
 from farthing.engine.past_release import PastRelease
 from farthing.engine.question import Batch, Question
+from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.engine.watch import Watch
 from farthing.engine.watch_kinds import WatchKind
@@ -113,6 +115,7 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
     limits: Limits | None = None,
     version: str | None = AUTO,
     owner: str = "owner",
+    plan_only: bool = False,
 ) -> Session:
     """A table with a budget: `fa.open("salaries.parquet", unit="player", epsilon=3, delta=1e-6)`.
 
@@ -135,6 +138,9 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
     tables are the same, so each time it is opened it is a new version of the data, and nothing that
     was told of another version is given out again. Name a `version` to say that it is the same as
     the one that was opened under that name.
+
+    With `plan_only` nothing is written anywhere: a budget that nobody signed yet is signed in a
+    ledger that is thrown away, and questions can be planned and not run.
     """
     level = require_confidence(confidence)
     budget = EpsilonDelta.of(epsilon, delta)
@@ -156,6 +162,10 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
         if not isinstance(book, Ledger):
             # only who brings a budget starts a ledger: a slip in its name must leave no file behind
             starts = tariff is not None or budget is not None
+            if plan_only and starts and not _is_known(book, source, dataset):
+                book = os.path.join(undo.enter_context(TemporaryDirectory()), "plan.db")
+            elif plan_only:
+                starts = False
             if ledger is None and not starts and not os.path.exists(book):
                 raise InvalidInput(
                     f"{source.name} has no budget yet (there is no {book}); open it with epsilon "
@@ -184,7 +194,7 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
                 farthings=given.tariff.farthings if farthings is None else farthings,
                 delta_units=delta_units,
             ).name
-            if ledger is None:
+            if ledger is None and not plan_only:
                 sys.stderr.write(plain(f"The budget of {known} is kept in {path}.") + "\n")
         holder = book.analyst(known, analyst)
         about = holder.about()
@@ -203,5 +213,15 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
                 )
             desk.declare_version(known, version)
             about = replace(about, version=version)
-        return Session(Context(source, holder, about, level), undo.pop_all(), path)
+        context = Context(source, holder, about, level, plan_only=plan_only)
+        return Session(context, undo.pop_all(), path)
     raise AssertionError  # an error above leaves through the stack
+
+
+def _is_known(book: str | os.PathLike[str], source: Source, dataset: str | None) -> bool:
+    """Whether there is a ledger that knows this data. A table in memory is always new."""
+    address = os.fspath(book)
+    if source.location is None or not ("://" in address or os.path.exists(address)):
+        return False
+    with Ledger.open(address, upgrade=False) as ledger:
+        return Desk(ledger).name_of(source, dataset) is not None

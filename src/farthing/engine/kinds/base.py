@@ -19,7 +19,7 @@ from farthing.engine.kinds.captions import caption
 from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json, unscaled
 from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import Bounded
-from farthing.engine.sql.conditions import check_filter
+from farthing.engine.sql.conditions import check_filter, require_possible
 from farthing.engine.sql.keys import Label
 from farthing.errors import InvalidInput, did_you_mean
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Guarantee, PureDP
@@ -327,6 +327,7 @@ def check_query(query: Query, schema: Schema, unit: str) -> None:
             f"{unit} is the unit of privacy: it cannot be filtered, grouped or added up"
         )
     check_filter(query.filter, schema.kinds)
+    require_possible(query.filter, schema)
     query.check_columns(schema)
 
 
