@@ -139,6 +139,7 @@ def _plain(answer: Plan | Answer) -> dict[str, Any]:
         return answer.to_json()
     return {
         **answer.to_json(),
+        "notes": list(answer.sheet.notes),
         "cached": answer.cached,
         "remaining": asdict(answer.remaining),
         "spending": None if answer.spending is None else answer.spending.to_json(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -41,6 +41,7 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
     told: Mapping[str, Answer] = field(compare=False)
     same_as: Mapping[str, str] = field(compare=False)
     before: Mapping[str, Before] = field(compare=False)
+    at_largest: frozenset[str] = field(compare=False)
     asked: Mapping[str, Query] = field(compare=False)
 
     @property
@@ -93,14 +94,21 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
         found = {**told, **paid}
         for key, other in self.same_as.items():
             found.setdefault(key, replace(found[other], price=Price(0), cached=True))
-        return Answers({key: found[key] for key in self.asked})
+        return Answers(_marked({key: found[key] for key in self.asked}, self.at_largest))
 
     def _with_limits(self) -> BatchPlan:
         """The same with limits that were looked for, each of them once."""
         limits = {one.name: one for one in self.before.values()}
         answers = {name: one.found() for name, one in limits.items()}
         found = {key: one.at(answers[one.name]) for key, one in self.before.items()}
-        return _planned(self._context, {**self.asked, **found}, self.terms)
+        largest = {
+            key
+            for key, one in self.before.items()
+            if one.looked_for.may_lose_more(int(answers[one.name].value))
+        }
+        limited = _planned(self._context, {**self.asked, **found}, self.terms)
+        told = None if limited.known is None else _marked(limited.known, largest)
+        return replace(limited, at_largest=limited.at_largest | largest, known=told)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -136,14 +144,17 @@ def plan_many(context: Context, queries: Mapping[str, Query]) -> BatchPlan:
 
 
 def _planned(context: Context, queries: Mapping[str, Query], terms: Terms) -> BatchPlan:
-    wanted, before = {}, {}
+    wanted, before, at_largest = {}, {}, set()
     for key, query in queries.items():
-        wanted[key], first = looked_for(context, query, terms)
-        if first is not None:
-            before[key] = first
+        wanted[key], first_ask, largest = looked_for(context, query, terms)
+        if first_ask is not None:
+            before[key] = first_ask
+        if largest:
+            at_largest.add(key)
     steps = steps_of(context, wanted, terms)
     earlier = {key: earlier_answer(context, key, steps) for key in wanted if key not in before}
-    told = {key: one for key, one in earlier.items() if one is not None}
+    known = {key: one for key, one in earlier.items() if one is not None}
+    told = _marked(known, at_largest)
     first: dict[str, str] = {}
     asked = {key: digest(context.asked(steps[key].purchase)) for key in wanted if key not in before}
     for key, one in asked.items():
@@ -161,7 +172,13 @@ def _planned(context: Context, queries: Mapping[str, Query], terms: Terms) -> Ba
         same_as=MappingProxyType(same_as),
         before=MappingProxyType(before),
         asked=MappingProxyType(dict(queries)),
+        at_largest=frozenset(at_largest),
     )
+
+
+def _marked(answers: Mapping[str, Answer], at_largest: Collection[str]) -> dict[str, Answer]:
+    """The answers, each of which says if its limit is the largest that was tried."""
+    return {key: one.at_largest_limit if key in at_largest else one for key, one in answers.items()}
 
 
 def _more(before: Mapping[str, Before]) -> Price:

@@ -152,7 +152,8 @@ def _answer(
 ) -> Answer:
     query, confidence = step.purchase.query, context.confidence
     release = query.in_order(release)
-    result = query.result(release, query.expect(step.mechanism, confidence))
+    expected = query.expect(step.mechanism, confidence)
+    result = query.result(release, expected)
     errors = query.errors(step.mechanism, release, confidence)
     if isinstance(errors, tuple):
         result = replace(result, half_width=None, intervals=errors)
@@ -170,6 +171,7 @@ def _answer(
         remaining=Price(0),  # known once the entry is closed
         intervals=result.intervals,
         unit=context.about.unit,
+        shown_from=expected.shown_from,
     )
 
 

@@ -220,6 +220,11 @@ class Query(ABC):
         return False
 
     @property
+    def shown_things(self) -> str:
+        """What a label must have enough of to be shown."""
+        return "members"
+
+    @property
     @abstractmethod
     def title(self) -> str:
         """The question in a few words."""
