@@ -101,7 +101,7 @@ class Sql(Common):
     ]
 
     def run(self) -> None:
-        with self.open(self.source) as session:
+        with self.open(self.source, plan_only=self.plan) as session:
             asked = session.sql(self.text)
             if isinstance(asked, Question):
                 self.answer(asked)
@@ -139,6 +139,7 @@ def _plain(answer: Plan | Answer) -> dict[str, Any]:
         return answer.to_json()
     return {
         **answer.to_json(),
+        "notes": list(answer.sheet.notes),
         "cached": answer.cached,
         "remaining": asdict(answer.remaining),
         "spending": None if answer.spending is None else answer.spending.to_json(),
@@ -201,7 +202,7 @@ def _command(kind: type[Query]) -> Callable[..., None]:
 
     def run(source: str, **given: Any) -> None:
         common = Common(**{p.name: given.pop(p.name) for p in shared})
-        with common.open(source) as session:
+        with common.open(source, plan_only=common.plan) as session:
             common.answer(_asked(session, kind, given))
 
     return with_options(run, [data, *_parameters(kind), *shared], kind.__doc__)

@@ -21,6 +21,7 @@ from farthing.engine.plan import Plan
 from farthing.engine.question import Batch, Question
 from farthing.engine.session import Session, open  # noqa: A004 # farthing.open is meant
 from farthing.engine.sources.opening import open_source
+from farthing.engine.spending import Interrupted
 from farthing.engine.watch import Watch, WatchPlan
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Desk",
     "EngineFailure",
     "Equals",
+    "Interrupted",
     "Not",
     "OneOf",
     "PastRelease",

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+#: What is said of a limit that was looked for, if larger ones might have been better.
+LARGEST_TRIED = (
+    "The largest contribution limit that was tried was chosen: more is lost than the interval says."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A release, with everything needed to read it.
@@ -36,8 +42,10 @@ class Answer:
     same number. A quantile has no intervals, and its `half_width` is in ranks: how many values may
     lie between it and the quantile; without a key its one label is the value. `stopped`: a top-k
     ended early because no further label stood out. `loss`: what the limit left out, if that was
-    measured. `spending`: what the price means, if it was paid just now. `caption`: what was
-    counted, of which rows, and every bound and limit that was applied.
+    measured. `shown_from`: labels with about this many members or more are shown, others withheld.
+    `largest_tried`: the contribution limit that was looked for is the largest that was tried.
+    `spending`: what the price means, if it was paid just now. `caption`: what was counted, of
+    which rows, and every bound and limit that was applied.
     """
 
     query: Query
@@ -53,6 +61,8 @@ class Answer:
     intervals: tuple[Interval, ...] | None = None
     unit: str = "unit"
     loss: Loss | None = None
+    shown_from: int | None = None
+    largest_tried: bool = False
     spending: Spending | None = None
     caption: str = ""
 
@@ -90,6 +100,8 @@ class Answer:
             "confidence": self.confidence,
             "stopped": self.stopped,
             "loss": None if self.loss is None else self.loss.to_json(),
+            "shown_from": self.shown_from,
+            "largest_tried": self.largest_tried,
             "price": asdict(self.price),
             "used": dict(self.used),
         }
@@ -110,10 +122,17 @@ class Answer:
             remaining=remaining,
             cached=True,
             loss=None if loss is None else Loss.from_json(loss),
+            shown_from=data.get("shown_from"),
+            largest_tried=data.get("largest_tried", False),
             unit=data.get("unit", "unit"),
             caption=data.get("caption", ""),
             intervals=None if kept is None else tuple((low, high) for low, high in kept),
         )
+
+    @property
+    def at_largest_limit(self) -> Answer:
+        """The same answer, to a question whose limit is the largest that was tried."""
+        return replace(self, largest_tried=True)
 
     def left_with(self, remaining: Price) -> Answer:
         """The same answer, with what remains after it."""
@@ -125,6 +144,11 @@ class Answer:
         notes = []
         if self.stopped:
             notes.append("The list ended early: no further label stood out.")
+        if self.shown_from is not None:
+            things = self.query.shown_things
+            notes.append(f"Labels with fewer than about {self.shown_from} {things} are not shown.")
+        if self.largest_tried:
+            notes.append(LARGEST_TRIED)
         if self.query.together and self.intervals:
             notes.append("The intervals hold for all numbers together.")
         if self.loss is not None:

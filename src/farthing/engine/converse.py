@@ -29,6 +29,7 @@ from farthing.engine.any_conversation import (
 from farthing.engine.context import Context
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.kinds.base import ROLES, Query
+from farthing.engine.spending import spent_if_interrupted
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.statement import Statement
 from farthing.engine.translate import comparison_of, statement_of
@@ -182,21 +183,24 @@ def open_watch(context: Context, kind: WatchKind, terms: Terms) -> WatchConversa
     tariff, mechanism = terms.tariff, kind.mechanism_for(terms.tariff)
     items = kind.items_for(tariff)
     _check_charge(tariff, items, mechanism)
-    held = context.analyst.open_conversation(
-        mechanism,
-        items=items,
-        question={
-            "watch": kind.to_json(),
-            "guarantees": guarantees_of(tariff, items),
-            "unit": context.about.unit,
-        },
-        under=terms.account,
-        use=Use(
-            what=kind.kind,
-            contribution=f"at most {kind.per_unit} of each number",
-            guarantees=tuple((format_guarantee(g), n) for g, n in mechanism.guarantees),
-        ),
-    )
+    context.require_payable()
+    context.require_open()
+    with spent_if_interrupted(tariff.price_of(items), at_most=True):
+        held = context.analyst.open_conversation(
+            mechanism,
+            items=items,
+            question={
+                "watch": kind.to_json(),
+                "guarantees": guarantees_of(tariff, items),
+                "unit": context.about.unit,
+            },
+            under=terms.account,
+            use=Use(
+                what=kind.kind,
+                contribution=f"at most {kind.per_unit} of each number",
+                guarantees=tuple((format_guarantee(g), n) for g, n in mechanism.guarantees),
+            ),
+        )
     return WatchConversation(context, held)
 
 

@@ -25,6 +25,8 @@ from farthing.schema import KEYS, Schema, with_unit
 
 #: A tariff, its certificate, or the file it is in.
 TariffLike = Tariff | Certificate | str | os.PathLike[str]
+#: What the state of the rows is called in which data is added, if nobody says.
+FIRST_VERSION = "1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Declaration:
     unit: str | Sequence[str]
     schema: Schema | None = None
     limits: Limits | None = None
-    version: str | None = "1"
+    version: str | None = FIRST_VERSION
 
 
 class Desk:
@@ -131,6 +133,8 @@ class Desk:
         return source.misfits(self.ledger.reader().dataset(name).declared_schema)
 
     def _declared(self, source: Source, declared: Declaration, name: str | None) -> Dataset:
+        if name is None and source.location is None:
+            raise InvalidInput('name must be given for a table in memory, such as name="salaries"')
         schema = declared.schema or Schema(source.proposed_schema().columns)
         schema, unit = with_unit(schema, declared.unit)
         source.require_everywhere(*(schema[unit].parts or (unit,)))

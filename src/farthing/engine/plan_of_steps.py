@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from farthing.composition.tariff import Price
 from farthing.engine.answer import Answer
-from farthing.engine.companions import with_companions
+from farthing.engine.companions import of_question, with_companions
 from farthing.engine.context import Context, record_of
 from farthing.engine.kinds.base import Query
 from farthing.engine.purchase import Purchase, buy
@@ -102,6 +102,6 @@ def price_of(steps: Mapping[str, Step]) -> Price:
     return sum((step.purchase.price for step in steps.values()), Price(0))
 
 
-def earlier_answers(context: Context, steps: Mapping[str, Step]) -> dict[str, Answer] | None:
-    """The releases of the same questions, if this analyst has them."""
-    return context.earlier(purchases_in(steps))
+def earlier_answer(context: Context, name: str, steps: Mapping[str, Step]) -> Answer | None:
+    """The release of one of the questions, if this analyst has it."""
+    return context.earlier(name, purchases_in(of_question(name, steps)))

@@ -12,10 +12,12 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from farthing.canonical import digest
 from farthing.engine.sql.statement import Statement
+from farthing.ledger import KeptRelease
 from farthing.mechanisms import Contribution
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ class Recent:
     def __init__(self) -> None:
         self._statements = Kept[tuple[Statement, Contribution]](MOST)
         self._rows = Kept["pa.Table"](MOST)
+        self._batches: dict[str, tuple[Any, str]] = {}
+        self._newest = 0
 
     def statement(
         self, asked: Hashable, write: Callable[[], tuple[Statement, Contribution]]
@@ -56,6 +60,20 @@ class Recent:
             if found.nbytes <= LARGEST_BYTES:
                 self._rows.keep((statement, of), found)
         return found
+
+    def batch_with(
+        self, asked: str, look: Callable[[int], tuple[Sequence[KeptRelease], int]]
+    ) -> tuple[Any, str] | None:
+        """The batch in which this was answered, as the ledger keeps it, and the name it had there.
+
+        `look` gives the batches that are newer than an entry: each is read once.
+        """
+        found, newest = look(self._newest)
+        for batch in found:
+            parts = {digest(part): (batch.question, name) for name, part in batch.question.items()}
+            self._batches.update(parts)
+        self._newest = max(self._newest, newest)
+        return self._batches.get(asked)
 
 
 class Kept(Generic[T]):

@@ -22,7 +22,7 @@ from farthing.ledger.conversations import (
 from farthing.ledger.declared_data import Dataset
 from farthing.ledger.durable_conversation import DurableConversation
 from farthing.ledger.errors import DoesNotFit, NotInLedger
-from farthing.ledger.kept_releases import all_releases, last_release
+from farthing.ledger.kept_releases import all_releases, batches_after, last_release
 from farthing.ledger.lookups import (
     account_row,
     accounts_of,
@@ -311,6 +311,10 @@ class Analyst:
         """The last release this analyst got for this question, to be seen again at no cost."""
         asked = digest(require_question(question))
         return last_release(self._book, self.dataset, self.name, asked)
+
+    def batches_after(self, number: int) -> tuple[list[KeptRelease], int]:
+        """What this analyst got for several questions together since an entry, and the newest."""
+        return batches_after(self._book, self.dataset, self.name, number)
 
     def releases(self) -> list[KeptRelease]:
         """Everything this analyst got that was kept, the latest first."""

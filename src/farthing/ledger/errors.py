@@ -110,7 +110,7 @@ class RowsChanged(LedgerError):
         self.dataset = dataset
         super().__init__(
             f"the rows of {dataset} have another version now, or change without notice; plan "
-            "again, or open another conversation"
+            "again (if it is a table in memory, open the table again), or open another conversation"
         )
 
     def __reduce__(self) -> tuple[type[RowsChanged], tuple[object, ...]]:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from farthing.canonical import canonical
 from farthing.composition.tariff import Price
@@ -27,6 +27,18 @@ _OWN = _OF_DATASET.where(
     entries.c.released.is_not(None), entries.c.fact.like(bindparam("own"), escape="/")
 ).order_by(entries.c.number.desc())
 _OWN_OF_QUESTION = _OWN.where(entries.c.released == bindparam("asked"))
+#: What the engine calls several questions that were run together, in the words of a use.
+_TOGETHER = _OF_DATASET.where(
+    entries.c.released.is_not(None),
+    entries.c.number > bindparam("after"),
+    entries.c.fact.like(bindparam("own"), escape="/"),
+    entries.c.fact.like('%"what":"batch of %'),
+)
+_NEWEST = (
+    select(func.max(entries.c.number))
+    .join(datasets, entries.c.dataset_id == datasets.c.id)
+    .where(datasets.c.name == bindparam("dataset"))
+)
 _NUMBERED = _OF_DATASET.where(entries.c.number == bindparam("number"))
 
 
@@ -41,6 +53,25 @@ def last_release(
             wanted = {"dataset": dataset, "number": closed["settles"]}
             return _kept(closed, json.loads(book.store.look_up(_NUMBERED, wanted)[0][0]))
     return None
+
+
+def batches_after(
+    book: OpenBook, dataset: str, analyst: str, after: int
+) -> tuple[list[KeptRelease], int]:
+    """Releases of several questions together that are newer than an entry, and the newest entry."""
+
+    def look(connection: Connection) -> tuple[list[KeptRelease], int]:
+        number = row_of_dataset(connection, dataset)
+        newest = connection.scalar(_NEWEST, {"dataset": dataset}) or 0
+        given = {"dataset": dataset, "own": _mentions(analyst), "after": after}
+        closed = [json.loads(fact) for fact in connection.scalars(_TOGETHER, given)]
+        return [
+            _kept(one, entry_at(connection, number, one["settles"]).fact)
+            for one in closed
+            if one["analyst"] == analyst
+        ], newest
+
+    return book.store.ask(look)
 
 
 def all_releases(book: OpenBook, dataset: str, analyst: str) -> list[KeptRelease]:

@@ -25,7 +25,7 @@ from farthing.engine.kinds.captions import beyond_values, caption, moved_in_word
 from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json, unscaled
 from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import Bounded
-from farthing.engine.sql.conditions import check_filter
+from farthing.engine.sql.conditions import check_filter, require_possible
 from farthing.engine.sql.keys import Label
 from farthing.engine.where_text.writing import condition_in_sql
 from farthing.errors import InvalidInput, did_you_mean
@@ -228,6 +228,11 @@ class Query(ABC):
         return False
 
     @property
+    def shown_things(self) -> str:
+        """What a label must have enough of to be shown."""
+        return "members"
+
+    @property
     @abstractmethod
     def title(self) -> str:
         """The question in a few words."""
@@ -364,6 +369,7 @@ def check_query(query: Query, schema: Schema, unit: str) -> None:
             f"{unit} is the unit of privacy: it cannot be filtered, grouped or added up"
         )
     check_filter(query.filter, schema.kinds)
+    require_possible(query.filter, schema)
     query.check_columns(schema)
 
 

@@ -195,6 +195,10 @@ class LabelQuery(KeyQuery):
         return tuple(map(str, self.key))
 
     @property
+    def shown_things(self) -> str:
+        return self.counted_things or "members"
+
+    @property
     def counted_things(self) -> str | None:
         """What is counted besides units."""
         return None if self.per_key_limit == 1 else "rows"
@@ -239,14 +243,14 @@ def check_labels(keys: Sequence[Key], domain: Sequence[Label] | None, schema: Sc
 def known_labels(keys: Sequence[Key], schema: Schema) -> tuple[Label, ...] | None:
     """Every label, where the keys or the schema list them and they are not too many.
 
-    What is missing has a label of its own, except outside of bins.
+    What is missing is not among them: a question that wants it says so in its categories.
     """
     parts: list[tuple[Value, ...]] = []
     for key in keys:
         listed = domain_of(key, schema)
         if listed is None:
             return None
-        parts.append(listed if isinstance(key, Bins) else (*listed, None))
+        parts.append(tuple(listed))
     if math.prod(map(len, parts)) > MOST_LISTED:
         return None
     return tuple(product(*parts)) if len(parts) > 1 else parts[0]

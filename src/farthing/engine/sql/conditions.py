@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
@@ -24,6 +26,8 @@ from farthing.schema import (
     TEXT,
     TIMESTAMP,
     Bounds,
+    Column,
+    Schema,
     Value,
 )
 
@@ -79,6 +83,78 @@ def check_filter(where: Filter | None, kinds: Mapping[str, str]) -> None:
                 require_fits(column, kinds[column], value)
         case _:
             return
+
+
+def require_possible(where: Filter | None, schema: Schema) -> None:
+    """Some row could pass, by the filter and the schema alone; otherwise nobody should pay."""
+    column = None if where is None else _contradiction(where, schema)
+    if column is not None:
+        raise InvalidInput(
+            f"no row can pass this filter: nothing that {column} is declared to hold fits what it "
+            "says of it. Nothing was charged"
+        )
+
+
+def _contradiction(where: Filter, schema: Schema) -> str | None:
+    """The column that rules every row out; None if there is none, or it is not easily seen."""
+    match where:
+        case AllOf(parts):
+            inner = [_contradiction(part, schema) for part in parts]
+            own: dict[str, list[Equals | OneOf | Between | Present]] = {}
+            for part in parts:
+                if isinstance(part, Equals | OneOf | Between | Present):
+                    own.setdefault(part.column, []).append(part)
+            inner += [None if _possible(same, schema[c]) else c for c, same in own.items()]
+            return next((column for column in inner if column is not None), None)
+        case AnyOf(parts):
+            found = [_contradiction(part, schema) for part in parts]
+            return None if None in found else found[0]
+        case Not():
+            return None
+        case _:
+            return None if _possible([where], schema[where.column]) else where.column
+
+
+def _possible(conditions: Sequence[Equals | OneOf | Between | Present], column: Column) -> bool:
+    """Whether one value, or a missing one, meets all of these conditions."""
+    listed = [
+        one.values if isinstance(one, OneOf) else (one.value,)
+        for one in conditions
+        if isinstance(one, OneOf | Equals)
+    ]
+    if len(listed) == len(conditions) and all(None in values for values in listed):
+        return True
+    sides = [side for one in conditions if isinstance(one, Between) for side in one.sides]
+    known = [[_comparable(v, column.kind) for v in values if v is not None] for values in listed]
+    if column.categories is not None:
+        known.append([_comparable(label, column.kind) for label in column.categories])
+    bounds = [(name, _comparable(value, column.kind)) for name, value in sides]
+    if any(value is None for values in known for value in values) or any(
+        bound is None for _, bound in bounds
+    ):
+        return True  # not compared here
+    if known:
+        values = set(known[0]).intersection(*known[1:])
+        return any(
+            all(_HOLDS[name](value, bound) for name, bound in bounds)
+            and (column.kind != INTEGER or value == int(value))
+            for value in values
+        )
+    lows = [(bound, name == "above") for name, bound in bounds if name in ("at_least", "above")]
+    highs = [(bound, name == "below") for name, bound in bounds if name in ("at_most", "below")]
+    if column.kind == INTEGER:
+        lows = [(math.floor(b) + 1 if strict else math.ceil(b), False) for b, strict in lows]
+        highs = [(math.ceil(b) - 1 if strict else math.floor(b), False) for b, strict in highs]
+    return all(low < high or (low == high and not (a or b)) for low, a in lows for high, b in highs)
+
+
+def _comparable(value: Value, kind: str) -> Any:
+    """A value as it is compared with a column; None where that is more than a comparison."""
+    if kind == REAL:
+        return float(value)  # type: ignore[arg-type] # a number: the filter was checked
+    if kind in (INTEGER, DECIMAL):
+        return Decimal(str(value))
+    return None if kind == TIMESTAMP else value
 
 
 def condition(
@@ -257,6 +333,12 @@ def _units(units: int, places: int, kind: str) -> Any:
     return ibis.literal(Decimal(units).scaleb(-places), f"decimal({DIGITS}, {places})")
 
 
+_HOLDS: dict[str, Callable[[Any, Any], bool]] = {
+    "at_least": operator.ge,
+    "above": operator.gt,
+    "at_most": operator.le,
+    "below": operator.lt,
+}
 _COMPARE = {
     "equal": lambda column, bound: column == bound,  # reals too: 64-bit floats, never NaN
     "at_least": lambda column, bound: column >= bound,
