@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
@@ -65,6 +65,8 @@ class Answer:
     largest_tried: bool = False
     spending: Spending | None = None
     caption: str = ""
+    #: Where the release is kept in the ledger, if it is; shown nowhere.
+    entry: int | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.caption:
@@ -107,7 +109,9 @@ class Answer:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], query: Query, *, remaining: Price) -> Answer:
+    def from_json(
+        cls, data: Mapping[str, Any], query: Query, *, remaining: Price, entry: int | None = None
+    ) -> Answer:
         """The answer to this query that was kept as plain data, with or without intervals."""
         kept, loss = data.get("intervals"), data.get("loss")
         return cls(
@@ -127,6 +131,7 @@ class Answer:
             unit=data.get("unit", "unit"),
             caption=data.get("caption", ""),
             intervals=None if kept is None else tuple((low, high) for low, high in kept),
+            entry=entry,
         )
 
     @property
@@ -137,6 +142,10 @@ class Answer:
     def left_with(self, remaining: Price) -> Answer:
         """The same answer, with what remains after it."""
         return replace(self, remaining=remaining)
+
+    def closed(self, entry: int | None, remaining: Price) -> Answer:
+        """The same answer, with where it is kept and what remains after it."""
+        return replace(self, entry=entry, remaining=remaining)
 
     @property
     def sheet(self) -> Sheet:

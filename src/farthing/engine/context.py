@@ -30,7 +30,8 @@ class Context:
     """One table, one unit of privacy, one analyst. The schema and the version are the owner's.
 
     `on_the_clock` is waited for between the last look at the rows and the first trace that a
-    release leaves in the ledger, from which an analyst could tell how long the rows took.
+    release leaves in the ledger, from which an analyst could tell how long the rows took. It raises
+    if the run was cancelled before it struck: then nothing is released.
     """
 
     source: Source
@@ -111,11 +112,11 @@ class Context:
             batch = self.recent.batch_with(asked, self.analyst.batches_after)
             if batch is None:
                 return None
-            name, found = batch[1], self.analyst.release_of(batch[0])
+            name, found = batch[1], self.analyst.release(batch[0])
         if found is None:
             return None
         query, left = purchases[question].query, self.analyst.remaining()
-        return Answer.from_json(found.release[name], query, remaining=left)
+        return Answer.from_json(found.release[name], query, remaining=left, entry=found.entry)
 
 
 def record_of(context: Context, purchases: Mapping[str, Purchase]) -> dict[str, Any]:

@@ -81,6 +81,7 @@ def _answers(
             if key in paired(steps):
                 totals[key] = step.mechanism.total(release, joint_level(context.confidence, 2))
             used.update(spent)
+        context.on_the_clock()
     except BaseException as error:
         context.analyst.abandon(held, reason=type(error).__name__)
         raise
@@ -96,8 +97,7 @@ def _closed(
 ) -> dict[str, Answer]:
     """The answers, once the ledger has them."""
     record = {key: answer.to_json() for key, answer in answers.items()}
-    context.on_the_clock()
-    context.analyst.close(
+    entry = context.analyst.close(
         held,
         digest(record),
         used=used,
@@ -105,7 +105,8 @@ def _closed(
         release=record if context.kept else None,
     )
     left = context.analyst.remaining()
-    return {key: answer.left_with(left) for key, answer in answers.items()}
+    kept = entry if context.kept else None
+    return {key: answer.closed(kept, left) for key, answer in answers.items()}
 
 
 def _require_registered(listed: Registered, name: str, steps: Mapping[str, Step]) -> None:

@@ -12,12 +12,11 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from farthing.canonical import digest
 from farthing.engine.sql.statement import Statement
-from farthing.ledger import KeptRelease
 from farthing.mechanisms import Contribution
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ class Recent:
     def __init__(self) -> None:
         self._statements = Kept[tuple[Statement, Contribution]](MOST)
         self._rows = Kept["pa.Table"](MOST)
-        self._batches: dict[str, tuple[Any, str]] = {}
+        self._batches: dict[str, tuple[int, str]] = {}
         self._newest = 0
 
     def statement(
@@ -62,17 +61,16 @@ class Recent:
         return found
 
     def batch_with(
-        self, asked: str, look: Callable[[int], tuple[Sequence[KeptRelease], int]]
-    ) -> tuple[Any, str] | None:
-        """The batch in which this was answered, as the ledger keeps it, and the name it had there.
+        self, asked: str, look: Callable[[int], Sequence[tuple[int, Mapping[str, Any]]]]
+    ) -> tuple[int, str] | None:
+        """The entry of the batch in which this was answered, and the name it had there.
 
         `look` gives the batches that are newer than an entry: each is read once.
         """
-        found, newest = look(self._newest)
-        for batch in found:
-            parts = {digest(part): (batch.question, name) for name, part in batch.question.items()}
-            self._batches.update(parts)
-        self._newest = max(self._newest, newest)
+        for entry, questions in look(self._newest):
+            for name, question in questions.items():
+                self._batches[digest(question)] = entry, name
+            self._newest = max(self._newest, entry)
         return self._batches.get(asked)
 
 
