@@ -31,14 +31,24 @@ def deploy(tmp_path: Path, certificate: fa.Certificate) -> Iterator[Callable[...
     ) -> Deployment:
         wanted = {"grace": 1.0, **(limits or {})}  # nobody waits for what runs for ever
         one = Deployment(tmp_path, ledger or str(tmp_path / "budget.db"), options, wanted)
+        made.append(one)
         one.prepare(certificate)
         one.start()
-        made.append(one)
         return one
 
     yield start
     for one in made:
         one.stop()
+
+
+def served(one: Deployment) -> Iterator[Deployment]:
+    """Until the tests are over. One that does not become ready is stopped too."""
+    try:
+        one.start()
+        yield one
+    finally:
+        code = one.stop()
+    assert code == 0, one.log
 
 
 #: Limits that no test would meet by itself.
@@ -52,9 +62,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     lasting = replace(TARIFF, farthings=LASTING, delta_units=1_000)
     one = Deployment(place, str(place / "budget.db"), limits=WIDE, purse=LASTING // 3)
     one.prepare(lasting.certify(tolerance=0.5, deltas=(1e-3,), epsilons=(1.0,)))
-    one.start()
-    yield one
-    assert one.stop() == 0, one.log
+    yield from served(one)
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +73,7 @@ def deployed_apart(
     place = tmp_path_factory.mktemp("apart")
     one = Deployment(place, str(place / "budget.db"), limits=WIDE)
     one.prepare(certificate)
-    one.start()
-    yield one
-    assert one.stop() == 0, one.log
+    yield from served(one)
 
 
 @pytest.fixture

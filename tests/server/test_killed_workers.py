@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 
 import httpx
 
 from farthing.ledger import Ledger, verify
 from tests.server.deployment import Deployment
+from tests.waiting import until
 
 SLOW, EVENTS = "/v1/datasets/slow", "/v1/datasets/events"
 COUNT = {"query": {"kind": "count"}}
@@ -19,13 +19,6 @@ def spent(deployed: Deployment) -> int:
     with Ledger.open(deployed.ledger) as ledger:
         (purse,) = ledger.reader().purses("slow")
         return purse.farthings_spent
-
-
-def until(condition, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def answers(deployed: Deployment) -> bool:
