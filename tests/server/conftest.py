@@ -13,6 +13,7 @@ import pytest
 import farthing as fa
 from tests.ledger.conftest import folder, postgres, postgres_url  # noqa: F401 # fixtures
 from tests.server.deployment import LASTING, TARIFF, Deployment
+from tests.waiting import HANGS
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +30,8 @@ def deploy(tmp_path: Path, certificate: fa.Certificate) -> Iterator[Callable[...
     def start(
         ledger: str | None = None, limits: dict[str, Any] | None = None, **options: Any
     ) -> Deployment:
-        wanted = {"grace": 1.0, **(limits or {})}  # nobody waits for what runs for ever
+        # nobody waits for what runs for ever, and a slow machine makes no job of what is quick
+        wanted = {"grace": 1.0, "answer_within": HANGS, "time_limit": HANGS, **(limits or {})}
         one = Deployment(tmp_path, ledger or str(tmp_path / "budget.db"), options, wanted)
         made.append(one)
         one.prepare(certificate)
@@ -52,7 +54,12 @@ def served(one: Deployment) -> Iterator[Deployment]:
 
 
 #: Limits that no test would meet by itself.
-WIDE = {"requests_per_minute": 1_000_000, "jobs_at_once": 64, "answer_within": 30}
+WIDE = {
+    "requests_per_minute": 1_000_000,
+    "jobs_at_once": 64,
+    "answer_within": HANGS,
+    "time_limit": HANGS,
+}
 
 
 @pytest.fixture(scope="session")

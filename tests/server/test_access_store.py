@@ -18,6 +18,7 @@ from farthing.server.job_records import DONE
 from farthing.server.jobs import Run, Runner
 from farthing.server.problems import Refused
 from farthing.server.settings import Protections
+from tests.waiting import HANGS
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -80,7 +81,7 @@ def test_a_job_is_seen_and_cancelled_from_another_worker(stores) -> None:
     ended = threading.Event()
 
     def work() -> dict[str, object]:
-        ended.wait(30)
+        ended.wait(HANGS)
         raise RuntimeError
 
     run = runners[0].start(Run("ann", "events", "run", lambda _: ended.set()), work)
@@ -89,9 +90,9 @@ def test_a_job_is_seen_and_cancelled_from_another_worker(stores) -> None:
     with pytest.raises(Refused):
         runners[1].find("bob", run.id)
     assert runners[1].cancel("ann", run.id).state == "cancelled"
-    assert ended.wait(20)  # with the next beat of its worker
+    assert ended.wait(HANGS)  # with the next beat of its worker
     quick = runners[1].start(Run("ann", None, "run", lambda _: None), lambda: {"x": 1})
-    assert runners[1].outcome(quick, 10) == (200, {"x": 1})
+    assert runners[1].outcome(quick, HANGS) == (200, {"x": 1})
     assert runners[1].record(quick).state == DONE
     for one in runners:
         one.shut(1)

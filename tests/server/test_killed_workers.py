@@ -30,7 +30,7 @@ def answers(deployed: Deployment) -> bool:
 
 
 def test_killed_workers_are_replaced_and_nothing_comes_back(deploy) -> None:
-    deployed: Deployment = deploy(limits={"time_limit": 600.0, "answer_within": 60.0}, workers=2)
+    deployed: Deployment = deploy(workers=2)
     headers = {"Prefer": "respond-async", "Idempotency-Key": "killed"}
     with deployed.client("ann") as ann:
         begun = ann.post(f"{SLOW}/run", json=COUNT, headers=headers).json()
@@ -55,7 +55,7 @@ def test_killed_workers_are_replaced_and_nothing_comes_back(deploy) -> None:
 
 
 def test_the_whole_service_is_killed_and_started_again(deploy) -> None:
-    deployed: Deployment = deploy(limits={"time_limit": 600.0, "answer_within": 60.0})
+    deployed: Deployment = deploy()
     with deployed.client("ann") as ann:
         told = ann.post(f"{EVENTS}/run", json=COUNT).json()
         later = {"Prefer": "respond-async"}

@@ -46,7 +46,7 @@ def busy_machine(processes: int) -> Iterator[None]:
 
 
 def test_a_worker_that_is_slow_is_left_alone(deploy) -> None:
-    with busy_machine(8):
+    with busy_machine(6):
         deployed: Deployment = deploy(workers=2)
         until(lambda: len(deployed.workers()) == 2)
         workers = deployed.workers()
@@ -149,7 +149,8 @@ def test_an_error_in_the_configuration_ends_it_at_once(deploy, workers: int) -> 
         check=False,
     )
     assert told.returncode == 2
-    assert told.stderr == "farthing: the data of other is in the ledger as events; call it that\n"
+    (sentence,) = told.stderr.splitlines()  # once, whatever the number of workers
+    assert sentence.startswith("farthing: this data is in the ledger as events")
 
 
 def test_workers_end_with_their_parent(deploy) -> None:
@@ -183,8 +184,9 @@ def test_the_runs_of_a_dead_worker_are_not_counted(deploy) -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[serving.Place]:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[serving.Place]:
     """Where a worker would run."""
+    monkeypatch.setenv(serving.FOLDER, str(tmp_path))
     with socket.socket() as listening:
         yield serving.Place(str(tmp_path), listening)
 
