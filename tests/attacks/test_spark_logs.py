@@ -18,6 +18,7 @@ from farthing.engine.sources.java import java_home
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.statement import Statement
 from farthing.errors import Unsupported
+from tests.waiting import HANGS
 
 CANARY = "canary 4711"
 SCRIPT = f"""
@@ -60,7 +61,7 @@ def test_a_session_made_here_prints_nothing_and_leaves_nothing(tmp_path) -> None
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        timeout=300,
+        timeout=HANGS,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout == "done\n"

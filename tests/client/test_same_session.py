@@ -185,7 +185,7 @@ def test_tokens_and_datasets(deployed: Deployment) -> None:
 
 
 def test_a_slow_run_is_followed_as_a_job(deploy: Callable[..., Deployment]) -> None:
-    one = deploy(limits={"answer_within": 0, "time_limit": 3})
+    one = deploy(limits={"answer_within": 0, "time_limit": 10})
     with fa.connect(one.url, token=one.tokens["ann"], dataset="events") as session:
         before = session.remaining().farthings
         assert isinstance(session.count().run().value, int)

@@ -56,7 +56,7 @@ def test_from_the_form_to_a_chart_and_home_with_it(
     answer.get_by_role("button", name="Copy notebook cell").click()
     cell = page.evaluate("navigator.clipboard.readText()")
     assert "fth_" not in cell, "a notebook is shared; a token is not"
-    monkeypatch.setenv("FARTHING_TOKEN", visitor.served.tokens["ann"])
+    monkeypatch.setenv("FARTHING_TOKEN", visitor.people.token("ann"))
     notebook: dict[str, Any] = {}
     exec(cell, notebook)
     with notebook["data"]:
@@ -122,7 +122,7 @@ def test_by_keyboard_alone(visit: Visit) -> None:
     visitor = visit()
     page = visitor.page
     page.goto(visitor.served.url)
-    page.keyboard.type(visitor.served.tokens["bob"])
+    page.keyboard.type(visitor.people.token("bob"))
     page.keyboard.press("Enter")
     page.get_by_role("heading", level=1, name="engagements").wait_for()
     assert page.evaluate("document.activeElement.tagName") == "H1"

@@ -33,7 +33,7 @@ def test_policy_and_caching(served: Served) -> None:
 
 def test_files_are_compressed_and_answers_are_not(served: Served) -> None:
     """How far an answer can be compressed would tell what is in it to whoever sees its size."""
-    token = {"Authorization": f"Bearer {served.tokens['owner']}"}
+    token = {"Authorization": f"Bearer {served.owner}"}
     for path, way in (("/console.css", "gzip"), ("/main.js", "gzip"), ("/v1/owner/datasets", None)):
         response = httpx.get(served.url + path, headers={**token, "Accept-Encoding": "gzip"})
         assert len(response.content) > 1000

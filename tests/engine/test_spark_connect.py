@@ -20,6 +20,7 @@ from farthing.engine.sources.java import java_home
 from farthing.engine.sources.opening import open_source
 from tests.engine.engines import histogram, proposed
 from tests.engine.rows import TEXTS, difficult
+from tests.waiting import HANGS
 
 HERE = Path(__file__).parents[2]
 #: Texts that a filter carries to the server as parameters.
@@ -71,7 +72,7 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 
 def _wait_for(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + HANGS
     while time.monotonic() < deadline:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
@@ -93,7 +94,7 @@ def test_a_spark_connect_address_gives_the_same_bytes(address, tmp_path) -> None
         [sys.executable, "-c", CLIENT, str(path), address, json.dumps(WANTED)],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=HANGS,
         cwd=HERE,
     )
     assert done.returncode == 0, done.stderr

@@ -10,6 +10,7 @@ import pytest
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import find, identity_in
 from tests.server.deployment import Deployment
+from tests.waiting import HANGS
 
 EVENTS = "/v1/datasets/events"
 
@@ -100,7 +101,7 @@ def test_revoking_a_purse_leaves_what_was_told(deployed: Deployment, team: httpx
     assert team.post("/v1/owner/datasets/events/grants", json=granted).status_code == 200
     minted = team.post("/v1/owner/tokens", json={"role": "analyst", "name": "dora"}).json()
     headers = {"Authorization": f"Bearer {minted['token']}"}
-    with httpx.Client(base_url=deployed.url, headers=headers, timeout=60) as dora:
+    with httpx.Client(base_url=deployed.url, headers=headers, timeout=HANGS) as dora:
         told = dora.post(f"{EVENTS}/run", json={"query": {"kind": "count"}}).json()
         assert team.delete("/v1/owner/datasets/events/grants/dora").json()["taken"]
         assert dora.get(f"{EVENTS}/releases/{told['id']}").status_code == 200

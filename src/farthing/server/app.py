@@ -39,13 +39,13 @@ ROUTERS = (
 
 
 def make_app(settings: Settings) -> FastAPI:
-    """The service of these settings; opened when it starts, given back when it stops."""
+    """The service of these settings. Whoever runs it puts what was opened into `state.service`; it
+    is given back when the application stops."""
     metrics, audit = Metrics(), AuditLog(settings.logs.audit)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        service = await run_in_threadpool(Service.open, settings)
-        app.state.service = service
+        service: Service = app.state.service
         metrics.watch_runs(lambda: service.runner.active)
         try:
             yield

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 from fastapi.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
+from farthing.errors import InvalidInput
 from farthing.server.access.store import written_now
 from farthing.server.metrics import Metrics
 from farthing.server.problems import Refused, plain_problem, problem_of
@@ -168,7 +169,12 @@ class AuditLog:
         self._log.setLevel(logging.INFO)
         self._handler: logging.Handler = logging.NullHandler()
         if path is not None:
-            Path(path).touch(mode=0o600)
+            try:
+                Path(path).touch(mode=0o600)
+            except OSError as error:
+                raise InvalidInput(
+                    f"logs.audit must be a file that can be written, got {path} ({error.strerror})"
+                ) from None
             self._handler = logging.FileHandler(path, encoding="utf-8")
         self._log.addHandler(self._handler)
 
