@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import farthing as fa
 from farthing.cli.main import app
+from farthing.engine import first_budget
 from farthing.errors import InvalidInput
 
 SMALL = ("--epsilon", "1", "--delta", "1e-4")
@@ -55,6 +56,26 @@ def test_a_budget_in_two_numbers_beside_the_data(table: Path) -> None:
     assert (asked["analyst"], asked["dataset"]) == ("ann", "rows")
     with pytest.raises(InvalidInput, match="not both"):
         run("owner", "add", "rows.parquet", "--unit", "member", *SMALL, "--tariff", "t.toml")
+
+
+@pytest.mark.usefixtures("table")
+def test_what_cannot_be_declared_is_refused_before_a_budget_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ladder(**_: object) -> None:
+        pytest.fail("seconds of work for nothing")
+
+    monkeypatch.setattr(first_budget, "ladder", ladder)
+    Path("bad.toml").write_text('[columns.member]\nkind = "nothing"\n', encoding="utf-8")
+    add = ["owner", "add", "rows.parquet", *SMALL]
+    for words, unit in ((["--schema", "bad.toml"], "member"), ([], "no such column")):
+        with pytest.raises(InvalidInput):
+            run(*add, *words, "--unit", unit)
+    with pytest.raises(InvalidInput, match="no such column"):
+        fa.open("rows.parquet", epsilon=1, delta=1e-6, unit="no such column")
+    assert not Path("rows.farthing.db").exists() or "rows" not in run(
+        "ledger", "show", "--ledger", "rows.farthing.db"
+    )
 
 
 def test_one_variable_names_the_ledger_everywhere(

@@ -43,6 +43,8 @@ TOLERANCE = 0.041
 FREEDOM = 0.989
 #: What it uses of ε at least.
 CLOSE = 0.985
+#: A δ above this is a chance that nobody should take with their data.
+LARGE_DELTA = 1e-3
 #: Smaller and larger budgets than these are not made into a ladder.
 SMALLEST, LARGEST = 1e-3, 50.0
 
@@ -63,6 +65,17 @@ def ladder(*, epsilon: float, delta: float) -> Certificate:
             return made
         farthings -= max(1, farthings // 100)
     raise NotCertified(f"no ladder was found within epsilon = {epsilon:g} at delta = {delta:g}")
+
+
+def large_delta(signed: Certificate) -> str | None:
+    """What an owner should know before they sign; None if every δ is small."""
+    delta = min(stated for stated, _ in signed.epsilons)
+    if delta <= LARGE_DELTA:
+        return None
+    return (
+        f"δ = {delta:g} is large: with that chance the guarantee may fail for a person. It belongs "
+        "well below one over the number of people in the data, such as 1e-6"
+    )
 
 
 def is_ladder_for(signed: Certificate, *, epsilon: float, delta: float) -> bool:

@@ -148,15 +148,17 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
         desk = Desk(book, owner=owner)
         known = desk.name_of(source, dataset)
         if known is None:
-            given = None if unit is None or budget is None else budget.certificate()
-            if tariff is not None and farthings is not None:
-                given = certificate_of(tariff)
-            if unit is None or given is None:
+            signed = budget or (None if farthings is None else tariff)
+            if unit is None or signed is None:
                 raise InvalidInput(
                     f"{source.name} is not in the ledger; its owner adds it with a unit and a "
                     "budget: epsilon and delta, or a tariff and farthings for an analyst"
                 )
             wanted = Declaration(unit=unit, schema=schema, limits=limits, version=version)
+            wanted.require_possible(source)  # a budget takes seconds to prove
+            given = (
+                signed.certificate() if isinstance(signed, EpsilonDelta) else certificate_of(signed)
+            )
             known = desk.begin(
                 source,
                 wanted,
