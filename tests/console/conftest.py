@@ -66,12 +66,25 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def _may_ask_about_orders(folder: Path) -> str:
     """Amounts of 400 customers, and the token of an analyst who may ask about them."""
-    rows = {"customer": list(range(400)), "amount": [i % 100 for i in range(400)]}
+    rows = {
+        "customer": list(range(400)),
+        "amount": [i % 100 for i in range(400)],
+        "age": [18 + i % 80 for i in range(400)],
+        "region": ["north", "south"] * 200,
+    }
+    schema = fa.Schema(
+        (
+            fa.Column("customer", "integer"),
+            fa.Column("amount", "integer"),
+            fa.Column("age", "integer", lower=18, upper=100),
+            fa.Column("region", "text", categories=("north", "south")),
+        )
+    )
     pq.write_table(pa.table(rows), folder / "orders.parquet")
     source = open_source(folder / "orders.parquet")
     tariff = fa.Tariff({"pure": (fa.PureDP(1.0), 1)}, farthings=2)
     with Desk.open(folder / "budget.db", owner="owner") as desk:
-        desk.add(source, Declaration(unit="customer"), name="orders")
+        desk.add(source, Declaration(unit="customer", schema=schema), name="orders")
         desk.sign("orders", tariff.certify())
         desk.grant("orders", "cy", farthings=2)
     source.shut()

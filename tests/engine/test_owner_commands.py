@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import farthing as fa
 from farthing.cli.main import app
-from farthing.engine import first_budget
+from farthing.composition import ladder as rungs
 from farthing.errors import InvalidInput
 
 SMALL = ("--epsilon", "1", "--delta", "1e-4")
@@ -65,7 +65,7 @@ def test_what_cannot_be_declared_is_refused_before_a_budget_is_made(
     def ladder(**_: object) -> None:
         pytest.fail("seconds of work for nothing")
 
-    monkeypatch.setattr(first_budget, "ladder", ladder)
+    monkeypatch.setattr(rungs, "ladder", ladder)
     Path("bad.toml").write_text('[columns.member]\nkind = "nothing"\n', encoding="utf-8")
     add = ["owner", "add", "rows.parquet", *SMALL]
     for words, unit in ((["--schema", "bad.toml"], "member"), ([], "no such column")):

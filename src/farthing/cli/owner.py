@@ -17,7 +17,7 @@ from farthing.cli import options
 from farthing.cli.ledger_options import Analyst, Name, reading, say, warn
 from farthing.cli.output import patience
 from farthing.composition.certificate import Certificate, certificate_in
-from farthing.composition.ladder import large_delta
+from farthing.composition.ladder import EpsilonDelta, large_delta
 from farthing.errors import InvalidInput
 from farthing.guarantees.notation import parse_item
 from farthing.ledger import Dataset, Ledger, Limits, RegisteredBatch, RegisteredSet
@@ -39,12 +39,7 @@ owner = typer.Typer(
     no_args_is_help=True,
 )
 
-TariffOrCertificate = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="[FILE]", help="A tariff in TOML, or a certificate in JSON.", show_default=False
-    ),
-]
+_FILE = "A tariff in TOML, or a certificate in JSON."
 Epsilon = Annotated[
     float | None, typer.Option("--epsilon", help="The budget: what everything may cost.")
 ]
@@ -64,12 +59,10 @@ class Mode(StrEnum):
 @owner.command("init")
 def init_command(
     name: Name,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=_FILE, show_default=False)],
     where: options.LedgerAt,
     unit: Annotated[str, typer.Option("--unit", help="The column that says who a row is about.")],
     by: Annotated[str, typer.Option("--owner", help="Who answers for the data.")],
-    file: TariffOrCertificate = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
     keys: Annotated[
         int | None, typer.Option("--contribution-limit", help="Keys of a unit that count at most.")
     ] = None,
@@ -77,7 +70,7 @@ def init_command(
 ) -> None:
     """Add a dataset that is read elsewhere and put a tariff in force; creates the ledger."""
     dataset = Dataset(name, unit=unit, owner=by, limits=Limits(contribution_limit=keys))
-    certificate = signable(file, epsilon, delta)
+    certificate = signable(file)
     with Ledger.open(where) as ledger, patience("proving the certificate"):
         ledger.owner().add(dataset)
         account = ledger.owner().sign(name, certificate)
@@ -93,7 +86,9 @@ def sign_command(
     name: Name,
     where: options.LedgerAt,
     account: Annotated[str, typer.Option("--name", help="A name for the new account.")],
-    file: TariffOrCertificate = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help=_FILE, show_default=False)
+    ] = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
     as_json: options.AsJson = False,
@@ -288,10 +283,10 @@ def retire_command(
     )
 
 
-def signable(file: Path | None, epsilon: float | None, delta: float | None) -> Certificate:
+def signable(
+    file: Path | None, epsilon: float | None = None, delta: float | None = None
+) -> Certificate:
     """A budget in two numbers, what a tariff proves, or a certificate that was proved again."""
-    from farthing.engine.first_budget import EpsilonDelta
-
     budget = EpsilonDelta.of(epsilon, delta)
     with patience("proving the certificate"):
         if budget is not None and file is None:

@@ -19,7 +19,7 @@ units count for ten labels can still buy ten counts for that price on the lowest
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from farthing.composition.gaussian import gaussian_noise_multiplier
 from farthing.composition.tariff import Certificate, Tariff
@@ -47,6 +47,34 @@ CLOSE = 0.985
 LARGE_DELTA = 1e-3
 #: Smaller and larger budgets than these are not made into a ladder.
 SMALLEST, LARGEST = 1e-3, 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class EpsilonDelta:
+    """What all releases together may cost a unit: a ladder of items is made from it and certified.
+
+    δ has no default. It is the chance that the guarantee fails for a unit, so it belongs well
+    below one over the number of units, which nobody but the owner knows.
+    """
+
+    epsilon: float
+    delta: float
+
+    @staticmethod
+    def of(epsilon: float | None, delta: float | None) -> EpsilonDelta | None:
+        """Both or neither."""
+        if epsilon is not None and delta is not None:
+            return EpsilonDelta(epsilon, delta)
+        if epsilon is None and delta is None:
+            return None
+        raise InvalidInput(
+            "epsilon and delta go together: delta is the chance that the guarantee fails, well "
+            "below one over the number of units, such as delta=1e-6"
+        )
+
+    def certificate(self) -> Certificate:
+        """The ladder, proved."""
+        return ladder(epsilon=self.epsilon, delta=self.delta)
 
 
 def ladder(*, epsilon: float, delta: float) -> Certificate:

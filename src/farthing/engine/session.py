@@ -9,12 +9,13 @@ from contextlib import ExitStack
 from typing import Any
 
 from farthing.composition.certificate import Certificate
+from farthing.composition.ladder import EpsilonDelta
 from farthing.composition.tariff import Price, Tariff
 from farthing.engine.any_session import AnySession
 from farthing.engine.context import Context, record_in_words
 from farthing.engine.converse import WatchConversation
 from farthing.engine.desk import Declaration, Desk, certificate_of, matching_tariff
-from farthing.engine.first_budget import VARIABLE, EpsilonDelta, ledger_beside
+from farthing.engine.first_budget import VARIABLE, ledger_beside, require_in_force
 from farthing.engine.kinds.base import Query
 from farthing.engine.past_release import PastRelease
 from farthing.engine.question import Batch, Question
@@ -177,7 +178,7 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
         if tariff is not None:
             matching_tariff(holder.terms().tariff, tariff, known)
         if budget is not None:
-            budget.require_in_force(book, known, holder.terms().account)
+            require_in_force(budget, book, known, holder.terms().account)
         holder.purse()  # an analyst without one hears it now
         return Session(Context(source, holder, about, level), undo.pop_all(), path)
     raise AssertionError  # an error above leaves through the stack

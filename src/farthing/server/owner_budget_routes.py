@@ -11,8 +11,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from farthing.composition.certificate import Certificate, verify_document
+from farthing.composition.ladder import EpsilonDelta
 from farthing.composition.tariff_files import tariff_from_json
-from farthing.engine.first_budget import EpsilonDelta
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Purse
 from farthing.server.access.callers import OwnerCaller
