@@ -71,7 +71,7 @@ def test_names_in_quotes_are_read_alike_everywhere(tmp_path) -> None:
         said = data.histogram('year("Release Date")').query
         assert said == data.histogram(fa.year("Release Date")).query
         assert data.histogram('"Release Date"').query == data.histogram("Release Date").query
-        since = "\"Release Date\" >= '2021-01-01'"
+        since = "\"Release Date\" >= DATE '2021-01-01'"
         counted = data.count(where=since).query
         assert counted == data.sql(f"SELECT COUNT(DISTINCT who) FROM films WHERE {since}").query
 
