@@ -115,12 +115,25 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def _declare_others(folder: Path) -> None:
     """orders: amounts of 400 customers, with a budget. renewed: one whose rows are replaced."""
-    rows = {"customer": list(range(400)), "amount": [i % 100 for i in range(400)]}
+    rows = {
+        "customer": list(range(400)),
+        "amount": [i % 100 for i in range(400)],
+        "age": [18 + i % 80 for i in range(400)],
+        "region": ["north", "south"] * 200,
+    }
+    schema = fa.Schema(
+        (
+            fa.Column("customer", "integer"),
+            fa.Column("amount", "integer"),
+            fa.Column("age", "integer", lower=18, upper=100),
+            fa.Column("region", "text", categories=("north", "south")),
+        )
+    )
     with Desk.open(folder / "budget.db", owner="owner") as desk:
         for name in ("orders", "renewed"):
             pq.write_table(pa.table(rows), folder / f"{name}.parquet")
             source = open_source(folder / f"{name}.parquet")
-            desk.add(source, Declaration(unit="customer"), name=name)
+            desk.add(source, Declaration(unit="customer", schema=schema), name=name)
             source.shut()
         desk.sign("orders", fa.Tariff({"pure": (fa.PureDP(1.0), 1)}, farthings=2).certify())
 

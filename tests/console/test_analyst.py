@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,17 @@ def test_from_the_form_to_a_chart_and_home_with_it(
     page.get_by_role("link", name="About the data").click()
     expect(page.get_by_role("heading", name="What is proved")).to_be_visible()
     visitor.looked_at("analyst-about")
+    assert re.search(r"\d\.\d{7,}", page.locator("main").inner_text()) is None
+
+
+def test_what_the_owner_declared_of_the_values(visit: Visit) -> None:
+    visitor = visit()
+    page = visitor.enter("cy")
+    visitor.go("orders/about")
+    expect(page.get_by_role("row", name="age")).to_contain_text("18 to 100")
+    expect(page.get_by_role("row", name="region")).to_contain_text("2 declared: north, south")
+    expect(page.get_by_role("row", name="amount")).to_contain_text("not declared")
+    visitor.looked_at("analyst-about-declared")
 
 
 def test_sql_and_a_batch(visit: Visit) -> None:

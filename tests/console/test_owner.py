@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import httpx
+import pytest
 from playwright.sync_api import expect
 
 from tests.console.conftest import Visit
@@ -87,6 +90,21 @@ def test_on_a_phone(visit: Visit) -> None:
     expect(page.get_by_text("What everybody together has learned")).to_be_visible()
     visitor.looked_at("owner-phone")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "no sideways scroll"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_statement_and_profile_on_a_phone(visit: Visit, dark: bool) -> None:
+    """Every word is read without moving the page or a table sideways."""
+    visitor = visit(phone=True, dark=dark)
+    page = visitor.enter("owner")
+    for where, seen in (("profile", "Certified profile"), ("statement", "Privacy statement")):
+        visitor.go(f"engagements/{where}")
+        expect(page.get_by_role("heading", name=seen)).to_be_visible(timeout=60_000)
+        visitor.looked_at(f"owner-{where}-phone{'-dark' if dark else ''}")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        wide = "all => all.filter(e => e.scrollWidth > e.clientWidth).map(e => e.ariaLabel)"
+        assert page.locator(".scroll").evaluate_all(wide) == []
+        assert re.search(r"\d\.\d{7,}", page.locator("main").inner_text()) is None
 
 
 def test_in_the_dark(visit: Visit) -> None:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import farthing as fa
 from farthing.cli.main import app
+from farthing.composition import ladder as rungs
 from farthing.errors import InvalidInput
 
 SMALL = ("--epsilon", "1", "--delta", "1e-4")
@@ -79,6 +80,26 @@ def test_adding_compares_the_rows_with_the_schema_for_the_owner_alone(table: Pat
     said = run("owner", "add", *given)
     assert "team: " in said
     assert "are not declared: they are missing" in " ".join(said.split())
+
+
+@pytest.mark.usefixtures("table")
+def test_what_cannot_be_declared_is_refused_before_a_budget_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ladder(**_: object) -> None:
+        pytest.fail("seconds of work for nothing")
+
+    monkeypatch.setattr(rungs, "ladder", ladder)
+    Path("bad.toml").write_text('[columns.member]\nkind = "nothing"\n', encoding="utf-8")
+    add = ["owner", "add", "rows.parquet", *SMALL]
+    for words, unit in ((["--schema", "bad.toml"], "member"), ([], "no such column")):
+        with pytest.raises(InvalidInput):
+            run(*add, *words, "--unit", unit)
+    with pytest.raises(InvalidInput, match="no such column"):
+        fa.open("rows.parquet", epsilon=1, delta=1e-6, unit="no such column")
+    assert not Path("rows.farthing.db").exists() or "rows" not in run(
+        "ledger", "show", "--ledger", "rows.farthing.db"
+    )
 
 
 def test_one_variable_names_the_ledger_everywhere(

@@ -13,11 +13,11 @@ from farthing.cli import options
 from farthing.cli.forms import command
 from farthing.cli.ledger_options import say
 from farthing.cli.output import patience
-from farthing.cli.owner import certificate_from
+from farthing.cli.owner import Delta, Epsilon, signable
 from farthing.cli.owner_book import owner
 from farthing.composition.certificate import Certificate
-from farthing.engine.first_budget import EpsilonDelta, ledger_beside
-from farthing.errors import FarthingError, InvalidInput
+from farthing.engine.first_budget import ledger_beside
+from farthing.errors import FarthingError
 from farthing.ledger import Limits
 from farthing.numerics.rounding import shown_up
 from farthing.schema_files import columns_to_toml, read_schema
@@ -72,12 +72,8 @@ class Add:
     source: Source
     unit: Annotated[str, typer.Option("--unit", help="The column that says whose row it is.")]
     where: options.LedgerBeside = None
-    epsilon: Annotated[
-        float | None, typer.Option("--epsilon", help="The budget: what everything may cost.")
-    ] = None
-    delta: Annotated[
-        float | None, typer.Option("--delta", help="The budget: the chance that it fails.")
-    ] = None
+    epsilon: Epsilon = None
+    delta: Delta = None
     tariff: Annotated[
         Path | None,
         typer.Option("--tariff", help="Instead: put this tariff or certificate in force."),
@@ -107,7 +103,6 @@ class Add:
         """Open, declare, sign, and say what was declared."""
         from farthing.engine import Declaration, Desk, open_source
 
-        certificate = self._certificate()
         declared = Declaration(
             unit=self.unit,
             schema=None if self.schema is None else read_schema(self.schema),
@@ -121,6 +116,10 @@ class Add:
                 spark=self.spark,
             )
         try:
+            certificate = None
+            if (self.tariff, self.epsilon, self.delta) != (None, None, None):
+                declared.require_possible(source)  # a budget takes seconds to prove
+                certificate = signable(self.tariff, self.epsilon, self.delta)
             where = self.where or ledger_beside(source, self.name)
             with Desk.open(where, owner=self.by) as desk:
                 with patience("adding"):
@@ -152,18 +151,6 @@ class Add:
             + "".join(f"\n{plain(one.in_words())}" for one in misfits or ())
             + ("\nThe rows could not be compared with the schema." if misfits is None else ""),
         )
-
-    def _certificate(self) -> Certificate | None:
-        """What is signed: of an (ε, δ), or from a file; None if only data is added."""
-        budget = EpsilonDelta.of(self.epsilon, self.delta)
-        if budget is not None and self.tariff is not None:
-            raise InvalidInput("give --epsilon and --delta, or a --tariff: not both")
-        if self.tariff is not None:
-            return certificate_from(self.tariff)
-        if budget is None:
-            return None
-        with patience("making a tariff"):
-            return budget.certificate()
 
 
 def _misfits(desk: Desk, source: Opened, name: str) -> tuple[Misfits, ...] | None:

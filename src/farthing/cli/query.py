@@ -19,7 +19,7 @@ from farthing.cli import options
 from farthing.cli.forms import POSITIONAL, command, options_of, with_options
 from farthing.cli.opening import Opening, Source, option
 from farthing.cli.output import console, patience, print_json
-from farthing.cli.values import categories_of, filter_of
+from farthing.cli.values import categories_of, filter_of, keys_of
 from farthing.engine.answer import Answer
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import ROLES, Query
@@ -34,6 +34,7 @@ from farthing.wording import plain
 query = typer.Typer(
     name="query",
     help="Private answers from a table: plan what they cost, then run them.",
+    epilog="What farthings, shares of the budget and ε mean: docs/what-epsilon-means.md.",
     no_args_is_help=True,
 )
 
@@ -186,6 +187,8 @@ def _annotation(name: str, hint: Any, *, needed: bool) -> Any:
 
 def _asked(session: Session, kind: type[Query], given: dict[str, Any]) -> Question:
     """A question from what was typed."""
+    if given.get("by") is not None:
+        given["by"] = keys_of(session.schema, given["by"])
     if "where" in given:
         given["where"] = filter_of(session.schema, given["where"] or [])
     if "categories" in given:

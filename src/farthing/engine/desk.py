@@ -44,6 +44,17 @@ class Declaration:
     limits: Limits | None = None
     version: str | None = FIRST_VERSION
 
+    def require_possible(self, source: Source) -> tuple[Schema, str]:
+        """The columns and the unit, if this source has them; else InvalidInput."""
+        schema = self.schema or Schema(source.proposed_schema().columns)
+        schema, unit = with_unit(schema, self.unit)
+        source.require_everywhere(*(schema[unit].parts or (unit,)))
+        if schema[unit].kind not in KEYS:
+            raise InvalidInput(
+                f"the unit must be {' or '.join(KEYS)}, but {unit} is {schema[unit].kind}"
+            )
+        return schema, unit
+
 
 class Desk:
     """What an owner of a ledger decides."""
@@ -135,20 +146,13 @@ class Desk:
     def _declared(self, source: Source, declared: Declaration, name: str | None) -> Dataset:
         if name is None and source.location is None:
             raise InvalidInput('name must be given for a table in memory, such as name="salaries"')
-        schema = declared.schema or Schema(source.proposed_schema().columns)
-        schema, unit = with_unit(schema, declared.unit)
-        source.require_everywhere(*(schema[unit].parts or (unit,)))
+        schema, unit = declared.require_possible(source)
         self._require_public(source, schema)
-        schema = source.with_public_tables(schema)
-        if schema[unit].kind not in KEYS:
-            raise InvalidInput(
-                f"the unit must be {' or '.join(KEYS)}, but {unit} is {schema[unit].kind}"
-            )
         return Dataset(
             name or source.name,
             unit=unit,
             owner=self._name,
-            schema=schema,
+            schema=source.with_public_tables(schema),
             limits=declared.limits or Limits(),
             location=source.location,
             version=declared.version,

@@ -6,8 +6,9 @@
 
 The same as text, for plain data, SQL and people:
 
-    "country"    "month(day)"    "bins(salary, 0, 1000000, 5000000)"
+    "country"    "month(day)"    "bins(salary, 0, 1000000, 5000000)"    year("Release Date")
 
+A name may stand in double quotes, as in SQL and in conditions; a quote within it is doubled.
 A name that would be read wrongly is written as a table, {"column": "month(day)"}, and is
 `Named("month(day)")` from then on.
 """
@@ -30,6 +31,7 @@ MOST_BINS = 1000
 _BINS = "bins"
 _BEYOND = 1 << 63
 _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
+_NAME = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^,]*?))\s*(?:,(.*))?', re.DOTALL)
 _CALL = re.compile(rf"({'|'.join((*PERIODS, _BINS))})\((.*)\)", re.DOTALL)
 
 
@@ -147,11 +149,20 @@ def key_from(given: object) -> Key:
     name = require_column(given)
     found = _CALL.fullmatch(name)
     if found is None:
-        return name
+        return unquoted(name)
     if found[1] != _BINS:
-        return Period(found[2].strip(), found[1])
-    column, *edges = (part.strip() for part in found[2].split(","))
-    return Bins(column, tuple(map(_number, edges)))
+        return Period(unquoted(found[2].strip()), found[1])
+    quoted, bare, edges = _NAME.fullmatch(found[2]).groups()  # type: ignore[union-attr] # any text
+    column = bare if quoted is None else quoted.replace('""', '"')
+    given = [] if edges is None else edges.split(",")
+    return Bins(column, tuple(_number(edge.strip()) for edge in given))
+
+
+def unquoted(name: str) -> str:
+    """The name of a column that may stand in double quotes."""
+    found = _NAME.fullmatch(name)
+    alone = found is not None and found[1] is not None and found[3] is None
+    return found[1].replace('""', '"') if found is not None and alone else name
 
 
 def key_to_json(key: Key) -> Any:

@@ -13,12 +13,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from farthing.composition.certificate import Certificate
+from farthing.composition.ladder import EpsilonDelta
 from farthing.composition.tariff import Price, Tariff
 from farthing.engine.any_session import AnySession
 from farthing.engine.context import Context, record_in_words
 from farthing.engine.converse import WatchConversation
 from farthing.engine.desk import FIRST_VERSION, Declaration, Desk, certificate_of, matching_tariff
-from farthing.engine.first_budget import VARIABLE, EpsilonDelta, ledger_beside
+from farthing.engine.first_budget import VARIABLE, ledger_beside, require_in_force
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import AUTO
 from farthing.engine.past_release import PastRelease
@@ -175,16 +176,18 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
         desk = Desk(book, owner=owner)
         known = desk.name_of(source, dataset)
         if known is None:
-            given = None if unit is None or budget is None else budget.certificate()
-            if tariff is not None and farthings is not None:
-                given = certificate_of(tariff)
-            if unit is None or given is None:
+            signed = budget or (None if farthings is None else tariff)
+            if unit is None or signed is None:
                 raise InvalidInput(
                     f"{source.name} is not in the ledger; its owner adds it with a unit and a "
                     "budget: epsilon and delta, or a tariff and farthings for an analyst"
                 )
             first = FIRST_VERSION if version == AUTO else version
             wanted = Declaration(unit=unit, schema=schema, limits=limits, version=first)
+            wanted.require_possible(source)  # a budget takes seconds to prove
+            given = (
+                signed.certificate() if isinstance(signed, EpsilonDelta) else certificate_of(signed)
+            )
             known = desk.begin(
                 source,
                 wanted,
@@ -203,7 +206,7 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
         if tariff is not None:
             matching_tariff(holder.terms().tariff, tariff, known)
         if budget is not None:
-            budget.require_in_force(book, known, holder.terms().account)
+            require_in_force(budget, book, known, holder.terms().account)
         holder.purse()  # an analyst without one hears it now
         if version not in (AUTO, about.version):
             if source.location is not None:

@@ -12,7 +12,13 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import Field
 
-from farthing.server.access.callers import AnalystCaller, Caller, Doorkeeper, OwnerCaller
+from farthing.server.access.callers import (
+    AnalystCaller,
+    Caller,
+    Doorkeeper,
+    NoEntry,
+    OwnerCaller,
+)
 from farthing.server.plain_json import PlainRoute
 from farthing.server.problems import Refused
 from farthing.server.service import Service
@@ -37,9 +43,12 @@ async def any_caller(
     service: At,
     given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
-    """Who holds the token; the same refusal whatever is wrong with it."""
-    caller = None if given is None else await _caller(service.doorkeeper, given.credentials)
-    if caller is None:
+    """Who holds the token; the same refusal whatever is wrong with it, which the log says."""
+    caller: Caller | NoEntry = NoEntry("no token was sent")
+    if given is not None:
+        caller = await _admit(service.doorkeeper, given.credentials)
+    if isinstance(caller, NoEntry):
+        request.state.no_entry = caller
         raise Refused(
             401,
             "unauthorized",
@@ -51,11 +60,11 @@ async def any_caller(
     return caller
 
 
-async def _caller(doorkeeper: Doorkeeper, token: str) -> Caller | None:
+async def _admit(doorkeeper: Doorkeeper, token: str) -> Caller | NoEntry:
     """In a thread only if it may take time: passing it on takes longer than a quick look."""
     if doorkeeper.is_quick(token):
-        return doorkeeper.caller(token)
-    return await run_in_threadpool(doorkeeper.caller, token)
+        return doorkeeper.admit(token)
+    return await run_in_threadpool(doorkeeper.admit, token)
 
 
 AnyCaller = Annotated[Caller, Depends(any_caller)]

@@ -89,7 +89,7 @@ def _libraries(settings: Settings) -> Iterator[Finding]:
     if missing:
         extras = "service,spark" if spark else "service"
         lacks = f"{', '.join(missing)} missing"
-        yield Finding("libraries", False, lacks, f"pip install 'farthing[{extras}]'")
+        yield Finding("libraries", False, lacks, f"in the checkout: pip install '.[{extras}]'")
     else:
         yield Finding("libraries", True, ", ".join(found))
 

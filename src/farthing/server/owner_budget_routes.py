@@ -11,11 +11,12 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from farthing.composition.certificate import Certificate, verify_document
+from farthing.composition.ladder import EpsilonDelta
 from farthing.composition.tariff_files import tariff_from_json
-from farthing.engine.first_budget import EpsilonDelta
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Purse
 from farthing.server.access.callers import OwnerCaller
+from farthing.server.access.tokens import listed
 from farthing.server.answering import Later, answered_once, not_interrupted
 from farthing.server.asking import MOST_IN_A_BATCH, purse_json
 from farthing.server.coming_in import (
@@ -117,8 +118,11 @@ async def grant_purse(
 
 @budget_router.delete("/datasets/{dataset}/grants/{analyst}", responses=refusals(404, 409))
 def revoke_purse(dataset: str, analyst: str, service: At, caller: OwnerHere) -> dict[str, Any]:
-    """Take back what is left of a purse; tokens stay valid, and see what was released."""
-    return {"taken": asdict(service.desk(caller.name).revoke(dataset, analyst))}
+    """Take back what is left of a purse; tokens stay valid, and see what was released: which ones
+    is in the answer."""
+    taken = service.desk(caller.name).revoke(dataset, analyst)
+    tokens = [one.id for one in listed(service.access) if one.lets_in(analyst, dataset)]
+    return {"taken": asdict(taken), "tokens_still_valid": tokens}
 
 
 @budget_router.get("/datasets/{dataset}/accounts", responses=refusals(404))

@@ -241,15 +241,17 @@ class Protection:
         self._metrics.request(scope["method"], path, status, seconds)
         if path in ("elsewhere", "/health", "/ready", "/metrics"):
             return
-        caller = scope["state"].get("caller")
+        caller, no_entry = scope["state"].get("caller"), scope["state"].get("no_entry")
+        known = caller or no_entry
         self._audit.note(
             who=None if caller is None else caller.key,
-            token=None if caller is None else caller.token,
+            token=None if known is None else known.token,
             method=scope["method"],
             route=path,
             dataset=scope.get("path_params", {}).get("dataset") if status != 404 else None,
             status=status,
             seconds=round(seconds, 3),
+            **({} if no_entry is None else {"refused": no_entry.reason}),
         )
 
 

@@ -67,7 +67,7 @@ class Service:
                 _require_same_data(ledger, name, sources[name])
                 _warm(ledger, name, sources[name])
             limits = settings.limits
-            elsewhere = None if settings.oidc is None else Issuer(settings.oidc).caller
+            elsewhere = None if settings.oidc is None else Issuer(settings.oidc).admit
             runner = Runner(access, limits, ReleaseClock(settings.release_every))
             undo.callback(runner.shut, limits.grace)
             return cls(
