@@ -156,16 +156,20 @@ def _planned(context: Context, queries: Mapping[str, Query], terms: Terms) -> Ba
     known = {key: one for key, one in earlier.items() if one is not None}
     told = _marked(known, at_largest)
     first: dict[str, str] = {}
-    asked = {key: digest(context.asked(steps[key].purchase)) for key in wanted if key not in before}
+    asked = {
+        key: digest([context.asked(steps[key].purchase), before[key].name if key in before else ""])
+        for key in wanted
+    }
     for key, one in asked.items():
         first.setdefault(one, key)
     same_as = {key: first[one] for key, one in asked.items() if first[one] != key}
-    due = (key for key in wanted if key not in told and key not in same_as)
+    due = [key for key in wanted if key not in told and key not in same_as]
+    more = _more({key: one for key, one in before.items() if key in due})
     return BatchPlan(
         _context=context,
         terms=terms,
         _steps=steps,
-        price=sum((price_of(of_question(key, steps)) for key in due), _more(before)),
+        price=sum((price_of(of_question(key, steps)) for key in due), more),
         remaining=context.analyst.remaining(),
         known=MappingProxyType(told) if len(told) == len(wanted) else None,
         told=MappingProxyType(told),
