@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.console.conftest import Visit
+from tests.waiting import HANGS
 
 
 def test_where_the_budget_went_and_who_may_spend(visit: Visit) -> None:
@@ -73,14 +74,14 @@ def test_a_token_is_shown_once(visit: Visit) -> None:
     visitor.looked_at("owner-tokens")
     me = f"{visitor.served.url}/v1/me"
     bearer = {"Authorization": f"Bearer {token}"}
-    assert httpx.get(me, headers=bearer).json()["name"] == "dora"
+    assert httpx.get(me, headers=bearer, timeout=HANGS).json()["name"] == "dora"
     page.reload()
     expect(page.get_by_role("row", name="dora")).to_be_visible()
     assert token not in page.content()
     page.get_by_role("button", name="Withdraw the analyst token of dora").click()
     page.get_by_role("dialog").get_by_role("button", name="Withdraw").click()
     expect(page.get_by_role("row", name="dora")).to_contain_text("withdrawn")
-    assert httpx.get(me, headers=bearer).status_code == 401
+    assert httpx.get(me, headers=bearer, timeout=HANGS).status_code == 401
 
 
 def test_on_a_phone(visit: Visit) -> None:

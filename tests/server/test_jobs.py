@@ -47,8 +47,9 @@ def test_a_run_that_is_not_waited_for(hasty: Deployment) -> None:
         assert begun.status_code == 202
         job = until_over(ann, begun.json()["job"]["id"])
         assert (job["state"], job["status"]) == ("done", 200)
-        again = ann.post(f"{EVENTS}/run", json=COUNT, headers=LATER).json()
-        told = until_over(ann, again["job"]["id"])["result"]
+        told = ann.post(f"{EVENTS}/run", json=COUNT).json()
+        if "job" in told:
+            told = until_over(ann, told["job"]["id"])["result"]
         assert told["answer"]["cached"]
         assert job["result"]["answer"]["counts"] == told["answer"]["counts"]
 
