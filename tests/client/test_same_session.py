@@ -122,6 +122,7 @@ def test_history_is_everything_that_was_told(
 ) -> None:
     for data in (local, remote):
         data.count(where={"country": "NO"}).run()
+        data.count(where={"age": 5}).run()
         data.batch({"a": data.count(where={"age": 3}), "b": data.count(where={"age": 4})}).run()
         past = data.history()
         together = next(one for one in past if one.query["kind"] == "batch")
