@@ -350,6 +350,7 @@ def completed_query(query: Query, schema: Schema, unit: str, limits: Limits) -> 
     What nobody says about how much of a unit counts is asked for: nothing is dropped by default.
     """
     check_query(query, schema, unit)
+    require_possible(query.filter, schema)
     whole = query.within(limits).completed(schema)
     for name, words in whole.needed_limits.items():
         if getattr(whole, name) is None:
@@ -369,7 +370,6 @@ def check_query(query: Query, schema: Schema, unit: str) -> None:
             f"{unit} is the unit of privacy: it cannot be filtered, grouped or added up"
         )
     check_filter(query.filter, schema.kinds)
-    require_possible(query.filter, schema)
     query.check_columns(schema)
 
 
