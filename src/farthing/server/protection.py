@@ -48,7 +48,7 @@ MOST_CALLERS = 100_000
 UNPAID_AT_ONCE = 2
 
 
-class Allowance:
+class PerMinute:
     """So much a minute for each caller, of this worker. What is not used is saved for a minute."""
 
     def __init__(self, per_minute: float) -> None:
@@ -74,7 +74,7 @@ class Rates:
     """So many requests a minute for each token, of this worker."""
 
     def __init__(self, per_minute: int) -> None:
-        self._allowed = Allowance(per_minute)
+        self._allowed = PerMinute(per_minute)
 
     def take(self, token: str) -> None:
         """One request, or Refused with the time after which there is room again."""
@@ -93,7 +93,7 @@ class UnpaidWork:
     """
 
     def __init__(self, seconds_per_minute: float) -> None:
-        self._allowed = Allowance(seconds_per_minute)
+        self._allowed = PerMinute(seconds_per_minute)
         self._room = asyncio.Semaphore(UNPAID_AT_ONCE)
         self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
 
