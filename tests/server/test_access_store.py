@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,11 +13,12 @@ import pytest
 from farthing.server.access.callers import AnalystCaller, Doorkeeper, OwnerCaller
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import find, listed, mint, withdraw
-from farthing.server.idempotency import once
 from farthing.server.job_records import DONE
 from farthing.server.jobs import Run, Runner
 from farthing.server.problems import Refused
+from farthing.server.protection import ReleaseClock
 from farthing.server.settings import Protections
+from tests.server.test_idempotency import sent
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -61,7 +63,7 @@ def test_a_key_runs_once_on_two_workers(stores) -> None:
 
     def send(number: int) -> object:
         try:
-            return once(stores[number % 2], "ann", "key", {"a": 1}, work)
+            return sent(stores[number % 2], work)
         except Refused as refused:
             return refused.kind
 
@@ -70,27 +72,30 @@ def test_a_key_runs_once_on_two_workers(stores) -> None:
     assert len(ran) == 1
     assert (200, {"answer": 1}) in found
     assert {one for one in found if isinstance(one, str)} <= {"key_in_use"}
-    assert once(stores[1], "ann", "key", {"a": 1}, work) == (200, {"answer": 1})
+    assert sent(stores[1], work) == (200, {"answer": 1})
     assert len(ran) == 1
 
 
 def test_a_job_is_seen_and_cancelled_from_another_worker(stores) -> None:
-    runners = [Runner(store, Protections()) for store in stores]
+    runners = [Runner(store, Protections(), ReleaseClock(0)) for store in stores]
     ended = threading.Event()
 
     def work() -> dict[str, object]:
         ended.wait(30)
         raise RuntimeError
 
-    run = runners[0].start(Run("ann", "events", "run", lambda _: ended.set()), work)
-    runners[0].record(run)
+    run = Run("ann", "events", "run", lambda _: ended.set())
+    runners[0].start(run, work)
+    assert runners[0].job(run).state == "running"
     assert runners[1].find("ann", run.id).state == "running"
     with pytest.raises(Refused):
         runners[1].find("bob", run.id)
     assert runners[1].cancel("ann", run.id).state == "cancelled"
     assert ended.wait(20)  # with the next beat of its worker
-    quick = runners[1].start(Run("ann", None, "run", lambda _: None), lambda: {"x": 1})
-    assert runners[1].outcome(quick, 10) == (200, {"x": 1})
-    assert runners[1].record(quick).state == DONE
+    quick = Run("ann", None, "run", lambda _: None)
+    runners[1].start(quick, lambda: {"x": 1})
+    assert asyncio.run(runners[1].outcome(quick, 10)) == (200, {"x": 1})
+    runners[1].job(quick)
+    assert runners[0].find("ann", quick.id).state == DONE
     for one in runners:
         one.shut(1)

@@ -140,9 +140,9 @@ def test_the_clock_strikes_at_whole_multiples(monkeypatch) -> None:
 
 def test_what_fails_leaves_on_the_clock() -> None:
     waited: list[int] = []
-    clock = SimpleNamespace(wait=lambda: waited.append(1))
+    runner = SimpleNamespace(wait_for_the_clock=lambda: waited.append(1))
     inquiry = SimpleNamespace(
-        service=SimpleNamespace(clock=clock), left=lambda: Price(3), analyst=None
+        service=SimpleNamespace(runner=runner), left=lambda: Price(3), analyst=None
     )
 
     def fail(error: Exception) -> dict[str, object]:
@@ -164,5 +164,5 @@ def test_the_engine_waits_for_the_clock_of_the_service(deployed: Deployment) -> 
     with_clock = replace(read_settings(deployed.configuration), release_every=0.5)
     service = Service.open(with_clock)
     inquiry = Inquiry.of(service, AnalystCaller("ann", "token"), "events")
-    assert inquiry.session._context.on_the_clock == service.clock.wait
+    assert inquiry.session._context.on_the_clock == service.runner.wait_for_the_clock
     service.shut()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import httpx
 import pytest
 
@@ -129,8 +131,8 @@ def test_a_conversation_does_not_grow_for_ever(
 
     def ask() -> int:
         caller = AnalystCaller("ann", "token")
-        found = ask_conversation("events", opened["id"], body, service, caller, "asked")
-        return found.status_code
+        asked = ask_conversation("events", opened["id"], body, service, caller, "asked")
+        return asyncio.run(asked).status_code
 
     try:
         assert ask() == 200
@@ -139,7 +141,9 @@ def test_a_conversation_does_not_grow_for_ever(
         with pytest.raises(Refused, match="key was used"):
             ask()
         with pytest.raises(Refused, match="at most 3 questions"):
-            ask_conversation("events", opened["id"], body, service, AnalystCaller("ann", "t"))
+            asyncio.run(
+                ask_conversation("events", opened["id"], body, service, AnalystCaller("ann", "t"))
+            )
     finally:
         service.shut()
 
@@ -157,7 +161,7 @@ def test_what_does_not_fit_costs_the_service_no_statement(
     try:
         body = RunBody(query={"kind": "top_k", "by": "name", "k": 5000})
         refused = run_question("events", body, service, AnalystCaller("ann", "token"))
-        assert refused.status_code == 402
+        assert asyncio.run(refused).status_code == 402
     finally:
         service.shut()
 

@@ -27,7 +27,8 @@ class Context:
     """One table, one unit of privacy, one analyst. The schema and the version are the owner's.
 
     `on_the_clock` is waited for between the last look at the rows and the first trace that a
-    release leaves in the ledger, from which an analyst could tell how long the rows took.
+    release leaves in the ledger, from which an analyst could tell how long the rows took. It raises
+    if the run was cancelled before it struck: then nothing is released.
     """
 
     source: Source

@@ -111,11 +111,7 @@ class WatchConversation(AnyConversation):
             for given, against in asked_pairs(pairs, what, self._context)
         ]
         self._held.require_open()  # what is not paid for is not looked at
-        numbers: dict[int, int] = {}  # by statement, each of which is kept once
-        for one in asked:
-            if id(one.statement) not in numbers:
-                numbers[id(one.statement)] = self._number(one.statement)
-        now.on_the_clock()
+        numbers = self._numbers(now, asked)
         told = self._held.ask_many(
             (one.words, _question(what, numbers[id(one.statement)], one.units)) for one in asked
         )
@@ -157,20 +153,31 @@ class WatchConversation(AnyConversation):
             self._statements[key] = statement
         return self._statements[key]
 
-    def _number(self, statement: Statement) -> int:
-        """The exact number. Nothing that depends on the data leaves, not even a failure twice."""
-        found: int | None = None
+    def _numbers(self, now: Context, asked: list[_Asked]) -> dict[int, int]:
+        """The exact numbers by statement, each of which is kept once.
+
+        If one cannot be read, or the run is cancelled before the clock strikes, the conversation
+        ends: when the clock strikes, whichever it was. Nothing that depends on the data leaves.
+        """
+        numbers: dict[int, int] = {}
         try:
-            rows = self._context.source.run(statement)
-            found = int(rows.column(NUMBER)[0].as_py())
+            for one in asked:
+                if id(one.statement) not in numbers:
+                    rows = self._context.source.run(one.statement)
+                    numbers[id(one.statement)] = int(rows.column(NUMBER)[0].as_py())
         except EngineFailure:
             pass
         except Exception:
             log.exception("the number could not be read")  # what it says may depend on the rows
-        if found is None:
+        try:
+            now.on_the_clock()
+        except BaseException:
+            self._give_up()
+            raise
+        if any(id(one.statement) not in numbers for one in asked):
             self._give_up()
             raise EngineFailure
-        return found
+        return numbers
 
     def _give_up(self) -> None:
         with suppress(AlreadySettled):  # it was over before

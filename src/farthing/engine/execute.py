@@ -61,12 +61,12 @@ def execute(
             if key in paired(steps):
                 totals[key] = step.mechanism.total(release, joint_level(context.confidence, 2))
             used.update(spent)
+        context.on_the_clock()
     except BaseException as error:
         analyst.abandon(held, reason=type(error).__name__)
         raise
     answers = folded(answers, totals)
     record = {key: answer.to_json() for key, answer in answers.items()}
-    context.on_the_clock()
     analyst.close(
         held,
         digest(record),

@@ -14,7 +14,7 @@ from farthing.errors import InvalidInput
 from farthing.ledger.records import BATCH
 from farthing.server.access.callers import AnalystCaller
 from farthing.server.access.grants import granted, standing_of
-from farthing.server.answering import answered_once, run_or_job
+from farthing.server.answering import Later, answered_once
 from farthing.server.asking import AskBody, Inquiry, RunBody, on_time, purse_json, require_planned
 from farthing.server.coming_in import (
     AnalystHere,
@@ -22,22 +22,24 @@ from farthing.server.coming_in import (
     At,
     IdempotencyKey,
     Prefer,
+    UnpaidRoute,
     refusals,
 )
 from farthing.server.idempotency import is_used
 from farthing.server.job_records import Outcome
 from farthing.server.jobs import Run
-from farthing.server.plain_json import PlainRoute
 from farthing.server.problems import does_not_fit, nothing_here
 from farthing.server.remembering import Circumstances
 
-analyst_router = APIRouter(prefix="/v1", route_class=PlainRoute, tags=["analyst"])
+#: What is light, and answered whatever else its caller does.
+light_router = APIRouter(prefix="/v1", tags=["everybody"])
+analyst_router = APIRouter(prefix="/v1", route_class=UnpaidRoute, tags=["analyst"])
 
 #: Releases on one page at most.
 LARGEST_PAGE = 200
 
 
-@analyst_router.get("/me", tags=["everybody"], responses=refusals())
+@light_router.get("/me", responses=refusals())
 def who_am_i(service: At, caller: AnyCaller) -> dict[str, Any]:
     """Who the token is, and which datasets it is for."""
     if isinstance(caller, AnalystCaller):
@@ -85,7 +87,7 @@ def plan_question(dataset: str, body: AskBody, service: At, caller: AnalystHere)
 
 
 @analyst_router.post("/datasets/{dataset}/run", responses=refusals(402, 404, 408, 409))
-def run_question(
+async def run_question(
     dataset: str,
     body: RunBody,
     service: At,
@@ -98,7 +100,7 @@ def run_question(
     202 with a job if it takes long, or at once with `Prefer: respond-async`.
     """
 
-    def work() -> Outcome:
+    def prepare() -> Outcome | Later:
         inquiry = Inquiry.of(service, caller, dataset)
         plan = inquiry.plan(body)
         if plan.known is not None and not body.again:
@@ -106,21 +108,25 @@ def run_question(
         require_planned(plan.price, body.price)
         interrupt = service.sources[dataset].interrupt
         run = Run(caller.key, dataset, "run", interrupt)
-        return run_or_job(service, run, prefer, lambda: _run(inquiry, plan, body))
+        return Later(run, lambda: _run(inquiry, plan, body), prefer)
 
-    standing = _standing(service, caller, dataset)
+    asked = {"dataset": dataset, "run": body.model_dump()}
 
-    def earlier() -> dict[str, Any] | None:
+    def earlier() -> Response | None:
+        standing = _standing(service, caller, dataset)
+        if body.again or is_used(service.access, caller.key, idempotency_key):
+            return None
+        return service.remembered.answer(standing, asked, lambda: told_before(standing))
+
+    def told_before(standing: Circumstances) -> dict[str, Any] | None:
         inquiry = Inquiry.for_plan(service, standing)
         plan = inquiry.plan(body)
         return None if plan.known is None else inquiry.told(plan.run(), plan)
 
-    asked = {"dataset": dataset, "run": body.model_dump()}
-    if not body.again and not is_used(service.access, caller.key, idempotency_key):
-        known = service.remembered.answer(standing, asked, earlier)
-        if known is not None:
-            return known
-    return answered_once(service, caller, idempotency_key, asked, work)
+    known = await service.unpaid.do(caller.key, earlier)
+    if known is not None:
+        return known
+    return await answered_once(service, caller, idempotency_key, asked, prepare)
 
 
 @analyst_router.get("/datasets/{dataset}/releases", responses=refusals(404))

@@ -10,7 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
 
 from farthing import __version__
-from farthing.server.analyst_routes import analyst_router
+from farthing.server.analyst_routes import analyst_router, light_router
 from farthing.server.console_files import ConsoleFiles
 from farthing.server.conversation_routes import conversation_router
 from farthing.server.health import health_router
@@ -26,6 +26,7 @@ from farthing.server.settings import Settings
 from farthing.server.token_routes import token_router
 
 ROUTERS = (
+    light_router,
     analyst_router,
     conversation_router,
     job_router,

@@ -100,7 +100,7 @@ class Inquiry:
         source = service.sources.get(analyst.dataset)
         if source is None:
             raise nothing_here()
-        level, clock = service.settings.confidence, service.clock.wait
+        level, clock = service.settings.confidence, service.runner.wait_for_the_clock
         recent = service.remembered.recent(analyst)
         context = Context(source, analyst, analyst.about(), level, clock, recent)
         return cls(service, analyst, Session(context, ExitStack()))
@@ -234,7 +234,7 @@ def on_time(inquiry: Inquiry, go: Callable[[], dict[str, Any]]) -> dict[str, Any
         return go()
     except Exception as error:
         refused = _refused(inquiry, error)
-    inquiry.service.clock.wait()
+    inquiry.service.runner.wait_for_the_clock()
     raise refused
 
 

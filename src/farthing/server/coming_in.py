@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import partial, wraps
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request
@@ -10,6 +13,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import Field
 
 from farthing.server.access.callers import AnalystCaller, Caller, Doorkeeper, OwnerCaller
+from farthing.server.plain_json import PlainRoute
 from farthing.server.problems import Refused
 from farthing.server.service import Service
 
@@ -73,6 +77,27 @@ async def analyst_caller(caller: AnyCaller) -> AnalystCaller:
 
 def _wrong_role(whom: str) -> Refused:
     return Refused(403, "forbidden", f"this is for the token of {whom}")
+
+
+class UnpaidRoute(PlainRoute):
+    """A route whose plain functions are unpaid work of their caller; see `UnpaidWork`."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, _as_unpaid_work(endpoint), **options)
+
+
+def _as_unpaid_work(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(endpoint):
+        return endpoint
+
+    @wraps(endpoint)
+    async def metered(**given: Any) -> Any:
+        service = next(one for one in given.values() if isinstance(one, Service))
+        caller = next(one for one in given.values() if isinstance(one, Caller))
+        return await service.unpaid.do(caller.key, partial(endpoint, **given))
+
+    metered.__signature__ = inspect.signature(endpoint, eval_str=True)  # type: ignore[attr-defined] # FastAPI reads it
+    return metered
 
 
 OwnerHere = Annotated[OwnerCaller, Depends(owner_caller)]

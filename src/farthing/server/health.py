@@ -21,8 +21,8 @@ _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
 
 @health_router.get("/health")
-def say_alive() -> dict[str, str]:
-    """The process answers."""
+async def say_alive() -> dict[str, str]:
+    """The process answers: at once, whatever its threads do."""
     return {"status": "ok"}
 
 

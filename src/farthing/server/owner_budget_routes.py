@@ -16,16 +16,23 @@ from farthing.engine.first_budget import EpsilonDelta
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Purse
 from farthing.server.access.callers import OwnerCaller
-from farthing.server.answering import answered_once, not_interrupted, run_or_job
+from farthing.server.answering import Later, answered_once, not_interrupted
 from farthing.server.asking import MOST_IN_A_BATCH, purse_json
-from farthing.server.coming_in import At, IdempotencyKey, Name, OwnerHere, Prefer, refusals
+from farthing.server.coming_in import (
+    At,
+    IdempotencyKey,
+    Name,
+    OwnerHere,
+    Prefer,
+    UnpaidRoute,
+    refusals,
+)
 from farthing.server.job_records import Outcome
 from farthing.server.jobs import Run
-from farthing.server.plain_json import PlainRoute
 from farthing.server.problems import nothing_here
 from farthing.server.service import Service
 
-budget_router = APIRouter(prefix="/v1/owner", route_class=PlainRoute, tags=["owner"])
+budget_router = APIRouter(prefix="/v1/owner", route_class=UnpaidRoute, tags=["owner"])
 
 
 class TariffBody(BaseModel):
@@ -91,7 +98,7 @@ def list_purses(dataset: str, service: At, _: OwnerHere) -> dict[str, Any]:
 
 
 @budget_router.post("/datasets/{dataset}/grants", responses=refusals(404, 409))
-def grant_purse(
+async def grant_purse(
     dataset: str,
     body: GrantBody,
     service: At,
@@ -105,7 +112,7 @@ def grant_purse(
         return 200, granted_json(purse)
 
     asked = {"dataset": dataset, "grant": body.model_dump()}
-    return answered_once(service, caller, idempotency_key, asked, work)
+    return await answered_once(service, caller, idempotency_key, asked, work)
 
 
 @budget_router.delete("/datasets/{dataset}/grants/{analyst}", responses=refusals(404, 409))
@@ -121,20 +128,20 @@ def list_accounts(dataset: str, service: At, _: OwnerHere) -> dict[str, Any]:
 
 
 @budget_router.post("/tariffs", responses=refusals(408))
-def certify_tariff(
+async def certify_tariff(
     body: TariffBody, service: At, caller: OwnerHere, prefer: Prefer = None
 ) -> JSONResponse:
     """Prove a budget and sign nothing: the certificate, to be looked at. Takes seconds."""
 
-    def work() -> Outcome:
+    def prepare() -> Later:
         run = Run(caller.key, None, "certify", not_interrupted)
-        return run_or_job(service, run, prefer, lambda: body.proved().to_json())
+        return Later(run, lambda: body.proved().to_json(), prefer)
 
-    return answered_once(service, caller, None, None, work)
+    return await answered_once(service, caller, None, None, prepare)
 
 
 @budget_router.post("/datasets/{dataset}/tariffs", responses=refusals(404, 408, 409))
-def sign_tariff(
+async def sign_tariff(
     dataset: str,
     body: TariffBody,
     service: At,
@@ -149,11 +156,11 @@ def sign_tariff(
         return account_json(signed)
 
     decision = _Decision(dataset, "sign", body)
-    return _decided(service, caller, decision, idempotency_key, prefer, sign)
+    return await _decided(service, caller, decision, idempotency_key, prefer, sign)
 
 
 @budget_router.post("/datasets/{dataset}/lists", responses=refusals(404, 408, 409))
-def register_list(
+async def register_list(
     dataset: str,
     body: ListBody,
     service: At,
@@ -169,7 +176,7 @@ def register_list(
         return account_json(desk.register(dataset, body.name, body.queries, analyst=body.analyst))
 
     decision = _Decision(dataset, "register", body)
-    return _decided(service, caller, decision, idempotency_key, prefer, register)
+    return await _decided(service, caller, decision, idempotency_key, prefer, register)
 
 
 class _Decision(NamedTuple):
@@ -180,7 +187,7 @@ class _Decision(NamedTuple):
     body: BaseModel
 
 
-def _decided(
+async def _decided(
     service: Service,
     caller: OwnerCaller,
     decision: _Decision,
@@ -191,14 +198,14 @@ def _decided(
     """Proved and written once, however often it is sent; as a job if that takes long."""
     dataset, what, body = decision
 
-    def work() -> Outcome:
+    def prepare() -> Later:
         if dataset not in service.ledger.reader().datasets():
             raise nothing_here()
         run = Run(caller.key, dataset, what, not_interrupted)
-        return run_or_job(service, run, prefer, decide)
+        return Later(run, decide, prefer)
 
     asked = {"dataset": dataset, what: body.model_dump()}
-    return answered_once(service, caller, key, asked, work)
+    return await answered_once(service, caller, key, asked, prepare)
 
 
 def account_json(account: Account) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from farthing.server.access.callers import Doorkeeper
 from farthing.server.access.oidc import Issuer
 from farthing.server.access.store import AccessStore
 from farthing.server.jobs import Runner
-from farthing.server.protection import Rates, ReleaseClock
+from farthing.server.protection import Rates, ReleaseClock, UnpaidWork
 from farthing.server.remembering import Remembered
 from farthing.server.settings import DatasetSettings, Settings
 
@@ -43,8 +43,8 @@ class Service:
     sources: Mapping[str, Source]
     doorkeeper: Doorkeeper
     rates: Rates
+    unpaid: UnpaidWork
     runner: Runner
-    clock: ReleaseClock
     remembered: Remembered
     _resources: ExitStack
 
@@ -68,7 +68,7 @@ class Service:
                 _warm(ledger, name, sources[name])
             limits = settings.limits
             elsewhere = None if settings.oidc is None else Issuer(settings.oidc).caller
-            runner = Runner(access, limits)
+            runner = Runner(access, limits, ReleaseClock(settings.release_every))
             undo.callback(runner.shut, limits.grace)
             return cls(
                 settings=settings,
@@ -77,8 +77,8 @@ class Service:
                 sources=sources,
                 doorkeeper=Doorkeeper(access, elsewhere),
                 rates=Rates(max(1, limits.requests_per_minute // settings.workers)),
+                unpaid=UnpaidWork(limits.unpaid_seconds_per_minute / settings.workers),
                 runner=runner,
-                clock=ReleaseClock(settings.release_every),
                 remembered=Remembered(),
                 _resources=undo.pop_all(),
             )
