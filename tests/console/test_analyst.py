@@ -47,7 +47,7 @@ def test_from_the_form_to_a_chart_and_home_with_it(
         answer.get_by_role("button", name="Download CSV").click()
     table.value.save_as(tmp_path / "a.csv")
     lines = (tmp_path / "a.csv").read_text().splitlines()
-    assert lines[0] == "label,number,lower,upper"
+    assert lines[0] == '"label","number","lower","upper"'
     assert len(lines) == 4
     with page.expect_download() as data:
         answer.get_by_role("button", name="Download JSON").click()

@@ -90,7 +90,7 @@ def test_other_queries(shell) -> None:
     assert json.loads(either.stdout)["query"]["where"] == {"article": ["a", "b, c"]}
     two = ("--category", "a", "--category", "b", "--contribution-limit", "1")
     known = shell("histogram", "--by", "article", *two, "--csv")
-    assert [line.split(",")[0] for line in known.stdout.splitlines()] == ["article", "a", "b"]
+    assert [line.split(",")[0] for line in known.stdout.splitlines()] == ['"article"', '"a"', '"b"']
     limits = ("--per-key-limit", "1")
     ends = ("--lower", "0", "--upper", "100")
     median = shell("quantile", "--column", "age", *ends, *limits, "--json")

@@ -199,3 +199,37 @@ def test_a_registered_list_runs_once_and_is_no_part_of_a_purse(
     assert set(ann.post(f"{EVENTS}/run", json=asked).json()["answers"]) == {"a", "b"}
     assert ann.post(f"{EVENTS}/run", json=asked).status_code in (402, 409)
     assert ann.get(f"{EVENTS}/purse").json() == before
+
+
+def test_lists_of_others_and_tariffs_are_as_lists_that_do_not_exist(
+    bob: httpx.Client, team: httpx.Client
+) -> None:
+    queries = {"a": {"kind": "count", "where": {"age": 2}}}
+    listed = {"name": "hers", "analyst": "ann", "queries": queries}
+    assert team.post("/v1/owner/datasets/events/lists", json=listed).status_code == 200
+    accounts = team.get("/v1/owner/datasets/events/accounts").json()["accounts"]
+    tariff = next(one["name"] for one in accounts if one["mode"] == "tariff")
+    told = set()
+    for name in ("hers", tariff, "none at all"):
+        asked = {"batch": queries, "registered": name}
+        refused = bob.post(f"{EVENTS}/run", json=asked)
+        words = refused.json()["error"]["message"].replace(repr(name), "…")
+        told.add((refused.status_code, refused.json()["error"]["kind"], words))
+    assert told == {(404, "not_found", "bob has no list … for events")}
+
+
+@pytest.mark.parametrize("path", ["plan", "run"])
+def test_a_filter_of_thousands_of_conditions_is_refused_in_words(
+    ann: httpx.Client, path: str
+) -> None:
+    before = ann.get(f"{EVENTS}/purse").json()
+    for where in (
+        {"any_of": [{"age": number} for number in range(3000)]},
+        {"all_of": [{"not": {"age": number}} for number in range(3000)]},
+    ):
+        refused = ann.post(f"{EVENTS}/{path}", json={"query": {"kind": "count", "where": where}})
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (422, "invalid")
+        assert "at most 300 conditions" in refused.json()["error"]["message"]
+    sql = "SELECT COUNT(*) FROM events WHERE " + " OR ".join(f"age > {n}" for n in range(1000))
+    assert ann.post(f"{EVENTS}/{path}", json={"sql": sql}).status_code == 422
+    assert ann.get(f"{EVENTS}/purse").json() == before

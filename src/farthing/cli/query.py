@@ -130,7 +130,8 @@ class Sql(Common):
 def print_csv(answer: Answer) -> None:
     """One line for each label; no cell can command a terminal or a spreadsheet."""
     names, rows = answer.sheet.records
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    # text is quoted: some spreadsheets also divide cells at semicolons
+    writer = csv.writer(sys.stdout, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writerows([spreadsheet_cell(cell) for cell in row] for row in (names, *rows))
 
 

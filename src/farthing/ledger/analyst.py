@@ -24,7 +24,6 @@ from farthing.ledger.durable_conversation import DurableConversation
 from farthing.ledger.errors import DoesNotFit, NotInLedger
 from farthing.ledger.kept_releases import all_releases, last_release
 from farthing.ledger.lookups import (
-    account_row,
     accounts_of,
     all_declared,
     datasets_beside,
@@ -54,7 +53,7 @@ from farthing.ledger.records import (
 from farthing.ledger.registered_lists import EVERYTHING, Registered, from_document
 from farthing.ledger.remaining import as_of, left_of
 from farthing.ledger.store import statements
-from farthing.ledger.store.tables import lots
+from farthing.ledger.store.tables import accounts, lots
 
 
 class Analyst:
@@ -201,11 +200,12 @@ class Analyst:
         return reservation_of(entry)
 
     def _own_list(self, connection: Connection, row: int, name: str) -> Any:
-        found = account_row(connection, row, name)
-        if found.mode == TARIFF:
-            raise InvalidInput(f"{name} is a tariff, not a registered list")
-        if found.analyst != self.name:
-            raise NotInLedger(f"{self.name} has no list {name} for {self.dataset}")
+        """The same refusal for what is a tariff, what is somebody else's, and what is not."""
+        found = connection.execute(
+            select(accounts).filter_by(dataset_id=row, name=name, analyst=self.name)
+        ).one_or_none()
+        if found is None or found.mode == TARIFF:
+            raise NotInLedger(f"{self.name} has no list {name!r:.60} for {self.dataset}")
         return found
 
     def _list_refusal(

@@ -2,6 +2,7 @@
 
 import { bars, labelText } from "./charts.js";
 import { amount, copy, el, number, save, table } from "./dom.js";
+import { csvCell } from "./spreadsheet.js";
 import { term } from "./words.js";
 
 const MANY = 40;
@@ -65,14 +66,10 @@ function figures(title, answer) {
 }
 
 export function csv(answer) {
-  const cell = (value) => {
-    const text = value === null ? "" : String(value);
-    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
   const by = answer.query?.by;
   const names = Array.isArray(by) && Array.isArray(answer.labels[0]) ? by.map(labelText) : ["label"];
   const lines = rowsOf(answer).map(([label, ...rest]) => [...(Array.isArray(label) ? label : [label]), ...rest]);
-  return [[...names, "number", "lower", "upper"], ...lines].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
+  return [[...names, "number", "lower", "upper"], ...lines].map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
 }
 
 export function notebookCell(dataset, query) {
