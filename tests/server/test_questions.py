@@ -233,3 +233,14 @@ def test_a_filter_of_thousands_of_conditions_is_refused_in_words(
     sql = "SELECT COUNT(*) FROM events WHERE " + " OR ".join(f"age > {n}" for n in range(1000))
     assert ann.post(f"{EVENTS}/{path}", json={"sql": sql}).status_code == 422
     assert ann.get(f"{EVENTS}/purse").json() == before
+
+
+def test_free_questions_do_not_fill_the_disk(ann: httpx.Client) -> None:
+    """One conversation of four farthings kept a filter of a megabyte with every question."""
+    talk = ann.post(f"{EVENTS}/conversations", json={"kind": "threshold"}).json()["id"]
+    large = {"kind": "count", "where": {"name": ["x" * 1000 + str(n) for n in range(900)]}}
+    body = {"questions": [{"query": large, "threshold": 10**9}]}
+    refused = ann.post(f"{EVENTS}/conversations/{talk}/ask", json=body)
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (422, "invalid")
+    assert "at most 16384 characters" in refused.json()["error"]["message"]
+    assert ann.get(f"{EVENTS}/conversations/{talk}").json()["asked"] == 0

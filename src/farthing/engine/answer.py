@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
@@ -52,6 +52,8 @@ class Answer:
     unit: str = "unit"
     loss: Loss | None = None
     spending: Spending | None = None
+    #: Where the release is kept in the ledger, if it is; shown nowhere.
+    entry: int | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         wide, counts = self.half_width, self.counts
@@ -89,7 +91,9 @@ class Answer:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], query: Query, *, remaining: Price) -> Answer:
+    def from_json(
+        cls, data: Mapping[str, Any], query: Query, *, remaining: Price, entry: int | None = None
+    ) -> Answer:
         """The answer to this query that was kept as plain data, with or without intervals."""
         kept, loss = data.get("intervals"), data.get("loss")
         return cls(
@@ -106,11 +110,12 @@ class Answer:
             loss=None if loss is None else Loss.from_json(loss),
             unit=data.get("unit", "unit"),
             intervals=None if kept is None else tuple((low, high) for low, high in kept),
+            entry=entry,
         )
 
-    def left_with(self, remaining: Price) -> Answer:
-        """The same answer, with what remains after it."""
-        return replace(self, remaining=remaining)
+    def closed(self, entry: int | None, remaining: Price) -> Answer:
+        """The same answer, with where it is kept and what remains after it."""
+        return replace(self, entry=entry, remaining=remaining)
 
     @property
     def sheet(self) -> Sheet:

@@ -76,7 +76,9 @@ class Context:
             return None
         left = self.analyst.remaining()
         return {
-            key: Answer.from_json(found.release[key], purchase.query, remaining=left)
+            key: Answer.from_json(
+                found.release[key], purchase.query, remaining=left, entry=found.entry
+            )
             for key, purchase in purchases.items()
             if key in found.release
         }

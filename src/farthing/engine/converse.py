@@ -48,6 +48,8 @@ from farthing.mechanisms import Contribution
 
 log = logging.getLogger("farthing.engine")
 
+#: Characters of a question as JSON at most: it is kept for ever, and may cost nothing.
+LARGEST_QUESTION = 1 << 14
 #: What is said to who asks for the other one.
 _OTHERWISE = {
     THRESHOLD: "this conversation checks guesses; open a watch for thresholds",
@@ -110,7 +112,7 @@ class WatchConversation(AnyConversation):
             self._checked(now, given, what, against)
             for given, against in asked_pairs(pairs, what, self._context)
         ]
-        self._held.require_open()  # what is not paid for is not looked at
+        self._held.require_open(one.words for one in asked)  # what is not paid for is not looked at
         numbers = self._numbers(now, asked)
         told = self._held.ask_many(
             (one.words, _question(what, numbers[id(one.statement)], one.units)) for one in asked
@@ -127,6 +129,12 @@ class WatchConversation(AnyConversation):
         number = against if type(against) is int else require_real(what, against)
         units = _units(what, number, query.decimal_places)
         words = {"query": query.to_json(), what: number}
+        size = len(canonical(words))
+        if size > LARGEST_QUESTION:
+            raise InvalidInput(
+                f"a question in a conversation must have at most {LARGEST_QUESTION} characters as "
+                f"JSON, got {size}"
+            )
         if query.in_ranks:  # the statement knows the threshold, and its number is held against 0
             return _Asked(query, words, self._statement(now, query, units), 0)
         return _Asked(query, words, self._statement(now, query), units)

@@ -67,7 +67,7 @@ def execute(
         raise
     answers = folded(answers, totals)
     record = {key: answer.to_json() for key, answer in answers.items()}
-    analyst.close(
+    entry = analyst.close(
         held,
         digest(record),
         used=dict(used) if registered is None else None,
@@ -75,7 +75,8 @@ def execute(
         release=record if context.kept else None,
     )
     left = analyst.remaining()
-    return {key: answer.left_with(left) for key, answer in answers.items()}
+    kept = entry if context.kept else None
+    return {key: answer.closed(kept, left) for key, answer in answers.items()}
 
 
 def _require_registered(listed: Registered, name: str, steps: Mapping[str, Step]) -> None:

@@ -22,7 +22,7 @@ from farthing.ledger.conversations import (
 from farthing.ledger.declared_data import Dataset
 from farthing.ledger.durable_conversation import DurableConversation
 from farthing.ledger.errors import DoesNotFit, NotInLedger
-from farthing.ledger.kept_releases import all_releases, last_release
+from farthing.ledger.kept_releases import last_release, page_of_releases, release_in
 from farthing.ledger.lookups import (
     accounts_of,
     all_declared,
@@ -43,12 +43,14 @@ from farthing.ledger.records import (
     KeptRelease,
     OpenedConversation,
     Purse,
+    ReleaseSummary,
     Reservation,
     Terms,
     Use,
     require_items,
     require_name,
     require_question,
+    require_small,
 )
 from farthing.ledger.registered_lists import EVERYTHING, Registered, from_document
 from farthing.ledger.remaining import as_of, left_of
@@ -160,7 +162,7 @@ class Analyst:
     def _asked(self, question: Any) -> dict[str, Any]:
         return {
             "analyst": self.name,
-            "question": question,
+            "question": require_small(question),
             "question_digest": None if question is None else digest(question),
         }
 
@@ -246,8 +248,8 @@ class Analyst:
         used: Mapping[str, int] | None = None,
         use: Use | None = None,
         release: Any = None,
-    ) -> None:
-        """The mechanism ran and its output was released.
+    ) -> int:
+        """The mechanism ran and its output was released: the entry that says so.
 
         `used`, at most what was reserved, returns the rest. Give it only where the output
         itself shows what was used (pay-what-you-get); never because something failed. `use`
@@ -260,7 +262,7 @@ class Analyst:
             "use": None if use is None else use.to_json(),
             "release": release,
         }
-        settling.close(self._book, self._own(reservation), used, kept)
+        return settling.close(self._book, self._own(reservation), used, kept).number
 
     def abandon(self, reservation: Reservation, *, reason: str) -> None:
         """Nothing was released, or nobody knows. What was reserved stays spent."""
@@ -312,6 +314,12 @@ class Analyst:
         asked = digest(require_question(question))
         return last_release(self._book, self.dataset, self.name, asked)
 
-    def releases(self) -> list[KeptRelease]:
-        """Everything this analyst got that was kept, the latest first."""
-        return all_releases(self._book, self.dataset, self.name)
+    def release(self, entry: int) -> KeptRelease | None:
+        """The release that this entry keeps, if it is this analyst's."""
+        return release_in(self._book, self.dataset, self.name, entry)
+
+    def releases(
+        self, *, before: int | None = None, limit: int | None = None
+    ) -> list[ReleaseSummary]:
+        """What this analyst got that was kept, the latest first: before an entry, so many."""
+        return page_of_releases(self._book, self.dataset, self.name, before, limit)

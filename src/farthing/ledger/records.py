@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from farthing.canonical import canonical
 from farthing.composition.tariff import Price, Tariff
 from farthing.errors import InvalidInput, require_count
 from farthing.interactive import Verdict, mechanism_from_json
@@ -13,6 +14,8 @@ from farthing.interactive.composer import Part
 
 #: Amounts stay below this, so that no sum of two leaves 64 bits.
 LARGEST = 2**53
+#: Characters of a question as JSON at most: it is kept for ever.
+LARGEST_QUESTION = 1 << 20
 
 TARIFF, BATCH, SETWISE = "tariff", "batch", "setwise"
 MONTHLY = "monthly"
@@ -170,14 +173,24 @@ def use_from_json(data: Mapping[str, Any]) -> Use:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRelease:
-    """What an analyst got for a question: theirs to see again."""
+class ReleaseSummary:
+    """That an analyst got something: when, for which question, at which price.
 
+    `entry` is where it stands in the book; the service tells it to nobody.
+    """
+
+    entry: int = field(repr=False)
     time: str
     question: Any = field(repr=False)
+    price: Price
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRelease(ReleaseSummary):
+    """What an analyst got for a question: theirs to see again."""
+
     release: Any = field(repr=False)
     release_digest: str = field(repr=False)
-    price: Price
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +270,16 @@ def require_question(question: object) -> object:
     """Anything but None, which means that no question was stated."""
     if question is None:
         raise InvalidInput("a release is found by its question, got None")
+    return question
+
+
+def require_small(question: object) -> object:
+    """A question that may be kept for ever."""
+    size = len(canonical(question))
+    if size > LARGEST_QUESTION:
+        raise InvalidInput(
+            f"a question must have at most {LARGEST_QUESTION} characters as JSON, got {size}"
+        )
     return question
 
 

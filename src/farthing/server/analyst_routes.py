@@ -76,7 +76,7 @@ def plan_question(dataset: str, body: AskBody, service: At, caller: AnalystHere)
     def make() -> dict[str, Any]:
         inquiry = Inquiry.for_plan(service, standing)
         plan = inquiry.plan(body)
-        known = None if plan.known is None else inquiry.told(plan.run(), plan)
+        known = None if plan.known is None else inquiry.told(plan.run())
         lines = [list(line[:2]) for line in plan.lines()]
         return {**plan.to_json(), "lines": lines, "told": known}
 
@@ -104,7 +104,7 @@ async def run_question(
         inquiry = Inquiry.of(service, caller, dataset)
         plan = inquiry.plan(body)
         if plan.known is not None and not body.again:
-            return 200, inquiry.told(plan.run(), plan)
+            return 200, inquiry.told(plan.run())
         require_planned(plan.price, body.price)
         interrupt = service.sources[dataset].interrupt
         run = Run(caller.key, dataset, "run", interrupt)
@@ -121,7 +121,7 @@ async def run_question(
     def told_before(standing: Circumstances) -> dict[str, Any] | None:
         inquiry = Inquiry.for_plan(service, standing)
         plan = inquiry.plan(body)
-        return None if plan.known is None else inquiry.told(plan.run(), plan)
+        return None if plan.known is None else inquiry.told(plan.run())
 
     known = await service.unpaid.do(caller.key, earlier)
     if known is not None:
@@ -139,24 +139,22 @@ def list_releases(
 ) -> dict[str, Any]:
     """The caller's own releases, the latest first; `before` is the last of the page before."""
     inquiry = Inquiry.of(service, caller, dataset)
-    kept = inquiry.analyst.releases()
-    if before is not None:
-        names = [inquiry.name_of(one) for one in kept]
-        if before not in names:
-            raise nothing_here()
-        kept = kept[names.index(before) + 1 :]
-    shown = [inquiry.release(one, whole=False) for one in kept[:limit]]
-    return {"releases": shown, "more": len(kept) > limit}
+    earlier_than = None if before is None else inquiry.entry_of(before)
+    if before is not None and earlier_than is None:
+        raise nothing_here()
+    kept = inquiry.analyst.releases(before=earlier_than, limit=limit + 1)
+    return {"releases": list(map(inquiry.release, kept[:limit])), "more": len(kept) > limit}
 
 
 @analyst_router.get("/datasets/{dataset}/releases/{identity}", responses=refusals(404))
 def show_release(dataset: str, identity: str, service: At, caller: AnalystHere) -> dict[str, Any]:
     """One of the caller's own releases, as it was told."""
     inquiry = Inquiry.of(service, caller, dataset)
-    for one in inquiry.analyst.releases():
-        if inquiry.name_of(one) == identity:
-            return inquiry.release(one, whole=True)
-    raise nothing_here()
+    entry = inquiry.entry_of(identity)
+    kept = None if entry is None else inquiry.analyst.release(entry)
+    if kept is None:
+        raise nothing_here()
+    return inquiry.release(kept)
 
 
 @analyst_router.get("/datasets/{dataset}/purse", responses=refusals(404))
@@ -216,11 +214,9 @@ def _run(inquiry: Inquiry, plan: Plan | BatchPlan, body: RunBody) -> dict[str, A
         if body.registered is None and not plan.before and not plan.price.within(plan.remaining):
             raise does_not_fit(plan.price, plan.remaining)  # before a statement is written
         if isinstance(plan, BatchPlan):
-            answers = plan.run(registered=body.registered, again=body.again)
-            return inquiry.told(answers, inquiry.plan(body) if plan.before else plan)
+            return inquiry.told(plan.run(registered=body.registered, again=body.again))
         if body.registered is not None:
             raise InvalidInput("a registered list pays for a batch")
-        answer = plan.run(again=body.again)
-        return inquiry.told(answer, inquiry.plan(body) if plan.before is not None else plan)
+        return inquiry.told(plan.run(again=body.again))
 
     return on_time(inquiry, go)
