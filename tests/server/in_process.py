@@ -23,10 +23,13 @@ from tests.server.deployment import TARIFF, Deployment, free_port
 
 
 @contextmanager
-def served(deployed: Deployment, **limits: Any) -> Iterator[httpx.Client]:
+def served(
+    deployed: Deployment, datasets: dict[str, Any] | None = None, **limits: Any
+) -> Iterator[httpx.Client]:
     """A client of ann at a service that was prepared and not started."""
-    datasets = {name: {"data": f"{name}.parquet"} for name in ("events", "private", "later")}
-    datasets["slow"] = {"data": "slow.duckdb", "table": "slow"}
+    if datasets is None:
+        datasets = {name: {"data": f"{name}.parquet"} for name in ("events", "private", "later")}
+        datasets["slow"] = {"data": "slow.duckdb", "table": "slow"}
     given = {
         "ledger": deployed.ledger,
         "access": deployed.access,
