@@ -124,7 +124,7 @@ def test_every_extra_is_named() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     told = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     for extra in set(project["optional-dependencies"]) - {"docs", "peers", "test"}:
-        assert f"farthing[{extra}]" in told
+        assert f".[{extra}]" in told
 
 
 def test_every_test_that_a_page_names_is_there() -> None:
