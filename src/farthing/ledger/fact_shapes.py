@@ -136,7 +136,7 @@ _EVERY: dict[str, Rule] = {
     "token": _is_token,
 }
 _DECLARES: dict[str, Rule] = {"description": _is_data, "beside": _is_names}
-_OPENS: dict[str, Rule] = {"account": _is_number, "name": _is_name}
+_OPENS: dict[str, Rule] = {"account": _is_number, "name": _is_name, "share": _is_number}
 _HOLDER: dict[str, Rule] = {"account": _is_number, "analyst": _is_name}
 _AMOUNTS: dict[str, Rule] = {"farthings": _is_whole, "delta_units": _is_whole}
 _CHARGES: dict[str, Rule] = {
@@ -217,4 +217,9 @@ _FIELDS: Mapping[str, dict[str, Rule]] = MappingProxyType(
     }
 )
 #: What earlier formats did not write.
-_LATER = {"dataset": {"beside", "ledger"}, "close": {"use", "revoked"}}
+_LATER = {
+    "dataset": {"beside", "ledger"},
+    "close": {"use", "revoked"},
+    _ACCOUNT: {"share"},
+    _LIST: {"share"},
+}

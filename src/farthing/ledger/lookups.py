@@ -105,6 +105,32 @@ def document_of(connection: Connection, row: int, account: int) -> dict[str, Any
     return dict(fact["certificate"] if fact["mode"] == TARIFF else fact["document"])
 
 
+def share_of(opened: Mapping[str, Any]) -> int:
+    """The index by which an account has its share of δ, from the entry that opened it.
+
+    Earlier versions wrote none: then it is the account's own number, as those versions had it for
+    a dataset alone.
+    """
+    return int(opened.get("share", opened["account"]))
+
+
+def next_share(connection: Connection, dataset: str) -> int:
+    """The index of an account that is opened now: above all of this dataset and of those beside."""
+    beside = datasets_beside(all_declared(connection), dataset)
+    opened = connection.scalars(_OPENED.where(datasets.c.name.in_(beside)))
+    return 1 + max((share_of(json.loads(fact)) for fact in opened), default=0)
+
+
+_OPENED = (
+    select(entries.c.fact)
+    .join(datasets)
+    .join(
+        accounts,
+        and_(entries.c.dataset_id == accounts.c.dataset_id, entries.c.number == accounts.c.entry),
+    )
+)
+
+
 def entry_at(connection: Connection, row: int, number: int) -> Entry:
     """One entry of a dataset's book."""
     found = connection.execute(_ENTRY, {"row": row, "number": number}).one_or_none()

@@ -21,7 +21,7 @@ from farthing.ledger import registered_lists
 from farthing.ledger.chain import start_of
 from farthing.ledger.declared_data import Dataset, require_only_more
 from farthing.ledger.fact_shapes import require_shape
-from farthing.ledger.lookups import Declared, declared_from
+from farthing.ledger.lookups import Declared, declared_from, share_of
 from farthing.ledger.months import month_number, month_of
 from farthing.ledger.records import BATCH, END, LARGEST, OPEN, RESTORE, RETIRE, SAID, TARIFF
 from farthing.ledger.store.statements import SEAL
@@ -69,6 +69,7 @@ class Replay:
         self.home: str | None = None
         self.sealed_for: str | None = None
         self.accounts: dict[int, Row] = {}
+        self.share = 0
         self.purses: dict[tuple[int, str], Row] = {}
         self.lots: dict[tuple[int, str], Row] = {}
         self.documents: dict[int, Row] = {}
@@ -170,6 +171,8 @@ class Replay:
     def _account(self, number: int, fact: Fact) -> None:
         account, mode = fact["account"], fact["mode"]
         _require(account == len(self.accounts) + 1, "accounts are numbered in order")
+        _require(share_of(fact) > self.share, "its share of delta is that of an earlier account")
+        self.share = share_of(fact)
         names = {row["name"] for row in self.accounts.values()}
         _require(fact["name"] not in names, f"there is an account {fact['name']} already")
         if mode == TARIFF:

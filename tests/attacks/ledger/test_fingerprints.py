@@ -29,7 +29,16 @@ FIELDS = {
     "dataset": {"description", "beside", "ledger"},  # the owner; the ledger's identity is random
     "version": {"description", "beside"},  # the owner
     "describe": {"description", "beside"},  # the owner
-    "account": {"account", "mode", "name", "certificate", "levels", "document", "analyst"},
+    "account": {
+        "account",
+        "share",  # how many accounts the owner has opened
+        "mode",
+        "name",
+        "certificate",
+        "levels",
+        "document",
+        "analyst",
+    },
     "grant": {"account", "analyst", "farthings", "delta_units", "renewal", "month"},
     "revoke": {"account", "analyst", "farthings", "delta_units"},
     "reserve": {  # the analyst: what was asked; the price from the tariff

@@ -254,6 +254,7 @@ HARMLESS: dict[tuple[str, str], str] = {
     ("version", "description.schema.*.lower"): "the same number as a real one",
     ("version", "description.schema.*.upper"): "the same number as a real one",
     ("account", "name"): OWNERS,
+    ("account", "share"): "a larger index is a smaller share; without one its number counts",
     ("account", "certificate.grid"): "any grid is sound, and earlier versions named none",
     ("account", "certificate.grid.cells"): "any grid is sound",
     ("account", "certificate.grid.step"): "any grid is sound",
