@@ -66,7 +66,7 @@ class TariffAccount:
 
     @property
     def reach_in_a_month(self) -> int:
-        """What all analysts together can spend in any one month."""
+        """What all analysts together can reserve in any one month."""
         if self.restored:
             return self.account.farthings
         return min(sum(purse.farthings for purse in self.purses), self.account.farthings)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -18,7 +18,7 @@ from farthing.composition.tariff import Price
 from farthing.ledger.declared_data import Dataset, dataset_from_json
 from farthing.ledger.errors import Damaged, NotInLedger
 from farthing.ledger.months import month_name
-from farthing.ledger.records import MONTHLY, TARIFF, Account, Entry, Purse, Reservation
+from farthing.ledger.records import MONTHLY, RESTORE, TARIFF, Account, Entry, Purse, Reservation
 from farthing.ledger.store.tables import (
     EVERYBODY,
     accounts,
@@ -221,6 +221,52 @@ def purse_of(row: Any) -> Purse:
         renewal=None if row.month is None else MONTHLY,
         month=None if row.month is None else month_name(row.month),
         open=row.open != 0,
+    )
+
+
+def spent_and_revoked(connection: Connection, row: int, held: list[Purse]) -> list[Purse]:
+    """These purses with what was revoked told apart from what was spent.
+
+    The table counts both as gone, so that one guarded statement decides; the entries tell which.
+    """
+    revoked: dict[tuple[int, str], Price] = {}
+    with entry_rows(connection, row, ("revoke", "close", RESTORE)) as rows:
+        for entry in map(entry_of, rows):
+            fact = entry.fact
+            if entry.kind == RESTORE:  # from here on all of every purse counts as spent
+                revoked.clear()
+            elif entry.kind == "revoke" or fact.get("revoked") is not None:
+                key = fact["account"], fact["analyst"]
+                before = revoked.get(key, Price(0))
+                revoked[key] = Price(
+                    before.farthings + abs(fact["farthings"]),
+                    before.delta_units + abs(fact["delta_units"]),
+                )
+    return [
+        _without(purse, revoked.get((purse.account, purse.analyst), Price(0))) for purse in held
+    ]
+
+
+def _without(purse: Purse, revoked: Price) -> Purse:
+    if purse.renewal is not None:  # it keeps its rate
+        return purse
+    return replace(
+        purse,
+        farthings_spent=purse.farthings_spent - revoked.farthings,
+        delta_units_spent=purse.delta_units_spent - revoked.delta_units,
+        farthings_revoked=revoked.farthings,
+        delta_units_revoked=revoked.delta_units,
+    )
+
+
+def anything_revoked(held: list[Purse], caps: list[Account]) -> bool:
+    """False if the purses have lost no more than the caps: then the entries need not be read."""
+    renewing = sum(purse.renewal is not None for purse in held)
+    if renewing:
+        return renewing < len(held)
+    return any(
+        sum(getattr(purse, name) for purse in held) != sum(getattr(cap, name) for cap in caps)
+        for name in ("farthings_spent", "delta_units_spent")
     )
 
 
