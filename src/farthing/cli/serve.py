@@ -34,6 +34,7 @@ def serve(
     two analysts, a signed budget.
     """
     from farthing.server.sample import make_sample  # the service's libraries may be missing
+    from farthing.server.service import require_places
     from farthing.server.serving import serve_from
     from farthing.server.settings import read_settings
 
@@ -52,6 +53,7 @@ def serve(
     settings = read_settings(config)
     settings = settings if listen is None else settings.at(listen)
     _require_free(settings.host, settings.port)
+    require_places(settings)
     _say(f"The console: http://{settings.host}:{settings.port}/  (Ctrl-C stops the service)")
     serve_from(str(config), listen)
 

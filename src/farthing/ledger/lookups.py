@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, bindparam, select
 
 from farthing.composition.tariff import Price
+from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import Dataset, dataset_from_json
 from farthing.ledger.errors import Damaged, NotInLedger
 from farthing.ledger.months import month_name
@@ -45,10 +46,26 @@ def row_of_dataset(connection: Connection, dataset: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What an owner declares about a dataset, and which others are on the same data."""
+    """What an owner declares about a dataset, and which others are on the same data.
+
+    `former` are the places where the data was before it was relocated. They stay this
+    dataset's, so that a copy that was left there gets no budget of its own.
+    """
 
     dataset: Dataset
     beside: tuple[str, ...]
+    former: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where the data is, and where it was."""
+        here = self.dataset.location
+        return self.former if here is None else tuple(dict.fromkeys((here, *self.former)))
+
+    def to_json(self) -> dict[str, Any]:
+        """What an entry says of it."""
+        former = {"former": list(self.former)} if self.former else {}
+        return {"description": self.dataset.to_json(), "beside": list(self.beside), **former}
 
 
 def declared_of(connection: Connection, row: int) -> Declared:
@@ -65,7 +82,20 @@ def all_declared(connection: Connection) -> dict[str, Declared]:
 
 def declared_from(fact: Mapping[str, Any]) -> Declared:
     """What an entry declares; the first format knew of no others."""
-    return Declared(dataset_from_json(fact["description"]), tuple(fact.get("beside", ())))
+    others, former = (tuple(fact.get(name, ())) for name in ("beside", "former"))
+    return Declared(dataset_from_json(fact["description"]), others, former)
+
+
+def relocated(before: Declared, location: str | None) -> Declared:
+    """The same data in another place; where it was stays known."""
+    was = before.dataset.location
+    if was is None or location in (None, was):
+        raise InvalidInput(
+            f"data is relocated from one place to another: {before.dataset.name} is at "
+            f"{was or 'no place that was declared'}, got {location or 'none'}"
+        )
+    former = tuple(dict.fromkeys((*before.former, was)))
+    return Declared(replace(before.dataset, location=location), before.beside, former)
 
 
 _DECLARED = select(entries.c.fact).join(

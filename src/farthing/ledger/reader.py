@@ -70,6 +70,11 @@ class Reader:
         with self.snapshot() as connection:
             return declared_of(connection, row_of_dataset(connection, name)).dataset
 
+    def places(self, dataset: str) -> tuple[str, ...]:
+        """Where the data is, and where it was before it was relocated."""
+        with self.snapshot() as connection:
+            return declared_of(connection, row_of_dataset(connection, dataset)).places
+
     def beside(self, dataset: str) -> tuple[str, ...]:
         """This dataset and all that share data with it: their budgets compose."""
         with self.snapshot() as connection:

@@ -21,6 +21,8 @@ MONTHLY = "monthly"
 LEVELS = 16
 #: The entries of a conversation: it was opened, so much was said, it has ended.
 OPEN, SAID, END = "open", "said", "end"
+#: The entry that says where the data is now.
+RELOCATE = "relocate"
 #: The entries that end an account, and that go on with a book from an older copy of it.
 RETIRE, RESTORE = "retire", "restore"
 
