@@ -69,8 +69,9 @@ class Desk:
         known = self.ledger.datasets_at(source.location)
         if not known:
             if wanted in reader.datasets():
+                where = reader.dataset(wanted).location or "no place that was declared"
                 raise InvalidInput(
-                    f"the ledger has {wanted} at {reader.dataset(wanted).location}, not at "
+                    f"there is a dataset {wanted} already, at {where} and not at "
                     f"{source.location}: if the data moved, its owner says so with `farthing owner "
                     f"relocate {wanted} DATA`; if it is other data, give it another name"
                 )
