@@ -14,6 +14,7 @@ import farthing as fa
 from farthing.cli.main import app
 from farthing.composition import ladder as rungs
 from farthing.errors import InvalidInput
+from farthing.ledger import AlreadyThere
 
 SMALL = ("--epsilon", "1", "--delta", "1e-4")
 
@@ -115,3 +116,34 @@ def test_one_variable_names_the_ledger_everywhere(
     assert "ann" in run("owner", "history")
     run("statement", "rows")
     assert not (table / "rows.farthing.db").exists()
+
+
+def test_a_folder_that_moved_is_relocated(table: Path) -> None:
+    run("owner", "add", "rows.parquet", "--unit", "member", *SMALL)
+    run("owner", "grant", "rows", "ann", "--farthings", "100", "--ledger", "rows.farthing.db")
+    new = table / "new"
+    new.mkdir()
+    for file in table.glob("rows*"):
+        file.rename(new / file.name)
+    ledger = str(new / "rows.farthing.db")
+    count = ("query", "count", "new/rows.parquet", "--analyst", "ann", "--ledger", ledger)
+    with pytest.raises(InvalidInput, match="farthing owner relocate rows") as refused:
+        run(*count)
+    assert "\n" not in str(refused.value), "one sentence"
+    told = run("owner", "relocate", "rows", "new/rows.parquet", "--ledger", ledger)
+    assert "its budget goes on" in " ".join(told.split())
+    run(*count)
+    pq.write_table(pa.table({"member": [1], "team": ["a"]}), "rows.parquet")
+    add = ("owner", "add", "rows.parquet", "--unit", "member", "--name", "again")
+    with pytest.raises(AlreadyThere, match="as the dataset rows"):
+        run(*add, *SMALL, "--ledger", ledger)
+
+
+def test_the_ledger_beside_the_data_is_its_only_one(table: Path) -> None:
+    run("owner", "add", "rows.parquet", "--unit", "member", *SMALL)
+    add = ("owner", "add", "rows.parquet", "--unit", "member", *SMALL, "--ledger")
+    with pytest.raises(InvalidInput, match="has a budget already, in"):
+        run(*add, str(table / "other.db"))
+    run("owner", "move", str(table / "other.db"), "--ledger", "rows.farthing.db")
+    with pytest.raises(AlreadyThere, match="choose another name"):
+        run(*add, str(table / "other.db"))

@@ -11,14 +11,14 @@ import typer
 
 from farthing.cli import options
 from farthing.cli.forms import command
-from farthing.cli.ledger_options import say
+from farthing.cli.ledger_options import Name, say
 from farthing.cli.output import patience
 from farthing.cli.owner import Delta, Epsilon, signable
 from farthing.cli.owner_book import owner
 from farthing.composition.certificate import Certificate
 from farthing.engine.first_budget import ledger_beside
 from farthing.errors import FarthingError
-from farthing.ledger import Limits
+from farthing.ledger import Ledger, Limits
 from farthing.numerics.rounding import shown_up
 from farthing.schema_files import columns_to_toml, read_schema
 from farthing.wording import many, plain
@@ -159,6 +159,41 @@ def _misfits(desk: Desk, source: Opened, name: str) -> tuple[Misfits, ...] | Non
         return desk.misfits(source, name)
     except FarthingError:
         return None
+
+
+@command(owner, "relocate")
+@dataclass(frozen=True)
+class Relocate:
+    """Say that data moved: it is at DATA now, and its budget goes on.
+
+    The place where it was stays known: a copy that was left there gets no budget of its own.
+    """
+
+    name: Name
+    source: Source
+    where: options.LedgerAt
+    table: TableName = None
+    spark: Spark = None
+    as_json: options.AsJson = False
+
+    def run(self) -> None:
+        """Open the data in its new place, and write where it is."""
+        from farthing.engine import Desk, open_source
+
+        with patience("opening"):
+            source = open_source(
+                options.several(self.source), table=options.several(self.table), spark=self.spark
+            )
+        try:
+            with Desk(Ledger.open(self.where, upgrade=False)) as desk:
+                desk.relocate(self.name, source)
+        finally:
+            source.shut()
+        say(
+            self.as_json,
+            {"dataset": self.name, "location": source.location},
+            f"{self.name} is at {source.location} now; its budget goes on.",
+        )
 
 
 def _budget(certificate: Certificate) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Self
 from farthing.composition.certificate import Certificate, certificate_in, tariff_in
 from farthing.composition.tariff import Price, Tariff, tariff_to_json
 from farthing.engine.companions import with_companions
+from farthing.engine.first_budget import require_no_other_budget
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import completed_query
 from farthing.engine.purchase import buy
@@ -81,7 +82,12 @@ class Desk:
         known = self.ledger.datasets_at(source.location)
         if not known:
             if wanted in reader.datasets():
-                raise InvalidInput(f"there is a dataset {wanted} already, which is other data")
+                where = reader.dataset(wanted).location or "no place that was declared"
+                raise InvalidInput(
+                    f"there is a dataset {wanted} already, at {where} and not at "
+                    f"{source.location}: if the data moved, its owner says so with `farthing owner "
+                    f"relocate {wanted} DATA`; if it is other data, give it another name"
+                )
             return None
         if name is None and len(known) == 1:
             return known[0]
@@ -134,6 +140,14 @@ class Desk:
         self._owner.describe(dataset, beside=beside)
         return dataset
 
+    def relocate(self, dataset: str, source: Source) -> None:
+        """The data moved and is in this place now; its budget goes on."""
+        if source.location is None:
+            raise InvalidInput("data moves to a file or a table in a database, not into memory")
+        about = self.ledger.reader().dataset(dataset)
+        source.require_everywhere(*(about.declared_schema[about.unit].parts or (about.unit,)))
+        self._owner.relocate(dataset, source.location)
+
     def is_described(self, name: str) -> bool:
         """False for a dataset that was added before there were schemas."""
         reader = self.ledger.reader()
@@ -148,6 +162,7 @@ class Desk:
             raise InvalidInput('name must be given for a table in memory, such as name="salaries"')
         schema, unit = declared.require_possible(source)
         self._require_public(source, schema)
+        require_no_other_budget(source, self.ledger)
         return Dataset(
             name or source.name,
             unit=unit,
@@ -162,7 +177,7 @@ class Desk:
         """What is looked up in is nobody's private data, as far as this ledger knows."""
         public_tables = source.public_locations(schema)
         reader = self.ledger.reader()
-        known = [(name, reader.dataset(name).location) for name in reader.datasets()]
+        known = [(name, place) for name in reader.datasets() for place in reader.places(name)]
         for name, private in [(source.name, source.location), *known]:
             for public in public_tables:
                 if private is not None and overlap(private, public):

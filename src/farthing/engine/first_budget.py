@@ -9,7 +9,7 @@ from farthing.composition.ladder import EpsilonDelta, is_ladder_for
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger
-from farthing.ledger.locations import places_in
+from farthing.ledger.locations import overlap, places_in
 
 #: What a ledger beside some data is called.
 SUFFIX = ".farthing.db"
@@ -32,6 +32,34 @@ def require_in_force(budget: EpsilonDelta, ledger: Ledger, dataset: str, account
         )
 
 
+def require_no_other_budget(source: Source, ledger: Ledger) -> None:
+    """The ledger that is kept beside a file does not sell from it already."""
+    files = [] if source.location is None else places_in(source.location)
+    for place in files:
+        path = _file_beside(place)
+        if path is None or not path.exists():
+            continue
+        with Ledger.open(path, upgrade=False) as other:
+            reader = other.reader()
+            if reader.identity() == ledger.reader().identity():
+                continue
+            for name in reader.datasets():
+                shared = any(overlap(known, place) for known in reader.places(name))
+                if shared and reader.is_writable(name):
+                    raise InvalidInput(
+                        f"{place} has a budget already, in {path} as {name}: a budget belongs to "
+                        "the data; use that ledger, or move its book with `farthing owner move`"
+                    )
+
+
+def _file_beside(place: str) -> Path | None:
+    """The ledger that is kept beside a file; None if it is not in a file."""
+    if not place.startswith(_FILE):
+        return None
+    path = Path(place.removeprefix(_FILE).partition("#")[0])
+    return path.with_name(f"{path.stem}{SUFFIX}")
+
+
 def ledger_beside(source: Source, name: str | None) -> Path:
     """Where the ledger of some data is kept if nobody says: beside the file, or here."""
     if source.location is None:
@@ -41,7 +69,7 @@ def ledger_beside(source: Source, name: str | None) -> Path:
             "several tables have no ledger beside them: say where it is, ledger=…; it must be the "
             "one that would know each of them by itself, so that no row has two budgets"
         )
-    if not source.location.startswith(_FILE):
+    beside = _file_beside(source.location)
+    if beside is None:
         raise InvalidInput(f"{source.name} is no file: say where its ledger is, ledger=…")
-    path = Path(source.location.removeprefix(_FILE).partition("#")[0])
-    return path.with_name(f"{path.stem}{SUFFIX}")
+    return beside

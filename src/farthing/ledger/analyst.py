@@ -38,6 +38,7 @@ from farthing.ledger.lookups import (
     purses_of,
     reservation_of,
     row_of_dataset,
+    spent_and_revoked,
 )
 from farthing.ledger.open_book import OpenBook
 from farthing.ledger.records import (
@@ -145,6 +146,8 @@ class Analyst:
             own = purses_of(connection, found.row, account, self.name)
             if not own:
                 raise no_purse(self.name, self.dataset)
+            if not own[0].open:
+                own = spent_and_revoked(connection, found.row, own)
             purse = as_of(own[0], self._book.this_month())
             return purse, left_of(purse, accounts_of(connection, found.row)[account - 1])
 

@@ -24,6 +24,8 @@ MONTHLY = "monthly"
 LEVELS = 16
 #: The entries of a conversation: it was opened, so much was said, it has ended.
 OPEN, SAID, END = "open", "said", "end"
+#: The entry that says where the data is now.
+RELOCATE = "relocate"
 #: The entries that end an account, and that go on with a book from an older copy of it.
 RETIRE, RESTORE = "retire", "restore"
 
@@ -83,8 +85,8 @@ class Purse:
     """What one analyst was granted of a tariff, and what is spent of it.
 
     With renewal "monthly" it is granted anew each calendar month (UTC), and `month` says which
-    one the amounts belong to. One that was revoked is not open: nothing can be spent of it, and
-    what was left counts as spent here, though not in the cap.
+    one the amounts belong to. One that was revoked is not open, and nothing can be spent of it.
+    What was taken back then is told apart from what was spent (`lookups.spent_and_revoked`).
     """
 
     account: int
@@ -96,6 +98,8 @@ class Purse:
     renewal: str | None = None
     month: str | None = None
     open: bool = True
+    farthings_revoked: int = 0
+    delta_units_revoked: int = 0
 
     def __repr__(self) -> str:
         state = "" if self.open else ", revoked"

@@ -23,6 +23,7 @@ from farthing.engine.sources.java import java_home
 from farthing.engine.sources.opening import open_source
 from farthing.errors import FarthingError
 from farthing.ledger import Ledger
+from farthing.ledger.locations import places_in
 from farthing.server.access.oidc import Issuer
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import listed
@@ -116,7 +117,7 @@ def _permissions(configuration: Path, settings: Settings) -> Iterator[Finding]:
             advice = "run the service as the user that owns it"
             yield Finding("permissions", False, f"{file} cannot be written", advice)
             return
-    yield Finding("permissions", True, "files of the service are for its user alone")
+    yield Finding("permissions", True, "configuration, ledger, tokens and logs are for their user")
 
 
 def _open_to_others(file: Path) -> bool:
@@ -143,6 +144,7 @@ def _ledger(settings: Settings) -> Iterator[Finding]:
         yield _clock(now, latest)
         for name, one in settings.datasets.items():
             yield from _dataset(ledger, name, one)
+            yield from _rows_are_private(ledger, name)
 
 
 def _database(connection: Connection) -> tuple[str, str, datetime]:
@@ -187,6 +189,11 @@ def _dataset(ledger: Ledger, name: str, one: DatasetSettings) -> Iterator[Findin
                 compared.append(desk.misfits(source, name))
         finally:
             source.shut()
+        if not ledger.reader().is_writable(name):
+            raise FarthingError(
+                f"the book of {name} goes on in another ledger; nothing can be asked here: name "
+                "that one as `ledger`"
+            )
         return "can be opened, and is what the ledger says"
 
     yield _attempt(f"dataset {name}", look, advice)
@@ -195,6 +202,24 @@ def _dataset(ledger: Ledger, name: str, one: DatasetSettings) -> Iterator[Findin
         useless = any(misfit.useless for misfit in misfits)
         advice = "a column has no value that fits: declare it as it is stored" if useless else ""
         yield Finding(f"rows of {name}", not useless, found, advice)
+
+
+def _rows_are_private(ledger: Ledger, name: str) -> Iterator[Finding]:
+    """The rows are worth more than the budget: files of others' data that others may open."""
+    reader = ledger.reader()
+    known = reader.places(name) if name in reader.datasets() else ()
+    paths = [one for place in known for one in places_in(place) if one.startswith("file:")]
+    for path in paths:
+        file = Path(path.removeprefix("file:").partition("#")[0])
+        inside = [file, *file.rglob("*")] if file.is_dir() and _open_to_others(file) else [file]
+        for one in inside:
+            if one.is_file() and _open_to_others(one):
+                mode = stat.filemode(one.stat().st_mode)
+                told = f"others may open {one} ({mode})"
+                yield Finding(f"rows of {name}", False, told, f"chmod o-rwx {file}, or its folder")
+                return
+    if paths:
+        yield Finding(f"rows of {name}", True, "their files are for their user")
 
 
 def _access(settings: Settings) -> Iterator[Finding]:
