@@ -19,14 +19,15 @@ from farthing.schema import Schema
 
 
 def at_once() -> None:
-    """Nobody waits for the clock."""
+    """Nobody waits for a clock, and none runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """One table, one unit of privacy, one analyst. The schema and the version are the owner's.
 
-    `on_the_clock` is waited for between the last look at the rows and the first trace that a
+    `begins` is called when the engine is ready and before anything is paid: from then on a run is
+    timed. `on_the_clock` is waited for between the last look at the rows and the first trace that a
     release leaves in the ledger, from which an analyst could tell how long the rows took.
     """
 
@@ -36,6 +37,7 @@ class Context:
     confidence: float
     on_the_clock: Callable[[], None] = at_once
     recent: Recent = field(default_factory=Recent, repr=False, compare=False)
+    begins: Callable[[], None] = at_once
 
     def now(self) -> Context:
         """The same with what is declared now: an owner may have declared another version."""

@@ -112,9 +112,11 @@ class WatchConversation(AnyConversation):
         ]
         self._held.require_open()  # what is not paid for is not looked at
         numbers: dict[int, int] = {}  # by statement, each of which is kept once
-        for one in asked:
-            if id(one.statement) not in numbers:
-                numbers[id(one.statement)] = self._number(one.statement)
+        with now.source.ready():  # a question that could not be asked ends no conversation
+            now.begins()
+            for one in asked:
+                if id(one.statement) not in numbers:
+                    numbers[id(one.statement)] = self._number(one.statement)
         now.on_the_clock()
         told = self._held.ask_many(
             (one.words, _question(what, numbers[id(one.statement)], one.units)) for one in asked

@@ -43,27 +43,29 @@ def execute(
         raise RowsChanged(context.about.name)
     statements = {key: step.statement for key, step in steps.items()}  # written, or refused unpaid
     question = record_of(context, {key: step.purchase for key, step in steps.items()})
-    if registered is None:
-        items = items_together(step.purchase.items for step in steps.values())
-        held = analyst.reserve(items, question=question, under=terms.account)
-    else:
-        _require_registered(analyst.registered(registered), registered, steps)
-        held = analyst.reserve_list(registered, question=question)
     answers: dict[str, Answer] = {}
     totals: dict[str, Interval | None] = {}
-    used: Counter[str] = Counter(dict.fromkeys(held.items, 0))
-    try:
-        _check_charge(steps, held, terms.tariff, registered)
-        for key, step in steps.items():
-            release, spent = _release(context, step, statements[key])
-            price = Price(0) if registered else _price(terms.tariff, spent)
-            answers[key] = _answer(context, step, release, price, spent)
-            if key in paired(steps):
-                totals[key] = step.mechanism.total(release, joint_level(context.confidence, 2))
-            used.update(spent)
-    except BaseException as error:
-        analyst.abandon(held, reason=type(error).__name__)
-        raise
+    with context.source.ready():  # or refused unpaid; whoever waits for the engine waits here
+        context.begins()
+        if registered is None:
+            items = items_together(step.purchase.items for step in steps.values())
+            held = analyst.reserve(items, question=question, under=terms.account)
+        else:
+            _require_registered(analyst.registered(registered), registered, steps)
+            held = analyst.reserve_list(registered, question=question)
+        used: Counter[str] = Counter(dict.fromkeys(held.items, 0))
+        try:
+            _check_charge(steps, held, terms.tariff, registered)
+            for key, step in steps.items():
+                release, spent = _release(context, step, statements[key])
+                price = Price(0) if registered else _price(terms.tariff, spent)
+                answers[key] = _answer(context, step, release, price, spent)
+                if key in paired(steps):
+                    totals[key] = step.mechanism.total(release, joint_level(context.confidence, 2))
+                used.update(spent)
+        except BaseException as error:
+            analyst.abandon(held, reason=type(error).__name__)
+            raise
     answers = folded(answers, totals)
     record = {key: answer.to_json() for key, answer in answers.items()}
     context.on_the_clock()

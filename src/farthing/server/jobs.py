@@ -48,6 +48,7 @@ class Run:
     recorded: bool = False
     future: Future[Outcome] | None = None
     turn: threading.Lock = field(default_factory=threading.Lock)
+    timer: threading.Timer | None = None
 
     def end(self, why: str) -> None:
         """Interrupt it, or keep it from starting."""
@@ -92,6 +93,21 @@ class Runner:
             self._runs[run.id] = run
             run.future = self._pool.submit(self._go, run, work)
         return run
+
+    def begins(self) -> None:
+        """What this thread runs is about to be paid for: its time runs from now on.
+
+        Refused if it was ended while it waited for the engine: then nothing is paid.
+        """
+        thread = threading.get_ident()
+        run = next((one for one in list(self._runs.values()) if one.thread == thread), None)
+        if run is None or run.timer is None:
+            return
+        with run.turn:
+            if run.ended_by is not None:
+                raise Refused(408, run.ended_by, "the run was ended before it began")
+            if run.timer.ident is None:  # several steps of one run have one clock
+                run.timer.start()
 
     def outcome(self, run: Run, seconds: float) -> Outcome | None:
         """What came of it, if that is known within so many seconds."""
@@ -143,12 +159,11 @@ class Runner:
 
     def _go(self, run: Run, work: Callable[[], dict[str, Any]]) -> Outcome:
         """In a thread of the pool: the work with a clock, and its outcome where it belongs."""
-        with run.turn:
-            run.thread = threading.get_ident()
-            begins = run.ended_by is None
         timer = threading.Timer(self._limits.time_limit, run.end, ["time_limit"])
         timer.daemon = True
-        timer.start()
+        with run.turn:
+            run.thread, run.timer = threading.get_ident(), timer
+            begins = run.ended_by is None
         try:
             outcome = (200, work()) if begins else _ended(run)
         except Exception as error:
