@@ -114,7 +114,7 @@ def test_a_spark_connect_address_gives_the_same_bytes(address, tmp_path) -> None
         [sys.executable, "-c", CLIENT, str(path), address, json.dumps(WANTED)],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=900,
         cwd=HERE,
     )
     assert done.returncode == 0, done.stderr
