@@ -27,14 +27,35 @@ HERE = Path(__file__).parents[2]
 WANTED = ["a|b", "x'y", "\\", "é", "${env:HOME}", None]
 CLIENT = """
 import json, sys
+from farthing.engine.errors import EngineFailure
 from farthing.engine.sources.opening import open_source
+from farthing.engine.sources.spark import SETTINGS, session_of
+from farthing.engine.sql.statement import Statement
 from tests.engine.engines import histogram, proposed
+import pyarrow as pa
 path, address, wanted = sys.argv[1:]
 source = open_source(path, spark=address)
 found = histogram(
     source, proposed(source), ["text", "day"], limits=(2, 2), where={"text": json.loads(wanted)}
 )
 print(json.dumps([source.location, found]))
+
+# each address has a session of its own: the second dataset is not read from the first server
+ours, other = source._session, session_of(address + "/;user_id=somebody")
+assert other is not ours and other.client._user_id == "somebody"
+other.stop()
+# whoever changes a setting changes it until the next statement
+ours.conf.set("spark.sql.ansi.enabled", "true")
+with source.ready():
+    assert {name: ours.conf.get(name) for name in SETTINGS} == dict(SETTINGS)
+# what fails says nothing of the rows
+try:
+    source.run(Statement(f"SELECT raise_error(text) FROM {source._parts[0].relation}",
+                         pa.schema({"x": pa.string()})))
+except EngineFailure as failure:
+    assert failure.__context__ is None
+else:
+    raise SystemExit("it did not fail")
 source.shut()
 """
 
@@ -99,4 +120,5 @@ def test_a_spark_connect_address_gives_the_same_bytes(address, tmp_path) -> None
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [here.location, wanted]
+    assert "USER_RAISED" not in done.stderr
     here.shut()

@@ -68,6 +68,7 @@ class Deployment:
     limits: dict[str, Any] = field(default_factory=dict)
     tokens: dict[str, str] = field(default_factory=dict)
     purse: int = 150
+    more: str = ""
     process: subprocess.Popen[bytes] | None = None
     port: int = 0
 
@@ -131,6 +132,7 @@ class Deployment:
                 for name in ("events", "private", "later")
             ),
             '[datasets.slow]\ndata = "slow.duckdb"\ntable = "slow"',
+            self.more,
         ]
         self.configuration.write_text("\n".join(lines) + "\n", encoding="utf-8")
         with (self.folder / "server.log").open("ab") as log:

@@ -22,14 +22,15 @@ from farthing.schema import DeclaredValues, Schema
 
 
 def at_once() -> None:
-    """Nobody waits for the clock."""
+    """Nobody waits for a clock, and none runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """One table, one unit of privacy, one analyst. The schema and the version are the owner's.
 
-    `on_the_clock` is waited for between the last look at the rows and the first trace that a
+    `begins` is called when the engine is ready and before anything is paid: from then on a run is
+    timed. `on_the_clock` is waited for between the last look at the rows and the first trace that a
     release leaves in the ledger, from which an analyst could tell how long the rows took. It raises
     if the run was cancelled before it struck: then nothing is released.
     """
@@ -40,6 +41,7 @@ class Context:
     confidence: float
     on_the_clock: Callable[[], None] = at_once
     recent: Recent = field(default_factory=Recent, repr=False, compare=False)
+    begins: Callable[[], None] = at_once
     shut: Event = field(default_factory=Event, repr=False, compare=False)
     plan_only: bool = False
 

@@ -169,15 +169,17 @@ class WatchConversation(AnyConversation):
         ends: when the clock strikes, whichever it was. Nothing that depends on the data leaves.
         """
         numbers: dict[int, int] = {}
-        try:
-            for one in asked:
-                if id(one.statement) not in numbers:
-                    rows = self._context.source.run(one.statement)
-                    numbers[id(one.statement)] = int(rows.column(NUMBER)[0].as_py())
-        except EngineFailure:
-            pass
-        except Exception:
-            log.exception("the number could not be read")  # what it says may depend on the rows
+        with now.source.ready():  # a question that could not be asked ends no conversation
+            now.begins()
+            try:
+                for one in asked:
+                    if id(one.statement) not in numbers:
+                        rows = now.source.run(one.statement)
+                        numbers[id(one.statement)] = int(rows.column(NUMBER)[0].as_py())
+            except EngineFailure:
+                pass
+            except Exception:
+                log.exception("the number could not be read")  # its words may depend on the rows
         try:
             now.on_the_clock()
         except BaseException:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from farthing.canonical import digest
@@ -49,13 +50,17 @@ def execute(
     if registered is not None:
         _require_registered(analyst.registered(registered), registered, steps)
     price = Price(0) if registered else terms.tariff.price_of(items)
-    with spent_if_interrupted(price, at_most=True, listed=registered):
-        if registered is None:
-            held = analyst.reserve(items, question=question, under=terms.account)
-        else:
-            held = analyst.reserve_list(registered, question=question)
+    with context.source.ready():  # or refused unpaid; whoever waits for the engine waits here
+        context.begins()
+        with spent_if_interrupted(price, at_most=True, listed=registered):
+            if registered is None:
+                held = analyst.reserve(items, question=question, under=terms.account)
+            else:
+                held = analyst.reserve_list(registered, question=question)
+        with spent_if_interrupted(price, listed=registered):
+            answers, used = _answers(context, steps, statements, terms, held, registered)
     with spent_if_interrupted(price, listed=registered):
-        answers, used = _answers(context, steps, statements, terms, held, registered)
+        _wait_for_the_clock(context, held)
     with spent_if_interrupted(price, at_most=True, listed=registered):
         return _closed(context, steps, held, answers, used if registered is None else None)
 
@@ -72,7 +77,7 @@ def _answers(
     answers: dict[str, Answer] = {}
     totals: dict[str, Interval | None] = {}
     used: Counter[str] = Counter(dict.fromkeys(held.items, 0))
-    try:
+    with _abandoned_if_it_fails(context, held):
         _check_charge(steps, held, terms.tariff, registered)
         for key, step in steps.items():
             release, spent = _release(context, step, statements[key])
@@ -81,11 +86,23 @@ def _answers(
             if key in paired(steps):
                 totals[key] = step.mechanism.total(release, joint_level(context.confidence, 2))
             used.update(spent)
-        context.on_the_clock()
+    return folded(answers, totals), dict(used)
+
+
+@contextmanager
+def _abandoned_if_it_fails(context: Context, held: Reservation) -> Iterator[None]:
+    """Nothing is released, and what was reserved stays spent."""
+    try:
+        yield
     except BaseException as error:
         context.analyst.abandon(held, reason=type(error).__name__)
         raise
-    return folded(answers, totals), dict(used)
+
+
+def _wait_for_the_clock(context: Context, held: Reservation) -> None:
+    """What was cancelled before the clock strikes is abandoned, whatever the engine did."""
+    with _abandoned_if_it_fails(context, held):
+        context.on_the_clock()
 
 
 def _closed(

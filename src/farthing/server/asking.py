@@ -105,7 +105,8 @@ class Inquiry:
             raise nothing_here()
         level, clock = service.settings.confidence, service.runner.wait_for_the_clock
         recent = service.remembered.recent(analyst)
-        context = Context(source, analyst, analyst.about(), level, clock, recent)
+        begins = service.runner.begins
+        context = Context(source, analyst, analyst.about(), level, clock, recent, begins)
         return cls(service, analyst, Session(context, ExitStack()))
 
     def question(self, body: AskBody) -> Question | Batch:

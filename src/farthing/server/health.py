@@ -28,10 +28,13 @@ async def say_alive() -> dict[str, str]:
 
 @health_router.get("/ready")
 def say_ready(service: At) -> JSONResponse:
-    """The ledger and the access store can be read."""
+    """The ledger and the access store can be read, and the data of every dataset is there."""
     try:
         service.ledger.reader().identity()
         find(service.access, "")
+        for source in service.sources.values():
+            with source.ready():
+                pass
     except Exception as error:
         return JSONResponse(problem_of(error)[1], 503)
     return JSONResponse({"status": "ready"})

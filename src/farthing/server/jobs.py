@@ -53,6 +53,7 @@ class Run:
     outcome: Outcome | None = None
     future: Future[Outcome] | None = None
     turn: threading.Lock = field(default_factory=threading.Lock)
+    timer: threading.Timer | None = None
 
     def end(self, why: str) -> None:
         """Interrupt it, or keep it from starting."""
@@ -110,6 +111,20 @@ class Runner:
                 self._busy[run.caller] -= 1
             raise
 
+    def begins(self) -> None:
+        """What this thread runs is about to be paid for: its time runs from now on.
+
+        Refused if it was ended while it waited for the engine: then nothing is paid.
+        """
+        run: Run | None = getattr(self._here, "run", None)
+        if run is None or run.timer is None:
+            return
+        with run.turn:
+            if run.ended_by is not None:
+                raise Refused(408, run.ended_by, "the run was ended before it began")
+            if run.timer.ident is None:  # several steps of one run have one clock
+                run.timer.start()
+
     async def outcome(self, run: Run, seconds: float) -> Outcome | None:
         """What came of it, if that is known within so many seconds."""
         assert run.future is not None
@@ -164,13 +179,12 @@ class Runner:
 
     def _go(self, run: Run, work: Callable[[], dict[str, Any]]) -> Outcome:
         """In a thread of the pool: the work with a clock, and its outcome where it belongs."""
-        with run.turn:
-            run.thread = threading.get_ident()
-            begins = run.ended_by is None
         self._here.run = run
         timer = threading.Timer(self._limits.time_limit, run.end, ["time_limit"])
         timer.daemon = True
-        timer.start()
+        with run.turn:
+            run.thread, run.timer = threading.get_ident(), timer
+            begins = run.ended_by is None
         try:
             outcome = (200, work()) if begins else problem_of(_refusal(run))
         except Exception as error:

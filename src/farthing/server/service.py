@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from farthing.engine import query_from
@@ -14,7 +14,6 @@ from farthing.engine.context import Context
 from farthing.engine.desk import Desk
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sql.statement import Statement
 from farthing.engine.translate import statement_of
 from farthing.errors import FarthingError, InvalidInput
 from farthing.ledger import Ledger
@@ -133,7 +132,7 @@ def _warm(ledger: Ledger, name: str, source: Source) -> None:
         by = [one.name for one in context.schema.columns if one.name != context.about.unit][:1]
         query = context.checked(query_from({"kind": "top_k", "by": by, "k": 1}))
         counted, _ = statement_of(context, query)
-        sql = f"SELECT * FROM ({counted.sql}) AS warmed LIMIT 0"
-        query.data(source.run(Statement(sql, counted.parameters)))
+        none = replace(counted, sql=f"SELECT * FROM ({counted.sql}) AS warmed LIMIT 0")
+        query.data(source.run(none))
     except FarthingError as error:  # it is not in the ledger yet, or questions will say why
         log.info("%s was not warmed: %s", name, type(error).__name__)

@@ -27,7 +27,7 @@ from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.kinds.paid_parameters import coordinate_of
 from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import COUNT as NUMBER
-from farthing.engine.sql.bounding import LABEL, Bounded
+from farthing.engine.sql.bounding import LABEL, Bounded, counts_of
 from farthing.engine.sql.measuring import VALUE, WHOLE, Grouped, total_name, totals
 from farthing.errors import InvalidInput
 from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Repeated
@@ -119,8 +119,7 @@ class SumQuery(MeasureQuery):
         of = dict(zip(labels, map(int, rows.column(NUMBER).to_pylist()), strict=True))
         if not self.finds_labels:
             return Groups(of, 0)
-        units = rows.column(total_name(1)).cast("int64").to_numpy()
-        return Groups(of, 0, units_of_labels(labels, units))
+        return Groups(of, 0, units_of_labels(labels, counts_of(rows, total_name(1))))
 
     @property
     def monotone(self) -> bool:

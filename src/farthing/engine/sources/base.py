@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from farthing.engine.errors import EngineFailure
+from farthing.engine.errors import EngineFailure, EngineSilent
 from farthing.engine.filters import AnyOf, Between
 from farthing.engine.sources.public_tables import PublicJoin, PublicTable, joins_of, with_places
 from farthing.engine.sources.tables import (
@@ -195,8 +196,7 @@ class Source(ABC):
         stored = Schema(tuple(column for column in schema.columns if column.parts is None))
         if name not in self._readings:
             self._readings[name] = self._reading(name, stored)
-        types = {column.name: _type(column) for column in stored.columns}
-        table = ibis.table(types, name=name)
+        table = ibis.table(_types(stored.columns), name=name)
         made = {c.name: _joined(table, c.parts, schema) for c in schema.columns if c.parts}
         return table.mutate(**made) if made else table
 
@@ -208,8 +208,12 @@ class Source(ABC):
         own = tuple(c for c in schema.columns if c.parts is None and c.lookup is None)
         there = " UNION ALL ".join(self._there(part, own) for part in self._parts)
         names = [f"{what}{i}" for i in range(len(own)) for what in ("stored", "parsed")]
-        sums = ", ".join(f"COALESCE(SUM({name}), 0) AS {name}" for name in names)
-        [stored] = self.run(Statement(f"SELECT {sums} FROM ({there}) AS physical")).to_pylist()
+        sums = ", ".join(f"CAST(COALESCE(SUM({name}), 0) AS BIGINT) AS {name}" for name in names)
+        sql, gives = (
+            f"SELECT {sums} FROM ({there}) AS physical",
+            _typed(Column(n, INTEGER) for n in names),
+        )
+        [stored] = self.run(Statement(sql, gives)).to_pylist()
         table, texts, counts = self.declared(Schema(own)), Texts(), {}
         for i, column in enumerate(own):
             counts[f"kept{i}"] = table[column.name].count()
@@ -269,12 +273,13 @@ class Source(ABC):
             lacking = [column.name for column in join.read_as.columns if column.name not in there]
             if lacking:
                 raise InvalidInput(f"{join.table:.200} has no column {lacking[0]!r:.60}")
+            key = join.read_as.columns[0]
             sql = (
-                "SELECT c0 AS repeated FROM "
+                f"SELECT c0 AS {self._dialect.identifier(key.name)} FROM "
                 f"({self._read_parts(table.parts, join.read_as)}) AS physical "
                 "WHERE c0 IS NOT NULL GROUP BY c0 HAVING count(*) > 1 ORDER BY c0 LIMIT 1"
             )
-            for repeated in self.run(Statement(sql)).column(0).to_pylist():
+            for repeated in self.run(Statement(sql, _typed([key]))).column(0).to_pylist():
                 raise InvalidInput(
                     f"the key {join.key!r:.60} of {join.table:.200} must be unique, but "
                     f"{repeated!s:.60} is there more than once"
@@ -294,14 +299,38 @@ class Source(ABC):
     def run(self, statement: Statement) -> pa.Table:
         """The rows of a statement, or EngineFailure without a word of what the engine said."""
         try:
-            return self._fetch(statement)
+            return self._fetch(statement).cast(statement.gives)
         except Exception:
             log.exception("a statement failed on %s (%s)", self.name, self.dialect)
         raise EngineFailure  # out here, so that the error carries no trace of the engine's own
 
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """What a statement of this thread needs is there and answers, or EngineSilent.
+
+        Asked before farthings are reserved, and about no row: whoever has to wait waits here.
+        """
+        with ExitStack() as held:
+            answers = False
+            try:
+                held.enter_context(self._answering())
+                answers = True
+            except Exception:
+                log.exception("%s (%s) does not answer", self.name, self.dialect)
+            if not answers:  # out here, so that the error carries no trace of the engine's own
+                raise EngineSilent
+            yield
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Hold what a statement needs. Raises whatever the engine raises."""
+        self._fetch(Statement("SELECT 1 AS probed", _typed([Column("probed", INTEGER)])))
+        yield
+
     @abstractmethod
     def _fetch(self, statement: Statement) -> pa.Table:
-        """The rows of a statement. May raise whatever the engine raises."""
+        """The rows of a statement, in the order of its columns. May raise whatever the engine
+        raises."""
 
     def unchanged(self) -> Hashable | None:
         """The same as long as the rows are; None if that cannot be told."""
@@ -334,7 +363,7 @@ class Source(ABC):
                 continue
             day = filled(self._readers[DATE, INSTANT], x=self._moment, zone=zone)
             try:
-                self._fetch(Statement(f"SELECT {day} AS probed"))
+                self._fetch(Statement(f"SELECT {day} AS probed", _typed([Column("probed", DATE)])))
             except Exception:
                 log.exception("the time zone %s failed on %s", zone, self.dialect)
             else:
@@ -428,8 +457,19 @@ def _joined(table: ir.Table, parts: Sequence[str], schema: Schema) -> Any:
     return whole.ifelse(text, ibis.null("string"))
 
 
-def _type(column: Column) -> str:
-    return f"decimal({DIGITS}, {column.places})" if column.kind == DECIMAL else _TYPES[column.kind]
+def _types(columns: Iterable[Column]) -> dict[str, str]:
+    """The type of each column, as Ibis writes it."""
+    return {
+        one.name: f"decimal({DIGITS}, {one.places})" if one.kind == DECIMAL else _TYPES[one.kind]
+        for one in columns
+    }
+
+
+def _typed(columns: Iterable[Column]) -> pa.Schema:
+    """The same in Arrow's words."""
+    import ibis
+
+    return ibis.schema(_types(columns)).to_pyarrow()
 
 
 _TYPES = {

@@ -13,8 +13,9 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from farthing.engine.sources.base import LONGEST_TEXT, OBJECT, Proposal, Source, log
@@ -146,6 +147,12 @@ class DuckDBSource(Source):
         finally:
             del self._running[threading.get_ident()]
             cursor.close()
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """It runs in this process: it answers unless it was shut."""
+        self._connection.cursor().close()
+        yield
 
     def unchanged(self) -> Hashable | None:
         """What the system says of the files that are read; what was copied does not change."""
