@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing as fa
+from farthing.engine.context import record_of
 from farthing.engine.kinds.count import CountQuery
 from farthing.engine.kinds.distinct import DistinctQuery
 from farthing.engine.kinds.histogram import HistogramQuery
@@ -26,6 +27,7 @@ from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.standard_deviation import StandardDeviationQuery
 from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.variance import VarianceQuery
+from farthing.engine.plan_of_steps import purchases_in
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.errors import InvalidInput
@@ -266,7 +268,8 @@ def test_a_release_of_the_old_rule_is_not_given_out_again(tmp_path) -> None:
         (data.count(where="x > 5"), {"x": [0, 10]}),
         (data.count(where="y > 5"), None),
     ):
-        [asked] = question.plan().record.values()
+        plan = question.plan()
+        [asked] = record_of(plan._context, purchases_in(plan._steps)).values()
         assert asked.get("bounds") == bounds
     data.shut()
 
