@@ -49,8 +49,7 @@ class EpsilonDelta:
     def require_in_force(self, ledger: Ledger, dataset: str, account: int) -> None:
         """Opening signs nothing: the same budget may be named again, another one is refused."""
         reader = ledger.reader()
-        opened = next(one.entry for one in reader.accounts(dataset) if one.number == account)
-        signed = certificate_from_json(reader.entry(dataset, opened).fact["certificate"])
+        signed = certificate_from_json(reader.document(dataset, account))
         if not is_ladder_for(signed, epsilon=self.epsilon, delta=self.delta):
             stated = ", ".join(f"ε ≤ {b.upper:.4g} at δ = {d:g}" for d, b in signed.epsilons)
             raise InvalidInput(

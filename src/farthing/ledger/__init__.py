@@ -13,6 +13,7 @@ from farthing.ledger.backups import back_up, restore
 from farthing.ledger.coalition import Coalition, coalition
 from farthing.ledger.declared_data import Dataset, Limits
 from farthing.ledger.durable_conversation import DurableConversation
+from farthing.ledger.entries import Entry
 from farthing.ledger.errors import (
     AlreadySettled,
     AlreadyThere,
@@ -38,7 +39,6 @@ from farthing.ledger.reader import Reader
 from farthing.ledger.records import (
     Account,
     Answered,
-    Entry,
     KeptRelease,
     Lot,
     OpenedConversation,

@@ -13,7 +13,7 @@ from farthing.errors import InvalidInput
 from farthing.interactive import cheapest_items
 from farthing.interactive.composer import Part
 from farthing.ledger import settling
-from farthing.ledger.charging import Request, charge, no_purse
+from farthing.ledger.charging import Request, charge, no_purse, question_digest
 from farthing.ledger.conversations import (
     Talk,
     open_conversation,
@@ -21,6 +21,7 @@ from farthing.ledger.conversations import (
 )
 from farthing.ledger.declared_data import Dataset
 from farthing.ledger.durable_conversation import DurableConversation
+from farthing.ledger.entries import Entry, Reserve
 from farthing.ledger.errors import DoesNotFit, NotInLedger
 from farthing.ledger.kept_releases import all_releases, last_release
 from farthing.ledger.lookups import (
@@ -40,7 +41,6 @@ from farthing.ledger.records import (
     BATCH,
     LARGEST,
     TARIFF,
-    Entry,
     KeptRelease,
     OpenedConversation,
     Purse,
@@ -153,17 +153,8 @@ class Analyst:
         account that the request was planned with (`terms`); TariffChanged if another tariff is
         in force by now.
         """
-        wanted = Request(
-            self.dataset, self.name, require_items(items), self._asked(question), under
-        )
+        wanted = Request(self.dataset, self.name, require_items(items), question, under)
         return reservation_of(charge(self._book, wanted))
-
-    def _asked(self, question: Any) -> dict[str, Any]:
-        return {
-            "analyst": self.name,
-            "question": question,
-            "question_digest": None if question is None else digest(question),
-        }
 
     def reserve_list(
         self, name: str, *, question: Any = None, items: Mapping[str, int] | None = None
@@ -178,15 +169,16 @@ class Analyst:
         if account.mode == BATCH and items is not None:
             raise InvalidInput("a batch is reserved whole; leave the items out")
         wanted = {EVERYTHING: 1} if account.mode == BATCH else require_items(items)
-        fact = self._book.fact(
-            "reserve",
-            self.dataset,
+        fact = Reserve(
+            **self._book.stamp(self.dataset),
             account=account.number,
+            analyst=self.name,
             items=wanted,
             farthings=0,
             delta_units=0,
             month=None,
-            **self._asked(question),
+            question=question,
+            question_digest=question_digest(question),
         )
 
         def work(connection: Connection, token: str) -> Entry | None:
@@ -255,12 +247,8 @@ class Analyst:
         by its question.
         """
         require_name("release_digest", release_digest)
-        kept = {
-            "release_digest": release_digest,
-            "use": None if use is None else use.to_json(),
-            "release": release,
-        }
-        settling.close(self._book, self._own(reservation), used, kept)
+        outcome = settling.Outcome(release_digest, use, release)
+        settling.close(self._book, self._own(reservation), used, outcome)
 
     def abandon(self, reservation: Reservation, *, reason: str) -> None:
         """Nothing was released, or nobody knows. What was reserved stays spent."""
@@ -285,9 +273,7 @@ class Analyst:
             terms = self.terms()
             items = cheapest_items(terms.tariff, mechanism.guarantees)
             under = terms.account if under is None else under
-        request = Request(
-            self.dataset, self.name, require_items(items), self._asked(question), under
-        )
+        request = Request(self.dataset, self.name, require_items(items), question, under)
         opened = open_conversation(self._book, request, mechanism, use)
         return DurableConversation(Talk(self._book, self.dataset, opened.id), opened)
 

@@ -5,14 +5,11 @@ What others were told is not even read: how long it takes would tell how much it
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any
-
 from sqlalchemy import Connection, bindparam, select
 
 from farthing.canonical import canonical
-from farthing.composition.tariff import Price
+from farthing.ledger.entries import Close, Fact, Reserve, written_fact
+from farthing.ledger.errors import Damaged
 from farthing.ledger.lookups import entry_at, row_of_dataset
 from farthing.ledger.open_book import OpenBook
 from farthing.ledger.records import KeptRelease
@@ -36,10 +33,10 @@ def last_release(
     """The last one for a question. Entries never change, so two looks are as good as one."""
     given = {"dataset": dataset, "own": _mentions(analyst), "asked": question_digest}
     for row in book.store.look_up(_OWN_OF_QUESTION, given):
-        closed = json.loads(row[0])
-        if closed["analyst"] == analyst:
-            wanted = {"dataset": dataset, "number": closed["settles"]}
-            return _kept(closed, json.loads(book.store.look_up(_NUMBERED, wanted)[0][0]))
+        closed = written_fact(row[0])
+        if isinstance(closed, Close) and closed.analyst == analyst:
+            wanted = {"dataset": dataset, "number": closed.settles}
+            return _kept(closed, written_fact(book.store.look_up(_NUMBERED, wanted)[0][0]))
     return None
 
 
@@ -50,9 +47,9 @@ def all_releases(book: OpenBook, dataset: str, analyst: str) -> list[KeptRelease
         number = row_of_dataset(connection, dataset)
         rows = connection.scalars(_OWN, {"dataset": dataset, "own": _mentions(analyst)})
         return [
-            _kept(closed, entry_at(connection, number, closed["settles"]).fact)
-            for closed in map(json.loads, rows)
-            if closed["analyst"] == analyst
+            _kept(closed, entry_at(connection, number, closed.settles).fact)
+            for closed in map(written_fact, rows)
+            if isinstance(closed, Close) and closed.analyst == analyst
         ]
 
     return book.store.ask(look)
@@ -64,14 +61,13 @@ def _mentions(analyst: str) -> str:
     return f'%"analyst":{name}%'
 
 
-def _kept(closed: Mapping[str, Any], reserved: Mapping[str, Any]) -> KeptRelease:
+def _kept(closed: Close, reserved: Fact) -> KeptRelease:
+    if not isinstance(reserved, Reserve):
+        raise Damaged(f"entry {closed.settles} reserves nothing", closed.dataset, closed.settles)
     return KeptRelease(
-        time=closed["time"],
-        question=reserved["question"],
-        release=closed["release"],
-        release_digest=closed["release_digest"],
-        price=Price(
-            reserved["farthings"] + closed["farthings"],
-            reserved["delta_units"] + closed["delta_units"],
-        ),
+        time=closed.time,
+        question=reserved.question,
+        release=closed.release,
+        release_digest=closed.release_digest,
+        price=reserved.price - closed.back,
     )

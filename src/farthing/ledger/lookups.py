@@ -5,22 +5,26 @@ Statements are made once: making one takes longer than running it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, select
 
-from farthing.composition.tariff import Price
-from farthing.ledger.declared_data import Dataset, dataset_from_json
+from farthing.ledger.entries import (
+    Charge,
+    Declaration,
+    Declared,
+    Entry,
+    OpenList,
+    OpenTariff,
+    written_fact,
+)
 from farthing.ledger.errors import Damaged, NotInLedger
 from farthing.ledger.months import month_name
-from farthing.ledger.records import MONTHLY, TARIFF, Account, Entry, Purse, Reservation
+from farthing.ledger.records import EVERYBODY, MONTHLY, TARIFF, Account, Purse, Reservation
 from farthing.ledger.store.tables import (
-    EVERYBODY,
     accounts,
     datasets,
     entries,
@@ -43,29 +47,24 @@ def row_of_dataset(connection: Connection, dataset: str) -> int:
     return int(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """What an owner declares about a dataset, and which others are on the same data."""
-
-    dataset: Dataset
-    beside: tuple[str, ...]
-
-
 def declared_of(connection: Connection, row: int) -> Declared:
     """A dataset as its owner declares it now."""
     fact = connection.scalars(_DECLARED_OF, {"row": row}).one()
-    return declared_from(json.loads(fact))
+    return declared_in(fact)
 
 
 def all_declared(connection: Connection) -> dict[str, Declared]:
     """Every dataset as it is declared now, by name."""
     rows = connection.execute(_DECLARED.add_columns(datasets.c.name).order_by(datasets.c.name))
-    return {row.name: declared_from(json.loads(row.fact)) for row in rows}
+    return {row.name: declared_in(row.fact) for row in rows}
 
 
-def declared_from(fact: Mapping[str, Any]) -> Declared:
-    """What an entry declares; the first format knew of no others."""
-    return Declared(dataset_from_json(fact["description"]), tuple(fact.get("beside", ())))
+def declared_in(written: str) -> Declared:
+    """What the entry with this text declares."""
+    fact = written_fact(written)
+    if not isinstance(fact, Declaration):
+        raise Damaged(f"an entry of kind {fact.kind} declares nothing", fact.dataset)
+    return fact.declared
 
 
 _DECLARED = select(entries.c.fact).join(
@@ -101,8 +100,15 @@ def document_of(connection: Connection, row: int, account: int) -> dict[str, Any
     number = connection.scalar(select(accounts.c.entry).filter_by(dataset_id=row, number=account))
     if number is None:
         raise NotInLedger(f"there is no account {account}")
-    fact = entry_at(connection, row, number).fact
-    return dict(fact["certificate"] if fact["mode"] == TARIFF else fact["document"])
+    return opened_with(entry_at(connection, row, number))
+
+
+def opened_with(entry: Entry) -> dict[str, Any]:
+    """The document in the entry that opened an account."""
+    match entry.fact:
+        case OpenTariff(certificate=document) | OpenList(document=document):
+            return document
+    raise Damaged(f"entry {entry.number} opens no account", entry.fact.dataset, entry.number)
 
 
 def entry_at(connection: Connection, row: int, number: int) -> Entry:
@@ -120,7 +126,7 @@ _ENTRY = select(entries).where(
 
 def entry_of(row: Any) -> Entry:
     """An entry from its row."""
-    return Entry(row.number, json.loads(row.fact), row.previous, row.hash)
+    return Entry(row.number, written_fact(row.fact), row.previous, row.hash)
 
 
 @contextmanager
@@ -138,14 +144,16 @@ def entry_rows(
 def reservation_of(entry: Entry) -> Reservation:
     """The reservation that an entry records."""
     fact = entry.fact
+    if not isinstance(fact, Charge):
+        raise Damaged(f"entry {entry.number} reserves nothing", fact.dataset, entry.number)
     return Reservation(
-        dataset=fact["dataset"],
+        dataset=fact.dataset,
         entry=entry.number,
-        analyst=fact["analyst"],
-        account=fact["account"],
-        items=fact["items"],
-        price=Price(fact["farthings"], fact["delta_units"]),
-        question_digest=fact["question_digest"],
+        analyst=fact.analyst,
+        account=fact.account,
+        items=fact.items,
+        price=fact.price,
+        question_digest=fact.question_digest,
     )
 
 

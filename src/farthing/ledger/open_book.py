@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypedDict
 
 from sqlalchemy import Connection, Update, bindparam, select, update
 
 from farthing.composition.certificate import certificate_from_json, tariff_from_json
 from farthing.composition.tariff import Certificate, Tariff
+from farthing.ledger.entries import Entry, Reserve
 from farthing.ledger.errors import NotInLedger
 from farthing.ledger.lookups import (
     accounts_of,
@@ -21,7 +22,7 @@ from farthing.ledger.lookups import (
     row_of_dataset,
 )
 from farthing.ledger.months import month_of, written_time
-from farthing.ledger.records import TARIFF, Entry, Reservation, Terms
+from farthing.ledger.records import TARIFF, Reservation, Terms
 from farthing.ledger.store import statements
 from farthing.ledger.store.connection import Store
 from farthing.ledger.store.tables import datasets, entries
@@ -41,6 +42,13 @@ class InForce:
     seen: int
 
 
+class Stamp(TypedDict):
+    """About which dataset, and when."""
+
+    dataset: str
+    time: str
+
+
 class OpenBook:
     """Writes entries, each with a time and a token, and remembers tariffs, which never change."""
 
@@ -56,11 +64,9 @@ class OpenBook:
         """The calendar month in UTC, by the clock of this process."""
         return month_of(self.clock())
 
-    def fact(
-        self, kind: str, dataset: str, *, at: datetime | None = None, **more: Any
-    ) -> dict[str, Any]:
-        """What an entry says, with its time."""
-        return {"kind": kind, "dataset": dataset, "time": written_time(at or self.clock()), **more}
+    def stamp(self, dataset: str, at: datetime | None = None) -> Stamp:
+        """What every fact about a dataset begins with."""
+        return {"dataset": dataset, "time": written_time(at or self.clock())}
 
     def now(self) -> str:
         """The time by the clock of this process, as it is written."""
@@ -161,7 +167,7 @@ class OpenBook:
             self._certificates[key] = certificate_from_json(document)
         return self._certificates[key]
 
-    def held(self, reservation: Reservation) -> tuple[int, Entry]:
+    def held(self, reservation: Reservation) -> tuple[int, Entry, Reserve]:
         """The dataset's row and the entry of a reservation, if it is the one that was made."""
 
         def look(connection: Connection) -> tuple[int, Entry]:
@@ -169,9 +175,9 @@ class OpenBook:
             return row, entry_at(connection, row, reservation.entry)
 
         row, entry = self.store.ask(look)
-        if entry.kind != "reserve" or reservation_of(entry) != reservation:
+        if not isinstance(entry.fact, Reserve) or reservation_of(entry) != reservation:
             raise NotInLedger(f"entry {reservation.entry} is not the reservation that was given")
-        return row, entry
+        return row, entry, entry.fact
 
 
 def lock_dataset(connection: Connection, dataset: str) -> int:
