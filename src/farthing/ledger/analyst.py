@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -13,7 +14,7 @@ from farthing.errors import InvalidInput
 from farthing.interactive import cheapest_items
 from farthing.interactive.composer import Part
 from farthing.ledger import settling
-from farthing.ledger.charging import Request, charge, no_purse, question_digest
+from farthing.ledger.charging import Request, charge, question_digest
 from farthing.ledger.conversations import (
     Talk,
     open_conversation,
@@ -26,13 +27,8 @@ from farthing.ledger.errors import DoesNotFit, NotInLedger
 from farthing.ledger.kept_releases import all_releases, last_release
 from farthing.ledger.lookups import (
     account_row,
-    accounts_of,
-    all_declared,
-    datasets_beside,
     declared_of,
     document_of,
-    entry_at,
-    purses_of,
     reservation_of,
     row_of_dataset,
 )
@@ -52,7 +48,7 @@ from farthing.ledger.records import (
     require_question,
 )
 from farthing.ledger.registered_lists import EVERYTHING, Registered, from_document
-from farthing.ledger.remaining import as_of, left_of
+from farthing.ledger.snapshot import Snapshot, snapshot_of
 from farthing.ledger.store import statements
 from farthing.ledger.store.tables import lots
 
@@ -82,35 +78,24 @@ class Analyst:
 
     def certificate(self) -> Certificate:
         """What the tariff in force proves, as it was signed. Public."""
-        return self._book.certificate(self.dataset, self.terms().account)
 
-    def spent_alone(self) -> int | None:
-        """What this analyst has spent, if that is all they were told of this data.
-
-        None if there are other accounts, but for lists that are registered for somebody else, or
-        data beside it, or if the cap can refuse what purses allow: what an analyst is told then
-        depends on what others have spent.
-        """
-
-        def look(connection: Connection) -> int | None:
+        def look(connection: Connection) -> Certificate:
             found = self._book.current(connection, self.dataset)
-            held = purses_of(connection, found.row, found.terms.account)
-            every = accounts_of(connection, found.row)
-            others = every[: found.terms.account - 1] + every[found.terms.account :]
-            alone = (
-                all(one.mode != TARIFF and one.analyst != self.name for one in others)
-                and len(datasets_beside(all_declared(connection), self.dataset)) == 1
-            )
-            granted = Price(
-                sum(purse.farthings for purse in held), sum(purse.delta_units for purse in held)
-            )
-            account = every[found.terms.account - 1]
-            cap = Price(account.farthings, account.delta_units)
-            separate = all(purse.renewal is None for purse in held) and granted.within(cap)
-            own = [purse.farthings_spent for purse in held if purse.analyst == self.name]
-            return own[0] if own and alone and separate else None
+            account = found.terms.account
+            return self._book.certificate(connection, self.dataset, found.row, account)
 
         return self._book.store.ask(look)
+
+    def snapshot(self) -> Snapshot:
+        """Everything that a plan looks at, as of one moment."""
+        return self._book.store.ask(self._snapshot)
+
+    def _snapshot(self, connection: Connection) -> Snapshot:
+        return snapshot_of(self._book, connection, self.dataset, self.name)
+
+    def spent_alone(self) -> int | None:
+        """What this analyst has spent, if that is all they were told of this data (`Snapshot`)."""
+        return self.snapshot().spent_alone
 
     def secret(self) -> str:
         """The key of the digest that picks which keys of a unit are kept.
@@ -119,30 +104,15 @@ class Analyst:
         changes: the same for everyone who can read the ledger, unknown to analysts who cannot.
         """
 
-        def look(connection: Connection) -> str:
-            return entry_at(connection, row_of_dataset(connection, self.dataset), 1).hash
-
-        return sha256(f"farthing contribution order {self._book.store.ask(look)}")[:32]
+        return sha256(f"farthing contribution order {self._book.first_hash(self.dataset)}")[:32]
 
     def purse(self) -> Purse:
         """The purse under the tariff in force, as of this month."""
-        return self._purse_and_left()[0]
+        return self.snapshot().purse
 
     def remaining(self) -> Price:
         """What can still be spent: what is left of the purse or, if less, of the cap."""
-        return self._purse_and_left()[1]
-
-    def _purse_and_left(self) -> tuple[Purse, Price]:
-        def look(connection: Connection) -> tuple[Purse, Price]:
-            found = self._book.current(connection, self.dataset)
-            account = found.terms.account
-            own = purses_of(connection, found.row, account, self.name)
-            if not own:
-                raise no_purse(self.name, self.dataset)
-            purse = as_of(own[0], self._book.this_month())
-            return purse, left_of(purse, accounts_of(connection, found.row)[account - 1])
-
-        return self._book.store.ask(look)
+        return self.snapshot().remaining
 
     def reserve(
         self, items: Mapping[str, int], *, question: Any = None, under: int | None = None
@@ -238,17 +208,24 @@ class Analyst:
         used: Mapping[str, int] | None = None,
         use: Use | None = None,
         release: Any = None,
-    ) -> None:
-        """The mechanism ran and its output was released.
+    ) -> Snapshot | None:
+        """The mechanism ran and its output was released. Gives what is true afterwards.
 
         `used`, at most what was reserved, returns the rest. Give it only where the output
         itself shows what was used (pay-what-you-get); never because something failed. `use`
         says for the statement what was run. With `release` the output is kept and found again
-        by its question.
+        by its question. None for an analyst without a purse, who ran a registered list.
         """
         require_name("release_digest", release_digest)
         outcome = settling.Outcome(release_digest, use, release)
-        settling.close(self._book, self._own(reservation), used, outcome)
+        after: list[Snapshot] = []
+
+        def alongside(connection: Connection) -> None:
+            with suppress(NotInLedger):
+                after[:] = [self._snapshot(connection)]
+
+        settling.close(self._book, self._own(reservation), used, outcome, alongside)
+        return after[0] if after else None
 
     def abandon(self, reservation: Reservation, *, reason: str) -> None:
         """Nothing was released, or nobody knows. What was reserved stays spent."""

@@ -59,6 +59,7 @@ class OpenBook:
         self._seen: dict[str, int] = {}  # the last entry of each dataset that was seen here
         self._tariffs: dict[tuple[str, int], Tariff] = {}
         self._certificates: dict[tuple[str, int], Certificate] = {}
+        self._first_hashes: dict[str, str] = {}
 
     def this_month(self) -> int:
         """The calendar month in UTC, by the clock of this process."""
@@ -155,29 +156,32 @@ class OpenBook:
             self._tariffs[key] = tariff_from_json(document["tariff"])
         return self._tariffs[key]
 
-    def certificate(self, dataset: str, account: int) -> Certificate:
+    def certificate(
+        self, connection: Connection, dataset: str, row: int, account: int
+    ) -> Certificate:
         """The certificate of an account; it never changes."""
         key = dataset, account
         if key not in self._certificates:
-            document = self.store.ask(
-                lambda connection: document_of(
-                    connection, row_of_dataset(connection, dataset), account
-                )
-            )
-            self._certificates[key] = certificate_from_json(document)
+            self._certificates[key] = certificate_from_json(document_of(connection, row, account))
         return self._certificates[key]
 
-    def held(self, reservation: Reservation) -> tuple[int, Entry, Reserve]:
-        """The dataset's row and the entry of a reservation, if it is the one that was made."""
+    def first_hash(self, dataset: str) -> str:
+        """The hash of a dataset's first entry; it never changes."""
+        if dataset not in self._first_hashes:
 
-        def look(connection: Connection) -> tuple[int, Entry]:
-            row = row_of_dataset(connection, reservation.dataset)
-            return row, entry_at(connection, row, reservation.entry)
+            def look(connection: Connection) -> str:
+                return entry_at(connection, row_of_dataset(connection, dataset), 1).hash
 
-        row, entry = self.store.ask(look)
+            self._first_hashes[dataset] = self.store.ask(look)
+        return self._first_hashes[dataset]
+
+    @staticmethod
+    def held(connection: Connection, row: int, reservation: Reservation) -> tuple[Entry, Reserve]:
+        """The entry of a reservation, if it is the one that was made."""
+        entry = entry_at(connection, row, reservation.entry)
         if not isinstance(entry.fact, Reserve) or reservation_of(entry) != reservation:
             raise NotInLedger(f"entry {reservation.entry} is not the reservation that was given")
-        return row, entry, entry.fact
+        return entry, entry.fact
 
 
 def lock_dataset(connection: Connection, dataset: str) -> int:

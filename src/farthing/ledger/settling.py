@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from sqlalchemy import Connection, select
@@ -32,47 +32,49 @@ class Outcome:
 
 
 def close(
-    book: OpenBook, reservation: Reservation, used: Mapping[str, int] | None, outcome: Outcome
+    book: OpenBook,
+    reservation: Reservation,
+    used: Mapping[str, int] | None,
+    outcome: Outcome,
+    alongside: Callable[[Connection], None],
 ) -> Entry:
-    """The mechanism ran; what its output shows was not used comes back."""
-    row, entry, held = book.held(reservation)
+    """The mechanism ran; what its output shows was not used comes back.
 
-    def look(connection: Connection) -> tuple[str, Price]:
+    `alongside` is done in the same transaction, after everything else.
+    """
+    unused = unused_of(reservation.items, used)
+
+    def work(connection: Connection, token: str) -> Entry:
+        row = lock_dataset(connection, reservation.dataset)
+        entry, held = book.held(connection, row, reservation)
         mode = accounts_of(connection, row)[held.account - 1].mode
-        if not unused or mode != TARIFF:
-            return mode, Price(0)
-        tariff = book.tariff(connection, reservation.dataset, row, held.account)
-        return mode, tariff.price_of(unused)
-
-    unused = unused_of(held.items, used)
-    mode, back = book.store.ask(look)
-    if mode == BATCH and unused:
-        raise InvalidInput("a batch runs once and whole; nothing of it is unused")
-
-    def give_back(connection: Connection, whom: str) -> None:
+        if mode == BATCH and unused:
+            raise InvalidInput("a batch runs once and whole; nothing of it is unused")
+        back, revoked = Price(0), None
+        if unused and mode == TARIFF:
+            tariff = book.tariff(connection, reservation.dataset, row, held.account)
+            back, revoked = tariff.price_of(unused), _revoked_since(connection, row, entry, held)
+        closed = Close(
+            **book.stamp(reservation.dataset),
+            **_repeated(entry, held),
+            unused=unused,
+            farthings=-back.farthings,
+            delta_units=-back.delta_units,
+            release_digest=outcome.release_digest,
+            release=outcome.release,
+            use=None if outcome.use is None else outcome.use.to_json(),
+            revoked=revoked,
+        )
+        written = _append_once(connection, row, closed, token)
         if unused and mode != TARIFF:
             statements.return_to_lots(connection, row, held.account, unused)
         elif unused:
-            month = month_number(held.month or "")
+            whom, month = (
+                held.analyst if revoked is None else EVERYBODY,
+                month_number(held.month or ""),
+            )
             statements.give_back(connection, row, held.account, whom, back, month)
-
-    closed = Close(
-        **book.stamp(reservation.dataset),
-        **_repeated(entry, held),
-        unused=unused,
-        farthings=-back.farthings,
-        delta_units=-back.delta_units,
-        release_digest=outcome.release_digest,
-        release=outcome.release,
-        use=None if outcome.use is None else outcome.use.to_json(),
-    )
-
-    def work(connection: Connection, token: str) -> Entry:
-        lock_dataset(connection, reservation.dataset)
-        refunds = bool(unused) and mode == TARIFF
-        revoked = _revoked_since(connection, row, entry, held) if refunds else None
-        written = _append_once(connection, row, replace(closed, revoked=revoked), token)
-        give_back(connection, held.analyst if revoked is None else EVERYBODY)
+        alongside(connection)
         return written
 
     return book.write(reservation.dataset, work)
@@ -102,11 +104,11 @@ def _revoked_since(connection: Connection, row: int, reserved: Entry, held: Rese
 
 def abandon(book: OpenBook, reservation: Reservation, reason: str) -> Entry:
     """Nothing was released, or nobody knows. What was reserved stays spent."""
-    row, entry, held = book.held(reservation)
-    fact = abandoned(book, entry, held, reason)
 
     def work(connection: Connection, token: str) -> Entry:
-        return _append_once(connection, row, fact, token)
+        row = lock_dataset(connection, reservation.dataset)
+        entry, held = book.held(connection, row, reservation)
+        return _append_once(connection, row, abandoned(book, entry, held, reason), token)
 
     return book.write(reservation.dataset, work)
 
