@@ -69,10 +69,8 @@ def close(
         if unused and mode != TARIFF:
             statements.return_to_lots(connection, row, held.account, unused)
         elif unused:
-            whom, month = (
-                held.analyst if revoked is None else EVERYBODY,
-                month_number(held.month or ""),
-            )
+            whom = held.analyst if revoked is None else EVERYBODY
+            month = month_number(held.month or "")
             statements.give_back(connection, row, held.account, whom, back, month)
         alongside(connection)
         return written
