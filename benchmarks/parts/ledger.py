@@ -263,7 +263,7 @@ def _bare(target: str, entry: Entry) -> Callable[[], AbstractContextManager[Call
         "INSERT INTO bare_purse VALUES (1, 0, 1000000000)",
     )
     charge = "UPDATE bare_purse SET spent = spent + 1 WHERE id = 1 AND spent + 1 <= granted"
-    row = (canonical(dict(entry.fact)), entry.kind, entry.previous, entry.hash)
+    row = (entry.fact.written(), entry.kind, entry.previous, entry.hash)
     numbers = itertools.count()
 
     @contextmanager

@@ -390,7 +390,7 @@ def test_a_line_ends_where_json_lines_says(shell: Shell, tmp_path: Path) -> None
     other = Shell(str(tmp_path / "other.db"))
     assert other.json("ledger", "import", str(file)) == {"imported": {"events": 4}}
     with Ledger.open(other.target) as ledger:
-        assert ledger.reader().entry("events", 4).fact["question"] == question
+        assert ledger.reader().entry("events", 4).fact.question == question
 
 
 def test_a_missing_file_leaves_no_new_ledger(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ class TestALife:
             held.close()
         assert not held.standing().open
         (end,) = ledger.reader().entries("events", "end")
-        assert (end.fact["asked"], end.fact["reason"]) == (4, talking.HALTED)
+        assert (end.fact.asked, end.fact.reason) == (4, talking.HALTED)
         verify(ledger.reader())
 
     def test_the_transcript_has_public_words_and_answers_only(self, ledger: Ledger) -> None:
@@ -178,7 +178,7 @@ class TestALife:
         assert held.transcript() == [Answered({"threshold": 1000}, Verdict(positive=True))]
         with ledger.book.store.read() as connection:
             written = [row.said for row in connection.execute(select(turns))]
-        written += [canonical(dict(e.fact)) for e in ledger.reader().entries("events")]
+        written += [e.fact.written() for e in ledger.reader().entries("events")]
         assert not any("271828" in text or "threshold_noise" in text for text in written)
 
     def test_long_lists_are_written_in_pieces_and_noted(
@@ -188,7 +188,7 @@ class TestALife:
         monkeypatch.setattr(talking, "NOTED_EVERY", 25)
         held = ledger.analyst("events", "ann").open_conversation(WATCH)
         assert len(held.ask_many([({"n": n}, LOW) for n in range(60)])) == 60
-        noted = [e.fact["asked"] for e in ledger.reader().entries("events", "said")]
+        noted = [e.fact.asked for e in ledger.reader().entries("events", "said")]
         assert noted == [30, 50]
         assert [one.asked["n"] for one in held.transcript()] == list(range(60))
         # the last question of a piece is the one with which it halts
@@ -358,7 +358,7 @@ class TestRowsThatChange:
         with pytest.raises(ConversationOver):
             held.ask({}, HIGH)
         (end,) = ledger.reader().entries("events", "end")
-        assert (end.fact["asked"], end.fact["reason"]) == (2, talking.ROWS_CHANGED)
+        assert (end.fact.asked, end.fact.reason) == (2, talking.ROWS_CHANGED)
         verify(ledger.reader())
 
     def test_live_rows_change_without_a_word(
@@ -513,7 +513,7 @@ class TestMoving:
             seal = ledger.owner().seal("events", successor=new.reader().identity())
             import_lines(new, export_lines(ledger.reader()), take_over=[seal.hash])
             (end,) = new.reader().entries("events", "end")
-            assert end.fact["reason"] == talking.WITHOUT_NOISE
+            assert end.fact.reason == talking.WITHOUT_NOISE
             assert new.analyst("events", "ann").remaining().farthings == 40
             verify(new.reader())
             with pytest.raises(NotInLedger):

@@ -51,7 +51,7 @@ def test_two_hundred_kills_lose_nothing_and_overspend_nothing(
 def steps(ledger: Ledger) -> list[tuple[str, int]]:
     """What was done about which reservation, as the book tells it."""
     book = ledger.reader().entries("events", "reserve", "close", "abandon")
-    return [(entry.kind, entry.fact.get("settles", entry.number)) for entry in book]
+    return [(entry.kind, getattr(entry.fact, "settles", entry.number)) for entry in book]
 
 
 def wait_for(target: str, count: int) -> None:
@@ -75,7 +75,7 @@ def _check_balances(ledger: Ledger) -> None:
     (account,) = ledger.reader().accounts("events")
     (purse,) = ledger.reader().purses("events")
     entries = list(ledger.reader().entries("events"))
-    spent = sum(e.fact["farthings"] for e in entries if e.kind in ("reserve", "close"))
+    spent = sum(e.fact.farthings for e in entries if e.kind in ("reserve", "close"))
     assert account.farthings_spent == purse.farthings_spent == spent <= 500
     held = ledger.reader().open_reservations("events")
     assert held  # some were killed between reserving and closing

@@ -117,7 +117,7 @@ def test_what_a_late_clock_charged_comes_back_to_the_month_it_was_charged_to(
     spend(monthly, 1)
     clock.time = datetime(2026, 3, 31, 23, 59, tzinfo=UTC)
     held = monthly.analyst("events", "may").reserve({"select": 10})
-    assert monthly.reader().entry("events", held.entry).fact["month"] == "2026-04"
+    assert monthly.reader().entry("events", held.entry).fact.month == "2026-04"
     clock.time = clock_at_close.replace(tzinfo=UTC)
     monthly.analyst(held.dataset, held.analyst).close(held, "d", used={"select": 2})
     assert monthly.analyst("events", "may").purse().farthings_spent == 3

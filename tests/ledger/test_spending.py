@@ -156,7 +156,7 @@ def test_pay_what_you_get_returns_what_the_output_shows_unused(ledger: Ledger) -
 def test_what_is_abandoned_stays_spent(ledger: Ledger) -> None:
     held = ledger.analyst("events", "ann").reserve({"select": 10})
     entry = ledger.owner().abandon(held, reason="the engine failed")
-    assert entry.fact["settles"] == held.entry
+    assert entry.fact.settles == held.entry
     assert ledger.analyst("events", "ann").remaining().farthings == 90
     assert ledger.reader().open_reservations("events") == []
 
@@ -317,7 +317,7 @@ def test_names_of_any_script_and_quotes_are_kept(
     held = ledger.analyst(name, "Ωmega O'Brien").reserve(
         {"select": 5}, question={"where": "\x00é\n"}
     )
-    assert ledger.reader().entry(name, held.entry).fact["question"] == {"where": "\x00é\n"}
+    assert ledger.reader().entry(name, held.entry).fact.question == {"where": "\x00é\n"}
     verify(ledger.reader())
 
 
@@ -406,8 +406,8 @@ def test_what_was_granted_or_signed_is_not_lost_with_a_later_read(
 def test_a_write_that_a_server_ran_late_is_found_once(ledger: Ledger) -> None:
     """Two entries with one token, as a statement leaves them that came after its client gave up."""
     held = ledger.analyst("events", "ann").reserve({"select": 1})
-    fact = dict(ledger.reader().entry("events", held.entry).fact)
-    token = fact.pop("token")
+    fact = ledger.reader().entry("events", held.entry).fact
+    token = fact.token
     find = ledger.book.finder("events", token)
     for _ in range(2):
         ledger.book.store.write(lambda connection: statements.append(connection, 1, fact, token))

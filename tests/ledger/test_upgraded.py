@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from farthing.ledger import (
     Limits,
     WrongSchema,
     export_lines,
+    import_lines,
     markdown,
     move,
     odometer,
@@ -25,7 +27,10 @@ from farthing.ledger import (
 )
 from farthing.schema import Column, Schema
 
-OLD = Path(__file__).with_name("data") / "ledger-0001.db"
+DATA = Path(__file__).with_name("data")
+OLD = DATA / "ledger-0001.db"
+#: A book with every kind of entry, as version 1.0.0 exported it after a move and a restore.
+BOOK = DATA / "book-1.0.0.jsonl"
 
 
 @pytest.fixture
@@ -109,3 +114,17 @@ def test_what_the_first_format_could_not_say_is_declared_once(old: Path) -> None
         assert reader.dataset("events") == dataclasses.replace(here, version="2")
         assert reader.beside("pages") == ("events", "pages")
         verify(reader)
+
+
+def test_a_book_of_version_1_verifies_unchanged(tmp_path: Path) -> None:
+    lines = BOOK.read_text(encoding="utf-8").splitlines()
+    with Ledger.open(tmp_path / "copy.db") as ledger:
+        assert import_lines(ledger, lines) == {"e": len(lines) - 1}
+        (found,) = verify(ledger.reader(), prove=True)
+        assert found.head == json.loads(lines[-1])["hash"]
+        assert list(export_lines(ledger.reader())) == lines
+        assert {entry.kind for entry in ledger.reader().entries("e")} == {
+            "abandon", "account", "close", "dataset", "describe", "end", "grant", "open",
+            "reserve", "restore", "resume", "retire", "revoke", "said", "seal", "version",
+        }  # fmt: skip # every kind that version 1 writes
+        statement(ledger.reader(), "e")

@@ -198,10 +198,6 @@ class Answer:
             parts.append(self.spending.so_far)
         return "; ".join(parts)
 
-    def spent(self, spending: Spending) -> Answer:
-        """The same answer, with what its price means."""
-        return replace(self, spending=spending)
-
     def to_arrow(self) -> pa.Table:
         """Labels, counts and intervals as an Arrow table."""
         return frames.arrow_table(self.sheet)

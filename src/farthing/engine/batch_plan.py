@@ -11,7 +11,7 @@ from farthing.canonical import digest
 from farthing.composition.tariff import Price
 from farthing.engine.answer import Answer, Answers
 from farthing.engine.companions import of_question
-from farthing.engine.context import Context, record_of
+from farthing.engine.context import Context
 from farthing.engine.execute import execute
 from farthing.engine.kinds.base import Query
 from farthing.engine.plan import ONLY, Before, looked_for
@@ -63,10 +63,7 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
         answers = execute(self._context, self._steps_of(names), self.terms)
         if len(names) == 1:
             answers = {names[0]: answers[ONLY]}
-        whole = sum((answer.price for answer in answers.values()), Price(0))  # the rest came back
-        spending = self._paid(whole)
-        paid = {key: one.spent(spending.of_part(one.price, whole)) for key, one in answers.items()}
-        return self._by_name(paid)
+        return self._by_name(answers)
 
     @property
     def _due(self) -> tuple[str, ...]:
@@ -79,13 +76,6 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
             own = of_question(names[0], self._steps)
             return {key.removeprefix(names[0]): step for key, step in own.items()}
         return {key: one for name in names for key, one in of_question(name, self._steps).items()}
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """What is asked anew, as the ledger keeps it."""
-        return record_of(
-            self._context, purchases_in(self._steps_of(self._due or tuple(self.asked)))
-        )
 
     def _by_name(self, paid: Mapping[str, Answer]) -> Answers:
         """Every answer, of which some were given before, or under another name."""
@@ -138,8 +128,8 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
 
 def plan_many(context: Context, queries: Mapping[str, Query]) -> BatchPlan:
     """The plan for several questions."""
-    context = context.now()
-    terms = context.analyst.terms()
+    context = context.at_this_moment()
+    terms = context.snapshot.terms
     return _planned(context, {key: context.checked(one) for key, one in queries.items()}, terms)
 
 
@@ -170,7 +160,7 @@ def _planned(context: Context, queries: Mapping[str, Query], terms: Terms) -> Ba
         terms=terms,
         _steps=steps,
         price=sum((price_of(of_question(key, steps)) for key in due), more),
-        remaining=context.analyst.remaining(),
+        remaining=context.snapshot.remaining,
         known=MappingProxyType(told) if len(told) == len(wanted) else None,
         told=MappingProxyType(told),
         same_as=MappingProxyType(same_as),

@@ -17,7 +17,7 @@ from farthing.engine.recent import Recent
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
 from farthing.guarantees.notation import format_guarantee
-from farthing.ledger import Analyst, Dataset, RowsChanged
+from farthing.ledger import Analyst, Dataset, RowsChanged, Snapshot
 from farthing.schema import DeclaredValues, Schema
 
 
@@ -43,6 +43,7 @@ class Context:
     recent: Recent = field(default_factory=Recent, repr=False, compare=False)
     begins: Callable[[], None] = at_once
     shut: Event = field(default_factory=Event, repr=False, compare=False)
+    _snapshot: Snapshot | None = field(default=None, repr=False, compare=False)
     plan_only: bool = False
 
     def require_open(self) -> None:
@@ -68,6 +69,20 @@ class Context:
         if self.source.location is None and about.version != self.about.version:
             raise RowsChanged(about.name)
         return replace(self, about=about)
+
+    def at_this_moment(self) -> Context:
+        """The same with everything that a plan looks at, read from the ledger at once."""
+        self.require_open()
+        snapshot = self.analyst.snapshot()
+        if self.source.location is None and snapshot.about.version != self.about.version:
+            raise RowsChanged(self.about.name)
+        return replace(self, about=snapshot.about, _snapshot=snapshot)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What a plan looks at in the ledger."""
+        assert self._snapshot is not None, "a plan begins with at_this_moment"
+        return self._snapshot
 
     @property
     def schema(self) -> Schema:
@@ -108,16 +123,17 @@ class Context:
         if not self.kept:
             return None
         alone = {name.removeprefix(question): one for name, one in purchases.items()}
-        name, found = "", self.analyst.release_of(record_of(self, alone))
+        seen, name = self.recent.newest_batch, ""
+        found, batches = self.analyst.earlier_release(record_of(self, alone), seen)
+        self.recent.keep_batches(batches)
         if found is None:
-            asked = digest(self.asked(purchases[question]))
-            batch = self.recent.batch_with(asked, self.analyst.batches_after)
+            batch = self.recent.batch_with(digest(self.asked(purchases[question])))
             if batch is None:
                 return None
             name, found = batch[1], self.analyst.release(batch[0])
         if found is None:
             return None
-        query, left = purchases[question].query, self.analyst.remaining()
+        query, left = purchases[question].query, self.snapshot.remaining
         return Answer.from_json(found.release[name], query, remaining=left, entry=found.entry)
 
 

@@ -21,7 +21,7 @@ from farthing.engine.companions import folded, paired
 from farthing.engine.context import Context, record_of
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.purchase import items_together
-from farthing.engine.spending import spent_if_interrupted
+from farthing.engine.spending import spending_of, spent_if_interrupted
 from farthing.engine.sql.statement import Statement
 from farthing.engine.translate import Step
 from farthing.errors import InvalidInput
@@ -114,16 +114,26 @@ def _closed(
 ) -> dict[str, Answer]:
     """The answers, once the ledger has them."""
     record = {key: answer.to_json() for key, answer in answers.items()}
-    entry = context.analyst.close(
+    closed = context.analyst.close(
         held,
         digest(record),
         used=used,
         use=_use(steps),
         release=record if context.kept else None,
     )
-    left = context.analyst.remaining()
-    kept = entry if context.kept else None
-    return {key: answer.closed(kept, left) for key, answer in answers.items()}
+    entry = closed.entry if context.kept else None
+    if closed.after is None:  # who runs a registered list need have no purse
+        return {key: answer.closed(entry, Price(0)) for key, answer in answers.items()}
+    left = closed.after.remaining
+    answers = {key: answer.closed(entry, left) for key, answer in answers.items()}
+    if used is None:
+        return answers
+    whole = sum((answer.price for answer in answers.values()), Price(0))  # the rest came back
+    spending = spending_of(closed.after, whole, paid=True)
+    return {
+        key: replace(answer, spending=spending.of_part(answer.price, whole))
+        for key, answer in answers.items()
+    }
 
 
 def _require_registered(listed: Registered, name: str, steps: Mapping[str, Step]) -> None:

@@ -21,8 +21,7 @@ _FILE = "file:"
 def require_in_force(budget: EpsilonDelta, ledger: Ledger, dataset: str, account: int) -> None:
     """Opening signs nothing: the same budget may be named again, another one is refused."""
     reader = ledger.reader()
-    opened = next(one.entry for one in reader.accounts(dataset) if one.number == account)
-    signed = certificate_from_json(reader.entry(dataset, opened).fact["certificate"])
+    signed = certificate_from_json(reader.document(dataset, account))
     if not is_ladder_for(signed, epsilon=budget.epsilon, delta=budget.delta):
         stated = ", ".join(f"ε ≤ {b.upper:.4g} at δ = {d:g}" for d, b in signed.epsilons)
         raise InvalidInput(

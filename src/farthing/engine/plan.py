@@ -117,9 +117,7 @@ class Plan(PlanOfSteps[Answer]):
                 answer = answer.at_largest_limit
             return answer if limit.cached else self._with_limit(answer, limit)
         answer = execute(self._context, self._steps, self.terms)[ONLY]
-        answer = answer.at_largest_limit if self.at_largest else answer
-        with spent_if_interrupted(answer.price):
-            return answer.spent(self._paid(answer.price))
+        return answer.at_largest_limit if self.at_largest else answer
 
     def _anew(self) -> Plan:
         """The same plan, with what is known by now."""
@@ -127,8 +125,10 @@ class Plan(PlanOfSteps[Answer]):
 
     def _with_limit(self, answer: Answer, limit: Answer) -> Answer:
         """The answer with the price of both parts."""
-        whole = replace(answer, price=answer.price + limit.price)
-        return whole.spent(self._paid(whole.price))
+        spending = answer.spending
+        if spending is not None and limit.spending is not None:
+            spending = spending.following(limit.spending)
+        return replace(answer, price=answer.price + limit.price, spending=spending)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -172,8 +172,8 @@ class Plan(PlanOfSteps[Answer]):
 
 def plan_one(context: Context, query: Query, aim: Aim | None) -> Plan:
     """The plan for one question; with an aim the cheapest way to it."""
-    context = context.now()
-    terms, wanted = context.analyst.terms(), context.checked(query)
+    context = context.at_this_moment()
+    terms, wanted = context.snapshot.terms, context.checked(query)
     if aim is not None:
         wanted = cheapest(wanted, terms.tariff, aim, context.confidence)
     return planned(context, wanted, terms)
@@ -189,7 +189,7 @@ def planned(context: Context, wanted: Query, terms: Terms) -> Plan:
         terms=terms,
         _steps=steps,
         price=price_of(steps) if before is None else before.price,
-        remaining=context.analyst.remaining(),
+        remaining=context.snapshot.remaining,
         expectation=wanted.expect(steps[ONLY].mechanism, context.confidence),
         known=known.at_largest_limit if known is not None and at_largest else known,
         before=before,

@@ -45,11 +45,7 @@ class PlanOfSteps(ShownPlan, Generic[Known]):
     @property
     def spending(self) -> Spending:
         """The price as a share of the budget, and what is proved before and after."""
-        return spending_of(self._context.analyst, self.price, paid=False)
-
-    def _paid(self, price: Price) -> Spending:
-        """What a price means that was just paid."""
-        return spending_of(self._context.analyst, price, paid=True)
+        return spending_of(self._context.snapshot, self.price, paid=False)
 
     def _cost_json(self) -> dict[str, Any]:
         """What it costs, as plain data."""

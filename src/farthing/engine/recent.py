@@ -12,7 +12,7 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from farthing.canonical import digest
@@ -35,7 +35,8 @@ class Recent:
         self._statements = Kept[tuple[Statement, Contribution]](MOST)
         self._rows = Kept["pa.Table"](MOST)
         self._batches: dict[str, tuple[int, str]] = {}
-        self._newest = 0
+        #: The entry of the last batch that was read.
+        self.newest_batch = 0
 
     def statement(
         self, asked: Hashable, write: Callable[[], tuple[Statement, Contribution]]
@@ -60,17 +61,15 @@ class Recent:
                 self._rows.keep((statement, of), found)
         return found
 
-    def batch_with(
-        self, asked: str, look: Callable[[int], Sequence[tuple[int, Mapping[str, Any]]]]
-    ) -> tuple[int, str] | None:
-        """The entry of the batch in which this was answered, and the name it had there.
-
-        `look` gives the batches that are newer than an entry: each is read once.
-        """
-        for entry, questions in look(self._newest):
+    def keep_batches(self, batches: Iterable[tuple[int, Mapping[str, Any]]]) -> None:
+        """Questions by name that were answered together, and the entry of each batch."""
+        for entry, questions in batches:
             for name, question in questions.items():
                 self._batches[digest(question)] = entry, name
-            self._newest = max(self._newest, entry)
+            self.newest_batch = max(self.newest_batch, entry)
+
+    def batch_with(self, asked: str) -> tuple[int, str] | None:
+        """The entry of the batch in which this was answered, and the name it had there."""
         return self._batches.get(asked)
 
 

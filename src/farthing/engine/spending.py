@@ -10,7 +10,7 @@ from typing import Any
 from farthing.composition.quick_reading import reading_by_moments, stated_delta
 from farthing.composition.tariff import Price
 from farthing.engine.show.sheet import amount
-from farthing.ledger import Analyst
+from farthing.ledger import Snapshot
 from farthing.numerics.rounding import shown_up
 
 
@@ -36,6 +36,10 @@ class Spending:
         """The same for one of several that were paid for together."""
         return replace(self, share=self.share * price.farthings / max(whole.farthings, 1))
 
+    def following(self, first: Spending) -> Spending:
+        """Both together, where `first` was paid just before."""
+        return replace(self, share=first.share + self.share, epsilon_before=first.epsilon_before)
+
     @property
     def of_budget(self) -> str:
         """The share in words."""
@@ -58,11 +62,11 @@ class Spending:
         return f"ε ≤ {before}, afterwards ε ≤ {after}, at δ = {self.delta:g}"
 
 
-def spending_of(analyst: Analyst, price: Price, *, paid: bool) -> Spending:
-    """What this price means for this analyst, now or (`paid`) just after it was paid."""
-    certificate = analyst.certificate()
+def spending_of(snapshot: Snapshot, price: Price, *, paid: bool) -> Spending:
+    """What this price means at this moment, before it is paid or (`paid`) just after."""
+    certificate = snapshot.certificate
     share = price.farthings / certificate.tariff.farthings
-    spent, delta = analyst.spent_alone(), stated_delta(certificate)
+    spent, delta = snapshot.spent_alone, stated_delta(certificate)
     if spent is None or delta is None:
         return Spending(share, None, None, None)
     start = spent - price.farthings if paid else spent

@@ -25,7 +25,8 @@ class Watch:
 
     def plan(self, *, questions: int = 100) -> WatchPlan:
         """Price, what remains, and how far off the answers to so many questions can be."""
-        terms = self._context.analyst.terms()
+        context = self._context.at_this_moment()
+        terms = context.snapshot.terms
         items = self.kind.items_for(terms.tariff)
         mechanism = self.kind.mechanism_for(terms.tariff)
         return WatchPlan(
@@ -34,7 +35,7 @@ class Watch:
             terms=terms,
             items=items,
             price=terms.tariff.price_of(items),
-            remaining=self._context.analyst.remaining(),
+            remaining=context.snapshot.remaining,
             questions=questions,
             accuracy=mechanism.accuracy(questions, self._context.confidence),
         )

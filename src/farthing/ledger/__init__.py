@@ -13,6 +13,7 @@ from farthing.ledger.backups import back_up, restore
 from farthing.ledger.coalition import Coalition, coalition
 from farthing.ledger.declared_data import Dataset, Limits
 from farthing.ledger.durable_conversation import DurableConversation
+from farthing.ledger.entries import Entry
 from farthing.ledger.errors import (
     AlreadySettled,
     AlreadyThere,
@@ -38,7 +39,6 @@ from farthing.ledger.reader import Reader
 from farthing.ledger.records import (
     Account,
     Answered,
-    Entry,
     KeptRelease,
     Lot,
     OpenedConversation,
@@ -49,6 +49,7 @@ from farthing.ledger.records import (
     Use,
 )
 from farthing.ledger.registered_lists import RegisteredBatch, RegisteredSet
+from farthing.ledger.snapshot import Snapshot
 from farthing.ledger.statement import statement
 from farthing.ledger.statement_page import markdown
 from farthing.ledger.verify import Verified, verify
@@ -84,6 +85,7 @@ __all__ = [
     "Reservation",
     "RowsChanged",
     "Sealed",
+    "Snapshot",
     "TariffChanged",
     "Terms",
     "Unavailable",

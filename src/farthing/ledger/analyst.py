@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -13,7 +14,7 @@ from farthing.errors import InvalidInput
 from farthing.interactive import cheapest_items
 from farthing.interactive.composer import Part
 from farthing.ledger import settling
-from farthing.ledger.charging import Request, charge, no_purse
+from farthing.ledger.charging import Request, charge, question_digest
 from farthing.ledger.conversations import (
     Talk,
     open_conversation,
@@ -21,31 +22,25 @@ from farthing.ledger.conversations import (
 )
 from farthing.ledger.declared_data import Dataset
 from farthing.ledger.durable_conversation import DurableConversation
+from farthing.ledger.entries import Entry, Reserve
 from farthing.ledger.errors import DoesNotFit, NotInLedger
 from farthing.ledger.kept_releases import (
-    batches_after,
+    earlier_release,
     last_release,
     page_of_releases,
     release_in,
 )
 from farthing.ledger.lookups import (
-    accounts_of,
-    all_declared,
-    datasets_beside,
     declared_of,
     document_of,
-    entry_at,
-    purses_of,
     reservation_of,
     row_of_dataset,
-    spent_and_revoked,
 )
 from farthing.ledger.open_book import OpenBook
 from farthing.ledger.records import (
     BATCH,
     LARGEST,
     TARIFF,
-    Entry,
     KeptRelease,
     OpenedConversation,
     Purse,
@@ -59,13 +54,16 @@ from farthing.ledger.records import (
     require_small,
 )
 from farthing.ledger.registered_lists import EVERYTHING, Registered, from_document
-from farthing.ledger.remaining import as_of, left_of
+from farthing.ledger.snapshot import Settled, Snapshot, snapshot_of
 from farthing.ledger.store import statements
 from farthing.ledger.store.tables import accounts, lots
 
 
 class Analyst:
     """One analyst's way into the budget of one dataset."""
+
+    #: Whether what remains may tell of the cap, and so of what others spend.
+    sees_the_cap = True
 
     def __init__(self, book: OpenBook, dataset: str, name: str) -> None:
         self._book = book
@@ -89,35 +87,26 @@ class Analyst:
 
     def certificate(self) -> Certificate:
         """What the tariff in force proves, as it was signed. Public."""
-        return self._book.certificate(self.dataset, self.terms().account)
 
-    def spent_alone(self) -> int | None:
-        """What this analyst has spent, if that is all they were told of this data.
-
-        None if there are other accounts, but for lists that are registered for somebody else, or
-        data beside it, or if the cap can refuse what purses allow: what an analyst is told then
-        depends on what others have spent.
-        """
-
-        def look(connection: Connection) -> int | None:
+        def look(connection: Connection) -> Certificate:
             found = self._book.current(connection, self.dataset)
-            held = purses_of(connection, found.row, found.terms.account)
-            every = accounts_of(connection, found.row)
-            others = every[: found.terms.account - 1] + every[found.terms.account :]
-            alone = (
-                all(one.mode != TARIFF and one.analyst != self.name for one in others)
-                and len(datasets_beside(all_declared(connection), self.dataset)) == 1
-            )
-            granted = Price(
-                sum(purse.farthings for purse in held), sum(purse.delta_units for purse in held)
-            )
-            account = every[found.terms.account - 1]
-            cap = Price(account.farthings, account.delta_units)
-            separate = all(purse.renewal is None for purse in held) and granted.within(cap)
-            own = [purse.farthings_spent for purse in held if purse.analyst == self.name]
-            return own[0] if own and alone and separate else None
+            account = found.terms.account
+            return self._book.certificate(connection, self.dataset, found.row, account)
 
         return self._book.store.ask(look)
+
+    def snapshot(self) -> Snapshot:
+        """Everything that a plan looks at, as of one moment."""
+        return self._book.store.ask(self._snapshot)
+
+    def _snapshot(self, connection: Connection) -> Snapshot:
+        return snapshot_of(
+            self._book, connection, self.dataset, self.name, capped=self.sees_the_cap
+        )
+
+    def spent_alone(self) -> int | None:
+        """What this analyst has spent, if that is all they were told of this data (`Snapshot`)."""
+        return self.snapshot().spent_alone
 
     def secret(self) -> str:
         """The key of the digest that picks which keys of a unit are kept.
@@ -126,32 +115,15 @@ class Analyst:
         changes: the same for everyone who can read the ledger, unknown to analysts who cannot.
         """
 
-        def look(connection: Connection) -> str:
-            return entry_at(connection, row_of_dataset(connection, self.dataset), 1).hash
-
-        return sha256(f"farthing contribution order {self._book.store.ask(look)}")[:32]
+        return sha256(f"farthing contribution order {self._book.first_hash(self.dataset)}")[:32]
 
     def purse(self) -> Purse:
         """The purse under the tariff in force, as of this month."""
-        return self._purse_and_left()[0]
+        return self.snapshot().purse
 
     def remaining(self) -> Price:
         """What can still be spent: what is left of the purse or, if less, of the cap."""
-        return self._purse_and_left()[1]
-
-    def _purse_and_left(self) -> tuple[Purse, Price]:
-        def look(connection: Connection) -> tuple[Purse, Price]:
-            found = self._book.current(connection, self.dataset)
-            account = found.terms.account
-            own = purses_of(connection, found.row, account, self.name)
-            if not own:
-                raise no_purse(self.name, self.dataset)
-            if not own[0].open:
-                own = spent_and_revoked(connection, found.row, own)
-            purse = as_of(own[0], self._book.this_month())
-            return purse, left_of(purse, accounts_of(connection, found.row)[account - 1])
-
-        return self._book.store.ask(look)
+        return self.snapshot().remaining
 
     def reserve(
         self, items: Mapping[str, int], *, question: Any = None, under: int | None = None
@@ -162,17 +134,9 @@ class Analyst:
         account that the request was planned with (`terms`); TariffChanged if another tariff is
         in force by now.
         """
-        wanted = Request(
-            self.dataset, self.name, require_items(items), self._asked(question), under
-        )
+        small = require_small(question)
+        wanted = Request(self.dataset, self.name, require_items(items), small, under)
         return reservation_of(charge(self._book, wanted))
-
-    def _asked(self, question: Any) -> dict[str, Any]:
-        return {
-            "analyst": self.name,
-            "question": require_small(question),
-            "question_digest": None if question is None else digest(question),
-        }
 
     def reserve_list(
         self, name: str, *, question: Any = None, items: Mapping[str, int] | None = None
@@ -187,15 +151,16 @@ class Analyst:
         if account.mode == BATCH and items is not None:
             raise InvalidInput("a batch is reserved whole; leave the items out")
         wanted = {EVERYTHING: 1} if account.mode == BATCH else require_items(items)
-        fact = self._book.fact(
-            "reserve",
-            self.dataset,
+        fact = Reserve(
+            **self._book.stamp(self.dataset),
             account=account.number,
+            analyst=self.name,
             items=wanted,
             farthings=0,
             delta_units=0,
             month=None,
-            **self._asked(question),
+            question=require_small(question),
+            question_digest=question_digest(question),
         )
 
         def work(connection: Connection, token: str) -> Entry | None:
@@ -256,8 +221,8 @@ class Analyst:
         used: Mapping[str, int] | None = None,
         use: Use | None = None,
         release: Any = None,
-    ) -> int:
-        """The mechanism ran and its output was released: the entry that says so.
+    ) -> Settled:
+        """The mechanism ran and its output was released. Gives what is true afterwards.
 
         `used`, at most what was reserved, returns the rest. Give it only where the output
         itself shows what was used (pay-what-you-get); never because something failed. `use`
@@ -265,12 +230,15 @@ class Analyst:
         by its question.
         """
         require_name("release_digest", release_digest)
-        kept = {
-            "release_digest": release_digest,
-            "use": None if use is None else use.to_json(),
-            "release": release,
-        }
-        return settling.close(self._book, self._own(reservation), used, kept).number
+        outcome = settling.Outcome(release_digest, use, release)
+        after: list[Snapshot] = []
+
+        def alongside(connection: Connection) -> None:
+            with suppress(NotInLedger):
+                after[:] = [self._snapshot(connection)]
+
+        entry = settling.close(self._book, self._own(reservation), used, outcome, alongside)
+        return Settled(entry.number, after[0] if after else None)
 
     def abandon(self, reservation: Reservation, *, reason: str) -> None:
         """Nothing was released, or nobody knows. What was reserved stays spent."""
@@ -295,9 +263,8 @@ class Analyst:
             terms = self.terms()
             items = cheapest_items(terms.tariff, mechanism.guarantees)
             under = terms.account if under is None else under
-        request = Request(
-            self.dataset, self.name, require_items(items), self._asked(question), under
-        )
+        small = require_small(question)
+        request = Request(self.dataset, self.name, require_items(items), small, under)
         opened = open_conversation(self._book, request, mechanism, use)
         return DurableConversation(Talk(self._book, self.dataset, opened.id), opened)
 
@@ -322,9 +289,13 @@ class Analyst:
         asked = digest(require_question(question))
         return last_release(self._book, self.dataset, self.name, asked)
 
-    def batches_after(self, number: int) -> list[tuple[int, Mapping[str, Any]]]:
-        """Questions by name that were answered together since an entry, and the entry of each."""
-        return batches_after(self._book, self.dataset, self.name, number)
+    def earlier_release(
+        self, question: Any, after: int
+    ) -> tuple[KeptRelease | None, list[tuple[int, Mapping[str, Any]]]]:
+        """The last release for a question; if there is none, what was answered together since an
+        entry: questions by name, and the entry of each batch."""
+        asked = digest(require_question(question))
+        return earlier_release(self._book, self.dataset, self.name, asked, after)
 
     def release(self, entry: int) -> KeptRelease | None:
         """The release that this entry keeps, if it is this analyst's."""

@@ -21,6 +21,7 @@ from sqlalchemy import Connection, select, update
 
 from farthing.canonical import canonical
 from farthing.ledger.chain_check import ChainCheck
+from farthing.ledger.entries import Fact, Restore
 from farthing.ledger.errors import Sealed
 from farthing.ledger.export import export_lines
 from farthing.ledger.importing import parsed, write_balances, write_books
@@ -30,7 +31,6 @@ from farthing.ledger.moving_conversations import end_without_noise
 from farthing.ledger.new_datasets import one_adds_at_a_time, require_place
 from farthing.ledger.open_book import OpenBook
 from farthing.ledger.reader import Reader
-from farthing.ledger.records import RESTORE
 from farthing.ledger.settling import abandoned
 from farthing.ledger.store import statements
 from farthing.ledger.store.tables import datasets
@@ -65,29 +65,31 @@ def _restore(
     one_adds_at_a_time(connection)
     checked = write_books(connection, given)
     for walk in checked.values():
-        if walk.replay.sealed_for is not None:
-            raise Sealed(walk.dataset, walk.replay.sealed_for)
+        if walk.state.sealed_for is not None:
+            raise Sealed(walk.dataset, walk.state.sealed_for)
     for walk in checked.values():
         _go_on(connection, book, walk)
     return {name: walk.number for name, walk in checked.items()}
 
 
 def _go_on(connection: Connection, book: OpenBook, walk: ChainCheck) -> None:
-    require_place(all_declared(connection), walk.replay.declaration)
+    require_place(all_declared(connection), walk.state.declared_data())
     row = connection.scalars(select(datasets.c.id).filter_by(name=walk.dataset)).one()
     connection.execute(update(datasets).filter_by(id=row).values(writable=1))
-    facts = [book.fact(RESTORE, walk.dataset, ledger=identity_of_ledger(connection))]
+    here = identity_of_ledger(connection)
+    facts: list[Fact] = [Restore(**book.stamp(walk.dataset), ledger=here)]
     facts += [
-        abandoned(book, entry_at(connection, row, number), _REASON) for number in walk.replay.held
+        abandoned(book, entry_at(connection, row, number), held, _REASON)
+        for number, held in walk.state.held.items()
     ]
     facts += [
         end_without_noise(book, walk.dataset, identity, opened)
-        for identity, opened in walk.replay.conversations.items()
+        for identity, opened in walk.state.conversations.items()
         if opened.open
     ]
     for fact in facts:
         entry = statements.append(connection, row, fact, statements.new_token())
-        walk.take(entry.number, canonical(dict(entry.fact)), entry.previous, entry.hash)
+        walk.take(entry.number, entry.fact.written(), entry.previous, entry.hash)
     write_balances(connection, row, walk)
 
 

@@ -15,10 +15,11 @@ from farthing.composition.account_profiles import (
 )
 from farthing.composition.certificate import tariff_from_json
 from farthing.composition.tariff import Tariff
-from farthing.ledger.lookups import share_of
+from farthing.ledger.entries import Grant, OpenList, OpenTariff, Reserve, Restore
+from farthing.ledger.errors import Damaged
 from farthing.ledger.months import month_number
 from farthing.ledger.reader import Reader
-from farthing.ledger.records import RESTORE, TARIFF, Account, Purse
+from farthing.ledger.records import Account, Purse
 from farthing.ledger.registered_lists import Registered, from_document
 
 #: What composing accounts, or counting one analyst alone, rests on.
@@ -155,30 +156,33 @@ def accounts_together(reader: Reader, dataset: str) -> list[TariffAccount | List
 
 def _account(reader: Reader, dataset: str, account: Account) -> TariffAccount | ListAccount:
     opened = reader.entry(dataset, account.entry).fact
-    share = share_of(opened)
-    restored = any(entry.number > account.entry for entry in reader.entries(dataset, RESTORE))
-    if account.mode != TARIFF:
-        document = opened["document"]
+    restored = any(entry.number > account.entry for entry in reader.entries(dataset, Restore.kind))
+    if isinstance(opened, OpenList):
+        document = opened.document
         left = reader.lots(dataset, account.name)  # none of a list that was retired
         used = restored or any(lot.spent > 0 for lot in left)
         if not left and not used:
-            taken = (entry.fact["account"] for entry in reader.entries(dataset, "reserve"))
-            used = account.number in taken
+            taken = (entry.fact for entry in reader.entries(dataset, Reserve.kind))
+            used = any(isinstance(one, Reserve) and one.account == account.number for one in taken)
         return ListAccount(
-            dataset, account, share, document, from_document(document), used, restored
+            dataset, account, opened.place, document, from_document(document), used, restored
         )
-    certificate = opened["certificate"]
+    if not isinstance(opened, OpenTariff):
+        raise Damaged(f"entry {account.entry} opens no account", dataset, account.entry)
+    certificate = opened.certificate
     first: dict[str, int] = {}
-    for grant in reader.entries(dataset, "grant"):
-        if grant.fact["account"] == account.number and grant.fact["month"] is not None:
-            first.setdefault(grant.fact["analyst"], month_number(grant.fact["month"]))
+    for grant in (entry.fact for entry in reader.entries(dataset, Grant.kind)):
+        if not isinstance(grant, Grant) or grant.account != account.number:
+            continue
+        if grant.month is not None:
+            first.setdefault(grant.analyst, month_number(grant.month))
     return TariffAccount(
         dataset=dataset,
         account=account,
-        share=share,
+        share=opened.place,
         document=certificate,
         tariff=tariff_from_json(certificate["tariff"]),
-        steps=levels(account.farthings, opened["levels"]),
+        steps=levels(account.farthings, opened.levels),
         purses=tuple(p for p in reader.purses(dataset) if p.account == account.number),
         first_month=first,
         restored=restored,

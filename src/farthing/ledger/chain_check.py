@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from farthing.canonical import canonical, sha256
 from farthing.errors import InvalidInput
 from farthing.ledger.chain import GENESIS, linked
+from farthing.ledger.declared_data import Declared
+from farthing.ledger.entries import Broken, Fact, State, take
 from farthing.ledger.errors import Damaged
-from farthing.ledger.lookups import Declared
-from farthing.ledger.replay import Broken, Replay
 from farthing.progress import tell
 
 #: So many entries are read between two words about it.
@@ -26,9 +25,9 @@ class ChainCheck:
         self.number = 0
         self.previous = GENESIS
         self.hash = GENESIS
-        self.replay = Replay()
+        self.state = State()
 
-    def take(self, number: int, written: str, previous: str, hash_: str) -> Mapping[str, Any]:
+    def take(self, number: int, written: str, previous: str, hash_: str) -> Fact:
         """The fact of the next entry, or Damaged."""
         if number != self.number + 1:
             raise self.bad(self.number + 1, f"it is missing; the next one there is {number}")
@@ -37,10 +36,10 @@ class ChainCheck:
         if hash_ != linked(previous, sha256(written)):
             raise self.bad(number, "its hash does not match what it says")
         try:
-            fact = json.loads(written)
-            if not isinstance(fact, dict) or canonical(fact) != written:
+            said = json.loads(written)
+            if not isinstance(said, dict) or canonical(said) != written:
                 raise Broken("it is not in canonical form")
-            self.replay.take(number, fact, previous)
+            fact = take(self.state, number, said, previous)
         except (ValueError, RecursionError, Broken) as error:
             raise self.bad(number, str(error)) from None
         self.number, self.previous, self.hash = number, previous, hash_
@@ -54,9 +53,9 @@ class ChainCheck:
 
 def require_company(known: Mapping[str, Declared], walk: ChainCheck) -> None:
     """What shares data is there together and about one unit: statements are about all of it."""
-    assert walk.replay.dataset is not None
-    for other in walk.replay.beside:
+    declared = walk.state.declared_data()
+    for other in declared.beside:
         if other not in known:
             raise InvalidInput(f"{walk.dataset} stands beside {other}, which must come with it")
-        if known[other].dataset.unit != walk.replay.dataset.unit:
+        if known[other].dataset.unit != declared.dataset.unit:
             raise InvalidInput(f"{walk.dataset} and {other} share data, but not their unit")

@@ -12,7 +12,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Integer, String, bindparam, literal_column, select
 
+from farthing.canonical import digest
 from farthing.composition.tariff import Price
+from farthing.ledger.entries import Charge, Entry, Reserve
 from farthing.ledger.errors import (
     DoesNotFit,
     LedgerError,
@@ -23,14 +25,14 @@ from farthing.ledger.errors import (
 from farthing.ledger.lookups import no_cap, purse_of
 from farthing.ledger.months import month_name, month_number, month_of
 from farthing.ledger.open_book import InForce, OpenBook, lock_dataset
-from farthing.ledger.records import LARGEST, Entry
+from farthing.ledger.records import EVERYBODY, LARGEST
 from farthing.ledger.remaining import as_of, largest_that_fits, left_of
 from farthing.ledger.store import statements
 from farthing.ledger.store.connection import PATIENCE_SECONDS, sqlstate_of
 from farthing.ledger.store.fast_path import FastTransaction
 from farthing.ledger.store.retry import Patience
 from farthing.ledger.store.statements import Runs
-from farthing.ledger.store.tables import EVERYBODY, purses
+from farthing.ledger.store.tables import purses
 
 #: What else is written in the transaction of a charge.
 Alongside = Callable[[Runs, InForce, Entry], None]
@@ -38,17 +40,18 @@ Alongside = Callable[[Runs, InForce, Entry], None]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Items that an analyst buys, and what the entry says besides.
+    """Items that an analyst buys.
 
-    `under` is the account that it was planned with, if it matters; `kind` that of the entry.
+    `under` is the account that it was planned with, if it matters. `entry` makes the entry from
+    what every charge says; what else it says is there already.
     """
 
     dataset: str
     analyst: str
     items: Mapping[str, int]
-    more: Mapping[str, Any] = field(repr=False)
+    question: Any = field(repr=False)
     under: int | None = None
-    kind: str = "reserve"
+    entry: Callable[..., Charge] = Reserve
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +74,18 @@ def charge(book: OpenBook, request: Request, alongside: Alongside | None = None)
         found, price = _quote(book, request)
         now = book.clock()
         month = max(month, month_of(now))
-        fact = book.fact(
-            request.kind,
-            request.dataset,
-            at=now,
+        fact = request.entry(
+            **book.stamp(request.dataset, now),
             account=found.terms.account,
+            analyst=request.analyst,
             items=dict(request.items),
             farthings=price.farthings,
             delta_units=price.delta_units,
             month=month_name(month),
-            **request.more,
+            question=request.question,
+            question_digest=question_digest(request.question),
         )
-        outcome = _Charge(book, found, fact, price, month).make(alongside)
+        outcome = _Attempt(book, found, fact, month).make(alongside)
         if isinstance(outcome, Entry):
             return book.noted(request.dataset, outcome)
         if isinstance(outcome, LedgerError):
@@ -95,6 +98,11 @@ def charge(book: OpenBook, request: Request, alongside: Alongside | None = None)
             raise Unavailable(f"the ledger at {book.store.name} is too busy")
         else:
             patience.wait()
+
+
+def question_digest(question: Any) -> str | None:
+    """By which a release is found again; None if nothing was stated."""
+    return None if question is None else digest(question)
 
 
 def no_purse(analyst: str, dataset: str) -> NotInLedger:
@@ -120,21 +128,20 @@ def _quote(book: OpenBook, request: Request) -> tuple[InForce, Price]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Charge:
+class _Attempt:
     """One attempt."""
 
     book: OpenBook
     found: InForce
-    fact: dict[str, Any]
-    price: Price
+    fact: Charge
     month: int
 
     def make(self, alongside: Alongside | None) -> Entry | LedgerError | _Obstacle:
         """Purse, cap and entry in one transaction, or nothing at all and why."""
         store, token = self.book.store, statements.new_token()
-        spend = statements.Spend.of(self.fact, token, self.found.row, self.price, self.month)
-        done = self.book.finder(self.fact["dataset"], token)
-        if max(self.price.farthings, self.price.delta_units) > LARGEST:
+        spend = statements.Spend.of(self.fact, token, self.found.row, self.month)
+        done = self.book.finder(self.fact.dataset, token)
+        if max(self.fact.farthings, self.fact.delta_units) > LARGEST:
             return store.write_fast(self._why_not, done=done)
         if store.is_sqlite:
             return store.write_fast(
@@ -149,7 +156,7 @@ class _Charge:
         self, run: Connection, spend: statements.Spend, alongside: Alongside
     ) -> Entry | None:
         """A transaction of PostgreSQL; locked in the order of everybody else."""
-        lock_dataset(run, self.fact["dataset"])
+        lock_dataset(run, self.fact.dataset)
         return self._all_or_nothing(run, spend, alongside)
 
     def _step_by_step(
@@ -183,25 +190,25 @@ class _Charge:
 
     def _why_not(self, run: Runs) -> LedgerError | _Obstacle:
         """What stands in the way of a charge that was not made."""
-        found, fact, price = self.found, self.fact, self.price
-        key = {"dataset": found.row, "in_account": found.terms.account, "who": fact["analyst"]}
+        found, fact, price = self.found, self.fact, self.fact.price
+        key = {"dataset": found.row, "in_account": found.terms.account, "who": fact.analyst}
         rows: list[Any] = [_PurseRow(*row) for row in run.execute(_BOTH, key).fetchall()]
         if not rows or not rows[0].writable:
             statements.require_writable(run, found.row)
         by_name = {row.analyst: purse_of(row) for row in rows}
-        cap, purse = by_name.get(EVERYBODY), by_name.get(fact["analyst"])
+        cap, purse = by_name.get(EVERYBODY), by_name.get(fact.analyst)
         if cap is None:
             return no_cap(found.terms.account)
         if not cap.open:
             return _Obstacle(retired=True)
         if purse is None:
-            return no_purse(fact["analyst"], fact["dataset"])
+            return no_purse(fact.analyst, fact.dataset)
         if purse.month is not None and month_number(purse.month) > self.month:
             return _Obstacle(month=month_number(purse.month))
         left = left_of(as_of(purse, self.month), cap)
         if price.within(left):
             return _Obstacle()
-        fits = largest_that_fits(found.terms.tariff, fact["items"], left)
+        fits = largest_that_fits(found.terms.tariff, fact.items, left)
         return DoesNotFit(price, left, fits)
 
 

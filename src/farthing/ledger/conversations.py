@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, func, select
@@ -29,14 +30,17 @@ from farthing.interactive import (
     SealedState,
     Verdict,
     covers_growing_rows,
+    mechanism_from_json,
     mechanism_to_json,
     require_paid,
     seal,
     unseal,
 )
-from farthing.interactive.composer import OpenConversation, Part
+from farthing.interactive.composer import OpenConversation as Held
+from farthing.interactive.composer import Part
 from farthing.ledger.chain import linked, start_of
 from farthing.ledger.charging import Request, charge
+from farthing.ledger.entries import EndConversation, Entry, OpenConversation, Said
 from farthing.ledger.errors import (
     AlreadySettled,
     Damaged,
@@ -45,18 +49,13 @@ from farthing.ledger.errors import (
     RowsChanged,
     TariffChanged,
 )
-from farthing.ledger.lookups import declared_from, entry_at, row_of_dataset
+from farthing.ledger.lookups import declared_in, entry_at, row_of_dataset
 from farthing.ledger.open_book import InForce, OpenBook
 from farthing.ledger.records import (
-    END,
-    OPEN,
-    SAID,
     Answered,
-    Entry,
     OpenedConversation,
     Use,
     answered_from_json,
-    opened_conversation,
     require_name,
 )
 from farthing.ledger.store import conversation_statements as stored
@@ -93,15 +92,15 @@ def open_conversation(
     require_paid(terms.tariff, request.items, mechanism.guarantees)
     identity = statements.new_token()
     sealed = seal(Conversation(mechanism))
-    more = {
-        **request.more,
-        "conversation": identity,
-        "mechanism": mechanism_to_json(mechanism),
-        "commitment": sealed.commitment,
-        "use": None if use is None else use.to_json(),
-    }
+    entry = partial(
+        OpenConversation,
+        conversation=identity,
+        mechanism=mechanism_to_json(mechanism),
+        commitment=sealed.commitment,
+        use=None if use is None else use.to_json(),
+    )
     # under no other tariff: there the same names may promise less
-    wanted = replace(request, more=more, under=terms.account, kind=OPEN)
+    wanted = replace(request, under=terms.account, entry=entry)
 
     def alongside(run: Runs, found: InForce, entry: Entry) -> None:
         stored.begin(
@@ -117,7 +116,7 @@ def open_conversation(
             },
         )
 
-    return opened_conversation(charge(book, wanted, alongside).fact, asked=0, is_open=True)
+    return opened_conversation(charge(book, wanted, alongside), asked=0, is_open=True)
 
 
 class Talk:
@@ -156,8 +155,7 @@ class Talk:
             return ConversationOver("nothing more can be asked: the conversation is over")
         conversation = self._unsealed(run, standing)
         if not self._goes_on(run, conversation, standing):
-            self._append(run, standing, END, reason=ROWS_CHANGED)
-            stored.end(run, self._id)
+            self._end(run, standing, ROWS_CHANGED)
             return RowsChanged(self._dataset)
         answers = conversation.ask_many(question for _, question in pairs)
         sealed = seal(conversation)
@@ -193,12 +191,11 @@ class Talk:
 
     def _note(self, run: Runs, standing: Standing, after: dict[str, Any], *, over: bool) -> None:
         """The end of the chain of turns, in the book."""
-        said = {"asked": after["its_asked"], "head": after["its_head"]}
+        now = replace(standing, asked=after["its_asked"], head=after["its_head"])
         if over:
-            self._append(run, standing, END, reason=HALTED, **said)
-            stored.end(run, self._id)
-        elif standing.asked // NOTED_EVERY < after["its_asked"] // NOTED_EVERY:
-            self._append(run, standing, SAID, **said)
+            self._end(run, now, HALTED)
+        elif standing.asked // NOTED_EVERY < now.asked // NOTED_EVERY:
+            self._append(run, now, Said(**self._said(now)))
 
     def end(self, reason: str, *, by: str | None = None) -> None:
         """Nothing can be asked any more. Nothing is paid back.
@@ -214,8 +211,7 @@ class Talk:
             if standing.open == 0:
                 statements.require_writable(run, standing.dataset)
                 return AlreadySettled("the conversation has ended before")
-            self._append(run, standing, END, reason=reason)
-            stored.end(run, self._id)
+            self._end(run, standing, reason)
             return True
 
         def done(connection: Connection) -> bool | None:
@@ -290,7 +286,7 @@ class Talk:
             raise _unknown()
         return found
 
-    def _unsealed(self, run: Runs, standing: Standing) -> OpenConversation:
+    def _unsealed(self, run: Runs, standing: Standing) -> Held:
         secret = stored.kept_noise(run, self._id)
         if secret is None:
             raise Damaged("the noise of an open conversation is missing", self._dataset)
@@ -301,35 +297,41 @@ class Talk:
                 "the noise of a conversation is not what was committed to", self._dataset
             ) from None
 
-    def _goes_on(self, run: Runs, conversation: OpenConversation, standing: Standing) -> bool:
+    def _goes_on(self, run: Runs, conversation: Held, standing: Standing) -> bool:
         """Whether the guarantee covers rows that change, or they are known not to have changed."""
         if covers_growing_rows(conversation.mechanism):
             return True
-        before = declared_from(json.loads(self._fact(run, standing, standing.declared)))
+        before = declared_in(self._fact(run, standing, standing.declared))
         now = self._version(run, standing)
         return now is not None and before.dataset.version == now  # None: they change unsaid
 
     def _version(self, run: Runs, standing: Standing) -> str | None:
         """The version of the rows that is declared now."""
         if standing.now not in self._versions:
-            fact = json.loads(self._fact(run, standing, standing.now))
-            self._versions = {standing.now: declared_from(fact).dataset.version}
+            declared = declared_in(self._fact(run, standing, standing.now))
+            self._versions = {standing.now: declared.dataset.version}
         return self._versions[standing.now]
 
     def _fact(self, run: Runs, standing: Standing, number: int) -> str:
         return stored.declared_fact(run, standing.dataset, number)
 
-    def _append(self, run: Runs, standing: Standing, kind: str, **more: Any) -> None:
-        said: dict[str, Any] = {
+    def _end(self, run: Runs, standing: Standing, reason: str) -> None:
+        """The conversation is over, here and in the book."""
+        fact = EndConversation(**self._said(standing), settles=standing.entry, reason=reason)
+        self._append(run, standing, fact)
+        stored.end(run, self._id)
+
+    def _said(self, standing: Standing) -> dict[str, Any]:
+        """What the book says of how far it came."""
+        return {
+            **self._book.stamp(self._dataset),
             "conversation": self._id,
             "analyst": standing.analyst,
             "asked": standing.asked,
             "head": standing.head,
-            **more,
         }
-        if kind == END:
-            said["settles"] = standing.entry
-        fact = self._book.fact(kind, self._dataset, **said)
+
+    def _append(self, run: Runs, standing: Standing, fact: Said) -> None:
         statements.append(run, standing.dataset, fact, statements.new_token())
 
     def _said_with(self, connection: Connection, token: str) -> list[Answered] | None:
@@ -357,10 +359,28 @@ def opened_conversations(
     )
     return [
         opened_conversation(
-            entry_at(connection, row, one.entry).fact, asked=one.asked, is_open=one.open == 1
+            entry_at(connection, row, one.entry), asked=one.asked, is_open=one.open == 1
         )
         for one in rows.all()
     ]
+
+
+def opened_conversation(entry: Entry, *, asked: int, is_open: bool) -> OpenedConversation:
+    """A conversation from the entry that opened it."""
+    fact = entry.fact
+    if not isinstance(fact, OpenConversation):
+        raise Damaged(f"entry {entry.number} opens no conversation", fact.dataset, entry.number)
+    return OpenedConversation(
+        id=fact.conversation,
+        dataset=fact.dataset,
+        analyst=fact.analyst,
+        time=fact.time,
+        mechanism=mechanism_from_json(fact.mechanism),
+        question=fact.question,
+        price=fact.price,
+        asked=asked,
+        open=is_open,
+    )
 
 
 def _unknown() -> NotInLedger:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from farthing.errors import InvalidInput, require_choice, require_count
@@ -113,3 +113,38 @@ def require_only_more(before: Dataset, after: Dataset) -> None:
     for name, limit in old["limits"].items():
         if limit is not None and new["limits"][name] != limit:
             raise InvalidInput(f"the {name} of {before.name} was declared and stays {limit}")
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What an owner declares about a dataset, and which others are on the same data.
+
+    `former` are the places where the data was before it was relocated. They stay this
+    dataset's, so that a copy that was left there gets no budget of its own.
+    """
+
+    dataset: Dataset
+    beside: tuple[str, ...]
+    former: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where the data is, and where it was."""
+        here = self.dataset.location
+        return self.former if here is None else tuple(dict.fromkeys((here, *self.former)))
+
+    def relocated(self, location: str | None) -> Declared:
+        """The same data in another place; where it was stays known."""
+        was = self.dataset.location
+        if was is None or location in (None, was):
+            raise InvalidInput(
+                f"data is relocated from one place to another: {self.dataset.name} is at "
+                f"{was or 'no place that was declared'}, got {location or 'none'}"
+            )
+        former = tuple(dict.fromkeys((*self.former, was)))
+        return Declared(replace(self.dataset, location=location), self.beside, former)
+
+    def to_json(self) -> dict[str, Any]:
+        """What an entry says of it."""
+        former = {"former": list(self.former)} if self.former else {}
+        return {"description": self.dataset.to_json(), "beside": list(self.beside), **former}

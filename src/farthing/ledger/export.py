@@ -41,7 +41,7 @@ def export_lines(reader: Reader, dataset: str | None = None) -> Iterator[str]:
                         {
                             "dataset": name,
                             "number": entry.number,
-                            "fact": dict(entry.fact),
+                            "fact": entry.fact.to_json(),
                             "previous": entry.previous,
                             "hash": entry.hash,
                         }

@@ -8,18 +8,19 @@ from sqlalchemy import Connection, insert, select, update
 
 from farthing.composition.tariff import Price
 from farthing.errors import InvalidInput, require_choice, require_count
+from farthing.ledger.entries import Entry, Grant, Revoke
 from farthing.ledger.errors import NotInLedger
 from farthing.ledger.lookups import purse_of, purses_of
 from farthing.ledger.months import month_name, month_of
 from farthing.ledger.open_book import InForce, OpenBook, lock_dataset
-from farthing.ledger.records import LARGEST, MONTHLY, Entry, Purse, require_name
+from farthing.ledger.records import LARGEST, MONTHLY, Purse, require_name
 from farthing.ledger.remaining import as_of, in_proportion, left_of
 from farthing.ledger.store import statements
 from farthing.ledger.store.tables import new_amounts, purses
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class WantedGrant:
     """Farthings for an analyst; None for δ units: in proportion."""
 
     analyst: str
@@ -28,7 +29,9 @@ class Grant:
     renewal: str | None
 
     @staticmethod
-    def of(analyst: str, farthings: int, delta_units: int | None, renewal: str | None) -> Grant:
+    def of(
+        analyst: str, farthings: int, delta_units: int | None, renewal: str | None
+    ) -> WantedGrant:
         """Checked before anything is locked."""
         require_name("the analyst", analyst)
         farthings = require_count("farthings", farthings)
@@ -37,7 +40,7 @@ class Grant:
             raise InvalidInput(f"a grant is at most {LARGEST} farthings, got {farthings}")
         if renewal is not None:
             require_choice("renewal", renewal, (MONTHLY,))
-        return Grant(analyst, farthings, units, renewal)
+        return WantedGrant(analyst, farthings, units, renewal)
 
 
 def write_grant(
@@ -46,7 +49,7 @@ def write_grant(
     token: str,
     dataset: str,
     found: InForce,
-    wanted: Grant,
+    wanted: WantedGrant,
 ) -> tuple[Purse, Entry]:
     """The purse with more in it, and the entry that says so; the book is locked."""
     now = book.clock()
@@ -74,10 +77,8 @@ def write_grant(
         .returning(purses)
     )
     purse = as_of(purse_of(raised.one()), month_of(now))
-    fact = book.fact(
-        "grant",
-        dataset,
-        at=now,
+    fact = Grant(
+        **book.stamp(dataset, now),
         account=account,
         analyst=analyst,
         farthings=wanted.farthings,
@@ -110,10 +111,8 @@ def revoke(book: OpenBook, dataset: str, analyst: str) -> Price:
             "delta_units_spent": purses.c.delta_units,
         }  # fmt: skip # one choice
         connection.execute(update(purses).filter_by(**key).values(open=0, **gone))
-        fact = book.fact(
-            "revoke",
-            dataset,
-            at=now,
+        fact = Revoke(
+            **book.stamp(dataset, now),
             account=account,
             analyst=analyst,
             farthings=taken[-1].farthings,

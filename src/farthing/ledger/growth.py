@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from farthing.ledger.lookups import declared_from
+from farthing.ledger.entries import AddDataset, Declaration, DeclareVersion, Describe
 from farthing.ledger.reader import Reader
 
 FIXED = "rows do not change"
@@ -27,8 +27,12 @@ _SAYS = {
 
 def growth(reader: Reader, dataset: str) -> dict[str, Any]:
     """The case that a statement names, and how many versions of the rows were declared."""
-    declared = reader.entries(dataset, "dataset", "version", "describe")
-    versions = [declared_from(entry.fact).dataset.version for entry in declared]
+    declared = reader.entries(dataset, AddDataset.kind, DeclareVersion.kind, Describe.kind)
+    versions = [
+        entry.fact.declared.dataset.version
+        for entry in declared
+        if isinstance(entry.fact, Declaration)
+    ]
     fixed = None not in versions and len(set(versions)) == 1
     case = FIXED if fixed else MAY_DEPEND
     return {"case": case, "says": _SAYS[case], "versions": len(set(versions))}

@@ -9,13 +9,26 @@ from typing import Any
 
 from farthing.composition.tariff import Price
 from farthing.errors import InvalidInput
+from farthing.ledger.entries import (
+    Abandon,
+    AddDataset,
+    Charge,
+    Close,
+    Declaration,
+    DeclareVersion,
+    Describe,
+    EndConversation,
+    OpenConversation,
+    Reserve,
+    Settlement,
+)
 from farthing.ledger.months import written_time
 from farthing.ledger.reader import Reader
-from farthing.ledger.records import END, OPEN
 
 #: What was paid for, how it ends, and what declares a version of the rows.
-_PAID, _ENDS = ("reserve", OPEN), ("close", "abandon", END)
-_DECLARED = ("dataset", "describe", "version")
+_PAID = (Reserve.kind, OpenConversation.kind)
+_ENDS = (Close.kind, Abandon.kind, EndConversation.kind)
+_DECLARED = (AddDataset.kind, Describe.kind, DeclareVersion.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,29 +84,32 @@ def history(
     names = {account.number: account.name for account in reader.accounts(dataset)}
     book = list(reader.entries(dataset, *_PAID, *_ENDS, *_DECLARED))
     version = None
-    ends = {entry.fact["settles"]: entry for entry in book if entry.kind in _ENDS}
+    ends = {
+        fact.settles: fact
+        for fact in (entry.fact for entry in book)
+        if isinstance(fact, Settlement | EndConversation)
+    }
     for entry in book:
         fact = entry.fact
-        if entry.kind in _DECLARED:
-            version = fact["description"].get("version")
-        if entry.kind not in _PAID or analyst not in (None, fact["analyst"]):
+        if isinstance(fact, Declaration):
+            version = fact.declared.dataset.version
+        if not isinstance(fact, Charge) or analyst not in (None, fact.analyst):
             continue
-        if (first or "") > fact["time"] or (end is not None and fact["time"] >= end):
+        if (first or "") > fact.time or (end is not None and fact.time >= end):
             continue
         last = ends.get(entry.number)
-        said = {} if last is None else last.fact
-        returned = (said.get("farthings", 0), said.get("delta_units", 0))
+        back = last.back if isinstance(last, Close) else Price(0)
         yield Asked(
             dataset=dataset,
             entry=entry.number,
-            time=fact["time"],
-            analyst=fact["analyst"],
-            account=names[fact["account"]],
-            question=fact["question"],
-            price=Price(fact["farthings"] + returned[0], fact["delta_units"] + returned[1]),
-            outcome=OPEN if last is None else last.kind,
+            time=fact.time,
+            analyst=fact.analyst,
+            account=names[fact.account],
+            question=fact.question,
+            price=fact.price - back,
+            outcome="open" if last is None else last.kind,
             version=version,
-            release=said.get("release"),
+            release=last.release if isinstance(last, Close) else None,
         )
 
 

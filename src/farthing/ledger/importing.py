@@ -20,6 +20,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from farthing.canonical import canonical
 from farthing.errors import InvalidInput
 from farthing.ledger.chain_check import ChainCheck, require_company
+from farthing.ledger.entries import Fact, Resume
 from farthing.ledger.errors import AlreadyThere, Damaged
 from farthing.ledger.export import FORMAT
 from farthing.ledger.ledger import Ledger
@@ -93,7 +94,7 @@ def _import(
     one_adds_at_a_time(connection)
     here = identity_of_ledger(connection)
     checked = write_books(connection, given)
-    wanted = {walk.hash: walk for walk in checked.values() if walk.replay.sealed_for == here}
+    wanted = {walk.hash: walk for walk in checked.values() if walk.state.sealed_for == here}
     if heads - wanted.keys():
         raise InvalidInput(
             f"no book that came ends with a seal {min(heads - wanted.keys()):.80} for this ledger; "
@@ -134,7 +135,8 @@ def _write_book(connection: Connection, name: str, records: list[dict[str, Any]]
         connection.execute(insert(entries), pending)
     if walk.number < length:
         raise AlreadyThere(f"the book of {name} here is longer: {length} entries")
-    if walk.replay.dataset is None or walk.replay.dataset.name != name:
+    declared = walk.state.declaration
+    if declared is None or declared.dataset.name != name:
         raise Damaged(f"entry 1 does not describe {name}", name, 1)
     _write_head(connection, row, walk)
     return walk
@@ -150,16 +152,14 @@ def _place_for(connection: Connection, name: str) -> tuple[int, int, str]:
     return found.id, found.number, found.hash
 
 
-def _entry_row(row: int, written: str, fact: Any, record: dict[str, Any]) -> dict[str, Any]:
+def _entry_row(row: int, written: str, fact: Fact, record: dict[str, Any]) -> dict[str, Any]:
     return {
         "dataset_id": row,
         "number": record["number"],
         "fact": written,
-        "kind": fact["kind"],
         "previous": record["previous"],
         "hash": record["hash"],
-        "settles": fact.get("settles"),
-        "released": statements.released(fact),
+        **statements.repeated_columns(fact),
     }
 
 
@@ -171,7 +171,7 @@ def _write_head(connection: Connection, row: int, walk: ChainCheck) -> None:
             number=walk.number,
             previous=walk.previous,
             hash=walk.hash,
-            declared=walk.replay.declared,
+            declared=walk.state.declared,
             writable=0,
         )
     )
@@ -181,9 +181,9 @@ def _write_head(connection: Connection, row: int, walk: ChainCheck) -> None:
 def write_balances(connection: Connection, row: int, walk: ChainCheck) -> None:
     """What the entries of a book add up to."""
     for table, rows in (
-        (accounts, walk.replay.accounts.values()),
-        (purses, walk.replay.purses.values()),
-        (lots, walk.replay.lots.values()),
+        (accounts, walk.state.accounts.values()),
+        (purses, walk.state.purses.values()),
+        (lots, walk.state.lots.values()),
     ):
         connection.execute(delete(table).filter_by(dataset_id=row))
         if rows:
@@ -194,13 +194,13 @@ def _take_over(
     connection: Connection, book: OpenBook, walk: ChainCheck, carried: list[CarriedConversation]
 ) -> None:
     """The seal names this ledger: from here on the book is written here."""
-    require_place(all_declared(connection), walk.replay.declaration)
+    require_place(all_declared(connection), walk.state.declared_data())
     row = connection.scalars(select(datasets.c.id).filter_by(name=walk.dataset)).one()
     connection.execute(update(datasets).filter_by(id=row).values(writable=1))
     here = identity_of_ledger(connection)
-    fact = book.fact("resume", walk.dataset, seal=walk.hash, ledger=here)
+    fact = Resume(**book.stamp(walk.dataset), seal=walk.hash, ledger=here)
     entry = statements.append(connection, row, fact, statements.new_token())
-    opened = walk.replay.conversations
+    opened = walk.state.conversations
     unpack(connection, row, carried, opened)
     for identity in opened.keys() - {one.row["id"] for one in carried}:
         if opened[identity].open:

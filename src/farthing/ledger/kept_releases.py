@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from sqlalchemy import (
     JSON,
@@ -23,10 +23,15 @@ from sqlalchemy import (
 
 from farthing.canonical import canonical
 from farthing.composition.tariff import Price
+from farthing.ledger.entries import Close, Reserve, written_fact
+from farthing.ledger.errors import Damaged
 from farthing.ledger.lookups import entry_at, row_of_dataset
 from farthing.ledger.open_book import OpenBook
 from farthing.ledger.records import KeptRelease, ReleaseSummary
 from farthing.ledger.store.tables import datasets, entries
+
+#: Questions by name that were answered together, and the entry that keeps the answers.
+Batch: TypeAlias = tuple[int, Mapping[str, Any]]
 
 _OF_DATASET = (
     select(entries.c.number, entries.c.fact)
@@ -63,34 +68,48 @@ _SUMMARY = ("time", "farthings", "delta_units")
 def last_release(
     book: OpenBook, dataset: str, analyst: str, question_digest: str
 ) -> KeptRelease | None:
-    """The last one for a question. Entries never change, so two looks are as good as one."""
-    given = {"dataset": dataset, "own": _mentions(analyst), "asked": question_digest}
-    for number, fact in book.store.look_up(_OWN_OF_QUESTION, given):
-        closed = json.loads(fact)
-        if closed["analyst"] == analyst:
-            return _kept(book, dataset, number, closed)
-    return None
+    """The last one for a question."""
+    return earlier_release(book, dataset, analyst, question_digest, None)[0]
+
+
+def earlier_release(
+    book: OpenBook, dataset: str, analyst: str, question_digest: str, after: int | None
+) -> tuple[KeptRelease | None, list[Batch]]:
+    """The last release for a question; if there is none, the batches that are newer than `after`.
+
+    A question may have been answered in one of them.
+    """
+
+    def look(connection: Connection) -> tuple[KeptRelease | None, list[Batch]]:
+        row = row_of_dataset(connection, dataset)
+        given = {"dataset": dataset, "own": _mentions(analyst), "asked": question_digest}
+        for number, written in connection.execute(_OWN_OF_QUESTION, given):
+            closed = written_fact(written)
+            if isinstance(closed, Close) and closed.analyst == analyst:
+                return _kept(number, closed, _reserved(connection, row, closed.settles)), []
+        if after is None:
+            return None, []
+        newer = {"row": row, "own": _mentions(analyst), "after": after}
+        facts = ((n, written_fact(fact)) for n, fact in connection.execute(_TOGETHER, newer))
+        return None, [
+            (n, fact.question)
+            for n, fact in facts
+            if isinstance(fact, Reserve) and fact.analyst == analyst
+        ]
+
+    return book.store.ask(look)
 
 
 def release_in(book: OpenBook, dataset: str, analyst: str, entry: int) -> KeptRelease | None:
     """The one that this entry keeps, if it is this analyst's."""
-    for number, fact in book.store.look_up(_NUMBERED, {"dataset": dataset, "number": entry}):
-        closed = json.loads(fact)
-        if closed.get("analyst") == analyst and closed.get("release") is not None:
-            return _kept(book, dataset, number, closed)
-    return None
 
-
-def batches_after(
-    book: OpenBook, dataset: str, analyst: str, after: int
-) -> list[tuple[int, Mapping[str, Any]]]:
-    """Questions by name that were answered together since an entry, and the entry of each."""
-
-    def look(connection: Connection) -> list[tuple[int, Mapping[str, Any]]]:
+    def look(connection: Connection) -> KeptRelease | None:
         row = row_of_dataset(connection, dataset)
-        given = {"row": row, "own": _mentions(analyst), "after": after}
-        rows = ((n, json.loads(fact)) for n, fact in connection.execute(_TOGETHER, given))
-        return [(n, fact["question"]) for n, fact in rows if fact["analyst"] == analyst]
+        written = connection.execute(_NUMBERED, {"dataset": dataset, "number": entry}).one_or_none()
+        closed = None if written is None else written_fact(written.fact)
+        if not isinstance(closed, Close) or closed.analyst != analyst or closed.release is None:
+            return None
+        return _kept(entry, closed, _reserved(connection, row, closed.settles))
 
     return book.store.ask(look)
 
@@ -109,12 +128,11 @@ def page_of_releases(
         given = {"row": row, "own": _mentions(analyst), "name": canonical(analyst)}
         page = _page(connection, before).limit(limit)
         return [
-            _summary(
-                number,
-                dict(zip(_SUMMARY, map(json.loads, parts), strict=True)),
-                entry_at(connection, row, settles).fact,
+            ReleaseSummary(number, time, reserved.question, reserved.price - back)
+            for number, time, back, reserved in (
+                (number, json.loads(time), Price(-int(f), -int(d)), _reserved(connection, row, n))
+                for number, n, time, f, d in connection.execute(page, given).all()
             )
-            for number, settles, *parts in connection.execute(page, given).all()
         ]
 
     return book.store.ask(look)
@@ -140,27 +158,20 @@ def _mentions(analyst: str) -> str:
     return f'%"analyst":{name}%'
 
 
-def _summary(number: int, closed: Mapping[str, Any], reserved: Mapping[str, Any]) -> ReleaseSummary:
-    return ReleaseSummary(
-        entry=number,
-        time=closed["time"],
-        question=reserved["question"],
-        price=Price(
-            reserved["farthings"] + closed["farthings"],
-            reserved["delta_units"] + closed["delta_units"],
-        ),
-    )
+def _reserved(connection: Connection, row: int, number: int) -> Reserve:
+    """What was reserved in this entry."""
+    fact = entry_at(connection, row, number).fact
+    if not isinstance(fact, Reserve):
+        raise Damaged(f"entry {number} reserves nothing", fact.dataset, number)
+    return fact
 
 
-def _kept(book: OpenBook, dataset: str, number: int, closed: Mapping[str, Any]) -> KeptRelease:
-    wanted = {"dataset": dataset, "number": closed["settles"]}
-    ((_, reserved),) = book.store.look_up(_NUMBERED, wanted)
-    summary = _summary(number, closed, json.loads(reserved))
+def _kept(number: int, closed: Close, reserved: Reserve) -> KeptRelease:
     return KeptRelease(
-        summary.entry,
-        summary.time,
-        summary.question,
-        summary.price,
-        release=closed["release"],
-        release_digest=closed["release_digest"],
+        number,
+        closed.time,
+        reserved.question,
+        reserved.price - closed.back,
+        release=closed.release,
+        release_digest=closed.release_digest,
     )

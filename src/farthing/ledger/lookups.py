@@ -5,23 +5,32 @@ Statements are made once: making one takes longer than running it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, select
 
 from farthing.composition.tariff import Price
-from farthing.errors import InvalidInput
-from farthing.ledger.declared_data import Dataset, dataset_from_json
+from farthing.ledger.declared_data import Declared
+from farthing.ledger.entries import (
+    Charge,
+    Close,
+    Declaration,
+    Entry,
+    OpenAccount,
+    OpenList,
+    OpenTariff,
+    Restore,
+    Revoke,
+    written_fact,
+)
 from farthing.ledger.errors import Damaged, NotInLedger
 from farthing.ledger.months import month_name
-from farthing.ledger.records import MONTHLY, RESTORE, TARIFF, Account, Entry, Purse, Reservation
+from farthing.ledger.records import EVERYBODY, MONTHLY, TARIFF, Account, Purse, Reservation
 from farthing.ledger.store.tables import (
-    EVERYBODY,
     accounts,
     datasets,
     entries,
@@ -44,58 +53,24 @@ def row_of_dataset(connection: Connection, dataset: str) -> int:
     return int(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """What an owner declares about a dataset, and which others are on the same data.
-
-    `former` are the places where the data was before it was relocated. They stay this
-    dataset's, so that a copy that was left there gets no budget of its own.
-    """
-
-    dataset: Dataset
-    beside: tuple[str, ...]
-    former: tuple[str, ...] = ()
-
-    @property
-    def places(self) -> tuple[str, ...]:
-        """Where the data is, and where it was."""
-        here = self.dataset.location
-        return self.former if here is None else tuple(dict.fromkeys((here, *self.former)))
-
-    def to_json(self) -> dict[str, Any]:
-        """What an entry says of it."""
-        former = {"former": list(self.former)} if self.former else {}
-        return {"description": self.dataset.to_json(), "beside": list(self.beside), **former}
-
-
 def declared_of(connection: Connection, row: int) -> Declared:
     """A dataset as its owner declares it now."""
     fact = connection.scalars(_DECLARED_OF, {"row": row}).one()
-    return declared_from(json.loads(fact))
+    return declared_in(fact)
 
 
 def all_declared(connection: Connection) -> dict[str, Declared]:
     """Every dataset as it is declared now, by name."""
     rows = connection.execute(_DECLARED.add_columns(datasets.c.name).order_by(datasets.c.name))
-    return {row.name: declared_from(json.loads(row.fact)) for row in rows}
+    return {row.name: declared_in(row.fact) for row in rows}
 
 
-def declared_from(fact: Mapping[str, Any]) -> Declared:
-    """What an entry declares; the first format knew of no others."""
-    others, former = (tuple(fact.get(name, ())) for name in ("beside", "former"))
-    return Declared(dataset_from_json(fact["description"]), others, former)
-
-
-def relocated(before: Declared, location: str | None) -> Declared:
-    """The same data in another place; where it was stays known."""
-    was = before.dataset.location
-    if was is None or location in (None, was):
-        raise InvalidInput(
-            f"data is relocated from one place to another: {before.dataset.name} is at "
-            f"{was or 'no place that was declared'}, got {location or 'none'}"
-        )
-    former = tuple(dict.fromkeys((*before.former, was)))
-    return Declared(replace(before.dataset, location=location), before.beside, former)
+def declared_in(written: str) -> Declared:
+    """What the entry with this text declares."""
+    fact = written_fact(written)
+    if not isinstance(fact, Declaration):
+        raise Damaged(f"an entry of kind {fact.kind} declares nothing", fact.dataset)
+    return fact.declared
 
 
 _DECLARED = select(entries.c.fact).join(
@@ -131,24 +106,23 @@ def document_of(connection: Connection, row: int, account: int) -> dict[str, Any
     number = connection.scalar(select(accounts.c.entry).filter_by(dataset_id=row, number=account))
     if number is None:
         raise NotInLedger(f"there is no account {account}")
-    fact = entry_at(connection, row, number).fact
-    return dict(fact["certificate"] if fact["mode"] == TARIFF else fact["document"])
+    return opened_with(entry_at(connection, row, number))
 
 
-def share_of(opened: Mapping[str, Any]) -> int:
-    """The index by which an account has its share of δ, from the entry that opened it.
-
-    Earlier versions wrote none: then it is the account's own number, as those versions had it for
-    a dataset alone.
-    """
-    return int(opened.get("share", opened["account"]))
+def opened_with(entry: Entry) -> dict[str, Any]:
+    """The document in the entry that opened an account."""
+    match entry.fact:
+        case OpenTariff(certificate=document) | OpenList(document=document):
+            return document
+    raise Damaged(f"entry {entry.number} opens no account", entry.fact.dataset, entry.number)
 
 
 def next_share(connection: Connection, dataset: str) -> int:
     """The index of an account that is opened now: above all of this dataset and of those beside."""
     beside = datasets_beside(all_declared(connection), dataset)
     opened = connection.scalars(_OPENED.where(datasets.c.name.in_(beside)))
-    return 1 + max((share_of(json.loads(fact)) for fact in opened), default=0)
+    facts = map(written_fact, opened)
+    return 1 + max((one.place for one in facts if isinstance(one, OpenAccount)), default=0)
 
 
 _OPENED = (
@@ -176,7 +150,7 @@ _ENTRY = select(entries).where(
 
 def entry_of(row: Any) -> Entry:
     """An entry from its row."""
-    return Entry(row.number, json.loads(row.fact), row.previous, row.hash)
+    return Entry(row.number, written_fact(row.fact), row.previous, row.hash)
 
 
 @contextmanager
@@ -194,14 +168,16 @@ def entry_rows(
 def reservation_of(entry: Entry) -> Reservation:
     """The reservation that an entry records."""
     fact = entry.fact
+    if not isinstance(fact, Charge):
+        raise Damaged(f"entry {entry.number} reserves nothing", fact.dataset, entry.number)
     return Reservation(
-        dataset=fact["dataset"],
+        dataset=fact.dataset,
         entry=entry.number,
-        analyst=fact["analyst"],
-        account=fact["account"],
-        items=fact["items"],
-        price=Price(fact["farthings"], fact["delta_units"]),
-        question_digest=fact["question_digest"],
+        analyst=fact.analyst,
+        account=fact.account,
+        items=fact.items,
+        price=fact.price,
+        question_digest=fact.question_digest,
     )
 
 
@@ -260,18 +236,17 @@ def spent_and_revoked(connection: Connection, row: int, held: list[Purse]) -> li
     The table counts both as gone, so that one guarded statement decides; the entries tell which.
     """
     revoked: dict[tuple[int, str], Price] = {}
-    with entry_rows(connection, row, ("revoke", "close", RESTORE)) as rows:
-        for entry in map(entry_of, rows):
-            fact = entry.fact
-            if entry.kind == RESTORE:  # from here on all of every purse counts as spent
+    with entry_rows(connection, row, (Revoke.kind, Close.kind, Restore.kind)) as rows:
+        for fact in (entry_of(row).fact for row in rows):
+            if isinstance(fact, Restore):  # from here on all of every purse counts as spent
                 revoked.clear()
-            elif entry.kind == "revoke" or fact.get("revoked") is not None:
-                key = fact["account"], fact["analyst"]
-                before = revoked.get(key, Price(0))
-                revoked[key] = Price(
-                    before.farthings + abs(fact["farthings"]),
-                    before.delta_units + abs(fact["delta_units"]),
-                )
+            elif isinstance(fact, Revoke):
+                key = fact.account, fact.analyst
+                taken = Price(fact.farthings, fact.delta_units)
+                revoked[key] = revoked.get(key, Price(0)) + taken
+            elif isinstance(fact, Close) and fact.revoked is not None:
+                key = fact.account, fact.analyst
+                revoked[key] = revoked.get(key, Price(0)) + fact.back
     return [
         _without(purse, revoked.get((purse.account, purse.analyst), Price(0))) for purse in held
     ]

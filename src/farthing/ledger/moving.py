@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from farthing.errors import InvalidInput
+from farthing.ledger.entries import Entry, Resume, Seal
 from farthing.ledger.errors import AlreadyThere, ReadOnly
 from farthing.ledger.export import export_lines
 from farthing.ledger.importing import import_lines
@@ -21,8 +22,6 @@ from farthing.ledger.lookups import all_declared
 from farthing.ledger.moving_conversations import forget_noise, pack
 from farthing.ledger.new_datasets import require_place
 from farthing.ledger.reader import Reader
-from farthing.ledger.records import Entry
-from farthing.ledger.store.statements import SEAL
 
 
 def move(source: Ledger, target: Ledger, dataset: str | None = None) -> dict[str, int]:
@@ -78,7 +77,7 @@ def _forget_noise(source: Ledger, names: tuple[str, ...]) -> None:
 def _can_move(reader: Reader, name: str, successor: str) -> bool:
     """A book that goes on here, or was sealed for this successor."""
     head = reader.head(name)
-    sealed = head.kind == SEAL and head.fact["successor"] == successor
+    sealed = isinstance(head.fact, Seal) and head.fact.successor == successor
     return sealed or reader.is_writable(name)
 
 
@@ -100,5 +99,5 @@ def _require_no_other(target: Ledger, source: Ledger, name: str) -> None:
 def _goes_on(target: Ledger, name: str, seal: Entry) -> bool:
     """Whether the target has taken over after this seal."""
     new = target.reader()
-    resumed = next((e for e in new.entries(name, "resume") if e.fact["seal"] == seal.hash), None)
-    return resumed is not None
+    seals = (e.fact.seal for e in new.entries(name, Resume.kind) if isinstance(e.fact, Resume))
+    return seal.hash in seals

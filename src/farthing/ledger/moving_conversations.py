@@ -14,10 +14,9 @@ from sqlalchemy import Connection, delete, insert, select
 
 from farthing.ledger.chain import start_of
 from farthing.ledger.conversations import WITHOUT_NOISE
+from farthing.ledger.entries import EndConversation, Opened
 from farthing.ledger.lookups import row_of_dataset
 from farthing.ledger.open_book import OpenBook
-from farthing.ledger.records import END
-from farthing.ledger.replay import Opened
 from farthing.ledger.store import conversation_statements as stored
 from farthing.ledger.store.tables import conversations, secrets, turns
 
@@ -86,12 +85,11 @@ def forget_noise(connection: Connection, dataset: str) -> bool:
 
 def end_without_noise(
     book: OpenBook, dataset: str, identity: str, opened: Opened
-) -> dict[str, Any]:
+) -> EndConversation:
     """The entry that ends a conversation whose noise did not come along. It stays spent."""
     asked, head = opened.marks[-1] if opened.marks else (0, start_of(identity))
-    return book.fact(
-        END,
-        dataset,
+    return EndConversation(
+        **book.stamp(dataset),
         conversation=identity,
         analyst=opened.analyst,
         settles=opened.entry,

@@ -10,9 +10,10 @@ from sqlalchemy.exc import IntegrityError
 
 from farthing.errors import InvalidInput
 from farthing.ledger.chain import GENESIS
+from farthing.ledger.declared_data import Declared
 from farthing.ledger.errors import AlreadyThere, NotInLedger
 from farthing.ledger.locations import overlap
-from farthing.ledger.lookups import Declared, datasets_beside
+from farthing.ledger.lookups import datasets_beside
 from farthing.ledger.store.tables import datasets
 
 #: Held on PostgreSQL while a dataset is added, so that no two see each other's place free.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypedDict
 
 from sqlalchemy import Connection, Update, bindparam, select, update
 
 from farthing.composition.certificate import certificate_from_json, tariff_from_json
 from farthing.composition.tariff import Certificate, Tariff
+from farthing.ledger.entries import Entry, Reserve
 from farthing.ledger.errors import NotInLedger
 from farthing.ledger.lookups import (
     accounts_of,
@@ -21,7 +22,7 @@ from farthing.ledger.lookups import (
     row_of_dataset,
 )
 from farthing.ledger.months import month_of, written_time
-from farthing.ledger.records import TARIFF, Entry, Reservation, Terms
+from farthing.ledger.records import TARIFF, Reservation, Terms
 from farthing.ledger.store import statements
 from farthing.ledger.store.connection import Store
 from farthing.ledger.store.tables import datasets, entries
@@ -41,6 +42,13 @@ class InForce:
     seen: int
 
 
+class Stamp(TypedDict):
+    """About which dataset, and when."""
+
+    dataset: str
+    time: str
+
+
 class OpenBook:
     """Writes entries, each with a time and a token, and remembers tariffs, which never change."""
 
@@ -51,16 +59,15 @@ class OpenBook:
         self._seen: dict[str, int] = {}  # the last entry of each dataset that was seen here
         self._tariffs: dict[tuple[str, int], Tariff] = {}
         self._certificates: dict[tuple[str, int], Certificate] = {}
+        self._first_hashes: dict[str, str] = {}
 
     def this_month(self) -> int:
         """The calendar month in UTC, by the clock of this process."""
         return month_of(self.clock())
 
-    def fact(
-        self, kind: str, dataset: str, *, at: datetime | None = None, **more: Any
-    ) -> dict[str, Any]:
-        """What an entry says, with its time."""
-        return {"kind": kind, "dataset": dataset, "time": written_time(at or self.clock()), **more}
+    def stamp(self, dataset: str, at: datetime | None = None) -> Stamp:
+        """What every fact about a dataset begins with."""
+        return {"dataset": dataset, "time": written_time(at or self.clock())}
 
     def now(self) -> str:
         """The time by the clock of this process, as it is written."""
@@ -149,29 +156,32 @@ class OpenBook:
             self._tariffs[key] = tariff_from_json(document["tariff"])
         return self._tariffs[key]
 
-    def certificate(self, dataset: str, account: int) -> Certificate:
+    def certificate(
+        self, connection: Connection, dataset: str, row: int, account: int
+    ) -> Certificate:
         """The certificate of an account; it never changes."""
         key = dataset, account
         if key not in self._certificates:
-            document = self.store.ask(
-                lambda connection: document_of(
-                    connection, row_of_dataset(connection, dataset), account
-                )
-            )
-            self._certificates[key] = certificate_from_json(document)
+            self._certificates[key] = certificate_from_json(document_of(connection, row, account))
         return self._certificates[key]
 
-    def held(self, reservation: Reservation) -> tuple[int, Entry]:
-        """The dataset's row and the entry of a reservation, if it is the one that was made."""
+    def first_hash(self, dataset: str) -> str:
+        """The hash of a dataset's first entry; it never changes."""
+        if dataset not in self._first_hashes:
 
-        def look(connection: Connection) -> tuple[int, Entry]:
-            row = row_of_dataset(connection, reservation.dataset)
-            return row, entry_at(connection, row, reservation.entry)
+            def look(connection: Connection) -> str:
+                return entry_at(connection, row_of_dataset(connection, dataset), 1).hash
 
-        row, entry = self.store.ask(look)
-        if entry.kind != "reserve" or reservation_of(entry) != reservation:
+            self._first_hashes[dataset] = self.store.ask(look)
+        return self._first_hashes[dataset]
+
+    @staticmethod
+    def held(connection: Connection, row: int, reservation: Reservation) -> tuple[Entry, Reserve]:
+        """The entry of a reservation, if it is the one that was made."""
+        entry = entry_at(connection, row, reservation.entry)
+        if not isinstance(entry.fact, Reserve) or reservation_of(entry) != reservation:
             raise NotInLedger(f"entry {reservation.entry} is not the reservation that was given")
-        return row, entry
+        return entry, entry.fact
 
 
 def lock_dataset(connection: Connection, dataset: str) -> int:

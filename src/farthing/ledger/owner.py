@@ -12,23 +12,28 @@ from farthing.composition.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.ledger import granting, registered_lists, retiring, settling
 from farthing.ledger.conversations import Talk
-from farthing.ledger.declared_data import Dataset, require_only_more
-from farthing.ledger.granting import Grant, write_grant
+from farthing.ledger.declared_data import Dataset, Declared, require_only_more
+from farthing.ledger.entries import (
+    AddDataset,
+    Declaration,
+    DeclareVersion,
+    Describe,
+    Entry,
+    Relocate,
+    Seal,
+)
+from farthing.ledger.granting import WantedGrant, write_grant
 from farthing.ledger.locations import require_location
 from farthing.ledger.lookups import (
-    Declared,
     all_declared,
     declared_of,
     identity_of_ledger,
-    relocated,
 )
 from farthing.ledger.new_accounts import list_account, open_account, tariff_account, write_account
 from farthing.ledger.new_datasets import new_dataset, one_adds_at_a_time, require_place
 from farthing.ledger.open_book import InForce, OpenBook, lock_dataset
 from farthing.ledger.records import (
-    RELOCATE,
     Account,
-    Entry,
     Purse,
     Reservation,
     Terms,
@@ -80,14 +85,14 @@ class Owner:
         """
         others = require_names("beside", beside)
         opening = tariff_account(certificate, "tariff")
-        grant = Grant.of(analyst, farthings, delta_units, None)
+        grant = WantedGrant.of(analyst, farthings, delta_units, None)
         granted: list[Purse] = []
 
         def work(connection: Connection, token: str) -> Entry:
             row, entry = self._add(connection, token, dataset, others)
-            opened = write_account(self._book, connection, token, dataset.name, row, opening)
+            opened, _ = write_account(self._book, connection, token, dataset.name, row, opening)
             # not looked up: what is remembered must not outlive a transaction that is undone
-            found = InForce(Terms(opened.fact["account"], certificate.tariff), row, opened.number)
+            found = InForce(Terms(opened.number, certificate.tariff), row, opened.entry)
             granted.append(
                 write_grant(self._book, connection, token, dataset.name, found, grant)[0]
             )
@@ -103,10 +108,9 @@ class Owner:
         one_adds_at_a_time(connection)
         declared = Declared(dataset, others)
         require_place(all_declared(connection), declared)
-        fact = self._book.fact(
-            "dataset",
-            dataset.name,
-            **declared.to_json(),
+        fact = AddDataset.of(
+            declared,
+            **self._book.stamp(dataset.name),
             ledger=identity_of_ledger(connection),
         )
         row = new_dataset(connection, dataset.name)
@@ -126,7 +130,7 @@ class Owner:
             require_place(all_declared(connection), declared)
             return declared
 
-        return self._declare("describe", dataset.name, after)
+        return self._declare(Describe, dataset.name, after)
 
     def relocate(self, dataset: str, location: str) -> Entry:
         """The data moved: it is in this place now. The budget goes on.
@@ -136,11 +140,11 @@ class Owner:
         """
 
         def after(connection: Connection, before: Declared) -> Declared:
-            declared = relocated(before, require_location(location))
+            declared = before.relocated(require_location(location))
             require_place(all_declared(connection), declared)
             return declared
 
-        return self._declare(RELOCATE, dataset, after)
+        return self._declare(Relocate, dataset, after)
 
     def declare_version(self, dataset: str, version: str | None) -> Entry:
         """The rows are now in this state; None: they are live, and change without notice."""
@@ -148,10 +152,13 @@ class Owner:
         def after(_: Connection, before: Declared) -> Declared:
             return replace(before, dataset=replace(before.dataset, version=version))
 
-        return self._declare("version", dataset, after)
+        return self._declare(DeclareVersion, dataset, after)
 
     def _declare(
-        self, kind: str, dataset: str, after: Callable[[Connection, Declared], Declared]
+        self,
+        kind: type[Declaration],
+        dataset: str,
+        after: Callable[[Connection, Declared], Declared],
     ) -> Entry:
         """An entry with everything that is declared from now on."""
 
@@ -159,7 +166,7 @@ class Owner:
             one_adds_at_a_time(connection)
             row = lock_dataset(connection, dataset)
             new = after(connection, declared_of(connection, row))
-            fact = self._book.fact(kind, dataset, **new.to_json())
+            fact = kind.of(new, **self._book.stamp(dataset))
             entry = statements.append(connection, row, fact, token)
             connection.execute(update(datasets).filter_by(id=row).values(declared=entry.number))
             return entry
@@ -195,7 +202,7 @@ class Owner:
         renewal "monthly" the purse holds that much anew in each calendar month (UTC). The
         lifetime guarantee of the dataset stays its cap.
         """
-        wanted = Grant.of(analyst, farthings, delta_units, renewal)
+        wanted = WantedGrant.of(analyst, farthings, delta_units, renewal)
         granted: list[Purse] = []
 
         def work(connection: Connection, token: str) -> Entry:
@@ -247,7 +254,7 @@ class Owner:
             row = lock_dataset(connection, dataset)
             if successor == identity_of_ledger(connection):
                 raise InvalidInput("a book is sealed for another ledger, not for its own")
-            fact = self._book.fact(statements.SEAL, dataset, successor=successor)
+            fact = Seal(**self._book.stamp(dataset), successor=successor)
             entry = statements.append(connection, row, fact, token)
             connection.execute(update(datasets).filter_by(id=row).values(writable=0))
             # waits for whoever is talking, and lets nobody begin

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, select
 from farthing.composition.tariff import Tariff
 from farthing.ledger.conversations import Talk, opened_conversations
 from farthing.ledger.declared_data import Dataset
+from farthing.ledger.entries import Entry
 from farthing.ledger.lookups import (
     account_row,
     accounts_of,
@@ -32,7 +33,6 @@ from farthing.ledger.open_book import OpenBook
 from farthing.ledger.records import (
     Account,
     Answered,
-    Entry,
     Lot,
     OpenedConversation,
     Purse,

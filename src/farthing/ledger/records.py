@@ -9,7 +9,7 @@ from typing import Any
 from farthing.canonical import canonical
 from farthing.composition.tariff import Price, Tariff
 from farthing.errors import InvalidInput, require_count
-from farthing.interactive import Verdict, mechanism_from_json
+from farthing.interactive import Verdict
 from farthing.interactive.composer import Part
 
 #: Amounts stay below this, so that no sum of two leaves 64 bits.
@@ -19,15 +19,11 @@ LARGEST_QUESTION = 1 << 20
 
 TARIFF, BATCH, SETWISE = "tariff", "batch", "setwise"
 MONTHLY = "monthly"
+#: The analyst of a cap: a purse that everybody spends from.
+EVERYBODY = ""
 #: How many equal levels the odometer distinguishes in tariffs of earlier books; those signed now
 #: have levels that halve (docs/theory/odometer.md).
 LEVELS = 16
-#: The entries of a conversation: it was opened, so much was said, it has ended.
-OPEN, SAID, END = "open", "said", "end"
-#: The entry that says where the data is now.
-RELOCATE = "relocate"
-#: The entries that end an account, and that go on with a book from an older copy of it.
-RETIRE, RESTORE = "retire", "restore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,23 +101,6 @@ class Purse:
         state = "" if self.open else ", revoked"
         month = "" if self.month is None else f" in {self.month}"
         return f"<Purse of {self.analyst}: {_spent(self)}{month}{state}>"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the book: a fact, and its place in the chain."""
-
-    number: int
-    fact: Mapping[str, Any] = field(repr=False)
-    previous: str = field(repr=False)
-    hash: str
-
-    @property
-    def kind(self) -> str:
-        return str(self.fact["kind"])
-
-    def __repr__(self) -> str:
-        return f"<Entry {self.number}: {self.kind}, {self.hash[:16]}…>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,23 +189,6 @@ class OpenedConversation:
     price: Price
     asked: int
     open: bool
-
-
-def opened_conversation(
-    fact: Mapping[str, Any], *, asked: int, is_open: bool
-) -> OpenedConversation:
-    """A conversation from the entry that opened it."""
-    return OpenedConversation(
-        id=fact["conversation"],
-        dataset=fact["dataset"],
-        analyst=fact["analyst"],
-        time=fact["time"],
-        mechanism=mechanism_from_json(fact["mechanism"]),
-        question=fact["question"],
-        price=Price(fact["farthings"], fact["delta_units"]),
-        asked=asked,
-        open=is_open,
-    )
 
 
 @dataclass(frozen=True, slots=True)

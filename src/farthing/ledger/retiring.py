@@ -6,12 +6,13 @@ from sqlalchemy import Connection, delete, update
 
 from farthing.errors import InvalidInput
 from farthing.ledger.conversations import Talk, opened_conversations
+from farthing.ledger.entries import Entry, Retire
 from farthing.ledger.errors import AlreadySettled, NotInLedger
 from farthing.ledger.lookups import accounts_of
 from farthing.ledger.open_book import OpenBook, lock_dataset
-from farthing.ledger.records import RETIRE, TARIFF, Account, Entry
+from farthing.ledger.records import EVERYBODY, TARIFF, Account
 from farthing.ledger.store import statements
-from farthing.ledger.store.tables import EVERYBODY, lots, purses
+from farthing.ledger.store.tables import lots, purses
 
 _REASON = "the dataset was retired"
 
@@ -46,9 +47,8 @@ def _end(
     connection: Connection, book: OpenBook, dataset: str, row: int, one: Account, token: str
 ) -> Entry:
     """A cap that is closed refuses every request; of a list nothing is left to take."""
-    entry = statements.append(
-        connection, row, book.fact(RETIRE, dataset, account=one.number), token
-    )
+    fact = Retire(**book.stamp(dataset), account=one.number)
+    entry = statements.append(connection, row, fact, token)
     key = {"dataset_id": row, "account": one.number}
     if one.mode == TARIFF:
         connection.execute(update(purses).filter_by(**key, analyst=EVERYBODY).values(open=0))

@@ -11,9 +11,9 @@ from farthing.canonical import canonical, sha256
 from farthing.errors import FarthingError
 from farthing.interactive import SealedState, unseal
 from farthing.ledger.chain import linked, start_of
+from farthing.ledger.entries import Opened
 from farthing.ledger.errors import Damaged
 from farthing.ledger.records import answered_from_json
-from farthing.ledger.replay import Opened
 from farthing.ledger.store import conversation_statements as stored
 from farthing.ledger.store.tables import conversations, turns
 

@@ -7,11 +7,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from farthing.guarantees.notation import format_guarantee
+from farthing.ledger.entries import Charge, Close, EndConversation, OpenConversation, Reserve
 from farthing.ledger.reader import Reader
-from farthing.ledger.records import END, OPEN, SETWISE, TARIFF, Account, Use, use_from_json
+from farthing.ledger.records import SETWISE, TARIFF, Account, Use, use_from_json
 from farthing.ledger.registered_lists import EVERYTHING
 
 NOT_STATED = "not stated"
+_USED = (Reserve.kind, Close.kind, OpenConversation.kind)
 
 
 def usage(reader: Reader, dataset: str) -> list[dict[str, Any]]:
@@ -21,12 +23,14 @@ def usage(reader: Reader, dataset: str) -> list[dict[str, Any]]:
     """
     known = {book.number: _guarantees(reader, dataset, book) for book in reader.accounts(dataset)}
     uses: dict[int, Use] = {}
-    for entry in reader.entries(dataset, "reserve", "close", OPEN):
+    for entry in reader.entries(dataset, *_USED):
         fact = entry.fact
-        if entry.kind != "close":
-            uses[entry.number] = _reserved(known[fact["account"]], fact["items"])
-        if fact.get("use") is not None:
-            uses[fact.get("settles", entry.number)] = use_from_json(fact["use"])
+        if isinstance(fact, Charge):
+            uses[entry.number] = _reserved(known[fact.account], fact.items)
+        if isinstance(fact, OpenConversation) and fact.use is not None:
+            uses[entry.number] = use_from_json(fact.use)
+        if isinstance(fact, Close) and fact.use is not None:
+            uses[fact.settles] = use_from_json(fact.use)
     return [
         {
             "what": use.what,
@@ -43,14 +47,15 @@ def bought_items(
 ) -> Counter[str]:
     """How often these analysts, or all, have bought each item of a tariff, less what came back."""
     bought: Counter[str] = Counter()
-    for entry in reader.entries(dataset, "reserve", "close", OPEN):
-        fact = entry.fact
-        if fact["account"] != account or (analysts is not None and fact["analyst"] not in analysts):
+    for fact in (entry.fact for entry in reader.entries(dataset, *_USED)):
+        if not isinstance(fact, Charge | Close) or fact.account != account:
             continue
-        if entry.kind == "close":
-            bought.subtract(fact["unused"])
+        if analysts is not None and fact.analyst not in analysts:
+            continue
+        if isinstance(fact, Close):
+            bought.subtract(fact.unused)
         else:
-            bought.update(fact["items"])
+            bought.update(fact.items)
     return bought
 
 
@@ -61,21 +66,20 @@ def conversations_held(reader: Reader, dataset: str) -> list[dict[str, Any]]:
     """
     known = {book.number: _guarantees(reader, dataset, book) for book in reader.accounts(dataset)}
     held: dict[str, dict[str, Any]] = {}
-    for entry in reader.entries(dataset, OPEN, END):
+    for entry in reader.entries(dataset, OpenConversation.kind, EndConversation.kind):
         fact = entry.fact
-        if entry.kind == END:
-            held[fact["conversation"]] |= {"asked": fact["asked"], "outcome": fact["reason"]}
-            continue
-        use = _reserved(known[fact["account"]], fact["items"])
-        held[fact["conversation"]] = {
-            "analyst": fact["analyst"],
-            "opened": fact["time"],
-            "mechanism": next(iter(fact["mechanism"])).replace("_", " "),
-            "guarantees": _in_words(use),
-            "farthings": fact["farthings"],
-            "asked": None,
-            "outcome": OPEN,
-        }
+        if isinstance(fact, EndConversation):
+            held[fact.conversation] |= {"asked": fact.asked, "outcome": fact.reason}
+        elif isinstance(fact, OpenConversation):
+            held[fact.conversation] = {
+                "analyst": fact.analyst,
+                "opened": fact.time,
+                "mechanism": next(iter(fact.mechanism)).replace("_", " "),
+                "guarantees": _in_words(_reserved(known[fact.account], fact.items)),
+                "farthings": fact.farthings,
+                "asked": None,
+                "outcome": "open",
+            }
     return list(held.values())
 
 

@@ -16,7 +16,7 @@ from farthing.ledger.lookups import all_declared, entry_rows, identity_of_ledger
 from farthing.ledger.proofs import prove_certificate, prove_list
 from farthing.ledger.reader import Reader
 from farthing.ledger.records import TARIFF
-from farthing.ledger.store.statements import released
+from farthing.ledger.store.statements import repeated_columns
 from farthing.ledger.store.tables import accounts, datasets, lots, purses
 from farthing.ledger.turn_check import check_turns
 
@@ -62,7 +62,7 @@ def verify(
         for walk in walks:
             _prove(walk)
     return [
-        Verified(walk.dataset, walk.number, walk.hash, len(walk.replay.documents), prove)
+        Verified(walk.dataset, walk.number, walk.hash, len(walk.state.documents), prove)
         for walk in walks
     ]
 
@@ -73,25 +73,26 @@ def _walk(connection: Connection, row: Any, contains: str | None, seen: list[str
         for entry in rows:
             fact = walk.take(entry.number, entry.fact, entry.previous, entry.hash)
             columns = (entry.kind, entry.settles, entry.released)
-            if columns != (fact["kind"], fact.get("settles"), released(fact)):
+            if columns != tuple(repeated_columns(fact).values()):
                 raise walk.bad(entry.number, "its columns do not repeat what it says")
             if entry.hash == contains:
                 seen.append(entry.hash)
-    if row.declared != walk.replay.declared:
-        raise walk.bad(walk.replay.declared, "the dataset is declared elsewhere than it says")
+    if row.declared != walk.state.declared:
+        raise walk.bad(walk.state.declared, "the dataset is declared elsewhere than it says")
     if (row.number, row.previous, row.hash) != (walk.number, walk.previous, walk.hash):
         raise walk.bad(
             min(walk.number, row.number) + 1, "the chain does not end where the dataset says"
         )
-    if walk.replay.dataset is None or walk.replay.dataset.name != row.name:
+    declared = walk.state.declaration
+    if declared is None or declared.dataset.name != row.name:
         raise walk.bad(1, "it does not describe this dataset")
     for table, expected in (
-        (accounts, walk.replay.accounts.values()),
-        (purses, walk.replay.purses.values()),
-        (lots, walk.replay.lots.values()),
+        (accounts, walk.state.accounts.values()),
+        (purses, walk.state.purses.values()),
+        (lots, walk.state.lots.values()),
     ):
         _compare(connection, row, table, expected)
-    check_turns(connection, row, walk.replay.conversations)
+    check_turns(connection, row, walk.state.conversations)
     return walk
 
 
@@ -124,7 +125,7 @@ def _amounts(row: Mapping[str, Any] | None) -> str:
 
 def _check_home(row: Any, walk: ChainCheck, here: str) -> None:
     """A book that takes entries is not sealed, and names no other ledger as the one it is in."""
-    sealed, home = walk.replay.sealed_for is not None, walk.replay.home
+    sealed, home = walk.state.sealed_for is not None, walk.state.home
     if row.writable == 1 and (sealed or home not in (None, here)):
         raise Damaged(
             f"the book of {row.name} goes on elsewhere, and yet it is open here", row.name
@@ -137,13 +138,13 @@ def _check_company(connection: Connection, walks: list[ChainCheck]) -> None:
         try:
             require_company(known, walk)
         except InvalidInput as error:
-            raise walk.bad(walk.replay.declared, str(error)) from None
+            raise walk.bad(walk.state.declared, str(error)) from None
 
 
 def _prove(walk: ChainCheck) -> None:
     """Every claim of every account once more, from nothing."""
-    for number, document in walk.replay.documents.items():
-        account = walk.replay.accounts[number]
+    for number, document in walk.state.documents.items():
+        account = walk.state.accounts[number]
         try:
             if account["mode"] == TARIFF:
                 prove_certificate(document)

@@ -176,7 +176,8 @@ def list_registered(dataset: str, service: At, caller: AnalystHere) -> dict[str,
 def show_own_statement(dataset: str, service: At, caller: AnalystHere) -> dict[str, Any]:
     """What is proved about everything this dataset releases, and what the caller spent of it."""
     inquiry = Inquiry.of(service, caller, dataset)
-    about, so_far = inquiry.analyst.about(), spending_of(inquiry.analyst, Price(0), paid=False)
+    moment = inquiry.analyst.snapshot()
+    about, so_far = moment.about, spending_of(moment, Price(0), paid=False)
     known = so_far.epsilon_before is not None
     return {
         "dataset": about.name,

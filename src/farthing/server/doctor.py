@@ -139,7 +139,7 @@ def _ledger(settings: Settings) -> Iterator[Finding]:
         latest = []
         for name in reader.datasets():
             head = reader.head(name)
-            latest.append(datetime.fromisoformat(str(head.fact["time"])))
+            latest.append(datetime.fromisoformat(head.fact.time))
             yield Finding(f"book of {name}", True, f"entry {head.number}, head {head.hash[:16]}…")
         yield _clock(now, latest)
         for name, one in settings.datasets.items():

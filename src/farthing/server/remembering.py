@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse
 from farthing.canonical import digest
 from farthing.composition.tariff import Certificate, Price
 from farthing.engine.recent import Kept, Recent
-from farthing.ledger import Analyst, Dataset, Ledger, Purse, Terms
+from farthing.ledger import Analyst, Dataset, Ledger, Purse, Snapshot
 from farthing.ledger.remaining import left_of
 from farthing.server.access.grants import CallerStanding
 
@@ -35,53 +35,29 @@ class Circumstances(NamedTuple):
 
 
 class ServedAnalyst(Analyst):
-    """An analyst who may not learn what others spend."""
+    """An analyst who may not learn what others spend, so not what is left of the cap either."""
 
-    def remaining(self) -> Price:
-        """What is left of the own purse: the cap would tell of others."""
-        return left_in(self.purse())
+    sees_the_cap = False
 
 
 class StandingAnalyst(ServedAnalyst):
-    """An analyst for as long as nothing changes: each fact is looked up once.
+    """An analyst for as long as nothing changes: the ledger is looked at once.
 
     For plans, which promise nothing: whatever pays looks everything up again.
     """
 
-    def about(self) -> Dataset:
-        return self._about
+    def snapshot(self) -> Snapshot:
+        return self._kept_snapshot
 
-    def terms(self) -> Terms:
-        return self._terms
+    def about(self) -> Dataset:
+        return self._kept_snapshot.about
 
     def certificate(self) -> Certificate:
-        return self._certificate
-
-    def spent_alone(self) -> int | None:
-        return self._spent_alone
-
-    def purse(self) -> Purse:
-        return self._purse
+        return self._kept_snapshot.certificate
 
     @cached_property
-    def _about(self) -> Dataset:
-        return super().about()
-
-    @cached_property
-    def _terms(self) -> Terms:
-        return super().terms()
-
-    @cached_property
-    def _certificate(self) -> Certificate:
-        return super().certificate()
-
-    @cached_property
-    def _spent_alone(self) -> int | None:
-        return super().spent_alone()
-
-    @cached_property
-    def _purse(self) -> Purse:
-        return super().purse()
+    def _kept_snapshot(self) -> Snapshot:
+        return super().snapshot()
 
 
 def left_in(purse: Purse) -> Price:

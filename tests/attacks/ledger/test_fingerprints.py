@@ -135,7 +135,7 @@ def test_a_version_is_what_the_owner_says_and_nothing_else(
     for version in ("summer", "summer", None, "autumn"):
         ledger.owner().declare_version("clicks", version)
         assert ann.about().version == version
-    said = [entry.fact["description"] for entry in ledger.reader().entries("clicks", "version")]
+    said = [entry.fact.description for entry in ledger.reader().entries("clicks", "version")]
     assert [one["version"] for one in said] == ["summer", "summer", None, "autumn"]
     for bad in ("", "x" * 300, "a\x1b[2J"):
         with pytest.raises(fa.InvalidInput):

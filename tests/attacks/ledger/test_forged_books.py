@@ -105,7 +105,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory, signed: fa.Certificate) -> 
 
 
 def facts_of(ledger: Ledger) -> Facts:
-    return [dict(entry.fact) for entry in ledger.reader().entries("e")]
+    return [entry.fact.to_json() for entry in ledger.reader().entries("e")]
 
 
 def chained(facts: Facts) -> Iterator[tuple[int, str, str, str]]:
@@ -216,8 +216,8 @@ def shown(path: Path_) -> str:
 
 def copied(walk: ChainCheck) -> ChainCheck:
     """Tariffs and what is declared never change, and need no copies."""
-    kept = [*walk.replay._tariffs.values(), walk.replay.dataset]
-    kept += [talk.mechanism for talk in walk.replay.conversations.values()]
+    kept = [*walk.state.tariffs.values(), walk.state.declaration]
+    kept += [talk.mechanism for talk in walk.state.conversations.values()]
     return copy.deepcopy(walk, {id(one): one for one in kept})
 
 
@@ -312,7 +312,7 @@ def test_every_kind_of_entry_is_forged_below(honest: Facts) -> None:
     assert kinds == {
         "dataset", "describe", "version", "account", "grant", "revoke", "reserve", "close",
         "abandon", "open", "said", "end", "seal", "resume", "relocate",
-    }  # fmt: skip # all that Replay knows
+    }  # fmt: skip # every kind
 
 
 def follow(facts: Facts) -> None:

@@ -35,7 +35,7 @@ def test_a_failure_anywhere_leaves_nothing(
 
     def failing(run, dataset, fact, token):
         entry = real(run, dataset, fact, token)
-        if fact["kind"] == kind:
+        if fact.kind == kind:
             raise KeyboardInterrupt
         return entry
 

@@ -48,7 +48,7 @@ def test_three_roles_share_no_power() -> None:
     assert public(Analyst) == {
         "about", "terms", "secret", "purse", "remaining", "reserve", "reserve_list", "registered",
         "close", "abandon", "release_of", "releases", "open_conversation", "conversation",
-        "conversations", "certificate", "spent_alone",
+        "conversations", "certificate", "snapshot", "spent_alone",
     }  # fmt: skip # a set
     assert not public(Reader) & (powers | {"reserve", "reserve_list", "close"})
     assert public(Ledger) == {"open", "shut", "owner", "analyst", "reader", "datasets_at"}

@@ -30,13 +30,13 @@ from sqlalchemy import (
     update,
 )
 
-from farthing.canonical import canonical, sha256
+from farthing.canonical import sha256
 from farthing.composition.tariff import Price
+from farthing.ledger.entries import Charge, Entry, Fact, Seal
 from farthing.ledger.errors import NotInLedger, ReadOnly, Sealed, WrongSchema
-from farthing.ledger.records import Entry
+from farthing.ledger.records import EVERYBODY
 from farthing.ledger.store.connection import link
 from farthing.ledger.store.tables import (
-    EVERYBODY,
     REVISION,
     datasets,
     entries,
@@ -173,8 +173,6 @@ def _count(rows: Any) -> Any:
 
 
 _AT_ONCE = _everything_at_once()
-#: The kind of the entry that ends a book here.
-SEAL = "seal"
 #: PostgreSQL's word for the division.
 NO_ROOM = "22012"
 
@@ -188,27 +186,27 @@ class Spend:
     fit if it has seen a later one.
     """
 
-    fact: Mapping[str, Any]
-    written: str
+    fact: Charge
     parameters: dict[str, Any]
 
     @staticmethod
-    def of(fact: Mapping[str, Any], token: str, dataset: int, price: Price, month: int) -> Spend:
-        signed, written = _signed(fact, token)
+    def of(fact: Charge, token: str, dataset: int, month: int) -> Spend:
+        signed = fact.signed(token)
+        written = signed.written()
         parameters = {
             "dataset": dataset,
-            "in_account": fact["account"],
-            "who": fact["analyst"],
-            "price": price.farthings,
-            "units": price.delta_units,
+            "in_account": fact.account,
+            "who": fact.analyst,
+            "price": fact.farthings,
+            "units": fact.delta_units,
             "this_month": month,
             "content": sha256(written),
             "its_fact": written,
-            "its_kind": fact["kind"],
+            "its_kind": fact.kind,
             "its_settles": None,
             "its_released": None,
         }
-        return Spend(signed, written, parameters)
+        return Spend(signed, parameters)
 
     def make(self, run: Runs) -> Entry | None:
         """The entry, or None if it does not fit; then the transaction must be undone."""
@@ -229,18 +227,13 @@ class Spend:
         return Entry(number, self.fact, previous, hash_)
 
 
-def append(run: Runs, dataset: int, fact: Mapping[str, Any], token: str) -> Entry:
+def append(run: Runs, dataset: int, fact: Fact, token: str) -> Entry:
     """Write the next entry of a dataset. From here to the commit no other writer gets in."""
-    signed, written = _signed(fact, token)
+    signed = fact.signed(token)
+    written = signed.written()
     head = _continue(run, {"dataset": dataset, "content": sha256(written)})
-    row = {
-        "dataset": dataset,
-        "its_fact": written,
-        "its_kind": fact["kind"],
-        "its_settles": fact.get("settles"),
-        "its_released": released(fact),
-    }
-    run.execute(_WRITE, {**row, **head})
+    columns = {f"its_{name}": value for name, value in repeated_columns(signed).items()}
+    run.execute(_WRITE, {"dataset": dataset, "its_fact": written, **columns, **head})
     return Entry(head["its_number"], signed, head["its_previous"], head["its_hash"])
 
 
@@ -275,19 +268,18 @@ def return_to_lots(run: Runs, dataset: int, account: int, unused: Mapping[str, i
     take_lots(run, dataset, account, {item: -times for item, times in unused.items()})
 
 
-def released(fact: Mapping[str, Any]) -> str | None:
-    """The digest of the question whose release this entry keeps, if it keeps one."""
-    return fact["question_digest"] if fact.get("release") is not None else None
+def repeated_columns(fact: Fact) -> dict[str, Any]:
+    """What the row of an entry repeats of its fact, to be searched by."""
+    return {
+        "kind": fact.kind,
+        "settles": getattr(fact, "settles", None),
+        "released": getattr(fact, "released", None),
+    }
 
 
 def new_token() -> str:
     """Unguessable; by it a write that nobody acknowledged is recognised."""
     return secrets.token_hex(16)
-
-
-def _signed(fact: Mapping[str, Any], token: str) -> tuple[dict[str, Any], str]:
-    signed = {**fact, "token": token}
-    return signed, canonical(signed)
 
 
 def require_writable(run: Runs, dataset: int) -> None:
@@ -302,7 +294,7 @@ def require_writable(run: Runs, dataset: int) -> None:
     rows = run.execute(_STATE, {"dataset": dataset}).fetchall()
     if rows and rows[0][1] == 0:
         name, _, kind, fact = rows[0]
-        raise Sealed(name, json.loads(fact)["successor"]) if kind == SEAL else ReadOnly(name)
+        raise Sealed(name, json.loads(fact)["successor"]) if kind == Seal.kind else ReadOnly(name)
 
 
 _VERSION = select(version.c.version_num)

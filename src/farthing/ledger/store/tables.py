@@ -61,9 +61,6 @@ accounts = Table(
 )
 Index("farthing_account_names", accounts.c.dataset_id, accounts.c.name, unique=True)
 
-#: The cap of a dataset is the purse of everybody: a row like the others, with this name.
-EVERYBODY = ""
-
 purses = Table(
     "farthing_purses",
     metadata,

@@ -1,0 +1,191 @@
+"""Entries about what is paid: reserved, and then closed or abandoned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from farthing.canonical import digest
+from farthing.composition.tariff import Price
+from farthing.ledger.entries.fact import Fact, kind
+from farthing.ledger.entries.rules import (
+    Amount,
+    Anything,
+    Hash,
+    Items,
+    ItemsOrNone,
+    Month,
+    Name,
+    NoItems,
+    Nothing,
+    Number,
+    Returned,
+    UseData,
+)
+from farthing.ledger.entries.state import Broken, State, deduct, refund, require
+from farthing.ledger.months import month_number, month_of
+from farthing.ledger.records import BATCH, EVERYBODY, TARIFF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge(Fact):
+    """Items that an analyst buys. A registered list has no price and no month."""
+
+    account: Number
+    analyst: Name
+    items: Items
+    farthings: Amount
+    delta_units: Amount
+    month: Month | None
+    question: Anything
+    question_digest: Hash | None
+
+    @property
+    def price(self) -> Price:
+        """What it takes."""
+        return Price(self.farthings, self.delta_units)
+
+    def require_question(self) -> None:
+        """The digest is that of the question."""
+        wanted = None if self.question is None else digest(self.question)
+        require(self.question_digest == wanted, "its question has another digest")
+
+    def spend(self, state: State) -> None:
+        """Taken from the purse and from the cap, at the price of the tariff."""
+        require(state.account(self.account)["mode"] == TARIFF, "only a tariff has prices")
+        price = self.price
+        right = price == state.tariffs[self.account].price_of(self.items)
+        require(right, "the price is wrong")
+        purse, cap = state.purse(self.account, self.analyst), state.purse(self.account, EVERYBODY)
+        require(cap["open"] == 1, "the tariff was retired before")
+        require(purse["open"] == 1, "the purse was revoked before")
+        require(self.month is not None, "what a tariff sells is charged to a month")
+        month = month_number(self.month or "")
+        if purse["month"] is not None:
+            require(month >= purse["month"], "the purse has seen a later month")
+            if month > purse["month"]:
+                purse.update(month=month, farthings_spent=0, delta_units_spent=0)
+        written = month_of(datetime.fromisoformat(self.time))
+        require(month >= written, "it was written in a later month")
+        deduct(purse, price, f"the purse of {self.analyst}")
+        deduct(cap, price, "the cap of the dataset")
+
+
+@kind("reserve")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserve(Charge):
+    """Set aside for one question, before it runs."""
+
+    def apply(self, state: State, number: int) -> None:
+        self.require_question()
+        account = state.account(self.account)
+        if account["mode"] == TARIFF:
+            self.spend(state)
+        else:
+            require(self.price == Price(0), "a registered list costs no farthings")
+            require(self.month is None, "a registered list has no months")
+            require(account["analyst"] == self.analyst, "not this analyst's list")
+            for item, times in self.items.items():
+                require((self.account, item) in state.lots, f"the list has no {item}")
+                lot = state.lots[self.account, item]
+                lot["spent"] += times
+                require(lot["spent"] <= lot["granted"], f"{item} is overspent")
+        state.held[number] = self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement(Fact):
+    """How a reservation ended."""
+
+    account: Number
+    analyst: Name
+    question_digest: Hash | None
+    settles: Number
+
+    def settle(self, state: State) -> Reserve:
+        """The reservation, which is settled once."""
+        held = state.held.pop(self.settles, None)
+        if held is None:
+            raise Broken("it settles what is not reserved, or was settled before")
+        for part in ("account", "analyst", "question_digest"):
+            same = getattr(self, part) == getattr(held, part)
+            require(same, f"its {part} is not that of the reservation")
+        return held
+
+
+@kind("close")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Close(Settlement):
+    """The mechanism ran. What its output shows was not used comes back.
+
+    `revoked` is the entry that took the purse away in between, to which nothing comes back.
+    """
+
+    later = frozenset({"use", "revoked"})
+
+    unused: ItemsOrNone
+    farthings: Returned
+    delta_units: Returned
+    release_digest: Name
+    release: Anything
+    use: UseData | None = None
+    revoked: Number | None = None
+
+    @property
+    def released(self) -> str | None:
+        """The digest of the question whose release this entry keeps, if it keeps one."""
+        return self.question_digest if self.release is not None else None
+
+    @property
+    def back(self) -> Price:
+        """What comes back."""
+        return Price(-self.farthings, -self.delta_units)
+
+    def apply(self, state: State, number: int) -> None:
+        held = self.settle(state)
+        require(self.settles > state.restored, "what was open in a copy can only be abandoned")
+        mode = state.account(held.account)["mode"]
+        whole = mode == BATCH and bool(self.unused)
+        require(not whole, "a batch runs once and whole; nothing of it is unused")
+        for item, times in self.unused.items():
+            reserved = times <= held.items.get(item, 0)
+            require(reserved, f"more {item} unused than reserved")
+        if mode == TARIFF:
+            self._return(state, held, self.back)
+            return
+        require(self.back == Price(0), "a registered list costs no farthings")
+        require(self.revoked is None, "a registered list is not revoked")
+        for item, times in self.unused.items():
+            if (held.account, item) in state.lots:  # else the list was retired
+                state.lots[held.account, item]["spent"] -= times
+
+    def _return(self, state: State, held: Reserve, back: Price) -> None:
+        """To the cap, and to the purse unless it was revoked or renewed in between."""
+        tariff = state.tariffs[held.account]
+        expected = tariff.price_of(self.unused) if self.unused else Price(0)
+        require(back == expected, "it returns more or less than was unused")
+        refund(state.purses[held.account, EVERYBODY], back)
+        purse = state.purses[held.account, held.analyst]
+        revocations = state.revoked.get((held.account, held.analyst), [])
+        since = next((entry for entry in revocations if entry > self.settles), None)
+        lost = since if self.unused and purse["month"] is None else None
+        if "revoked" not in self.absent:  # else written when what was unused came back all the same
+            require(self.revoked == lost, "it says otherwise whether the purse was revoked")
+            if lost is not None:
+                return
+        if purse["month"] in (None, month_number(held.month or "")):
+            refund(purse, back)
+
+
+@kind("abandon")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abandon(Settlement):
+    """Nothing was released, or nobody knows. What was reserved stays spent."""
+
+    unused: NoItems
+    farthings: Nothing = 0
+    delta_units: Nothing = 0
+    reason: Name
+
+    def apply(self, state: State, number: int) -> None:
+        self.settle(state)

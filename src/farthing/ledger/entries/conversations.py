@@ -1,0 +1,79 @@
+"""Entries about conversations: opened, so much was said, ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from farthing.interactive import mechanism_from_json, require_paid
+from farthing.ledger.chain import start_of
+from farthing.ledger.entries.charges import Charge
+from farthing.ledger.entries.fact import Fact, kind
+from farthing.ledger.entries.rules import (
+    Amount,
+    Hash,
+    MechanismData,
+    Month,
+    Name,
+    Number,
+    Token,
+    UseData,
+)
+from farthing.ledger.entries.state import Opened, State, require
+
+
+@kind("open")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenConversation(Charge):
+    """A conversation is charged in full when it is opened, with what its mechanism costs."""
+
+    month: Month
+    conversation: Token
+    mechanism: MechanismData
+    commitment: Hash
+    use: UseData | None
+
+    def apply(self, state: State, number: int) -> None:
+        self.require_question()
+        self.spend(state)
+        mechanism = mechanism_from_json(self.mechanism)
+        require_paid(state.tariffs[self.account], self.items, mechanism.guarantees)
+        require(self.conversation not in state.conversations, "it was opened before")
+        state.conversations[self.conversation] = Opened(
+            number, self.analyst, state.declared, mechanism, self.commitment
+        )
+
+
+@kind("said")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said(Fact):
+    """How much was asked, and the end of the chain of turns."""
+
+    conversation: Token
+    analyst: Name
+    asked: Amount
+    head: Hash
+
+    def apply(self, state: State, number: int) -> None:
+        opened = state.conversation(self.conversation)
+        require(opened.open, "the conversation had ended before")
+        require(opened.analyst == self.analyst, "it is the conversation of somebody else")
+        before, head = opened.marks[-1] if opened.marks else (0, start_of(self.conversation))
+        require(self.asked >= before, "less was asked than before")
+        same = (self.asked == before) == (self.head == head)
+        require(same, "its turns do not end where as much was asked")
+        opened.marks.append((self.asked, self.head))
+
+
+@kind("end")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndConversation(Said):
+    """Nothing more can be asked."""
+
+    settles: Number
+    reason: Name
+
+    def apply(self, state: State, number: int) -> None:
+        Said.apply(self, state, number)
+        opened = state.conversation(self.conversation)
+        require(self.settles == opened.entry, "it ends another conversation")
+        opened.open = False

@@ -1,0 +1,151 @@
+"""Entries about the data, and about the place of its book."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from farthing.canonical import canonical
+from farthing.ledger.declared_data import Declared, dataset_from_json, require_only_more
+from farthing.ledger.entries.fact import Fact, kind
+from farthing.ledger.entries.rules import Document, Hash, Name, Names, Places
+from farthing.ledger.entries.state import State, require, understood
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration(Fact):
+    """What an owner declares about a dataset."""
+
+    description: Document
+    beside: Names = field(default_factory=list)
+
+    @classmethod
+    def of(cls, declared: Declared, **more: Any) -> Self:
+        """The entry that declares this; what is not said is absent."""
+        said = {**declared.to_json(), **more}
+        return cls(absent=cls.later - said.keys(), **said)
+
+    @property
+    def declared(self) -> Declared:
+        """What it declares."""
+        former = tuple(getattr(self, "former", ()))
+        dataset = understood(dataset_from_json, self.description)
+        return Declared(dataset, tuple(self.beside), former)
+
+    def declare(self, state: State, number: int) -> None:
+        """This is what is declared from now on, in exactly the words that a ledger writes."""
+        declared = self.declared
+        words = declared.dataset.to_json()
+        if "contribution_limits" in self.description:  # the first format
+            limit = words["limits"]["contribution_limit"]
+            words = {name: words[name] for name in ("name", "unit", "owner", "relation")}
+            words["contribution_limits"] = {} if limit is None else {"keys": limit}
+        same = canonical(words) == canonical(self.description)
+        require(same, "it describes something else besides")
+        state.declaration, state.declared = declared, number
+
+
+@kind("dataset")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddDataset(Declaration):
+    """The first entry of a book, and the ledger that it is in."""
+
+    later = frozenset({"beside", "ledger"})
+
+    ledger: Name | None = None
+
+    def apply(self, state: State, number: int) -> None:
+        require(number == 1, "a dataset is described once, in entry 1")
+        self.declare(state, number)
+        state.home = self.ledger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredAgain(Declaration):
+    """What is declared of data that was added before, and the places where it was."""
+
+    later = frozenset({"former"})
+
+    former: Places = field(default_factory=list)
+
+
+@kind("describe")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Describe(DeclaredAgain):
+    """More is declared about data that was added before there were schemas."""
+
+    def apply(self, state: State, number: int) -> None:
+        before, after = state.declared_data(), self.declared
+        require_only_more(before.dataset, after.dataset)
+        goes_on = after.beside[: len(before.beside)] == before.beside
+        require(goes_on, "what shares data goes on sharing it")
+        require(after.former == before.former, "the data was in other places before")
+        self.declare(state, number)
+
+
+@kind("version")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclareVersion(DeclaredAgain):
+    """The rows are in another state now."""
+
+    def apply(self, state: State, number: int) -> None:
+        before, after = state.declared_data(), self.declared
+        same = replace(before.dataset, version=after.dataset.version)
+        require(after == replace(before, dataset=same), "it declares more than a version")
+        self.declare(state, number)
+
+
+@kind("relocate")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relocate(DeclaredAgain):
+    """The data is in another place now. Where it was stays known."""
+
+    later = frozenset()
+
+    def apply(self, state: State, number: int) -> None:
+        after = self.declared
+        expected = state.declared_data().relocated(after.dataset.location)
+        require(after == expected, "it declares more than a place")
+        self.declare(state, number)
+
+
+@kind("seal")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seal(Fact):
+    """The book ends here. The ledger that is named may go on with it."""
+
+    successor: Name
+
+    def apply(self, state: State, number: int) -> None:
+        require(self.successor != state.home, "a book is sealed for another ledger")
+        state.sealed_for = self.successor
+
+
+@kind("resume")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume(Fact):
+    """A sealed book goes on in the ledger that its seal names."""
+
+    ledger: Name
+    seal: Hash
+
+    def apply(self, state: State, number: int) -> None:
+        require(self.ledger == state.sealed_for, "another ledger was named by the seal")
+        require(self.seal == state.last_hash, "it names another seal")
+        state.home, state.sealed_for = self.ledger, None
+
+
+@kind("restore")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore(Fact):
+    """The book goes on from a copy. Nobody knows what was spent since: all of it counts."""
+
+    ledger: Name
+
+    def apply(self, state: State, number: int) -> None:
+        require(self.ledger != state.home, "a book is restored in another ledger")
+        state.home, state.restored = self.ledger, number
+        state.lots.clear()
+        for row in state.purses.values():
+            spent = {f"{name}_spent": row[name] for name in ("farthings", "delta_units")}
+            row.update(open=0, **spent)
