@@ -24,7 +24,6 @@ from farthing.composition.moments_as_loss import moments_as_loss
 from farthing.composition.moments_first import moments_first
 from farthing.composition.profiles import KINDS
 from farthing.composition.subgaussian import subgaussian_bounds
-from farthing.composition.unequal_ranges import unequal_in_advance
 from farthing.errors import NotCertified, Unattainable, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import SubsampledWithoutReplacement
@@ -140,8 +139,6 @@ class OneDirection:
         in_advance = fixed_in_advance(items)
         if in_advance is not None:
             yield in_advance
-        if adaptivity == "none" and (unequal := unequal_in_advance(items, self.tolerance)):
-            yield unequal
         engine = by_operators(items, adaptivity, self.tolerance)
         engine = engine or by_example(items, adaptivity, self.tolerance)
         if engine is not None:
