@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from farthing.composition.accountant import Accountant, Allowance, BudgetExceeded
-from farthing.composition.calibration import noise_for, sgd_noise
+from farthing.composition.certificate import Certificate
 from farthing.composition.compose import ADAPTIVITIES, Composition, compose
 from farthing.composition.gaussian import (
     gaussian_delta,
@@ -22,8 +22,8 @@ from farthing.composition.gaussian import (
 )
 from farthing.composition.ladder import ladder
 from farthing.composition.laplace import laplace_histogram_epsilon
-from farthing.composition.planning import largest_count, largest_epsilon
-from farthing.composition.tariff import Certificate, Price, Tariff
+from farthing.composition.planning import largest_count, largest_epsilon, noise_for, sgd_noise
+from farthing.composition.tariff import Price, Tariff
 from farthing.composition.tariff_planning import largest_farthings, propose_prices
 from farthing.errors import (
     FarthingError,

@@ -12,7 +12,7 @@ import pytest
 
 import farthing as fa
 from farthing.composition import budget
-from farthing.composition.tariff_proof import tariff_profiles
+from farthing.composition.tariff import tariff_profiles
 from tests.tariffs.strategies import best_delta
 
 ONE_OF_THEM = fa.Tariff(

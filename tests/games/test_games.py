@@ -8,7 +8,6 @@ import pytest
 
 import farthing as fa
 from farthing.games import Strategy, adversary, attained, play, simulate
-from farthing.guarantees.kinds import OneWay
 
 BR, DP = fa.BoundedRange, fa.PureDP
 CASES = [
@@ -124,11 +123,7 @@ def test_samples_are_played_in_either_direction(with_unit):
         strategy = adversary(items, epsilon_g=epsilon_g, cells=60, with_unit=with_unit)
         value = attained(strategy)
         charged = fa.compose(items).delta_at(epsilon_g)
-        facing = [
-            (OneWay(guarantee, with_unit) if isinstance(guarantee, fa.Subsampled) else guarantee, n)
-            for guarantee, n in items
-        ]
-        alone = fa.compose(facing).delta_at(epsilon_g)
+        alone = fa.compose(items).directions[0 if with_unit else 1].delta_at(epsilon_g)
         assert value.lower <= alone.upper
         assert value.lower <= charged.upper
         assert value.upper >= alone.lower * (1 - 5e-3)

@@ -18,12 +18,10 @@ import numpy as np
 
 from farthing.canonical import canonical
 from farthing.composition.compose import compose
-from farthing.composition.items import Items, take_out_leaks
+from farthing.composition.items import Items, Losses, take_out_leaks
 from farthing.composition.profile_as_loss import loss_distribution_above
 from farthing.composition.profiles import curves
-from farthing.composition.tariff import Tariff, tariff_to_json
-from farthing.composition.tariff_files import tariff_from_json
-from farthing.composition.tariff_proof import tariff_profiles
+from farthing.composition.tariff import Tariff, tariff_from_json, tariff_profiles
 from farthing.errors import FarthingError, NotCertified, Unattainable
 from farthing.numerics.ball import up
 from farthing.numerics.curves import Chords, Grid
@@ -60,7 +58,7 @@ def profiles_when_spent(
 
     The leak is that of all δ units whatever is spent, so that it is counted once over all levels.
     """
-    return _profiles_when_spent(canonical(tariff_to_json(tariff)), farthings, delta)
+    return _profiles_when_spent(canonical(tariff.to_json()), farthings, delta)
 
 
 @lru_cache(maxsize=64)
@@ -100,7 +98,7 @@ def _larger(profiles: list[Chords]) -> Chords:
     return Chords(grid, np.array(values))
 
 
-def _one_direction(items: Items, adaptivity: str, delta: float) -> AccountProfile:
+def _one_direction(items: Losses, adaptivity: str, delta: float) -> AccountProfile:
     leaky = take_out_leaks(items)
     leak = up(leaky.leak) if leaky.sum_of_deltas > 0 else 0.0
     if not leaky.items.pairs:

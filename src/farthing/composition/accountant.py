@@ -23,8 +23,8 @@ from farthing.errors import (
     require_real,
 )
 from farthing.guarantees.bracket import Bracket
-from farthing.guarantees.conversions import delta_of
 from farthing.guarantees.kinds import Guarantee, ZeroConcentratedDP
+from farthing.guarantees.losses.registry import loss_of
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.numerics.rounding import deflated, float_down, float_up
 from farthing.whole_files import whole_file
@@ -178,7 +178,8 @@ class Accountant:
         """
         items = {text: parse_guarantee(text) for text in self.bought}
         prices = propose_prices(items, finest=finest)
-        unit = min((delta_of(g) for g in items.values() if delta_of(g) > 0), default=1e-12)
+        leaks = [loss_of(guarantee).leak for guarantee in items.values()]
+        unit = min((leak for leak in leaks if leak > 0), default=1e-12)
         priced = {text: (guarantee, prices[text]) for text, guarantee in items.items()}
         total = Tariff(priced, 1, 0, unit).price_of(self.bought)
         return Tariff(priced, total.farthings, total.delta_units, unit)

@@ -11,21 +11,13 @@ from collections.abc import Callable, Iterator
 
 from farthing.composition.bound import Bound, Sides, lower_only
 from farthing.composition.gaussian import analytic_gaussian
-from farthing.composition.items import Items
+from farthing.composition.items import Losses
 from farthing.composition.moment_witness import Moments, attained_delta, attained_epsilon
 from farthing.composition.moments import MomentBound
-from farthing.composition.profiles import KINDS, Curves, curves
-from farthing.guarantees.conversions import example, pure_epsilon
-from farthing.guarantees.kinds import (
-    BoundedRange,
-    DiscreteGaussian,
-    Gaussian,
-    Guarantee,
-    OneWay,
-    PureDP,
-    Subsampled,
-    SubsampledWithoutReplacement,
-)
+from farthing.composition.profiles import Curves, curves
+from farthing.guarantees.kinds import BoundedRange, LossDistribution, PureDP
+from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.registry import loss_of
 from farthing.progress import listening, tell_between
 
 #: Every question walks the same grids from the first to finer ones, each this much finer, so that
@@ -39,20 +31,20 @@ SMALLEST = 1e-250
 AROUND = (0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
 
 
-def by_operators(items: Items, adaptivity: str, tolerance: float) -> Bound | None:
+def by_operators(items: Losses, adaptivity: str, tolerance: float) -> Bound | None:
     """Both sides by operators on profiles, for kinds whose worst case is known.
 
     Items whose losses leave the range of floats are left out; then only the lower side is stated,
     because an adversary need not use everything.
     """
-    kept = Items(tuple((g, count) for g, count in items if in_range(g)))
-    if not kept.pairs or not items.only(*KINDS):
+    kept = Losses(tuple((loss, count) for loss, count in items if loss.in_range))
+    if not kept.pairs or not items.known:
         return None
     bound = _on_grids(kept, adaptivity, tolerance)
     return bound if kept == items else lower_only(bound)
 
 
-def _on_grids(items: Items, adaptivity: str, tolerance: float) -> Bound:
+def _on_grids(items: Losses, adaptivity: str, tolerance: float) -> Bound:
     return Bound(
         name="operators",
         theorem=_theorem(items, adaptivity),
@@ -63,7 +55,7 @@ def _on_grids(items: Items, adaptivity: str, tolerance: float) -> Bound:
     )
 
 
-def by_example(items: Items, adaptivity: str, tolerance: float) -> Bound | None:
+def by_example(items: Losses, adaptivity: str, tolerance: float) -> Bound | None:
     """A lower bound for kinds that only bound moments, from mechanisms that have them.
 
     Gaussian noise for all of them, or the mechanisms that are worst at one order. The upper side of
@@ -112,20 +104,20 @@ def _silent(read: Callable[[float], Sides]) -> Callable[[float], Sides]:
     return reading
 
 
-def _examples(items: Items) -> Items:
-    pairs = [(example(guarantee), count) for guarantee, count in items]
-    return Items(tuple((guarantee, count) for guarantee, count in pairs if guarantee is not None))
+def _examples(items: Losses) -> Losses:
+    pairs = [(loss.example(), count) for loss, count in items]
+    return Losses(tuple((loss, count) for loss, count in pairs if loss is not None))
 
 
-def _heaviest(items: Items) -> Moments | None:
+def _heaviest(items: Losses) -> Moments | None:
     """What the kind with the largest ρ promises, among those that bound moments only."""
-    known = [Moments.of(guarantee) for guarantee, _ in items]
+    known = [Moments.of(loss) for loss, _ in items]
     found = [moments for moments in known if moments is not None]
     return max(found, key=lambda moments: moments.rho, default=None)
 
 
 def _several_witnesses(
-    items: Items, heaviest: Moments, adaptivity: str, delta: float
+    items: Losses, heaviest: Moments, adaptivity: str, delta: float
 ) -> Iterator[Bound]:
     """All such kinds, or all uses of the heaviest, as mechanisms that are worst near this δ.
 
@@ -133,51 +125,43 @@ def _several_witnesses(
     """
     if (last := _chosen_last(items, adaptivity, delta)) is not None:
         yield last
-    known = {guarantee: Moments.of(guarantee) for guarantee, _ in items}
+    known = {loss: Moments.of(loss) for loss, _ in items}
     order = MomentBound(items).best_order(delta)
     for factor in AROUND:
         witnesses = {
-            guarantee: moments.witness(moments.slope(factor * (order - 1)))
-            for guarantee, moments in known.items()
+            loss: _loss(moments.witness(moments.slope(factor * (order - 1))))
+            for loss, moments in known.items()
             if moments is not None
         }
-        heavy = {g: witness for g, witness in witnesses.items() if known[g] == heaviest}
+        heavy = {loss: worst for loss, worst in witnesses.items() if known[loss] == heaviest}
         for chosen in (witnesses,) if heavy == witnesses else (witnesses, heavy):
-            pairs = tuple((chosen.get(g) or g, count) for g, count in items)
-            bound = by_operators(_examples(Items(pairs)), adaptivity, 1e-2)
+            pairs = tuple((chosen.get(loss) or loss, count) for loss, count in items)
+            bound = by_operators(_examples(Losses(pairs)), adaptivity, 1e-2)
             if bound is not None:
                 yield bound
 
 
-def _chosen_last(items: Items, adaptivity: str, delta: float) -> Bound | None:
+def _loss(witness: LossDistribution | None) -> Loss | None:
+    return None if witness is None else loss_of(witness)
+
+
+def _chosen_last(items: Losses, adaptivity: str, delta: float) -> Bound | None:
     """The last use, if it only bounds moments, as what is worst after all that was said before."""
     places = range(len(items.pairs)) if adaptivity == "setwise" else [len(items.pairs) - 1]
     place = next((i for i in places if Moments.of(items.pairs[i][0]) is not None), None)
     if place is None or adaptivity == "none":
         return None
-    guarantee, count = items.pairs[place]
-    moments = Moments.of(guarantee)
-    worst = None if moments is None else moments.chosen_last(delta)
+    loss, count = items.pairs[place]
+    moments = Moments.of(loss)
+    worst = None if moments is None else _loss(moments.chosen_last(delta))
     if worst is None:
         return None
     others = [pair for i, pair in enumerate(items) if i != place]
-    rest = [(guarantee, count - 1)] if count > 1 else []
-    return by_operators(_examples(Items((*others, *rest, (worst, 1)))), "adaptive", 1e-3)
+    rest = [(loss, count - 1)] if count > 1 else []
+    return by_operators(_examples(Losses((*others, *rest, (worst, 1)))), "adaptive", 1e-3)
 
 
-def in_range(guarantee: Guarantee) -> bool:
-    """Whether e^±loss and the grid steps stay well inside the range of floats."""
-    match guarantee:
-        case Gaussian(noise_multiplier=sigma) | DiscreteGaussian(noise_multiplier=sigma):
-            return 1e-2 < sigma < 1e60
-        case OneWay(Subsampled(inner, rate)) | SubsampledWithoutReplacement(inner, rate):
-            return rate > 1e-60 and in_range(inner)
-        case _:
-            epsilon = pure_epsilon(guarantee)
-            return epsilon is None or 1e-60 < epsilon < 300
-
-
-def _epsilon(items: Items, adaptivity: str, tolerance: float, delta: float) -> Sides:
+def _epsilon(items: Losses, adaptivity: str, tolerance: float, delta: float) -> Sides:
     if delta < SMALLEST:
         return 0.0, float("inf")
 
@@ -188,7 +172,7 @@ def _epsilon(items: Items, adaptivity: str, tolerance: float, delta: float) -> S
     return _refine(items, adaptivity, tolerance, delta, read)
 
 
-def _delta(items: Items, adaptivity: str, tolerance: float, epsilon: float) -> Sides:
+def _delta(items: Losses, adaptivity: str, tolerance: float, epsilon: float) -> Sides:
     at_most = MomentBound(items).delta_at(epsilon)
     if at_most < SMALLEST:
         return 0.0, at_most
@@ -204,7 +188,7 @@ def _delta(items: Items, adaptivity: str, tolerance: float, epsilon: float) -> S
 
 
 def _refine(
-    items: Items,
+    items: Losses,
     adaptivity: str,
     tolerance: float,
     delta: float,
@@ -230,8 +214,8 @@ def _refine(
     return lower, upper
 
 
-def _theorem(items: Items, adaptivity: str) -> str:
-    if not any(isinstance(g, BoundedRange) for g, _ in items):
+def _theorem(items: Losses, adaptivity: str) -> str:
+    if not items.ranges:
         if items.only(PureDP):
             return "optimal composition of unequal ε-DP [MV16, Thm 1.5], on a grid"
         return "dominating pairs composed exactly, on a grid"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from farthing.composition.bound import Bound
-from farthing.composition.items import Items
+from farthing.composition.items import Losses
 from farthing.numerics.ball import in_balls, up
 
 
 @in_balls
-def basic(items: Items) -> Bound | None:
+def basic(items: Losses) -> Bound | None:
     """Σ ε_i at δ = 0, for any adaptivity [Smith25, Exercise 3.5]; needs ε-DP mechanisms."""
     total = items.epsilon_sum()
     if total is None:

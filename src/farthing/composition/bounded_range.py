@@ -16,11 +16,10 @@ import math
 from flint import arb
 
 from farthing.guarantees.bracket import Bracket
-from farthing.guarantees.conversions import max_kl
+from farthing.guarantees.losses.bounded_range import max_kl
 from farthing.numerics.ball import Ball, down, hull, in_balls, larger, middle, up
 from farthing.numerics.binomial import HockeyStick, binomial_hockey_stick
-from farthing.numerics.bisection import last_whole
-from farthing.numerics.root_finding import invert
+from farthing.numerics.search import invert, last_whole
 
 THEOREM = "optimal non-adaptive bounded range [DDR20, Thm 3]"
 

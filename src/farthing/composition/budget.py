@@ -8,24 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from farthing.composition.grid_choice import aligned
-from farthing.composition.items import Items
+from farthing.composition.items import Losses
 from farthing.composition.moments import MomentBound
-from farthing.composition.offers import (
-    FARTHEST,
-    NEGLIGIBLE,
-    Offer,
-    carried,
-    facing_one_way,
-    loss_variance,
-    nanoseconds,
-    replaces,
-    require_sane,
-)
+from farthing.composition.offers import FARTHEST, NEGLIGIBLE, Offer
 from farthing.composition.profiles import operator_of
 from farthing.composition.ways_to_spend import EitherWay, PricedOperator, Recursion
 from farthing.errors import NotCertified
-from farthing.guarantees.directions import facing, has_two_losses
-from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.ball import in_balls
 from farthing.numerics.curves import Grid
 from farthing.numerics.rounding import inflated
@@ -66,18 +54,16 @@ class Budget:
             and offer.epsilon != 0
         }
         for offer in useful:
-            require_sane(offer.guarantee)
-        needed = [o for o in useful if not any(replaces(other, o) for other in useful - {o})]
-        ordered = sorted(
-            needed, key=lambda o: (format_guarantee(o.guarantee), o.farthings, o.delta_units)
-        )
+            offer.require_sane()
+        needed = [o for o in useful if not any(other.replaces(o) for other in useful - {o})]
+        ordered = sorted(needed, key=lambda o: (o.text, o.farthings, o.delta_units))
         coin = math.gcd(*(offer.farthings for offer in ordered)) or farthings
         unit = math.gcd(*(offer.delta_units for offer in ordered))
         if all(o.delta_units * farthings <= delta_units * o.farthings for o in ordered):
             unit = 0  # the farthings end before the units do
         return Budget(
             offers=tuple(
-                Offer(o.guarantee, o.farthings // coin, o.delta_units // unit if unit else 0)
+                Offer(o.losses, o.farthings // coin, o.delta_units // unit if unit else 0)
                 for o in ordered
             ),
             farthings=farthings // coin,
@@ -106,7 +92,7 @@ class Budget:
     def work(self, fineness: float, delta: float) -> float:
         """About how many nanoseconds the recursion takes on the grid for this."""
         grid = self.grid(fineness, delta)
-        return self.farthings * sum(nanoseconds(o.guarantee, grid, delta) for o in self.offers)
+        return self.farthings * sum(o.nanoseconds(grid, delta) for o in self.offers)
 
     def _most(self, offer: Offer) -> int:
         """How often one offer can be bought."""
@@ -115,12 +101,13 @@ class Budget:
 
     def _variances_that_matter(self) -> list[float]:
         """Of one purchase, for offers that can make up much of the variance of the whole."""
-        whole = {offer: self._most(offer) * loss_variance(offer.guarantee) for offer in self.offers}
+        each = {offer: offer.carried.tariff_variance() for offer in self.offers}
+        whole = {offer: self._most(offer) * variance for offer, variance in each.items()}
         kept = []
         for group in self._groups():
             most = max((whole[offer] for offer in group), default=0.0)
             if most >= 0.02 * max(whole.values()):
-                kept += [loss_variance(o.guarantee) for o in group if whole[o] >= 0.3 * most]
+                kept += [each[o] for o in group if whole[o] >= 0.3 * most]
         return kept
 
     def _far(self, delta: float) -> float:
@@ -131,11 +118,9 @@ class Budget:
         """
         furthest = []
         for group in self._groups():
-            bounds = [
-                MomentBound(Items(((facing_one_way(o.guarantee), self._most(o)),))) for o in group
-            ]
+            bounds = [MomentBound(Losses(((o.carried, self._most(o)),))) for o in group]
             furthest += sorted(bounds, key=lambda bound: bound.epsilon_at(delta))[-1:]
-        together = MomentBound(Items(tuple(bound.items.pairs[0] for bound in furthest)))
+        together = MomentBound(Losses(tuple(bound.items.pairs[0] for bound in furthest)))
         return max(bound.epsilon_at(delta) for bound in (*furthest, together))
 
     def _epsilon_at_most(self) -> float:
@@ -169,9 +154,13 @@ class Budget:
         levels = max(1, min(most_levels, most_states // self.farthings))
         return top // levels + 1
 
+    def recursion(self, fineness: float, delta: float) -> EitherWay:
+        """Over all ways to spend, on a grid that is accurate where V is about `delta`."""
+        return self.either_way(self.grid(fineness, delta), delta)
+
     def either_way(self, grid: Grid, delta: float) -> EitherWay:
         """The recursion of each direction in which something on sale differs, on this grid."""
-        differ = any(has_two_losses(offer.guarantee) for offer in self.offers)
+        differ = any(offer.losses[0].one_way for offer in self.offers)
         ways = (True, False) if differ else (True,)
         return EitherWay(tuple(self.start(grid, delta, with_unit=way) for way in ways))
 
@@ -182,7 +171,7 @@ class Budget:
         Profiles matter down to about `delta`. All offers face one way.
         """
         delta = max(delta, SMALLEST_DELTA)
-        cost = sum((nanoseconds(offer.guarantee, grid, delta) for offer in self.offers), 1.0)
+        cost = sum((offer.nanoseconds(grid, delta) for offer in self.offers), 1.0)
         longest = max((offer.farthings for offer in self.offers), default=1)
         memory = 24.0 * grid.size * longest
         if self.farthings * cost > MOST_WORK or memory > MOST_MEMORY:
@@ -197,12 +186,13 @@ class Budget:
         beyond = whole * (self.farthings + 1) * math.ceil(FARTHEST)
         upper, lower = [], []
         for offer in self.offers:
-            sane = carried(offer.guarantee)
-            operator = operator_of(facing(sane, with_unit=with_unit), grid, delta)
+            loss = offer.losses[0 if with_unit else 1]
+            sane = loss.carried(NEGLIGIBLE)
+            operator = operator_of(sane, grid, delta)
             epsilon = beyond if offer.epsilon is None else int(Fraction(offer.epsilon) * whole)
             units = offer.delta_units
             upper.append(PricedOperator(operator, offer.farthings, units // coarse, epsilon))
-            if sane == offer.guarantee:  # else it does less than its operator
+            if sane == loss:  # else it does less than its operator
                 lower.append(
                     PricedOperator(operator, offer.farthings, -(-units // coarse), epsilon)
                 )

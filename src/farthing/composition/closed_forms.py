@@ -8,10 +8,9 @@ from farthing.composition import bounded_range, equal_pure_dp
 from farthing.composition.bound import Bound, Sides, lower_only
 from farthing.composition.bounded_range import adaptivity_is_free
 from farthing.composition.gaussian import analytic_gaussian
-from farthing.composition.items import Items
+from farthing.composition.items import Losses
 from farthing.composition.pure_dp_and_bounded_range import Mix
 from farthing.guarantees.bracket import Bracket
-from farthing.guarantees.conversions import pure_epsilon
 from farthing.guarantees.kinds import BoundedRange, PureDP
 from farthing.numerics.binomial import MOST_TRIALS
 
@@ -21,7 +20,7 @@ SMALL, LARGE, FEW = 1e-20, 20.0, 1000
 MOST_PRODUCT = 4 * 10**8
 
 
-def closed_forms(items: Items, adaptivity: str) -> list[Bound]:
+def closed_forms(items: Losses, adaptivity: str) -> list[Bound]:
     """The closed forms that bound this list from above, optimal ones marked."""
     found = [
         analytic_gaussian(items),
@@ -32,7 +31,7 @@ def closed_forms(items: Items, adaptivity: str) -> list[Bound]:
     return [bound for bound in found if bound is not None]
 
 
-def _equal_dp(items: Items) -> Bound | None:
+def _equal_dp(items: Losses) -> Bound | None:
     """Kairouz–Oh–Viswanath, reading bounded range and Laplace as ε-DP."""
     epsilon = _common_epsilon(items)
     if epsilon is None:
@@ -51,7 +50,7 @@ def _equal_dp(items: Items) -> Bound | None:
     )
 
 
-def _equal_range(items: Items, adaptivity: str) -> Bound | None:
+def _equal_range(items: Losses, adaptivity: str) -> Bound | None:
     """Theorem 3 of [DDR20]; one mechanism alone is the same adaptively."""
     if not items.only(BoundedRange) or len(items.unordered()) != 1:
         return None
@@ -73,12 +72,12 @@ def _equal_range(items: Items, adaptivity: str) -> Bound | None:
     )
 
 
-def _mixture(items: Items, adaptivity: str) -> Bound | None:
+def _mixture(items: Losses, adaptivity: str) -> Bound | None:
     """Theorem 3 of [CR22]; with a single bounded-range item also adaptively (Cor. 5.1 there)."""
     epsilon = _common_epsilon(items)
     if epsilon is None or items.kinds != {BoundedRange, PureDP}:
         return None
-    ranged = sum(count for g, count in items if isinstance(g, BoundedRange))
+    ranged = sum(count for _, count in items.choices())
     if (adaptivity != "none" and ranged > 1) or ranged * (items.total - ranged) > MOST_PRODUCT:
         return None
     mix = Mix(epsilon, pure=items.total - ranged, ranged=ranged)
@@ -96,9 +95,9 @@ def _mixture(items: Items, adaptivity: str) -> Bound | None:
     )
 
 
-def _common_epsilon(items: Items) -> float | None:
+def _common_epsilon(items: Losses) -> float | None:
     """The one ε that all items share, unless they are too many or e^ε is too large for floats."""
-    epsilons = {pure_epsilon(guarantee) for guarantee, _ in items}
+    epsilons = {loss.pure_epsilon for loss, _ in items}
     epsilon = epsilons.pop() if len(epsilons) == 1 and items.total <= MOST_TRIALS else None
     return epsilon if epsilon is not None and epsilon < 600 else None
 
@@ -107,7 +106,7 @@ def _sides(bracket: Bracket, exact: bool) -> Sides:
     return (bracket.lower if exact else 0.0), bracket.upper
 
 
-def fixed_in_advance(items: Items) -> Bound | None:
+def fixed_in_advance(items: Losses) -> Bound | None:
     """The non-adaptive closed form of a list whose adaptive optimum has none.
 
     It bounds the adaptive optimum from below, and equals it for equal bounded-range items from
@@ -118,7 +117,7 @@ def fixed_in_advance(items: Items) -> Bound | None:
     ranged = _equal_range(items, "none")
     if ranged is None:
         return None
-    epsilon, count = pure_epsilon(items.pairs[0][0]), items.total
+    epsilon, count = items.pairs[0][0].pure_epsilon, items.total
     assert epsilon is not None
 
     def epsilon_at(delta: float) -> Sides:

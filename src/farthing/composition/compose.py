@@ -55,11 +55,11 @@ class Composition:
 
     def rho(self) -> float:
         """A ρ for which everything together is ρ-zCDP, rounded up; Unsupported if there is none."""
-        return total_rho(self.items)
+        return total_rho(self.items.facing())
 
     def mu(self) -> float:
         """A μ for which everything together is μ-GDP, rounded up; Unsupported if none is known."""
-        return total_mu(self.items)
+        return total_mu(self.items.facing())
 
     def _worst(self, read: Callable[[OneDirection], Bracket]) -> Bracket:
         first, *others = self.directions
@@ -98,7 +98,7 @@ def compose(
     tolerance = require_real("tolerance", tolerance, above=0, below=1)
     given = items_from(items)
     if adaptivity == "concurrent":
-        require_concurrent(given)
+        require_concurrent(given.facing())
     directions = tuple(
         OneDirection(one, adaptivity, tolerance, take_out_leaks(one)) for one in given.directions()
     )

@@ -14,7 +14,7 @@ from flint import arb
 from farthing.guarantees.bracket import Bracket
 from farthing.numerics.ball import down, in_balls, middle, up
 from farthing.numerics.binomial import HockeyStick, binomial_hockey_stick
-from farthing.numerics.root_finding import invert
+from farthing.numerics.search import invert
 
 THEOREM = "optimal composition of equal ε-DP mechanisms [KOV15; CR22, Thm 1]"
 

@@ -12,25 +12,27 @@ import math
 from flint import arb
 
 from farthing.composition.bound import Bound, Sides
-from farthing.composition.items import Items
+from farthing.composition.items import Losses, losses_of
 from farthing.errors import require_count, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Gaussian
 from farthing.numerics.ball import Ball, down, in_balls, up
-from farthing.numerics.root_finding import crossing
+from farthing.numerics.search import crossing
 
 THEOREM = "analytic Gaussian [BW18; CR22, Lemma 6.1]"
 
 
 @in_balls
-def analytic_gaussian(items: Items) -> Bound | None:
+def analytic_gaussian(items: Losses) -> Bound | None:
     """The exact profile of any list of Gaussian mechanisms, whatever the adaptivity."""
-    if not items.only(Gaussian) or not items.pairs:
+    if not items.pairs:
         return None
     precision = arb(0)
-    for guarantee, count in items:
-        assert isinstance(guarantee, Gaussian)
-        precision += count / arb(guarantee.noise_multiplier) ** 2
+    for loss, count in items:
+        variance = loss.gaussian_variance()
+        if variance is None:
+            return None
+        precision += count / variance
     sigma = 1 / precision.sqrt()
     return Bound(
         name="analytic-gaussian",
@@ -84,7 +86,7 @@ def zcdp_noise_multiplier(epsilon: float, delta: float, *, contribution_limit: i
 
 def _one(noise_multiplier: float, count: int) -> Bound:
     count = require_count("count", count, at_least=1)
-    bound = analytic_gaussian(Items(((Gaussian(noise_multiplier), count),)))
+    bound = analytic_gaussian(losses_of([(Gaussian(noise_multiplier), count)]))
     assert bound is not None
     return bound
 

@@ -9,21 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from farthing.composition.fixed_sums import added_on_lattice
-from farthing.composition.items import Items
+from farthing.composition.items import Losses, losses_of
 from farthing.composition.moments import MomentBound
 from farthing.composition.setwise import AnyOrder
-from farthing.guarantees.kinds import (
-    BoundedRange,
-    Gaussian,
-    Guarantee,
-    Laplace,
-    LossDistribution,
-    OneWay,
-    PureDP,
-    Subsampled,
-)
-from farthing.guarantees.losses import mean_and_variance, number_of_atoms, reach_of
+from farthing.guarantees.kinds import BoundedRange
+from farthing.guarantees.losses.base import Loss
 from farthing.numerics.ball import up
 from farthing.numerics.binomial import MOST_TRIALS
 from farthing.numerics.curves import Grid
@@ -70,7 +60,7 @@ class Layout:
     delta: float
 
     @staticmethod
-    def of(items: Items, fineness: float, delta: float, *, whole: bool) -> Layout | None:
+    def of(items: Losses, fineness: float, delta: float, *, whole: bool) -> Layout | None:
         """Direct if that is cheap enough, else with the long groups in blocks.
 
         None if there is nothing to see on any grid, if e^x would leave the range of floats, or for
@@ -81,11 +71,10 @@ class Layout:
             return None
         direct = Layout(grid, frozenset(), fineness, delta)
         long = frozenset(
-            g.epsilon
-            for g, count in items
-            if isinstance(g, BoundedRange)
-            and count > 2 * _block_length(fineness)
-            and direct.choices_cost(g.epsilon, count) > DIRECT_WORK
+            epsilon
+            for epsilon, count in items.choices()
+            if count > 2 * _block_length(fineness)
+            and direct.choices_cost(epsilon, count) > DIRECT_WORK
         )
         if not long:
             return direct
@@ -96,58 +85,53 @@ class Layout:
         """`count` bounded-range steps on this grid, both sides."""
         return _choices_cost(self.grid, epsilon, count)
 
-    def any_order(self, choices: list[tuple[BoundedRange, int]]) -> AnyOrder:
+    def any_order(self, choices: tuple[tuple[float, int], ...]) -> AnyOrder:
         """How the order of these is left open, in about a third of the time that there is."""
-        several = tuple((g.epsilon, n) for g, n in choices)
-        each = sum(self.choices_cost(g.epsilon, 1) for g, _ in choices)
-        return AnyOrder.of(several, self.fineness, 0.3 * WORK_LIMIT / each, self.grid.size)
+        each = sum(self.choices_cost(epsilon, 1) for epsilon, _ in choices)
+        return AnyOrder.of(choices, self.fineness, 0.3 * WORK_LIMIT / each, self.grid.size)
 
-    def work(self, items: Items, adaptivity: str) -> float:
+    def work(self, items: Losses, adaptivity: str) -> float:
         """About how many cell evaluations the whole answer takes."""
-        choices = [(g, n) for g, n in items.unordered() if isinstance(g, BoundedRange)]
-        fixed = sum(self._fixed_cost(g, n) for g, n in items if not isinstance(g, BoundedRange))
+        choices = items.unordered().choices()
+        fixed = sum(self._fixed_cost(loss, n) for loss, n in items.split()[1])
         if adaptivity == "none" and choices:
             fixed *= TRIALS
         if adaptivity == "setwise" and len(choices) > 1:
             states = self.any_order(choices).states
-            return fixed + sum(self.choices_cost(g.epsilon, states) for g, _ in choices)
-        return fixed + sum(self._group_cost(g, n, adaptivity) for g, n in choices)
+            return fixed + sum(self.choices_cost(epsilon, states) for epsilon, _ in choices)
+        return fixed + sum(self._group_cost(epsilon, n, adaptivity) for epsilon, n in choices)
 
-    def _group_cost(self, guarantee: BoundedRange, count: int, adaptivity: str) -> float:
+    def _group_cost(self, epsilon: float, count: int, adaptivity: str) -> float:
         """Bounded range: the steps, or the steps of one block and the convolution of all blocks."""
-        if guarantee.epsilon not in self.blocked:
-            responses = self._responses_cost(guarantee.epsilon, count)
-            return self.choices_cost(guarantee.epsilon, count) + (
+        if epsilon not in self.blocked:
+            responses = self._responses_cost(epsilon, count)
+            return self.choices_cost(epsilon, count) + (
                 TRIALS * responses if adaptivity == "none" else 0.0
             )
-        blocks = blocks_of(guarantee, count, self.fineness, self.delta)
+        blocks = blocks_of(epsilon, count, self.fineness, self.delta)
         if blocks is None:
             return math.inf
         played = TRIALS if adaptivity == "none" else 1
         return (
-            blocks.work(guarantee.epsilon)
+            blocks.work(epsilon)
             + self._power_cost(blocks.inside.size * blocks.inside.step, blocks.number)
-            + played * self._responses_cost(guarantee.epsilon, count)
+            + played * self._responses_cost(epsilon, count)
         )
 
-    def _fixed_cost(self, guarantee: Guarantee, count: int) -> float:
-        match guarantee:
-            case PureDP(epsilon) | OneWay(Subsampled(PureDP(epsilon))):
-                return self._responses_cost(2 * epsilon, count)
-        if isinstance(guarantee, Gaussian):
-            guarantee, count = Gaussian(guarantee.noise_multiplier / math.sqrt(count)), 1
-        reach = reach_of(guarantee, self.delta * 1e-7)
-        made = number_of_atoms(guarantee, self.grid.step, reach)
-        spread = 2 * reach
-        if isinstance(guarantee, LossDistribution):
-            spread = guarantee.losses[-1] - guarantee.losses[0]
-        if added_on_lattice(guarantee, count):
-            cells = self._cells(20 * math.sqrt(count * variance_of(guarantee)) + spread)
+    def _fixed_cost(self, given: Loss, uses: int) -> float:
+        if given.outcomes_apart is not None:
+            return self._responses_cost(given.outcomes_apart, uses)
+        loss, count = given.as_one(uses)
+        reach = loss.reach(self.delta * 1e-7)
+        made = loss.number_of_atoms(self.grid.step, reach)
+        spread = loss.spread(reach)
+        if loss.on_lattice(count):
+            deviation = math.sqrt(count * loss.mean_and_variance()[1])
+            cells = self._cells(20 * deviation + spread)
             return made * IN_BALLS + 100 * cells + 2 * CONVOLVED * cells * self.grid.size
         atoms = min(made, self._cells(spread))
-        by_balls = isinstance(guarantee, Gaussian | Laplace | OneWay)
         return (
-            made * (IN_BALLS if by_balls else IN_FLOATS)
+            made * (IN_BALLS if loss.by_balls else IN_FLOATS)
             + self._power_cost(spread, count)
             + count * self._shift_cost(atoms)
         )
@@ -182,20 +166,13 @@ class Layout:
         return min(spread / self.grid.step + 1, 2.0 * self.grid.size)
 
 
-def blocks_of(guarantee: BoundedRange, count: int, fineness: float, delta: float) -> Blocks | None:
+def blocks_of(epsilon: float, count: int, fineness: float, delta: float) -> Blocks | None:
     """How a group is cut, or None if no grid shows one block of it."""
     number = max(1, round(count / _block_length(fineness)))
     length = math.ceil(count / number)
-    one = Items(((guarantee, length),))
+    one = losses_of([(BoundedRange(epsilon), length)])
     inside = _grid(one, fineness / 2, delta * 1e-3 / number, frozenset(), whole=True)
     return None if inside is None else Blocks(number, length, inside)
-
-
-def variance_of(guarantee: Guarantee) -> float:
-    """About the variance of the worst loss: for choosing grids, never for a bound."""
-    if isinstance(guarantee, BoundedRange):
-        return guarantee.epsilon**2 / 4
-    return mean_and_variance(guarantee)[1]
 
 
 def aligned(step: float, epsilons: list[float]) -> float:
@@ -206,7 +183,7 @@ def aligned(step: float, epsilons: list[float]) -> float:
 
 
 def _grid(
-    items: Items, fineness: float, delta: float, blocked: frozenset[float], *, whole: bool
+    items: Losses, fineness: float, delta: float, blocked: frozenset[float], *, whole: bool
 ) -> Grid | None:
     """The step makes the variance that interpolation adds a `fineness` of the whole.
 
@@ -214,7 +191,7 @@ def _grid(
     value at ε depends on points left of ε − R only through losses above R, so unless the whole
     profile is wanted it starts there. Counts of one parameter that differ little share a grid.
     """
-    variance = sum(count * variance_of(guarantee) for guarantee, count in items)
+    variance = sum(count * loss.mean_and_variance()[1] for loss, count in items)
     steps = sum(_interpolations(g, count, blocked, fineness) for g, count in items)
     longer = _rounded_up(items)
     moments, everything = MomentBound(longer), longer.epsilon_sum()
@@ -225,21 +202,20 @@ def _grid(
     step = math.sqrt(fineness * variance / (0.2 * steps))
     fewest = FEWEST_CELLS / math.sqrt(min(1.0, fineness / 8e-3))
     step = min(max(step, reach / FINEST_GRID), reach / fewest)
-    step = aligned(
-        step, [g.epsilon for g, _ in items if isinstance(g, BoundedRange | PureDP | Laplace)]
-    )
+    ends = [loss.heavy_end for loss, _ in items]
+    step = aligned(step, [*items.ranges, *(end for end in ends if end is not None)])
     left = reach if whole else reach - 0.7 * min(moments.epsilon_at(delta), reach)
     grid = Grid(step, math.ceil(left / step) + 2, math.ceil(reach / step) + 2)
     return grid if grid.size <= MOST_POINTS else None
 
 
-def _rounded_up(items: Items) -> Items:
+def _rounded_up(items: Losses) -> Losses:
     """One bounded-range parameter with a count of five binary digits and zeros; others as is."""
-    if len(items) > 1 or not items.only(BoundedRange):
+    if len(items) > 1 or not items.ranges:
         return items
-    ((guarantee, count),) = items
+    ((loss, count),) = items
     unit = 1 << max(0, count.bit_length() - 5)
-    return Items(((guarantee, -(-count // unit) * unit),))
+    return Losses(((loss, -(-count // unit) * unit),))
 
 
 def _choices_cost(grid: Grid, epsilon: float, count: float) -> float:
@@ -250,14 +226,8 @@ def _block_length(fineness: float) -> int:
     return max(32, math.ceil(1.7 / fineness))
 
 
-def _interpolations(
-    guarantee: Guarantee, count: int, blocked: frozenset[float], fineness: float
-) -> int:
+def _interpolations(loss: Loss, count: int, blocked: frozenset[float], fineness: float) -> int:
     """How often the profile is interpolated for this group."""
-    match guarantee:
-        case BoundedRange(epsilon=epsilon) if epsilon in blocked:
-            return count // _block_length(fineness)
-        case PureDP() | Gaussian() | OneWay(Subsampled(PureDP())):
-            return 1
-        case _:
-            return count
+    if loss.chosen_range in blocked:
+        return count // _block_length(fineness)
+    return 1 if loss.outcomes_apart is not None else loss.as_one(count)[1]

@@ -21,9 +21,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from farthing.composition.certificate import Certificate
 from farthing.composition.gaussian import gaussian_noise_multiplier
-from farthing.composition.tariff import Certificate, Tariff
-from farthing.composition.tariff_proof import recursion_of
+from farthing.composition.tariff import Tariff
 from farthing.errors import InvalidInput, NotCertified, require_real
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Gaussian, Guarantee, PureDP
 
@@ -113,7 +113,7 @@ def _fitting(sold: Tariff, epsilon: float, delta: float) -> int:
     """
     some = {n: item for n, item in sold.items.items() if item[1] >= 4 and _is_square(item[1])}
     inner = delta - sold.leak
-    recursion = recursion_of(replace(sold, items=some), 0.8 * TOLERANCE, inner)
+    recursion = replace(sold, items=some).budget.recursion(0.8 * TOLERANCE, inner)
     for profile in recursion.upper_only():
         if profile.delta_at_most(epsilon) > inner:
             return profile.farthings - 1

@@ -18,8 +18,8 @@ import numpy as np
 from farthing.guarantees.atoms import Atoms
 from farthing.numerics.curves import Chords, Grid, Supports
 from farthing.numerics.fourier import cyclic_product
-from farthing.numerics.golden_section import golden_section
 from farthing.numerics.rounding import UNIT, FloatArray, deflated, inflated
+from farthing.numerics.search import golden_section
 
 #: Tilted mass outside a window, on either side, at most.
 OUTSIDE = 1e-13

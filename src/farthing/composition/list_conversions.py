@@ -4,39 +4,37 @@ from __future__ import annotations
 
 from flint import arb
 
-from farthing.composition.items import Items
+from farthing.composition.items import Losses
 from farthing.errors import Unsupported
-from farthing.guarantees.conversions import delta_of, pure_epsilon, zero_concentrated
-from farthing.guarantees.kinds import Gaussian
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.ball import Ball, in_balls, larger, up
 
 
 @in_balls
-def total_rho(items: Items) -> float:
+def total_rho(items: Losses) -> float:
     """The whole list is ρ-zCDP for this ρ: Σρ, and Σξ if that is positive, as D_α ≤ ξ + ρα."""
     rho, xi = arb(0), arb(0)
-    for guarantee, count in items:
-        pair = zero_concentrated(guarantee) if delta_of(guarantee) == 0 else None
+    for loss, count in items:
+        pair = loss.zero_concentrated() if loss.leak == 0 else None
         if pair is None:
-            raise Unsupported(f"{format_guarantee(guarantee):.60} is not rho-zCDP for any rho")
+            raise Unsupported(f"{format_guarantee(loss.guarantee):.60} is not rho-zCDP for any rho")
         xi += count * pair[0]
         rho += count * pair[1]
     return up(rho + larger(xi, arb(0)))
 
 
 @in_balls
-def total_mu(items: Items) -> float:
+def total_mu(items: Losses) -> float:
     """The whole list is μ-GDP for this μ: μ² adds up [DRS22, Cor. 3.3]."""
     square = arb(0)
-    for guarantee, count in items:
-        if isinstance(guarantee, Gaussian):
-            square += count / arb(guarantee.noise_multiplier) ** 2
-            continue
-        epsilon = pure_epsilon(guarantee)
-        if epsilon is None:
-            raise Unsupported(f"{format_guarantee(guarantee):.60} is not mu-GDP for a known mu")
-        square += count * _mu_of_pure(epsilon) ** 2
+    for loss, count in items:
+        if (variance := loss.gaussian_variance()) is not None:
+            square += count / variance
+        elif loss.pure_epsilon is not None:
+            square += count * _mu_of_pure(loss.pure_epsilon) ** 2
+        else:
+            text = format_guarantee(loss.guarantee)
+            raise Unsupported(f"{text:.60} is not mu-GDP for a known mu")
     return up(square.sqrt())
 
 

@@ -19,15 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
-from farthing.guarantees.kinds import (
-    Guarantee,
-    LossDistribution,
-    TruncatedConcentratedDP,
-    ZeroConcentratedDP,
-)
+from farthing.guarantees.kinds import LossDistribution
+from farthing.guarantees.losses.base import Loss
 from farthing.numerics.ball import Ball, down, in_balls
-from farthing.numerics.bisection import turning_point
 from farthing.numerics.rounding import FloatArray
+from farthing.numerics.search import turning_point
 
 #: What p gives up, as a logarithm, until the inequality is confirmed.
 GIVEN_UP = (1e-3, 1e-2, 0.1, 0.5)
@@ -46,17 +42,14 @@ class Moments:
     orders_below: float
 
     @staticmethod
-    def of(guarantee: Guarantee) -> Moments | None:
+    def of(loss: Loss) -> Moments | None:
         """Of kinds that promise just this; None if nothing of the kind can be worst."""
-        match guarantee:
-            case ZeroConcentratedDP(rho=rho, xi=xi, delta=0.0):
-                found = Moments(xi, rho, math.inf)
-            case TruncatedConcentratedDP(rho=rho, omega=omega):
-                found = Moments(0.0, rho, omega)
-            case _:
-                return None
-        fits = 1e-12 < rho < 100 and 1e-12 < found.xi + rho < 100 and found.orders_below > 1.01
-        return found if fits else None
+        line = loss.moment_line()
+        if line is None:
+            return None
+        xi, rho, orders_below = line
+        fits = 1e-12 < rho < 100 and 1e-12 < xi + rho < 100 and orders_below > 1.01
+        return Moments(xi, rho, orders_below) if fits else None
 
     def slope(self, beta: float) -> float:
         """r′(β): the loss whose line touches r there."""

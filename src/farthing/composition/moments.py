@@ -14,37 +14,41 @@ from dataclasses import dataclass
 from flint import arb
 
 from farthing.composition.bound import Bound
-from farthing.composition.items import Items
+from farthing.composition.items import Losses
 from farthing.errors import NotCertified
-from farthing.guarantees.conversions import log_moment, orders_below, zero_concentrated
-from farthing.guarantees.kinds import Guarantee
+from farthing.guarantees.losses.base import Loss
 from farthing.numerics.ball import Ball, in_balls, middle, up
-from farthing.numerics.golden_section import golden_section
+from farthing.numerics.search import golden_section
 
 #: α ↦ (α − 1)·D_α of one mechanism
-Moment = Callable[[Guarantee, float], Ball]
+Moment = Callable[[Loss, float], Ball]
 
 
-def concentrated_moment(guarantee: Guarantee, alpha: float) -> Ball:
+def concentrated_moment(loss: Loss, alpha: float) -> Ball:
     """(α − 1)(ξ + ρα): the moment as [CR22, Lemma 3.4] sees it."""
-    pair = zero_concentrated(guarantee)
+    pair = loss.zero_concentrated()
     if pair is None:
-        raise NotCertified(f"{guarantee!r} is not zero-concentrated")
+        raise NotCertified(f"{loss.guarantee!r} is not zero-concentrated")
     order = arb(alpha)
     return (order - 1) * (pair[0] + pair[1] * order)
 
 
-def moment_bounds(items: Items) -> list[Bound]:
+def exact_moment(loss: Loss, alpha: float) -> Ball:
+    """The moment as the loss knows it."""
+    return loss.log_moment(alpha)
+
+
+def moment_bounds(items: Losses) -> list[Bound]:
     """The bounds of this form that apply to `items`, each minimised over the order."""
     chernoff = MomentBound(items, tight=False)
     kept = [_named("mgf", "moment generating function [DDR20, Thm 5]", chernoff), renyi(items)]
-    if all(zero_concentrated(guarantee) is not None for guarantee, _ in items):
+    if all(loss.zero_concentrated() is not None for loss, _ in items):
         sums = MomentBound(items, concentrated_moment)
         kept.insert(0, _named("zcdp-tight", "zCDP, tight conversion [CKS20, Prop. 12]", sums))
     return kept
 
 
-def renyi(items: Items) -> Bound:
+def renyi(items: Losses) -> Bound:
     """Exact moments with the tight conversion: never above any other bound of this module,
     nor above those of composition/subgaussian.py, which bound the same moments."""
     theorem = "Rényi moments, tight conversion [CKS20, Prop. 12]"
@@ -57,8 +61,8 @@ class MomentBound:
     α ↦ ln sup V(y)e^{(α−1)y} for the profile V of what comes after (composition/moments_first.py).
     """
 
-    items: Items
-    moment: Moment = log_moment
+    items: Losses
+    moment: Moment = exact_moment
     tight: bool = True
     gain: Callable[[float], float] | None = None
 
@@ -94,7 +98,7 @@ class MomentBound:
         )
 
     def _total(self, alpha: float) -> Ball:
-        return sum((count * self.moment(g, alpha) for g, count in self.items), arb(0))
+        return sum((count * self.moment(loss, alpha) for loss, count in self.items), arb(0))
 
     def _gain(self, alpha: float) -> Ball:
         """ln of the factor by which the tight conversion is smaller: (1 − 1/α)^{α−1}/α."""
@@ -107,7 +111,7 @@ class MomentBound:
 
     def _best_order(self, value: Callable[[float], Ball]) -> float:
         """The best of a few orders, then a golden-section search in ln(α − 1) around it."""
-        limit = min((orders_below(g) for g, _ in self.items), default=math.inf)
+        limit = min((loss.orders_below for loss, _ in self.items), default=math.inf)
         last = min(math.log(1e9), math.log(limit - 1) - 1e-9)
         first = min(math.log(1e-6), last - 20)
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from farthing.composition.adaptive import by_operators
 from farthing.composition.bound import Bound, Sides
-from farthing.composition.items import Items
+from farthing.composition.items import Losses
 from farthing.composition.moments import MomentBound
 from farthing.composition.profile_as_loss import loss_distribution_above
-from farthing.composition.profiles import KINDS
 from farthing.errors import Unattainable
 from farthing.guarantees.kinds import LossDistribution
+from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.curves import Chords, Grid
 from farthing.numerics.rounding import inflated
 
@@ -32,12 +32,12 @@ FINE = 2e-3
 SMALLEST = 1e-200
 
 
-def moments_as_loss(items: Items, adaptivity: str) -> Bound | None:
+def moments_as_loss(items: Losses, adaptivity: str) -> Bound | None:
     """The bound for lists that have both; None if there is nothing to gain.
 
     Where the order is chosen as you go others may come between two of a run: then one use only.
     """
-    uses = sum(count for g, count in items if not isinstance(g, KINDS))
+    uses = sum(count for loss, count in items if not loss.known)
     if uses in (0, items.total) or (adaptivity == "setwise" and uses > 1):
         return None
 
@@ -62,22 +62,22 @@ def moments_as_loss(items: Items, adaptivity: str) -> Bound | None:
     )
 
 
-def _as_losses(items: Items, delta: float) -> Items | None:
+def _as_losses(items: Losses, delta: float) -> Losses | None:
     """The list with each run of kinds that only bound moments as one loss."""
     pairs = []
-    for known, run in groupby(items, key=lambda pair: isinstance(pair[0], KINDS)):
+    for known, run in groupby(items, key=lambda pair: pair[0].known):
         if known:
             pairs += list(run)
             continue
-        loss = dominating(Items(tuple(run)), delta)
+        loss = dominating(Losses(tuple(run)), delta)
         if loss is None:
             return None
-        pairs.append((loss, 1))
-    return Items(tuple(pairs))
+        pairs.append((loss_of(loss), 1))
+    return Losses(tuple(pairs))
 
 
 @lru_cache(maxsize=16)
-def dominating(items: Items, delta: float) -> LossDistribution | None:
+def dominating(items: Losses, delta: float) -> LossDistribution | None:
     """A loss whose profile lies above that of every such list, close to it where it is about δ.
 
     For ε < 0 the profile is 1 − e^ε + e^ε·D(−ε) at most, by the other direction.

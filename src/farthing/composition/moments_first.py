@@ -13,12 +13,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from farthing.composition.adaptive import in_range
 from farthing.composition.bound import Bound, Sides
-from farthing.composition.items import Items
+from farthing.composition.items import Losses
 from farthing.composition.moments import MomentBound
-from farthing.composition.profiles import KINDS, curves
-from farthing.guarantees.conversions import log_moment
+from farthing.composition.profiles import curves
 from farthing.numerics.ball import in_balls, up
 from farthing.numerics.curves import Chords
 
@@ -32,20 +30,20 @@ SMALLEST = 1e-200
 HIGHER = (1.5, 2.0, 3.0, 5.0)
 
 
-def moments_first(items: Items, adaptivity: str) -> Bound | None:
+def moments_first(items: Losses, adaptivity: str) -> Bound | None:
     """The bound for lists that have both; None if the order is not known, or it adds nothing."""
     if adaptivity == "none":  # every order is valid
-        known = [isinstance(g, KINDS) for g, _ in items]
+        known = [loss.known for loss, _ in items]
         pairs = [pair for pair, after in zip(items, known, strict=True) if not after]
         before, after = pairs, [pair for pair, later in zip(items, known, strict=True) if later]
     elif adaptivity == "adaptive":
-        start = max((i for i, (g, _) in enumerate(items) if not isinstance(g, KINDS)), default=-1)
+        start = max((i for i, (loss, _) in enumerate(items) if not loss.known), default=-1)
         before, after = list(items.pairs[: start + 1]), list(items.pairs[start + 1 :])
     else:
         return None
-    if not before or not after or not all(in_range(g) for g, _ in after):
+    if not before or not after or not all(loss.in_range for loss, _ in after):
         return None
-    split = _Split(Items(tuple(before)), Items(tuple(after)), adaptivity)
+    split = _Split(Losses(tuple(before)), Losses(tuple(after)), adaptivity)
     return Bound(
         "moments-first",
         "Rényi moments, converted beside the profile of what comes after (docs/theory/moments.md)",
@@ -59,8 +57,8 @@ def moments_first(items: Items, adaptivity: str) -> Bound | None:
 class _Split:
     """What comes before and after."""
 
-    before: Items
-    after: Items
+    before: Losses
+    after: Losses
     adaptivity: str
 
     def epsilon_at(self, delta: float) -> Sides:
@@ -68,7 +66,7 @@ class _Split:
         return 0.0, math.inf if bound is None else bound.epsilon_at(delta)
 
     def delta_at(self, epsilon: float) -> Sides:
-        whole = Items((*self.before.pairs, *self.after.pairs))
+        whole = Losses((*self.before.pairs, *self.after.pairs))
         bound = self._bound(0.1 * MomentBound(whole).delta_at(epsilon))
         return 0.0, 1.0 if bound is None else bound.delta_at(epsilon)
 
@@ -87,12 +85,12 @@ class _Split:
 
 
 @in_balls
-def _log_peak(profile: Chords, after: Items, power: float) -> float:
+def _log_peak(profile: Chords, after: Losses, power: float) -> float:
     """ln of sup V(y)e^{power·y}, rounded up."""
     end = profile.grid.origin + profile.grid.above * profile.grid.step
     beyond = math.inf
     for factor in HIGHER:
-        total = sum(count * up(log_moment(g, 1 + factor * power)) for g, count in after)
+        total = sum(count * up(loss.log_moment(1 + factor * power)) for loss, count in after)
         beyond = min(beyond, total - (factor - 1) * power * end + 1e-9)
     most = after.epsilon_sum()
     if most is not None:

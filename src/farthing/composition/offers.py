@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 
-from farthing.composition.grid_choice import variance_of
 from farthing.errors import NotCertified, Unsupported
-from farthing.guarantees.conversions import pure_epsilon
-from farthing.guarantees.directions import facing
-from farthing.guarantees.kinds import (
-    BoundedRange,
-    DiscreteGaussian,
-    Gaussian,
-    Guarantee,
-    Laplace,
-    PureDP,
-    Subsampled,
-)
-from farthing.guarantees.losses import reach_of
+from farthing.guarantees.kinds import Guarantee
+from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.registry import loss_of
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.curves import Grid
 
@@ -27,109 +15,67 @@ from farthing.numerics.curves import Grid
 FARTHEST = 500.0
 #: Losses below this one are counted as this one; grids are not finer than a tenth of it.
 NEGLIGIBLE = 1e-7
-#: Noise with a wider spread than this has too many outcomes.
-WIDEST_DISCRETE_NOISE = 1e5
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one purchase does, its δ taken out, and what it takes from the budget."""
+    """What one purchase does, its δ taken out, and what it takes from the budget.
 
-    guarantee: Guarantee
+    `losses` are those with the unit and without it.
+    """
+
+    losses: tuple[Loss, Loss]
     farthings: int
     delta_units: int
 
+    @staticmethod
+    def of(guarantee: Guarantee, farthings: int, delta_units: int) -> Offer:
+        """What a guarantee does for this price."""
+        with_unit, without_unit = (
+            loss_of(guarantee, with_unit=way).whole().without_leak() for way in (True, False)
+        )
+        return Offer((with_unit, without_unit), farthings, delta_units)
+
+    @property
+    def text(self) -> str:
+        """The short text of what is bought."""
+        return format_guarantee(self.losses[0].guarantee)
+
     @property
     def epsilon(self) -> float | None:
-        return pure_epsilon(self.guarantee)
+        """The ε of ε-DP, if it has one."""
+        return self.losses[0].pure_epsilon
 
+    @property
+    def carried(self) -> Loss:
+        """What floats can carry, with the unit if it is a sample: for grids and costs."""
+        return self.losses[0].carried(NEGLIGIBLE)
 
-def replaces(one: Offer, other: Offer) -> bool:
-    """Whoever may buy `one`, some number of times, gains nothing by `other` for the same price.
+    def replaces(self, other: Offer) -> bool:
+        """Whoever may buy this, some number of times, gains nothing by `other` for the same price.
 
-    n Gaussians of σ are one of σ/√n. Randomized response with ε is the bounded-range choice t = ε
-    of 2ε. In both cases V stays the same supremum (docs/theory/tariffs.md). Neither relation goes
-    round in a circle, so leaving out all that is replaced loses nothing.
-    """
-    if one.delta_units > 0:
-        return False
-    times = other.farthings // one.farthings
-    match one.guarantee, other.guarantee:
-        case Gaussian(fine), Gaussian(coarse):
-            return Fraction(coarse) ** 2 * times >= Fraction(fine) ** 2
-        case BoundedRange(wide), PureDP(epsilon):
-            return times >= 1 and wide >= 2 * epsilon
-    return False
+        V stays the same supremum (docs/theory/tariffs.md). The relation does not go round in a
+        circle, so leaving out all that is replaced loses nothing.
+        """
+        times = other.farthings // self.farthings
+        return self.delta_units == 0 and self.losses[0].replaces(other.losses[0], times)
 
-
-def require_sane(guarantee: Guarantee) -> None:
-    """Refuse at once what protects nobody, and noise that cannot be enumerated."""
-    match guarantee:
-        case Subsampled(inner):
-            require_sane(inner)
-            return
-        case PureDP(epsilon) | BoundedRange(epsilon) | Laplace(epsilon):
-            hopeless = epsilon > FARTHEST
-        case Gaussian(sigma) | DiscreteGaussian(sigma):
-            hopeless = sigma < math.sqrt(0.5 / FARTHEST)
-        case _:
-            raise Unsupported(f"{format_guarantee(guarantee)} has no known worst case")
-    if hopeless:
-        raise NotCertified(
-            f"one {format_guarantee(guarantee)} lets an analyst reach an epsilon of {FARTHEST:g} "
-            "and more, which protects nobody; sell something smaller"
-        )
-    if isinstance(guarantee, DiscreteGaussian):
-        spread = Fraction(guarantee.noise_multiplier) * guarantee.sensitivity
-        if spread > WIDEST_DISCRETE_NOISE:
-            raise Unsupported(
-                f"{format_guarantee(guarantee)} has too many outcomes to compose exactly; its "
-                f"standard deviation must be at most {WIDEST_DISCRETE_NOISE:g}"
+    def require_sane(self) -> None:
+        """Refuse at once what protects nobody, and noise that cannot be enumerated."""
+        if self.losses[0].worst_epsilon() > FARTHEST:
+            raise NotCertified(
+                f"one {self.text} lets an analyst reach an epsilon of {FARTHEST:g} "
+                "and more, which protects nobody; sell something smaller"
             )
+        if (why := self.losses[0].why_not_sold()) is not None:
+            raise Unsupported(why)
 
-
-def carried(guarantee: Guarantee) -> Guarantee:
-    """The same, or if its loss is negligible one with a larger loss that floats can carry."""
-    match guarantee:
-        case PureDP(epsilon) | BoundedRange(epsilon) | Laplace(epsilon) if epsilon < NEGLIGIBLE:
-            return type(guarantee)(NEGLIGIBLE)
-        case Gaussian(sigma) if sigma > 1 / NEGLIGIBLE:
-            return Gaussian(1 / NEGLIGIBLE)
-        case Subsampled(inner, rate):
-            kept = carried(inner)
-            assert isinstance(kept, type(inner))
-            same = kept == inner and rate >= NEGLIGIBLE
-            return guarantee if same else replace(guarantee, guarantee=kept, rate=_rate(rate))
-        case _:
-            return guarantee
-
-
-def _rate(rate: float) -> float:
-    """A larger rate is a larger loss (docs/theory/tariffs.md, "Samples")."""
-    return max(rate, NEGLIGIBLE)
-
-
-def facing_one_way(guarantee: Guarantee) -> Guarantee:
-    """What floats can carry, with the unit if it is a sample: for grids and costs."""
-    return facing(carried(guarantee), with_unit=True)
-
-
-def loss_variance(guarantee: Guarantee) -> float:
-    """About the variance of the loss, for the choice of a grid."""
-    sane = facing_one_way(guarantee)
-    if isinstance(sane, PureDP):  # a large ε is an atom near ±ε, for which no grid need be fine
-        return (sane.epsilon / math.cosh(min(sane.epsilon, 10.0) / 2)) ** 2
-    return variance_of(sane)
-
-
-def nanoseconds(guarantee: Guarantee, grid: Grid, delta: float) -> float:
-    """About how many nanoseconds one application takes, on both sides."""
-    sane = facing_one_way(guarantee)
-    match sane:
-        case BoundedRange(epsilon):
-            return 2e5 + 6 * grid.size * epsilon / grid.step
-        case PureDP():
-            return 3e5 + 30 * grid.size
-        case _:
-            atoms = 2 * reach_of(sane, delta * 1e-7) / grid.step
-            return 3e5 + atoms * (1e4 + 6 * grid.size)
+    def nanoseconds(self, grid: Grid, delta: float) -> float:
+        """About how many nanoseconds one application takes, on both sides."""
+        sane = self.carried
+        if sane.chosen_range is not None:
+            return 2e5 + 6 * grid.size * sane.chosen_range / grid.step
+        if sane.shifts is not None:
+            return 3e5 + 15 * sane.shifts * grid.size
+        atoms = 2 * sane.reach(delta * 1e-7) / grid.step
+        return 3e5 + atoms * (1e4 + 6 * grid.size)

@@ -12,17 +12,11 @@ from farthing.composition.adaptive import by_example, by_operators
 from farthing.composition.basic import basic
 from farthing.composition.bound import Bound, Sides
 from farthing.composition.closed_forms import closed_forms, fixed_in_advance
-from farthing.composition.concurrent import (
-    MOMENTS,
-    ONE_DRAW,
-    bounds_moments_only,
-)
-from farthing.composition.fixed_sums import added_on_lattice
-from farthing.composition.items import Items, Leaky, take_out_leaks
+from farthing.composition.concurrent import MOMENTS, ONE_DRAW
+from farthing.composition.items import Leaky, Losses, take_out_leaks
 from farthing.composition.moments import moment_bounds, renyi
 from farthing.composition.moments_as_loss import moments_as_loss
 from farthing.composition.moments_first import moments_first
-from farthing.composition.profiles import KINDS
 from farthing.composition.subgaussian import subgaussian_bounds
 from farthing.errors import NotCertified, Unattainable, require_real
 from farthing.guarantees.bracket import Bracket
@@ -36,7 +30,7 @@ from farthing.progress import tell_between
 class OneDirection:
     """What a list proves for neighbours that face one way, or either way if it is symmetric."""
 
-    items: Items
+    items: Losses
     adaptivity: str
     tolerance: float
     leaky: Leaky
@@ -97,7 +91,7 @@ class OneDirection:
         if self.adaptivity == "concurrent" and take_out_leaks(self.items).items != self.leaky.items:
             return False
         items = self.leaky.items
-        return items.only(*KINDS) and SubsampledWithoutReplacement not in items.kinds
+        return items.known and SubsampledWithoutReplacement not in items.kinds
 
     def _settled(self, bound: Bound, lower: float, upper: float) -> bool:
         """Whether nothing better exists and the bracket is as narrow as was asked."""
@@ -111,7 +105,7 @@ class OneDirection:
             return
         if self.adaptivity != "concurrent":
             yield from self._bounds_of(items, self.adaptivity, all_of_them)
-        elif not bounds_moments_only(items):
+        elif items.known:
             yield from self._bounds_of(items, "setwise", all_of_them)
         else:
             yield renyi(items)
@@ -119,7 +113,7 @@ class OneDirection:
             if attained is not None:
                 yield attained
 
-    def _bounds_of(self, items: Items, adaptivity: str, all_of_them: bool) -> Iterable[Bound]:
+    def _bounds_of(self, items: Losses, adaptivity: str, all_of_them: bool) -> Iterable[Bound]:
         forms = closed_forms(items, adaptivity)
         if (simple := basic(items)) is not None:
             yield simple
@@ -129,7 +123,7 @@ class OneDirection:
             yield from moment_bounds(items)
         if any(form.optimal for form in forms):
             return
-        sampled = any(added_on_lattice(guarantee, count) for guarantee, count in items)
+        sampled = any(loss.on_lattice(count) for loss, count in items)
         if not all_of_them and not sampled:
             yield renyi(items)
         if (before := moments_first(items, adaptivity)) is not None:
@@ -149,7 +143,7 @@ class OneDirection:
     def _named(self, bound: Bound) -> str:
         if self.adaptivity != "concurrent":
             return bound.theorem
-        return f"{bound.theorem}; {MOMENTS if bounds_moments_only(self.items) else ONE_DRAW}"
+        return f"{bound.theorem}; {ONE_DRAW if self.items.known else MOMENTS}"
 
     @in_balls
     def _inner_delta(self, delta: float) -> Sides:

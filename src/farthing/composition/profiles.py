@@ -20,15 +20,9 @@ from functools import lru_cache
 import numpy as np
 
 from farthing.composition.equal_rounds import rounds_above, rounds_below
-from farthing.composition.fixed_sums import (
-    RepeatedBlock,
-    added_on_lattice,
-    fixed_curves,
-    responses_of,
-    sum_of,
-)
-from farthing.composition.grid_choice import WORK_LIMIT, Blocks, Layout, blocks_of, variance_of
-from farthing.composition.items import Items
+from farthing.composition.fixed_sums import RepeatedBlock, fixed_curves, sum_of
+from farthing.composition.grid_choice import WORK_LIMIT, Blocks, Layout, blocks_of
+from farthing.composition.items import Losses
 from farthing.composition.lattice import Lattice
 from farthing.composition.moments import MomentBound
 from farthing.composition.operators import (
@@ -41,38 +35,10 @@ from farthing.composition.operators import (
 )
 from farthing.errors import NotCertified
 from farthing.guarantees.atoms import Atoms
-from farthing.guarantees.kinds import (
-    BoundedRange,
-    DiscreteGaussian,
-    Gaussian,
-    Guarantee,
-    Laplace,
-    LossDistribution,
-    OneWay,
-    PureDP,
-    SubsampledWithoutReplacement,
-)
-from farthing.guarantees.losses import (
-    atoms_above,
-    atoms_below,
-    reach_of,
-    responses,
-)
+from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.randomized_response import binomial_atoms
 from farthing.numerics.ball import in_balls
 from farthing.numerics.curves import Chords, Grid, Supports
-from farthing.numerics.rounding import deflated, inflated
-
-#: Kinds with a known worst case, which the engine composes without losing anything.
-KINDS = (
-    PureDP,
-    BoundedRange,
-    Laplace,
-    Gaussian,
-    DiscreteGaussian,
-    LossDistribution,
-    OneWay,
-    SubsampledWithoutReplacement,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +56,7 @@ MOST_IN_BLOCKS = 10**8
 @lru_cache(maxsize=64)
 @in_balls
 def curves(
-    items: Items, adaptivity: str, fineness: float, delta: float, *, whole: bool = False
+    items: Losses, adaptivity: str, fineness: float, delta: float, *, whole: bool = False
 ) -> Curves | None:
     """Both sides of the profile of `items`, accurate where it is about `delta`.
 
@@ -98,7 +64,7 @@ def curves(
     accurate for negative ε too, as a privacy loss distribution needs it. None if it would cost
     more than WORK_LIMIT.
     """
-    if any(added_on_lattice(g, n) for g, n in items) and BoundedRange not in items.kinds:
+    if any(loss.on_lattice(n) for loss, n in items) and not items.ranges:
         return _by_sums(lambda: fixed_curves(items, fineness, delta, whole=whole))
     layout = Layout.of(items, fineness, delta, whole=whole)
     if _only_blocks(items, adaptivity, layout):
@@ -121,133 +87,126 @@ def _by_sums(made: Callable[[], tuple[Chords, Supports] | None]) -> Curves | Non
     return None if found is None else Curves(*found)
 
 
-def _only_blocks(items: Items, adaptivity: str, layout: Layout | None) -> bool:
+def _only_blocks(items: Losses, adaptivity: str, layout: Layout | None) -> bool:
     """Whether every bounded-range group is cut into blocks, which leaves fixed losses only.
 
     Blocks are rounds one after the other, so the order must be known: each parameter in one group,
     and one parameter only where the order is chosen as you go.
     """
-    ranged = [g.epsilon for g, _ in items if isinstance(g, BoundedRange)]
+    ranged = items.ranges
     if not ranged or len(set(ranged)) < len(ranged) or (adaptivity == "setwise" and ranged[1:]):
         return False
     return layout is None or layout.blocked >= set(ranged)
 
 
 def _sum_of_blocks(
-    items: Items, fineness: float, delta: float, *, whole: bool
+    items: Losses, fineness: float, delta: float, *, whole: bool
 ) -> tuple[Chords, Supports] | None:
     order = MomentBound(items).best_order(delta)
-    groups = [(g, n) for g, n in items if isinstance(g, BoundedRange)]
+    groups, (_, rest) = items.choices(), items.split()
     beside = []
-    for guarantee, count in groups:
-        blocks = blocks_of(guarantee, count, fineness, delta)
+    for epsilon, count in groups:
+        blocks = blocks_of(epsilon, count, fineness, delta)
         if count > MOST_IN_BLOCKS:
             return None
-        if blocks is None or blocks.work(guarantee.epsilon) > WORK_LIMIT / len(groups):
+        if blocks is None or blocks.work(epsilon) > WORK_LIMIT / len(groups):
             return None
-        t = worst_fixed_t(guarantee.epsilon, order)
-        _, below = responses(
-            count=count, epsilon=guarantee.epsilon, t=t, step=1e-3 * guarantee.epsilon
-        )
-        variance = count * variance_of(guarantee)
-        beside.append(RepeatedBlock(_block(guarantee, blocks), blocks.number, below, variance))
-    rest = Items(tuple((g, n) for g, n in items if not isinstance(g, BoundedRange)))
-    return fixed_curves(rest, fineness / 16, delta, whole=whole, beside=tuple(beside))
+        t = worst_fixed_t(epsilon, order)
+        _, below = binomial_atoms(count=count, epsilon=epsilon, t=t, step=1e-3 * epsilon)
+        variance = count * (epsilon**2 / 4)
+        beside.append(RepeatedBlock(_block(epsilon, blocks), blocks.number, below, variance))
+    fixed = Losses(tuple(rest))
+    return fixed_curves(fixed, fineness / 16, delta, whole=whole, beside=tuple(beside))
 
 
-def _upper(items: Items, adaptivity: str, layout: Layout) -> Chords:
+def _upper(items: Losses, adaptivity: str, layout: Layout) -> Chords:
     profile = Chords.of_nothing(layout.grid)
     merged = items.unordered() if adaptivity != "adaptive" else items
     if (alone := _rounds_alone(merged, layout)) is not None:
         return rounds_above(*alone)
-    choices = [(g, n) for g, n in merged if isinstance(g, BoundedRange)]
-    fixed = [(g, n) for g, n in merged if not isinstance(g, BoundedRange)]
+    choices, fixed = merged.split()
     if adaptivity == "setwise" and len(choices) > 1:
-        profile = layout.any_order(choices).above(profile)
+        profile = layout.any_order(merged.choices()).above(profile)
         choices = []
     if adaptivity == "none":
         # every fixed order is valid: bounded range first and from large to small is the least
-        sequence = [*sorted(choices, key=lambda pair: -pair[0].epsilon), *fixed]
+        sequence = [*reversed(_small_first(choices)), *fixed]
     elif adaptivity == "setwise":
         sequence = [*fixed, *choices]
     else:
         sequence = list(merged)
-    for guarantee, count in reversed(sequence):
-        profile = _apply_above(profile, guarantee, count, layout)
+    for loss, count in reversed(sequence):
+        profile = _apply_above(profile, loss, count, layout)
     return profile
 
 
-def _rounds_alone(items: Items, layout: Layout) -> tuple[float, Grid, int] | None:
+def _small_first(choices: list[tuple[Loss, int]]) -> list[tuple[Loss, int]]:
+    return sorted(choices, key=lambda pair: pair[0].chosen_range or 0.0)
+
+
+def _rounds_alone(items: Losses, layout: Layout) -> tuple[float, Grid, int] | None:
     """(ε, grid, count) if one bounded-range parameter that is not cut into blocks is all."""
-    (guarantee, count), *others = items
-    if others or not isinstance(guarantee, BoundedRange) or guarantee.epsilon in layout.blocked:
+    (loss, count), *others = items
+    epsilon = loss.chosen_range
+    if others or epsilon is None or epsilon in layout.blocked:
         return None
-    return guarantee.epsilon, layout.grid, count
+    return epsilon, layout.grid, count
 
 
-def _apply_above(profile: Chords, guarantee: Guarantee, count: int, layout: Layout) -> Chords:
-    if isinstance(guarantee, BoundedRange):
-        if guarantee.epsilon in layout.blocked:
-            return _blocks(guarantee, count, layout).apply(profile)
-        operator = BoundedRangeChoice(guarantee.epsilon)
+def _apply_above(profile: Chords, loss: Loss, count: int, layout: Layout) -> Chords:
+    grid, epsilon = layout.grid, loss.chosen_range
+    if epsilon is not None:
+        if epsilon in layout.blocked:
+            return _blocks(epsilon, count, layout).apply(profile)
+        operator = BoundedRangeChoice(epsilon)
         for _ in range(count):
             profile = operator.above(profile)
         return profile
-    grid = layout.grid
-    tiny = layout.delta * 1e-7
-    if (known := responses_of(guarantee, count, grid.step)) is not None:
-        return Kernel.of(known[0], grid).apply(profile)
-    if isinstance(guarantee, Gaussian):
-        one = Gaussian(deflated(guarantee.noise_multiplier / math.sqrt(count), 8))
-        atoms = atoms_above(one, grid.step, reach_of(one, tiny))
-        return Kernel.of(atoms, grid).apply(profile)
-    if added_on_lattice(guarantee, count):
-        return Kernel.of_lattice(_sampled_sum(guarantee, count, layout)[0], grid).apply(profile)
-    atoms = atoms_above(guarantee, grid.step, reach_of(guarantee, tiny))
-    return Kernel.of(atoms, grid).power(count, grid.size).apply(profile)
+    if loss.on_lattice(count):
+        return Kernel.of_lattice(_sampled_sum(loss, count, layout)[0], grid).apply(profile)
+    atoms, times = loss.total(count, grid.step, layout.delta * 1e-7, upward=True)
+    return Kernel.of(atoms, grid).power(times, grid.size).apply(profile)
 
 
-def _sampled_sum(guarantee: Guarantee, count: int, layout: Layout) -> tuple[Lattice, Lattice]:
-    found = sum_of(guarantee, count, layout.grid.step, layout.delta)
+def _sampled_sum(loss: Loss, count: int, layout: Layout) -> tuple[Lattice, Lattice]:
+    found = sum_of(loss, count, layout.grid.step, layout.delta)
     if found is None:
         raise NotCertified("the losses of samples spread too far for the grid")
     return found
 
 
-def _blocks(guarantee: BoundedRange, count: int, layout: Layout) -> Kernel:
+def _blocks(epsilon: float, count: int, layout: Layout) -> Kernel:
     """Many equal bounded-range rounds as a power of the profile of one block of them.
 
     A block's profile is a valid privacy loss for everything that happens inside it, whatever
     comes later, so blocks compose by convolution. What is lost is that the adversary could
     not have been worst at every threshold at once: about 0.4/length relative in ε.
     """
-    blocks = blocks_of(guarantee, count, layout.fineness, layout.delta)
+    blocks = blocks_of(epsilon, count, layout.fineness, layout.delta)
     assert blocks is not None  # counted as work that is never begun
-    kernel = Kernel.of(_block(guarantee, blocks), layout.grid)
+    kernel = Kernel.of(_block(epsilon, blocks), layout.grid)
     return kernel.power(blocks.number, layout.grid.size)
 
 
 @lru_cache(maxsize=32)
-def _block(guarantee: BoundedRange, blocks: Blocks) -> Atoms:
+def _block(epsilon: float, blocks: Blocks) -> Atoms:
     """The loss of one block."""
     profile = Chords.of_nothing(blocks.inside)
-    operator = BoundedRangeChoice(guarantee.epsilon)
+    operator = BoundedRangeChoice(epsilon)
     for _ in range(blocks.length):
         profile = operator.above(profile)
     return atoms_of(profile)
 
 
-def _lower(items: Items, adaptivity: str, layout: Layout) -> Supports:
+def _lower(items: Losses, adaptivity: str, layout: Layout) -> Supports:
     """The profile that one adversary achieves: any order and any t will do, so take good ones."""
     if adaptivity == "adaptive":
         sequence = list(items)
     else:
-        merged = items.unordered()
-        choices = [(g, n) for g, n in merged if isinstance(g, BoundedRange)]
-        fixed = [(g, n) for g, n in merged if not isinstance(g, BoundedRange)]
+        choices, fixed = items.unordered().split()
         # small before large is the worst order, or nearly (docs/theory/order.md)
-        sequence = [*fixed, *sorted(choices, key=lambda pair: pair[0].epsilon)]
-    ranges = {g.epsilon for g, _ in sequence if isinstance(g, BoundedRange)}
+        sequence = [*fixed, *_small_first(choices)]
+    ranges = set(items.ranges)
     played = set() if adaptivity == "none" else ranges - layout.blocked
     if played and (alone := _rounds_alone(items.unordered(), layout)) is not None:
         return rounds_below(*alone)
@@ -260,33 +219,29 @@ def _lower(items: Items, adaptivity: str, layout: Layout) -> Supports:
 
 
 def _play(
-    sequence: list[tuple[Guarantee, int]],
+    sequence: list[tuple[Loss, int]],
     layout: Layout,
     adaptive: set[float],
     choices: dict[float, float],
 ) -> Supports:
     profile = Supports.of_nothing(layout.grid)
-    for guarantee, count in reversed(sequence):
-        if isinstance(guarantee, BoundedRange) and guarantee.epsilon in adaptive:
-            operator = BoundedRangeChoice(guarantee.epsilon)
+    for loss, count in reversed(sequence):
+        epsilon = loss.chosen_range
+        if epsilon is not None and epsilon in adaptive:
+            operator = BoundedRangeChoice(epsilon)
             for _ in range(count):
                 profile = operator.below(profile)
         else:
-            profile = _apply_below(profile, guarantee, count, layout, choices)
+            profile = _apply_below(profile, loss, count, layout, choices)
     return profile
 
 
-def _fixed_choices(sequence: list[tuple[Guarantee, int]], order: float) -> dict[float, float]:
-    return {
-        g.epsilon: worst_fixed_t(g.epsilon, order)
-        for g, _ in sequence
-        if isinstance(g, BoundedRange)
-    }
+def _fixed_choices(sequence: list[tuple[Loss, int]], order: float) -> dict[float, float]:
+    ranges = Losses(tuple(sequence)).ranges
+    return {epsilon: worst_fixed_t(epsilon, order) for epsilon in ranges}
 
 
-def _best_fixed_choice(
-    sequence: list[tuple[Guarantee, int]], layout: Layout, order: float
-) -> Supports:
+def _best_fixed_choice(sequence: list[tuple[Loss, int]], layout: Layout, order: float) -> Supports:
     """A good t for every bounded-range parameter, all fixed in advance.
 
     Equal mechanisms share one t ([CR22, Lemma 4.4]). First a common Rényi order for all of
@@ -300,7 +255,7 @@ def _best_fixed_choice(
     trials = [_fixed_choices(sequence, 1 + (order - 1) * 1.3**i) for i in range(-4, 5)]
     scored = [(*outcome(choices), choices) for choices in trials]
     best = max(scored, key=lambda entry: entry[0])
-    groups = [(n, g.epsilon) for g, n in sequence if isinstance(g, BoundedRange)]
+    groups = [(count, epsilon) for epsilon, count in Losses(tuple(sequence)).choices()]
     if groups:
         count, epsilon = max(groups)
         for i in range(-6, 7):
@@ -311,41 +266,26 @@ def _best_fixed_choice(
 
 
 def _apply_below(
-    profile: Supports,
-    guarantee: Guarantee,
-    count: int,
-    layout: Layout,
-    choices: dict[float, float],
+    profile: Supports, loss: Loss, count: int, layout: Layout, choices: dict[float, float]
 ) -> Supports:
-    step = layout.grid.step
-    if isinstance(guarantee, BoundedRange):
-        epsilon = guarantee.epsilon
-        _, below = responses(count=count, epsilon=epsilon, t=choices[epsilon], step=step)
+    step, epsilon = layout.grid.step, loss.chosen_range
+    if epsilon is not None:
+        _, below = binomial_atoms(count=count, epsilon=epsilon, t=choices[epsilon], step=step)
         return _fixed(below).below(profile)
-    if (known := responses_of(guarantee, count, step)) is not None:
-        return _fixed(known[1]).below(profile)
-    tiny = layout.delta * 1e-7
-    if isinstance(guarantee, Gaussian):
-        one = Gaussian(inflated(guarantee.noise_multiplier / math.sqrt(count), 8))
-        return _fixed(atoms_below(one, step, reach_of(one, tiny))).below(profile)
-    if added_on_lattice(guarantee, count):
-        return shifted_below(_sampled_sum(guarantee, count, layout)[1], profile)
-    operator = _fixed(atoms_below(guarantee, step, reach_of(guarantee, tiny)))
-    for _ in range(count):
-        profile = operator.below(profile)
+    if loss.on_lattice(count):
+        return shifted_below(_sampled_sum(loss, count, layout)[1], profile)
+    atoms, times = loss.total(count, step, layout.delta * 1e-7, upward=False)
+    for _ in range(times):
+        profile = _fixed(atoms).below(profile)
     return profile
 
 
-def operator_of(guarantee: Guarantee, grid: Grid, delta: float) -> Operator:
+def operator_of(loss: Loss, grid: Grid, delta: float) -> Operator:
     """The operator of one application, for profiles on `grid` that matter down to `delta`."""
-    if isinstance(guarantee, BoundedRange):
-        return BoundedRangeChoice(guarantee.epsilon)
-    if (known := responses_of(guarantee, 1, grid.step)) is not None:
-        return FixedLoss(*known)
-    reach = reach_of(guarantee, delta * 1e-7)
-    return FixedLoss(
-        atoms_above(guarantee, grid.step, reach), atoms_below(guarantee, grid.step, reach)
-    )
+    if loss.chosen_range is not None:
+        return BoundedRangeChoice(loss.chosen_range)
+    reach = loss.reach(delta * 1e-7)
+    return FixedLoss(loss.atoms_above(grid.step, reach), loss.atoms_below(grid.step, reach))
 
 
 def worst_fixed_t(epsilon: float, order: float) -> float:

@@ -22,10 +22,9 @@ from flint import arb
 from farthing.guarantees.bracket import Bracket
 from farthing.numerics.ball import Ball, down, in_balls, larger, middle, up
 from farthing.numerics.binomial import HockeyStick, binomial_masses
-from farthing.numerics.bisection import turning_point
 from farthing.numerics.convolution import convolved
-from farthing.numerics.root_finding import invert
 from farthing.numerics.rounding import UNIT
+from farthing.numerics.search import invert, turning_point
 
 THEOREM = "optimal non-adaptive DP + bounded range [CR22, Thm 3]"
 

@@ -14,12 +14,14 @@ import math
 from functools import lru_cache
 
 from farthing.composition.account_profiles import CAP_SHARE, HALVING, level_reached, levels
-from farthing.composition.items import Items
+from farthing.composition.certificate import Certificate
+from farthing.composition.items import losses_of
 from farthing.composition.moments import MomentBound
-from farthing.composition.tariff import Certificate, Tariff
+from farthing.composition.tariff import Tariff
 from farthing.errors import FarthingError
-from farthing.guarantees.conversions import pure_epsilon, without_delta, zero_concentrated
-from farthing.guarantees.kinds import Guarantee, ZeroConcentratedDP
+from farthing.guarantees.kinds import ZeroConcentratedDP
+from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import in_balls, up
 from farthing.numerics.rounding import deflated, inflated
 
@@ -47,7 +49,7 @@ def reading_by_moments(certificate: Certificate, spent: int, delta: float) -> fl
     if rate is not None:
         inner = (delta - tariff.leak) * (1 - CAP_SHARE) / max(len(steps) - 1, 1)
         whole = ZeroConcentratedDP(inflated(rate * level_reached(steps, spent), 4))
-        level = MomentBound(Items(((whole, 1),))).epsilon_at(deflated(inner, 16))
+        level = MomentBound(losses_of([whole])).epsilon_at(deflated(inner, 16))
         most = min(most, level)
     return min(most, inflated(spent * _pure_per_farthing(tariff), 4))
 
@@ -58,7 +60,7 @@ def whole_by_moments(tariff: Tariff, delta: float) -> float | None:
     if rate is None or inner <= 0:
         return None
     whole = ZeroConcentratedDP(inflated(rate * tariff.farthings, 4))
-    return MomentBound(Items(((whole, 1),))).epsilon_at(inner)
+    return MomentBound(losses_of([whole])).epsilon_at(inner)
 
 
 def whole_by_addition(tariff: Tariff) -> float:
@@ -66,13 +68,13 @@ def whole_by_addition(tariff: Tariff) -> float:
     return inflated(tariff.farthings * _pure_per_farthing(tariff), 4)
 
 
-def _offers(tariff: Tariff) -> list[tuple[Guarantee, int]]:
-    return [(without_delta(guarantee), price) for guarantee, price in tariff.items.values()]
+def _offers(tariff: Tariff) -> list[tuple[Loss, int]]:
+    return [(loss_of(g).without_leak(), price) for g, price in tariff.items.values()]
 
 
 def _pure_per_farthing(tariff: Tariff) -> float:
     """The largest pure ε that a farthing buys; infinite if some item has none."""
-    pairs = [(pure_epsilon(guarantee), price) for guarantee, price in _offers(tariff)]
+    pairs = [(loss.pure_epsilon, price) for loss, price in _offers(tariff)]
     return max(math.inf if e is None else inflated(e / price, 4) for e, price in pairs)
 
 
@@ -80,7 +82,7 @@ def _pure_per_farthing(tariff: Tariff) -> float:
 @in_balls
 def _rho_per_farthing(tariff: Tariff) -> float | None:
     """The largest ρ that a farthing buys, D_α ≤ ξ + ρα ≤ (ξ₊ + ρ)α; None if some item has none."""
-    pairs = [(zero_concentrated(guarantee), price) for guarantee, price in _offers(tariff)]
+    pairs = [(loss.zero_concentrated(), price) for loss, price in _offers(tariff)]
     known = [(pair, price) for pair, price in pairs if pair is not None]
     if len(known) < len(pairs):
         return None

@@ -17,15 +17,10 @@ import numpy as np
 from flint import arb
 
 from farthing.errors import Unsupported
-from farthing.guarantees.conversions import (
-    delta_of,
-    log_moment,
-    orders_below,
-    pure_epsilon,
-    without_delta,
-)
-from farthing.guarantees.directions import facing
-from farthing.guarantees.kinds import Guarantee, OneWay, SubsampledWithoutReplacement
+from farthing.guarantees.kinds import Guarantee
+from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.neighbours import replaces_one
 from farthing.numerics.ball import Ball, down, in_balls, up
 
 #: Each of the orders above the first has this share of δ; the first has what is left.
@@ -98,31 +93,27 @@ class Charge:
 @in_balls
 def cost_of(guarantee: Guarantee, orders: tuple[float, ...]) -> Charge:
     """The larger of both directions in every order, rounded up."""
-    if isinstance(guarantee, SubsampledWithoutReplacement):
+    if replaces_one(guarantee):
         raise Unsupported(
             "an accountant holds for add/remove neighbours; samples without replacement have "
             "replace-one neighbours"
         )
-    if isinstance(guarantee, OneWay):
-        raise Unsupported("a guarantee for one direction of neighbours is not one for both")
-    ways = [facing(guarantee, with_unit=way) for way in (True, False)]
-    rests = [without_delta(way) for way in ways]
+    ways = [loss_of(guarantee, with_unit=way).whole() for way in (True, False)]
+    rests = [way.without_leak() for way in ways]
     moments = []
     for order in orders:
         divergences = [_divergence(rest, order) for rest in rests]
         known = [Fraction(one) for one in divergences if one is not None]
         moments.append(max(known) if len(known) == len(rests) else None)
-    return Charge(tuple(moments), Fraction(max(delta_of(way) for way in ways)))
+    return Charge(tuple(moments), Fraction(max(way.leak for way in ways)))
 
 
-def _divergence(guarantee: Guarantee, order: float) -> float | None:
-    """D_α of a guarantee without δ, rounded up; None if it has no bound."""
-    most = pure_epsilon(guarantee)
-    if math.isinf(order):
+def _divergence(loss: Loss, order: float) -> float | None:
+    """D_α of a loss without δ, rounded up; None if it has no bound."""
+    most = loss.pure_epsilon
+    if order >= loss.orders_below:
         return most
-    if order >= orders_below(guarantee):
-        return most
-    moment = log_moment(guarantee, order)
+    moment = loss.log_moment(order)
     if not moment.is_finite():
         return most
     divergence = max(0.0, up(moment / (arb(order) - 1)))

@@ -14,16 +14,16 @@ from collections.abc import Callable
 from flint import arb
 
 from farthing.composition.bound import Bound
-from farthing.composition.items import Items
-from farthing.guarantees.conversions import concentrated, max_kl, pure_epsilon, zero_concentrated
-from farthing.guarantees.kinds import BoundedRange, Guarantee
+from farthing.composition.items import Losses
+from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.bounded_range import max_kl
 from farthing.numerics.ball import Ball, in_balls, up
 
 #: one mechanism ↦ (mean, variance proxy) of its loss, or None if the theorem does not apply
-Parts = Callable[[Guarantee], tuple[Ball, Ball] | None]
+Parts = Callable[[Loss], tuple[Ball, Ball] | None]
 
 
-def subgaussian_bounds(items: Items) -> list[Bound]:
+def subgaussian_bounds(items: Losses) -> list[Bound]:
     """Every bound of this form that applies to `items`."""
     rules: list[tuple[str, str, Parts]] = [
         ("drv10", "advanced composition [DRV10]", _drv10),
@@ -31,7 +31,7 @@ def subgaussian_bounds(items: Items) -> list[Bound]:
         ("strong", "strong composition, mean ε·tanh(ε/2) [Smith25, Thm 1.1]", _strong),
         ("dr19", "bounded range with mean ε²/2 [DR19; DDR20, section 7]", _dr19),
         ("optimal-kl", "bounded range with the optimal mean [DDR20, Cor. 3.1]", _optimal_kl),
-        ("cdp", "set-wise concentrated DP [CR22, Lemma 3.3, eq. 3]", concentrated),
+        ("cdp", "set-wise concentrated DP [CR22, Lemma 3.3, eq. 3]", _concentrated),
         ("zcdp", "set-wise zero-concentrated DP [CR22, Lemma 3.4]", _zero_concentrated),
     ]
     bounds = [_bound(name, theorem, parts, items) for name, theorem, parts in rules]
@@ -39,10 +39,10 @@ def subgaussian_bounds(items: Items) -> list[Bound]:
 
 
 @in_balls
-def _bound(name: str, theorem: str, parts: Parts, items: Items) -> Bound | None:
+def _bound(name: str, theorem: str, parts: Parts, items: Losses) -> Bound | None:
     mean, variance = arb(0), arb(0)
-    for guarantee, count in items:
-        pair = parts(guarantee)
+    for loss, count in items:
+        pair = parts(loss)
         if pair is None:
             return None
         mean, variance = mean + count * pair[0], variance + count * pair[1]
@@ -65,39 +65,42 @@ def _bound(name: str, theorem: str, parts: Parts, items: Items) -> Bound | None:
     return Bound(name, theorem, epsilon_at, delta_at)
 
 
-def _drv10(guarantee: Guarantee) -> tuple[Ball, Ball] | None:
-    epsilon = _ball_epsilon(guarantee)
+def _drv10(loss: Loss) -> tuple[Ball, Ball] | None:
+    epsilon = _ball_epsilon(loss)
     return None if epsilon is None else (epsilon * epsilon.expm1(), epsilon**2)
 
 
-def _improved_drv10(guarantee: Guarantee) -> tuple[Ball, Ball] | None:
-    epsilon = _ball_epsilon(guarantee)
+def _improved_drv10(loss: Loss) -> tuple[Ball, Ball] | None:
+    epsilon = _ball_epsilon(loss)
     return None if epsilon is None else (epsilon**2 / 2, epsilon**2)
 
 
-def _strong(guarantee: Guarantee) -> tuple[Ball, Ball] | None:
-    epsilon = _ball_epsilon(guarantee)
+def _strong(loss: Loss) -> tuple[Ball, Ball] | None:
+    epsilon = _ball_epsilon(loss)
     return None if epsilon is None else (epsilon * (epsilon / 2).tanh(), epsilon**2)
 
 
-def _dr19(guarantee: Guarantee) -> tuple[Ball, Ball] | None:
-    if not isinstance(guarantee, BoundedRange):
+def _dr19(loss: Loss) -> tuple[Ball, Ball] | None:
+    if loss.chosen_range is None:
         return None
-    epsilon = arb(guarantee.epsilon)
+    epsilon = arb(loss.chosen_range)
     return epsilon**2 / 2, epsilon**2 / 4
 
 
-def _optimal_kl(guarantee: Guarantee) -> tuple[Ball, Ball] | None:
-    if not isinstance(guarantee, BoundedRange):
+def _optimal_kl(loss: Loss) -> tuple[Ball, Ball] | None:
+    if loss.chosen_range is None:
         return None
-    return max_kl(guarantee.epsilon), arb(guarantee.epsilon) ** 2 / 4
+    return max_kl(loss.chosen_range), arb(loss.chosen_range) ** 2 / 4
 
 
-def _zero_concentrated(guarantee: Guarantee) -> tuple[Ball, Ball] | None:
-    pair = zero_concentrated(guarantee)
+def _concentrated(loss: Loss) -> tuple[Ball, Ball] | None:
+    return loss.concentrated()
+
+
+def _zero_concentrated(loss: Loss) -> tuple[Ball, Ball] | None:
+    pair = loss.zero_concentrated()
     return None if pair is None else (pair[0] + pair[1], 2 * pair[1])
 
 
-def _ball_epsilon(guarantee: Guarantee) -> Ball | None:
-    epsilon = pure_epsilon(guarantee)
-    return None if epsilon is None else arb(epsilon)
+def _ball_epsilon(loss: Loss) -> Ball | None:
+    return None if loss.pure_epsilon is None else arb(loss.pure_epsilon)

@@ -5,12 +5,6 @@ spends b farthings (which item, which mechanism of that guarantee, when to stop,
 on earlier answers), the interaction is (ε, V_b(ε))-DP for every ε (composition/ways_to_spend.py;
 the proof is in docs/theory/tariffs.md). The δ of approximate items is counted in its own whole
 units: D units of size u add at most D·u, and an item with a δ is bought only while units last.
-
-A certificate is data: the tariff, pairs (ε, δ) with both sides, the profile, the assumptions in
-words, the theorem, the versions that computed it, and a digest over all of it. What it states is
-what was proved, moved outward by one part in 10⁹, so that another machine, whose last digits may
-differ, proves it again (composition/certificate.py), and so does a program that shares nothing with
-this one (checker.py), on the grid that the certificate names.
 """
 
 from __future__ import annotations
@@ -18,36 +12,23 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib import metadata
+from pathlib import Path
 from types import MappingProxyType
 
-import numpy as np
-
-from farthing.canonical import digest as digest_of
 from farthing.composition.budget import Budget
+from farthing.composition.certificate import COMPUTED_BY, Certificate
 from farthing.composition.offers import Offer
-from farthing.composition.tariff_proof import THEOREM, Proof, ProofGrid, outward
+from farthing.composition.tariff_proof import THEOREM, Proof, outward
+from farthing.composition.ways_to_spend import TariffProfile
 from farthing.errors import InvalidInput, NotCertified, Unsupported, require_count, require_real
-from farthing.guarantees.bracket import Bracket
-from farthing.guarantees.conversions import delta_of, without_delta
-from farthing.guarantees.kinds import (
-    ApproximateDP,
-    BoundedRange,
-    DiscreteGaussian,
-    Gaussian,
-    Guarantee,
-    Laplace,
-    PureDP,
-    Subsampled,
-)
-from farthing.guarantees.notation import format_guarantee
-from farthing.numerics.rounding import UNIT, deflated, inflated
+from farthing.guarantees.kinds import Guarantee
+from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.whole_files import whole_file
-
-#: Kinds with a known worst case and a short text that a certificate can carry.
-SELLABLE = (PureDP, BoundedRange, ApproximateDP, Laplace, Gaussian, DiscreteGaussian, Subsampled)
 
 #: The size of a δ unit may be off by this much relative, so that decimal fractions divide evenly.
 UNIT_SLACK = 1e-9
@@ -57,17 +38,6 @@ MOST_FARTHINGS = 10**18
 USUAL_DELTAS = (1e-3, 1e-5, 1e-6, 1e-8, 1e-10, 1e-12)
 USUAL_EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0)
 USUAL_TOLERANCE = 5e-3
-FORMAT = "farthing certificate 1"
-ASSUMPTIONS = (
-    "Neighbouring datasets differ by adding or removing one unit.",
-    "Every mechanism sold as an item has the guarantee the tariff names for it.",
-    "Bounded-range items are mechanisms that answer once; interactive mechanisms are sold as "
-    "(epsilon, delta)-DP items and charged in full when they are opened.",
-    "Fresh randomness for every mechanism; nothing but their outputs is revealed.",
-    "The prices of everything that ran, refused requests excepted, add up to at most the "
-    "farthings and delta units stated here.",
-)
-COMPUTED_BY = ("farthing", "numpy", "numba", "python-flint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +83,7 @@ class Tariff:
             guarantee, price = entry
             if not isinstance(guarantee, Guarantee):
                 raise InvalidInput(f"item {name} must have a guarantee, got {guarantee!r:.60}")
-            if not isinstance(guarantee, SELLABLE):
+            if not loss_of(guarantee).sold:
                 raise Unsupported(
                     f"item {name} has {format_guarantee(guarantee)}, whose worst case is not known "
                     "in closed form for add/remove neighbours; a tariff sells dp, br, adp, lap, "
@@ -140,7 +110,7 @@ class Tariff:
             raise InvalidInput(f"item must be one of {', '.join(self.items)}, got {name!r:.60}")
         times = require_count("times", times, at_least=1)
         guarantee, price = self.items[name]
-        units = delta_of(guarantee) / self.delta_unit * (1 - UNIT_SLACK / 2)
+        units = loss_of(guarantee).leak / self.delta_unit * (1 - UNIT_SLACK / 2)
         if math.isinf(units):
             raise InvalidInput(f"the delta of {name} is too many delta units to count")
         return Price(times * price, times * math.ceil(units))
@@ -158,10 +128,40 @@ class Tariff:
     def budget(self) -> Budget:
         """What can be bought, as the recursion sees it."""
         offers = [
-            Offer(without_delta(guarantee), price, self.price(name).delta_units)
+            Offer.of(guarantee, price, self.price(name).delta_units)
             for name, (guarantee, price) in self.items.items()
         ]
         return Budget.of(offers, self.farthings, self.delta_units)
+
+    def to_json(self) -> dict[str, object]:
+        """The tariff as plain data."""
+        return {
+            "farthings": self.farthings,
+            "delta_units": self.delta_units,
+            "delta_unit": self.delta_unit,
+            "items": {
+                name: {"guarantee": format_guarantee(guarantee), "price": price}
+                for name, (guarantee, price) in self.items.items()
+            },
+        }
+
+    def to_toml(self) -> str:
+        """The text that `read_tariff` reads back as the same tariff."""
+        data = self.to_json()
+        items = data.pop("items")
+        assert isinstance(items, dict)
+        lines = [f"{key} = {value!r}" for key, value in data.items()]
+        for name, entry in items.items():
+            # a string of TOML's basic kind is written like one of JSON, except for DEL
+            quoted = json.dumps(name).replace("\x7f", "\\u007f")
+            lines += ["", f"[items.{quoted}]"]
+            lines += [f'guarantee = "{entry["guarantee"]}"', f"price = {entry['price']}"]
+        return "\n".join(lines) + "\n"
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """A TOML file that `read_tariff` reads back as the same tariff."""
+        with whole_file(path) as file:
+            file.write(self.to_toml())
 
     def certify(
         self,
@@ -186,7 +186,9 @@ class Tariff:
                 f"some delta must exceed the {self.leak:g} that the delta units add, "
                 f"got {max(wanted, default=0):g}"
             )
-        while (proof := Proof.of(self, tolerance, usable[0])).epsilon_at(usable[0]) is None:
+        while (proof := Proof.of(self.budget, self.leak, tolerance, usable[0])).epsilon_at(
+            usable[0]
+        ) is None:
             usable = usable[1:]  # and on another grid, the one that `usable` now stands for
             if not usable:
                 raise NotCertified("the grid does not reach any of the deltas")
@@ -203,112 +205,56 @@ class Tariff:
         )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Certificate:
-    """What a tariff and a number of farthings prove."""
+def tariff_profiles(
+    tariff: Tariff, fineness: float, delta: float, *, lower: bool = True
+) -> Iterator[TariffProfile]:
+    """V_0, V_1, V_2, … on one grid, accurate where they are about `delta`; at most `farthings`.
 
-    tariff: Tariff
-    tolerance: float
-    epsilons: tuple[tuple[float, Bracket], ...]
-    deltas: tuple[tuple[float, Bracket], ...]
-    profile: tuple[tuple[float, float], ...]
-    grid: ProofGrid | None
-    theorem: str
-    versions: tuple[tuple[str, str], ...]
-
-    def __repr__(self) -> str:
-        items = ", ".join(
-            f"{name} {format_guarantee(guarantee)} for {price}"
-            for name, (guarantee, price) in list(self.tariff.items.items())[:4]
-        )
-        more = ", …" if len(self.tariff.items) > 4 else ""
-        claims = {delta: bracket.upper for delta, bracket in self.epsilons}
-        chosen = [delta for delta in (1e-6, min(claims, default=0.0)) if delta in claims]
-        shown = [f"ε ≤ {claims[delta]!r} at δ = {delta!r}" for delta in dict.fromkeys(chosen)]
-        return (
-            f"Certificate({items}{more};\n  {self.tariff.farthings} farthings, "
-            f"{self.tariff.delta_units} δ units: {', '.join(shown)};\n"
-            f"  digest {self.digest})"
-        )
-
-    def epsilon_at(self, delta: float) -> float:
-        """A certified ε at this δ: a stated claim, or the stored profile."""
-        delta = require_real("delta", delta, at_least=0, below=1)
-        claimed = [b.upper for at, b in self.epsilons if at <= delta]
-        claimed += [at for at, b in self.deltas if b.upper <= delta]
-        inner = deflated((delta - self.tariff.leak) / (1 - self.tariff.leak), 8)
-        points = [x for x, value in self._points() if x >= 0 and value <= inner]
-        if not claimed and not points:
-            raise NotCertified(f"the certificate proves nothing at delta = {delta:g}")
-        return min(claimed + points[:1])
-
-    def delta_at(self, epsilon: float) -> float:
-        """A certified δ at this ε, read off the stored profile: the chord in z = e^ε."""
-        epsilon = require_real("epsilon", epsilon, at_least=0)
-        claimed = [b.upper for at, b in self.deltas if at <= epsilon]
-        claimed += [at for at, b in self.epsilons if b.upper <= epsilon]
-        xs, values = np.array(self._points()).T
-        place = int(np.searchsorted(xs, epsilon, side="right")) - 1
-        if place >= len(xs) - 1:
-            inner = float(values[-1])
-        else:
-            weight = math.expm1(epsilon - xs[place]) / math.expm1(xs[place + 1] - xs[place])
-            inner = float((1 - weight) * values[place] + weight * values[place + 1])
-            inner += 32 * UNIT * float(values[place])
-        read = self.tariff.leak + inflated((1 - self.tariff.leak) * inner, 64)
-        return min([*claimed, min(1.0, inflated(read, 8))])
-
-    def _points(self) -> list[tuple[float, float]]:
-        """The profile, its places rounded up: a float may lie just left of a grid point."""
-        return [(x + 4 * UNIT * abs(x), value) for x, value in self.profile]
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 over everything else, in canonical JSON."""
-        return digest_of(self._body())
-
-    def to_json(self) -> dict[str, object]:
-        """The certificate as plain data, with its digest."""
-        body = self._body()
-        return {**body, "digest": digest_of(body)}
-
-    def _body(self) -> dict[str, object]:
-        proposed = {} if self.grid is None else {"grid": asdict(self.grid)}
-        return {
-            "format": FORMAT,
-            "tariff": tariff_to_json(self.tariff),
-            "tolerance": self.tolerance,
-            "epsilon_at": [_claim("delta", at, b) for at, b in self.epsilons],
-            "delta_at": [_claim("epsilon", at, b) for at, b in self.deltas],
-            "profile": [list(point) for point in self.profile],
-            **proposed,
-            "theorem": self.theorem,
-            "assumptions": list(ASSUMPTIONS),
-            "versions": dict(self.versions),
-        }
-
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the file whole or not at all."""
-        text = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
-        with whole_file(path) as file:
-            file.write(text)
+    Without `lower` only the upper sides are computed.
+    """
+    recursion = tariff.budget.recursion(fineness, delta)
+    if not lower:
+        recursion = recursion.upper_only()
+    for profile in recursion:
+        last = min(profile.farthings + recursion.farthing_step, tariff.farthings + 1)
+        for spent in range(profile.farthings, last):
+            yield replace(profile, farthings=spent)
 
 
-def tariff_to_json(tariff: Tariff) -> dict[str, object]:
-    """A tariff as plain data."""
-    return {
-        "farthings": tariff.farthings,
-        "delta_units": tariff.delta_units,
-        "delta_unit": tariff.delta_unit,
-        "items": {
-            name: {"guarantee": format_guarantee(guarantee), "price": price}
-            for name, (guarantee, price) in tariff.items.items()
-        },
-    }
+def tariff_from_json(data: object) -> Tariff:
+    """A tariff from plain data, as in a TOML file or a certificate."""
+    if not isinstance(data, dict):
+        raise InvalidInput("a tariff must be a table with farthings and items")
+    unknown = set(data) - {"farthings", "items", "delta_units", "delta_unit"}
+    if unknown:
+        raise InvalidInput(f"a tariff has no {', '.join(sorted(map(str, unknown)))}")
+    items = data.get("items")
+    if not isinstance(items, dict):
+        raise InvalidInput("a tariff needs [items.NAME] tables with guarantee and price")
+    parsed = {}
+    for name, entry in items.items():
+        if not isinstance(entry, dict) or set(entry) != {"guarantee", "price"}:
+            raise InvalidInput(f"item {name} must have exactly a guarantee and a price")
+        if not isinstance(entry["guarantee"], str):
+            raise InvalidInput(f'the guarantee of {name} must be text such as "br:0.1"')
+        parsed[name] = parse_guarantee(entry["guarantee"]), entry["price"]
+    if "farthings" not in data:
+        raise InvalidInput("a tariff must say how many farthings there are")
+    return Tariff(
+        parsed,
+        farthings=data["farthings"],
+        delta_units=data.get("delta_units", 0),
+        delta_unit=data.get("delta_unit", 1e-12),
+    )
 
 
-def _claim(at: str, value: float, bracket: Bracket) -> dict[str, float]:
-    return {at: value, "lower": bracket.lower, "upper": bracket.upper}
+def read_tariff(path: str | os.PathLike[str]) -> Tariff:
+    """A tariff from a TOML file."""
+    try:
+        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{path} is not a readable tariff: {error}") from None
+    return tariff_from_json(data)
 
 
 def _whole(name: str, value: object, *, at_least: int = 0) -> int:

@@ -7,15 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from farthing.composition.budget import Budget
-from farthing.composition.items import Items
+from farthing.composition.items import Losses
 from farthing.composition.moments import MomentBound
 from farthing.composition.tariff import MOST_FARTHINGS, Tariff
-from farthing.composition.tariff_proof import recursion_of
 from farthing.errors import InvalidInput, Unattainable, Unsupported, require_count, require_real
-from farthing.guarantees.conversions import without_delta, zero_concentrated
-from farthing.guarantees.directions import facing, has_two_losses
 from farthing.guarantees.kinds import Guarantee
-from farthing.guarantees.losses import mean_and_variance
+from farthing.guarantees.losses.registry import loss_of
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.ball import in_balls, middle
 
@@ -39,10 +36,10 @@ def propose_prices(guarantees: Mapping[str, Guarantee], *, finest: int = 1) -> d
 
 
 def _rho(name: str, guarantee: Guarantee) -> float:
-    rest = without_delta(guarantee)
-    if has_two_losses(rest):  # half of the square of its loss, as for the others
-        return mean_and_variance(facing(rest, with_unit=True))[1] / 2
-    pair = zero_concentrated(rest)
+    rest = loss_of(guarantee).without_leak()
+    if rest.whole().one_way:  # half of the square of its loss, as for the others
+        return rest.mean_and_variance()[1] / 2
+    pair = rest.zero_concentrated()
     if pair is None:
         raise Unsupported(f"item {name} has {format_guarantee(guarantee)}, which has no rho")
     return middle(pair[1])
@@ -72,7 +69,7 @@ def largest_farthings(
         )
     limit = math.ceil(1.3 * _fitting_by_moments(tariff.budget, epsilon, inner)) + 1
     while limit <= MOST_FARTHINGS:
-        for profile in recursion_of(replace(tariff, farthings=limit), tolerance, inner):
+        for profile in replace(tariff, farthings=limit).budget.recursion(tolerance, inner):
             if profile.delta_at_most(epsilon) > inner:
                 fits = profile.farthings - 1
                 return fits if fits >= min(price for _, price in items.values()) else 0
@@ -85,12 +82,9 @@ def _fitting_by_moments(budget: Budget, epsilon: float, delta: float) -> int:
     coin = budget.farthing_step
 
     def fits(farthings: int) -> bool:
-        lists = [
-            ((facing(o.guarantee, with_unit=True), farthings // o.farthings),)
-            for o in budget.offers
-        ]
+        lists = [((o.losses[0], farthings // o.farthings),) for o in budget.offers]
         return all(
-            MomentBound(Items(pairs)).epsilon_at(delta) <= epsilon
+            MomentBound(Losses(pairs)).epsilon_at(delta) <= epsilon
             for pairs in lists
             if pairs[0][1] > 0
         )

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 
 from farthing.composition.budget import Budget
-from farthing.composition.ways_to_spend import EitherWay, TariffProfile
+from farthing.composition.ways_to_spend import TariffProfile
 from farthing.guarantees.bracket import Bracket
 from farthing.numerics.rounding import deflated, float_down, inflated
 
@@ -21,47 +19,6 @@ THEOREM = "tariff filter: supremum over all ways to spend (docs/theory/tariffs.m
 PROFILE_POINTS = 600
 #: What is stated is this much larger than what was proved, relative.
 OUTWARD = 1e-9
-
-
-class Spendable(Protocol):
-    """A tariff, of which only what can be bought matters here."""
-
-    @property
-    def farthings(self) -> int:
-        """How many there are to spend."""
-
-    @property
-    def leak(self) -> float:
-        """What all δ units together add at most, rounded up."""
-
-    @property
-    def budget(self) -> Budget:
-        """What can be bought, as the recursion sees it."""
-
-    def __hash__(self) -> int:
-        """What is proved is remembered."""
-
-
-def recursion_of(tariff: Spendable, fineness: float, delta: float) -> EitherWay:
-    """The recursion over all ways to spend, on a grid that is accurate where V is about `delta`."""
-    budget = tariff.budget
-    return budget.either_way(budget.grid(fineness, delta), delta)
-
-
-def tariff_profiles(
-    tariff: Spendable, fineness: float, delta: float, *, lower: bool = True
-) -> Iterator[TariffProfile]:
-    """V_0, V_1, V_2, … on one grid, accurate where they are about `delta`; at most `farthings`.
-
-    Without `lower` only the upper sides are computed.
-    """
-    recursion = recursion_of(tariff, fineness, delta)
-    if not lower:
-        recursion = recursion.upper_only()
-    for profile in recursion:
-        last = min(profile.farthings + recursion.farthing_step, tariff.farthings + 1)
-        for spent in range(profile.farthings, last):
-            yield replace(profile, farthings=spent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +43,14 @@ class Proof:
 
     @staticmethod
     @lru_cache(maxsize=16)
-    def of(tariff: Spendable, tolerance: float, delta: float) -> Proof:
+    def of(budget: Budget, leak: float, tolerance: float, delta: float) -> Proof:
         """On the grid for this tolerance at this δ: the same numbers whenever it is repeated.
 
         So it is not repeated in one process, where whoever certifies often proves again at once.
         """
-        inner = (delta - tariff.leak) / (1 - tariff.leak)
-        recursion = recursion_of(tariff, 0.8 * tolerance, inner)
-        return Proof(tariff.leak, recursion.last(), recursion.unit_step)
+        inner = (delta - leak) / (1 - leak)
+        recursion = budget.recursion(0.8 * tolerance, inner)
+        return Proof(leak, recursion.last(), recursion.unit_step)
 
     @property
     def grid(self) -> ProofGrid:

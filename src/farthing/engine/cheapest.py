@@ -11,7 +11,7 @@ from farthing.engine.purchase import buy, items_for
 from farthing.engine.show.sheet import width
 from farthing.errors import InvalidInput, Unattainable, require_count, require_real
 from farthing.mechanisms import Expectation
-from farthing.numerics.bisection import last_whole
+from farthing.numerics.search import last_whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.composition.items import items_from
 from farthing.errors import Unsupported
-from farthing.guarantees.conversions import zero_concentrated
 from farthing.guarantees.kinds import (
     BoundedRange,
     ConcentratedDP,
@@ -20,6 +19,7 @@ from farthing.guarantees.kinds import (
     Subsampled,
     ZeroConcentratedDP,
 )
+from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import in_balls, up
 from farthing.numerics.rounding import float_down
 from farthing.optional import required
@@ -68,6 +68,6 @@ def _event(events: Any, guarantee: Guarantee) -> Any:
 
 @in_balls
 def _concentrated_event(events: Any, guarantee: Guarantee) -> Any:
-    pair = zero_concentrated(guarantee)
+    pair = loss_of(guarantee).zero_concentrated()
     assert pair is not None
     return events.ZCDpEvent(up(pair[1]), max(0.0, up(pair[0])))

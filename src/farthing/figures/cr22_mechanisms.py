@@ -18,8 +18,8 @@ from farthing.mechanisms.count_mle import ordered_counts
 from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.known_counts import KnownCounts
 from farthing.mechanisms.unknown_counts import UnknownCounts
-from farthing.numerics.bisection import turning_point
 from farthing.numerics.rounding import FloatArray
+from farthing.numerics.search import turning_point
 
 DELTA = 1e-6
 WORDS, TRIALS = 25, 100

@@ -13,8 +13,7 @@ from farthing.composition.account_profiles import (
     list_profile,
     profiles_when_spent,
 )
-from farthing.composition.certificate import tariff_from_json
-from farthing.composition.tariff import Tariff
+from farthing.composition.tariff import Tariff, tariff_from_json
 from farthing.ledger.months import month_number
 from farthing.ledger.reader import Reader
 from farthing.ledger.records import RESTORE, TARIFF, Account, Purse

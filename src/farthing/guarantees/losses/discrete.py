@@ -1,4 +1,4 @@
-"""The two directions of neighbours, and what losses that are promised there let somebody attain.
+"""Losses that are given as distributions, in both directions or one for each.
 
 The adversary fixes two neighbouring datasets for the whole interaction, so all guarantees of a list
 face the same way: with the unit against without it, or the reverse. If V bounds the profile of
@@ -14,46 +14,138 @@ image, so a symmetric mechanism has exactly this profile: it is what the promise
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from flint import arb
 
-from farthing.guarantees.atoms import SLACK, Atoms
-from farthing.guarantees.kinds import (
-    Guarantee,
-    LossDistribution,
-    OneWay,
-    Subsampled,
-    SubsampledWithoutReplacement,
-    TwoWayLoss,
-)
-from farthing.numerics.bisection import turning_point
-from farthing.numerics.rounding import FloatArray
+from farthing.guarantees.atoms import SLACK, Atoms, merged
+from farthing.guarantees.kinds import LossDistribution, TwoWayLoss
+from farthing.guarantees.losses.base import Loss
+from farthing.numerics.ball import Ball
+from farthing.numerics.rounding import UNIT, FloatArray
+from farthing.numerics.search import turning_point
 
 #: Losses further out than this say nothing that a float could tell.
 FARTHEST = 700.0
 
 
-def has_two_losses(guarantee: Guarantee) -> bool:
-    """Whether the loss with the unit differs from the loss without it."""
-    return isinstance(guarantee, Subsampled | TwoWayLoss) and not _is_whole(guarantee)
+@dataclass(frozen=True, slots=True)
+class DistributionLoss(Loss):
+    """One distribution that dominates in both directions."""
+
+    guarantee: LossDistribution
+
+    @property
+    def leak(self) -> float:
+        return self.guarantee.infinity
+
+    @property
+    def attained_leak(self) -> float:
+        """An infinite loss in one direction is outcomes that the other neighbour never gives. In
+        the other direction there are 1 − `mirrored_mass` of them, and the smaller side counts."""
+        return min(self.guarantee.infinity, max(0.0, 1 - self.guarantee.mirrored_mass - 1e-12))
+
+    def without_leak(self) -> Loss:
+        if self.guarantee.infinity == 0:
+            return self
+        return DistributionLoss(self.guarantee.finite_part())
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        return max(self.guarantee.losses[-1], 0.0) if self.guarantee.infinity == 0 else None
+
+    def log_moment(self, alpha: float) -> Ball:
+        """In floats relative to the largest term, with their rounding as the radius."""
+        losses, masses = np.array(self.guarantee.losses), np.array(self.guarantee.masses)
+        losses, masses = losses[masses > 0], masses[masses > 0]
+        logs = np.log(masses) + (alpha - 1) * losses
+        largest = float(logs.max())
+        value = largest + math.log(float(np.sum(np.exp(logs - largest))))
+        error = 4 * UNIT * (1500 + len(logs) + alpha * float(np.abs(losses).max()))
+        return arb(value, error) + (1 + arb(10) ** -9).log()
+
+    def atoms_above(self, step: float, reach: float) -> Atoms:
+        masses = np.array(self.guarantee.masses) * (1 + SLACK)
+        return Atoms(np.array(self.guarantee.losses), masses, self.guarantee.infinity)
+
+    def atoms_below(self, step: float, reach: float) -> Atoms:
+        return merged(attained_loss(self.guarantee), step)
+
+    def reach(self, tiny: float) -> float:
+        return max(self.guarantee.losses[-1], 0.0)
+
+    def mean_and_variance(self) -> tuple[float, float]:
+        losses, masses = self.guarantee.losses, self.guarantee.masses
+        mean = float(np.dot(losses, masses))
+        return mean, float(np.dot(np.square(losses), masses)) - mean**2
+
+    def number_of_atoms(self, step: float, reach: float) -> float:
+        return len(self.guarantee.losses)
+
+    def spread(self, reach: float) -> float:
+        return self.guarantee.losses[-1] - self.guarantee.losses[0]
+
+    def cells(self, count: int, step: float, tiny: float) -> float:
+        return self.spread(0.0) / step
 
 
-def facing(guarantee: Guarantee, *, with_unit: bool) -> Guarantee:
-    """What a guarantee promises in one direction; a sample of everybody is no sample."""
-    match guarantee:
-        case Subsampled(inner, 1.0) | SubsampledWithoutReplacement(inner, 1.0):
-            return inner
-        case Subsampled() | TwoWayLoss():
-            return OneWay(guarantee, with_unit)
-        case _:
-            return guarantee
+@dataclass(frozen=True, slots=True)
+class OneWayLoss(Loss):
+    """One direction of two distributions. Once its infinite loss is counted elsewhere it is
+    `leakless`; of what only one direction leaks, nothing is counted as attained."""
+
+    guarantee: TwoWayLoss
+    leakless: bool = False
+    one_way: ClassVar[bool] = True
+    by_balls: ClassVar[bool] = True
+
+    @property
+    def _here(self) -> DistributionLoss:
+        pair = self.guarantee
+        return DistributionLoss(pair.with_unit if self.with_unit else pair.without_unit)
+
+    @property
+    def leak(self) -> float:
+        return 0.0 if self.leakless else self._here.leak
+
+    @property
+    def attained_leak(self) -> float:
+        return 0.0
+
+    def without_leak(self) -> Loss:
+        return OneWayLoss(self.guarantee, self.with_unit, leakless=True)
+
+    def log_moment(self, alpha: float) -> Ball:
+        return DistributionLoss(self._here.guarantee.finite_part()).log_moment(alpha)
+
+    def atoms_above(self, step: float, reach: float) -> Atoms:
+        here = self._here.guarantee
+        return DistributionLoss(here.finite_part() if self.leakless else here).atoms_above(
+            step, reach
+        )
+
+    def atoms_below(self, step: float, reach: float) -> Atoms:
+        return merged(attained_one_way(self.guarantee, with_unit=self.with_unit), step)
+
+    def reach(self, tiny: float) -> float:
+        return self._here.reach(tiny)
+
+    def mean_and_variance(self) -> tuple[float, float]:
+        return self._here.mean_and_variance()
+
+    def number_of_atoms(self, step: float, reach: float) -> float:
+        return len(self.guarantee.with_unit.losses) + len(self.guarantee.without_unit.losses)
+
+    def spread(self, reach: float) -> float:
+        return self._here.spread(reach)
+
+    def cells(self, count: int, step: float, tiny: float) -> float:
+        return self._here.cells(count, step, tiny)
 
 
-def _is_whole(guarantee: Guarantee) -> bool:
-    return isinstance(guarantee, Subsampled) and guarantee.rate == 1
-
-
-def attained_one_way(loss: OneWay) -> Atoms:
+def attained_one_way(pair: TwoWayLoss, *, with_unit: bool) -> Atoms:
     """The largest profile below V and V′*, with V the loss of this direction, V′ of the other.
 
     Right of z = 1 corners are those of the hull that begins at (1, v), left of it those of the
@@ -61,10 +153,8 @@ def attained_one_way(loss: OneWay) -> Atoms:
     losses are left out of both: what they add at every x says nothing about finite ones, and its
     rounding would look like some of them.
     """
-    pair = loss.guarantee
-    assert isinstance(pair, TwoWayLoss)
     here, there = pair.with_unit, pair.without_unit
-    if not loss.with_unit:
+    if not with_unit:
         here, there = there, here
     x = np.unique([0.0, *np.abs([*here.losses, *there.losses])])
     x = x[x < FARTHEST]
