@@ -3,18 +3,19 @@
 import pytest
 
 import farthing as fa
-from farthing.composition import fixed_sums, grid_choice
+from farthing.composition import grid_choice
 from farthing.composition.adaptive import COARSEST
 from farthing.composition.bounded_range import epsilon_nonadaptive
 from farthing.composition.grid_choice import Layout, blocks_of
 from farthing.composition.items import losses_of
 from farthing.composition.profiles import _only_blocks, _sum_of_blocks, curves
+from farthing.guarantees.losses import laplace
 
 
 @pytest.mark.parametrize(("epsilon", "count"), [(0.05, 150), (0.3, 120)])
 def test_laplace_on_a_lattice_meets_shifted_lines(monkeypatch, epsilon, count):
     summed = fa.compose([(fa.Laplace(epsilon), count)]).epsilon_at(1e-6)
-    monkeypatch.setattr(fixed_sums, "SEVERAL", 10**9)
+    monkeypatch.setattr(laplace, "SEVERAL", 10**9)
     curves.cache_clear()
     shifted = fa.compose([(fa.Laplace(epsilon), count)]).epsilon_at(1e-6)
     curves.cache_clear()

@@ -20,7 +20,6 @@ from farthing.composition.moments_first import moments_first
 from farthing.composition.subgaussian import subgaussian_bounds
 from farthing.errors import NotCertified, Unattainable, require_real
 from farthing.guarantees.bracket import Bracket
-from farthing.guarantees.kinds import SubsampledWithoutReplacement
 from farthing.numerics.ball import down, in_balls, up
 from farthing.numerics.rounding import shown_up
 from farthing.progress import tell_between
@@ -91,7 +90,7 @@ class OneDirection:
         if self.adaptivity == "concurrent" and take_out_leaks(self.items).items != self.leaky.items:
             return False
         items = self.leaky.items
-        return items.known and SubsampledWithoutReplacement not in items.kinds
+        return items.known and all(loss.attained for loss, _ in items)
 
     def _settled(self, bound: Bound, lower: float, upper: float) -> bool:
         """Whether nothing better exists and the bracket is as narrow as was asked."""

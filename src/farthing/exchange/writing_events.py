@@ -15,6 +15,7 @@ from farthing.guarantees.kinds import (
     Gaussian,
     Guarantee,
     Laplace,
+    PermuteAndFlip,
     PureDP,
     Subsampled,
     ZeroConcentratedDP,
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 def to_event(items: Iterable[Guarantee | tuple[Guarantee, int]]) -> DpEvent:
     """A tree of events that promises no more than the list does.
 
-    Pure DP becomes discrete Laplace noise of sensitivity 1, which is its worst case. Bounded range,
+    Pure DP becomes discrete Laplace noise of sensitivity 1, which is its worst case, and so does
+    permute-and-flip, for which there is no event. Bounded range,
     discrete Gaussian noise and concentrated DP become zCDP, which only the Rényi accountant there
     understands; a block of them keeps its optimum as a distribution, by `to_dp_accounting`.
     """
@@ -49,9 +51,9 @@ def _event(events: Any, guarantee: Guarantee) -> Any:
             return events.GaussianDpEvent(noise)
         case Laplace(epsilon) if epsilon > 0:
             return events.LaplaceDpEvent(float_down(1 / Fraction(epsilon)))
-        case PureDP(epsilon) if epsilon > 0:
+        case PureDP(epsilon) | PermuteAndFlip(epsilon) if epsilon > 0:
             return events.DiscreteLaplaceDpEvent(epsilon, 1)
-        case PureDP() | Laplace() | BoundedRange(0.0):
+        case PureDP() | PermuteAndFlip() | Laplace() | BoundedRange(0.0):
             return events.NoOpDpEvent()
         case Subsampled(inner, rate):
             return events.PoissonSampledDpEvent(rate, _event(events, inner))

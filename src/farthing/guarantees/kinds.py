@@ -146,6 +146,23 @@ class DiscreteGaussian:
 
 
 @dataclass(frozen=True, slots=True)
+class PermuteAndFlip:
+    """The permute-and-flip mechanism itself, ε per range of the score: more is known than ε-DP.
+
+    Its losses lie in an interval of length 2·ln(2e^{ε/2} − 1) inside [−ε, ε]
+    (docs/theory/mechanisms.md, "Permute-and-flip"). It is not ε-bounded range.
+    """
+
+    notation: ClassVar[str | None] = "pf"
+    not_sampled: ClassVar[str | None] = None
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _set(self, epsilon=require_real("epsilon", self.epsilon, at_least=0))
+
+
+@dataclass(frozen=True, slots=True)
 class ConcentratedDP:
     """(μ, τ)-concentrated DP: mean loss at most μ, centred loss τ-subgaussian [CR22, Def. 2.6]."""
 
@@ -308,7 +325,7 @@ class Subsampled:
     notation: ClassVar[str | None] = "poisson"
     not_sampled: ClassVar[str | None] = _SAMPLED
 
-    guarantee: PureDP | ApproximateDP | Laplace | Gaussian | DiscreteGaussian
+    guarantee: PureDP | ApproximateDP | Laplace | Gaussian | DiscreteGaussian | PermuteAndFlip
     rate: float
 
     def __post_init__(self) -> None:
@@ -328,7 +345,7 @@ class SubsampledWithoutReplacement:
     notation: ClassVar[str | None] = "subset"
     not_sampled: ClassVar[str | None] = _SAMPLED
 
-    guarantee: PureDP | ApproximateDP | Laplace | Gaussian | DiscreteGaussian
+    guarantee: PureDP | ApproximateDP | Laplace | Gaussian | DiscreteGaussian | PermuteAndFlip
     rate: float
 
     def __post_init__(self) -> None:
@@ -363,6 +380,7 @@ Guarantee: TypeAlias = (
     | Laplace
     | Gaussian
     | DiscreteGaussian
+    | PermuteAndFlip
     | ConcentratedDP
     | ZeroConcentratedDP
     | TruncatedConcentratedDP

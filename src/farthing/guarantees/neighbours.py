@@ -46,7 +46,7 @@ def for_replace_one(guarantee: Guarantee) -> SubsampledWithoutReplacement:
     if pure is None:
         raise Unsupported(
             f"{guarantee!r:.60} has no counterpart for replace-one neighbours; dp, br, adp, "
-            "lap, gauss and dgauss have"
+            "lap, gauss, dgauss and pf have"
         )
     return SubsampledWithoutReplacement(PureDP(pure), 1.0)
 

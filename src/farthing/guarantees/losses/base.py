@@ -35,6 +35,8 @@ class Loss:
 
     #: Whether the worst mechanism is known, so that nothing is lost by composing it.
     known: ClassVar[bool] = True
+    #: Whether some mechanism attains its worst case, so that both sides of a bracket meet.
+    attained: ClassVar[bool] = True
     #: Whether a tariff may sell it: known, and written in short text.
     sold: ClassVar[bool] = False
     #: Whether the other direction of neighbours has another loss.

@@ -66,7 +66,7 @@ class RangeLoss(Loss):
         return BoundedRange(float_up(units * Fraction(self.guarantee.epsilon)))
 
 
-def max_kl(epsilon: float) -> Ball:
+def max_kl(epsilon: float | Ball) -> Ball:
     """The largest mean loss of an ε-bounded-range mechanism: x − 1 − ln x, x = ε/(e^ε − 1).
 
     [DDR20, section 7]; attained at t = ln((e^ε − 1)/ε). The paper prints Corollary 3.1 with

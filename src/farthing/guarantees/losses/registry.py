@@ -12,6 +12,7 @@ from farthing.guarantees.kinds import (
     Guarantee,
     Laplace,
     LossDistribution,
+    PermuteAndFlip,
     PureDP,
     RenyiDP,
     Subsampled,
@@ -32,6 +33,7 @@ from farthing.guarantees.losses.moments import (
     TruncatedLoss,
     ZeroConcentratedLoss,
 )
+from farthing.guarantees.losses.permute_and_flip import PermuteAndFlipLoss
 from farthing.guarantees.losses.randomized_response import LeakyLoss, PureLoss
 from farthing.guarantees.losses.sampled import sampled_loss
 
@@ -42,6 +44,7 @@ LOSSES: dict[type, type[Loss]] = {
     Laplace: LaplaceLoss,
     Gaussian: GaussianLoss,
     DiscreteGaussian: DiscreteGaussianLoss,
+    PermuteAndFlip: PermuteAndFlipLoss,
     ConcentratedDP: ConcentratedLoss,
     ZeroConcentratedDP: ZeroConcentratedLoss,
     TruncatedConcentratedDP: TruncatedLoss,

@@ -200,6 +200,7 @@ class SubsetLoss(SampledLoss):
     """A sample of fixed size, for replace-one neighbours."""
 
     guarantee: SubsampledWithoutReplacement
+    attained: ClassVar[bool] = False
 
     def log_moment(self, alpha: float) -> Ball:
         """Both halves of the profile: r ↦ r^α on r ≥ 1 is at most that of one direction, on r ≤ 1
