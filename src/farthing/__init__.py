@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from farthing.composition.accountant import Accountant, Allowance, BudgetExceeded
 from farthing.composition.certificate import Certificate
 from farthing.composition.compose import ADAPTIVITIES, Composition, compose
+from farthing.composition.equal_pure_dp import laplace_histogram_epsilon
 from farthing.composition.gaussian import (
     gaussian_delta,
     gaussian_epsilon,
@@ -21,7 +22,6 @@ from farthing.composition.gaussian import (
     zcdp_noise_multiplier,
 )
 from farthing.composition.ladder import ladder
-from farthing.composition.laplace import laplace_histogram_epsilon
 from farthing.composition.planning import largest_count, largest_epsilon, noise_for, sgd_noise
 from farthing.composition.tariff import Price, Tariff
 from farthing.composition.tariff_planning import largest_farthings, propose_prices

@@ -10,8 +10,7 @@ import farthing as fa
 from farthing.composition.items import losses_of
 from farthing.composition.moment_witness import Moments
 from farthing.composition.moments import MomentBound
-from farthing.composition.moments_as_loss import dominating, moments_as_loss
-from farthing.composition.moments_first import moments_first
+from farthing.composition.moments_beside_others import dominating, moments_as_loss, moments_first
 from farthing.composition.profiles import curves
 from farthing.guarantees.losses.registry import loss_of
 

@@ -14,7 +14,7 @@ from farthing.composition.lattice import Factors, Lattice, lattice_above, lattic
 from farthing.guarantees.atoms import Atoms
 from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import down, in_balls, up
-from farthing.numerics.fourier import cyclic_product
+from farthing.numerics.convolution import cyclic_product
 from oracle.reference import atoms_profile, mp
 from oracle.sampled import (
     SampledGaussian,

@@ -12,6 +12,7 @@ from farthing.composition.items import Losses
 from farthing.composition.pure_dp_and_bounded_range import Mix
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import BoundedRange, PureDP
+from farthing.numerics.ball import in_balls, up
 from farthing.numerics.binomial import MOST_TRIALS
 
 #: Outside this range most candidates of [DDR20, Thm 3] stay undecided; so many can all be tried.
@@ -29,6 +30,21 @@ def closed_forms(items: Losses, adaptivity: str) -> list[Bound]:
         _mixture(items, adaptivity),
     ]
     return [bound for bound in found if bound is not None]
+
+
+@in_balls
+def basic(items: Losses) -> Bound | None:
+    """Σ ε_i at δ = 0, for any adaptivity [Smith25, Exercise 3.5]; needs ε-DP mechanisms."""
+    total = items.epsilon_sum()
+    if total is None:
+        return None
+    limit = up(total)
+    return Bound(
+        name="basic",
+        theorem="basic composition [Smith25, Exercise 3.5]",
+        epsilon_at=lambda _: (0.0, limit),
+        delta_at=lambda epsilon: (0.0, 0.0 if epsilon >= limit else 1.0),
+    )
 
 
 def _equal_dp(items: Losses) -> Bound | None:

@@ -8,15 +8,18 @@ them are (k − 2i)ε with i binomial. The δ of (ε, δ)-DP items is handled wh
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from flint import arb
 
+from farthing.errors import require_count, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.numerics.ball import down, in_balls, middle, up
 from farthing.numerics.binomial import HockeyStick, binomial_hockey_stick
 from farthing.numerics.search import invert
 
 THEOREM = "optimal composition of equal ε-DP mechanisms [KOV15; CR22, Thm 1]"
+HISTOGRAM = "Laplace histogram as Δ mechanisms of ε-DP [CR22, Lemma 6.2]"
 
 
 @in_balls
@@ -58,3 +61,17 @@ def _stick(epsilon_g: float, epsilon: float, count: int) -> HockeyStick:
     while (gap := (count - 2 * last) * each - arb(epsilon_g)) < 0:
         last -= 1
     return binomial_hockey_stick(count=count, log_odds=each, step=2 * each, gap=gap, last=last)
+
+
+def laplace_histogram_epsilon(delta: float, *, epsilon: float, contribution_limit: int) -> Bracket:
+    """ε_g at `delta` of a histogram with Lap(τ/ε) noise, by Lemma 6.2 of [CR22].
+
+    A unit that changes at most Δ counts by at most τ each meets Δ mechanisms of ε-DP and nothing
+    else: the other counts are the same on both datasets. The bracket is the optimum for any Δ
+    mechanisms of ε-DP. For continuous Laplace noise
+    `compose([(Laplace(epsilon), contribution_limit)])` is smaller still.
+    """
+    delta = require_real("delta", delta, at_least=0, below=1)
+    epsilon = require_real("epsilon", epsilon, at_least=0)
+    count = require_count("contribution_limit", contribution_limit, at_least=1)
+    return replace(epsilon_equal(delta, epsilon=epsilon, count=count), theorem=HISTOGRAM)

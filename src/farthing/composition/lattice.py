@@ -3,7 +3,7 @@
 Every loss is moved to whole multiples of a step: outwards for the upper side, so that chords of
 the profile between neighbouring multiples appear, and inwards for the lower one, where outcomes
 are put together whose common loss is such a multiple. Their sums are cyclic products
-(numerics/fourier.py). So that tails keep their digits the masses are tilted by e^{θ·loss} first,
+(numerics/convolution.py). So that tails keep their digits the masses are tilted by e^{θ·loss} first,
 with θ chosen for the δ that is asked for; what the window leaves out is bounded by moments of the
 tilted masses. docs/theory/subsampling.md has the proofs.
 """
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from farthing.guarantees.atoms import Atoms
+from farthing.numerics.convolution import cyclic_product
 from farthing.numerics.curves import Chords, Grid, Supports
-from farthing.numerics.fourier import cyclic_product
 from farthing.numerics.rounding import UNIT, FloatArray, deflated, inflated
 from farthing.numerics.search import golden_section
 

@@ -9,20 +9,24 @@ from dataclasses import dataclass
 from flint import arb
 
 from farthing.composition.adaptive import by_example, by_operators
-from farthing.composition.basic import basic
 from farthing.composition.bound import Bound, Sides
-from farthing.composition.closed_forms import closed_forms, fixed_in_advance
-from farthing.composition.concurrent import MOMENTS, ONE_DRAW
+from farthing.composition.closed_forms import basic, closed_forms, fixed_in_advance
 from farthing.composition.items import Leaky, Losses, take_out_leaks
 from farthing.composition.moments import moment_bounds, renyi
-from farthing.composition.moments_as_loss import moments_as_loss
-from farthing.composition.moments_first import moments_first
+from farthing.composition.moments_beside_others import moments_as_loss, moments_first
 from farthing.composition.subgaussian import subgaussian_bounds
 from farthing.errors import NotCertified, Unattainable, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.numerics.ball import down, in_balls, up
 from farthing.numerics.rounding import shown_up
 from farthing.progress import tell_between
+
+#: Interactive mechanisms whose conversations are interleaved. One whose guarantee has a dominating
+#: pair is a post-processing of one draw made when it is opened, so it counts as a fixed loss and
+#: the set-wise adaptive optimum holds, with one-shot bounded-range answers between. Where only
+#: moments are known these add up. Proofs: docs/theory/concurrency.md.
+ONE_DRAW = "conversations are one draw each [VZ23]"
+MOMENTS = "moments of conversations add up [Lyu22, Thm 2, Cor. 1]"
 
 
 @dataclass(frozen=True, slots=True)

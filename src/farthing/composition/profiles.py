@@ -19,7 +19,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from farthing.composition.equal_rounds import rounds_above, rounds_below
 from farthing.composition.fixed_sums import RepeatedBlock, fixed_curves, sum_of
 from farthing.composition.grid_choice import WORK_LIMIT, Blocks, Layout, blocks_of
 from farthing.composition.items import Losses
@@ -31,6 +30,8 @@ from farthing.composition.operators import (
     Kernel,
     Operator,
     atoms_of,
+    rounds_above,
+    rounds_below,
     shifted_below,
 )
 from farthing.errors import NotCertified

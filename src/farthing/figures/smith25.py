@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from farthing.composition.basic import basic
+from farthing.composition.closed_forms import basic
 from farthing.composition.equal_pure_dp import epsilon_equal
 from farthing.composition.items import losses_of
 from farthing.composition.subgaussian import subgaussian_bounds
