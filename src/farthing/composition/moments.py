@@ -58,7 +58,7 @@ def renyi(items: Losses) -> Bound:
 @dataclass(frozen=True, slots=True)
 class MomentBound:
     """Adds up one kind of moment and converts it, by one of the two conversions, or with `gain`:
-    α ↦ ln sup V(y)e^{(α−1)y} for the profile V of what comes after (composition/moments_beside_others.py).
+    α ↦ ln sup V(y)e^{(α−1)y} for the profile V of what comes after (moments_beside_others.py).
     """
 
     items: Losses
