@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
+from farthing.composition.adaptive.operators import BoundedRangeChoice, FixedLoss
 from farthing.composition.items import items_from
-from farthing.composition.operators import BoundedRangeChoice, FixedLoss
 from farthing.errors import Unsupported, require_choice, require_count, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Guarantee

@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import farthing as fa
-from farthing.composition.grid_choice import WORK_LIMIT, Layout
+from farthing.composition.adaptive.grid_choice import WORK_LIMIT, Layout
+from farthing.composition.adaptive.profiles import curves
 from farthing.composition.items import losses_of
-from farthing.composition.profiles import curves
 
 BR, DP = fa.BoundedRange, fa.PureDP
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing as fa
-from farthing.composition.ladder import ladder
+from farthing.composition.tariffs.ladder import ladder
 from farthing.engine import first_budget
 
 ROWS = pa.table({"player": ["a", "a", "b"], "year": [2001, 2002, 2001]})

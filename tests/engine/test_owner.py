@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 import farthing as fa
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Declaration, EngineFailure, open_source, query_from
 from farthing.engine.kinds.count import CountQuery
 from farthing.engine.purchase import buy

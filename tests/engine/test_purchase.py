@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import farthing as fa
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.cheapest import Aim
 from farthing.engine.cheapest import cheapest as cheapest_for
 from farthing.engine.errors import ChargeMismatch

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import farthing as fa
+from farthing.composition.bounds.moments import MomentBound, concentrated_moment
 from farthing.composition.items import losses_of
-from farthing.composition.moments import MomentBound, concentrated_moment
 from tests.laws.kinds import GROWING, GUARANTEES
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from farthing.composition.grid_choice import Layout
+from farthing.composition.adaptive.grid_choice import Layout
+from farthing.composition.adaptive.operators import BoundedRangeChoice, rounds_above, rounds_below
 from farthing.composition.items import losses_of
-from farthing.composition.operators import BoundedRangeChoice, rounds_above, rounds_below
 from farthing.guarantees.kinds import BoundedRange
 from farthing.numerics.curves import Chords, Grid, Supports
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import farthing as fa
-from farthing.composition.account_profiles import (
+from farthing.composition.accounts.account_profiles import (
     FINENESS,
     HALVING,
     AccountProfile,
@@ -22,9 +22,9 @@ from farthing.composition.account_profiles import (
     list_profile,
     profiles_when_spent,
 )
-from farthing.composition.operators import BoundedRangeChoice
-from farthing.composition.profiles import operator_of
-from farthing.composition.tariff import tariff_profiles
+from farthing.composition.adaptive.operators import BoundedRangeChoice
+from farthing.composition.adaptive.profiles import operator_of
+from farthing.composition.tariffs.tariff import tariff_profiles
 from farthing.guarantees.losses.registry import loss_of
 from farthing.ledger import Dataset, Ledger, NotInLedger, RegisteredBatch, RegisteredSet, odometer
 from farthing.ledger.budget import PLANNED

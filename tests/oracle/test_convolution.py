@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import farthing as fa
-from farthing.composition.operators import BoundedRangeChoice, FixedLoss
+from farthing.composition.adaptive.operators import BoundedRangeChoice, FixedLoss
 from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics import convolution
 from farthing.numerics.convolution import averaged, convolved, pieces

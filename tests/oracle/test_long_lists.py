@@ -3,12 +3,12 @@
 import pytest
 
 import farthing as fa
-from farthing.composition import grid_choice
-from farthing.composition.adaptive import COARSEST
-from farthing.composition.bounded_range import epsilon_nonadaptive
-from farthing.composition.grid_choice import Layout, blocks_of
+from farthing.composition.adaptive import grid_choice
+from farthing.composition.adaptive.grid_choice import Layout, blocks_of
+from farthing.composition.adaptive.optimum import COARSEST
+from farthing.composition.adaptive.profiles import _only_blocks, _sum_of_blocks, curves
+from farthing.composition.bounds.bounded_range import epsilon_nonadaptive
 from farthing.composition.items import losses_of
-from farthing.composition.profiles import _only_blocks, _sum_of_blocks, curves
 from farthing.guarantees.losses import laplace
 
 

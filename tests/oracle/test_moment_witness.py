@@ -7,11 +7,15 @@ import pytest
 from mpmath import mp, mpf
 
 import farthing as fa
+from farthing.composition.adaptive.moments_beside_others import (
+    dominating,
+    moments_as_loss,
+    moments_first,
+)
+from farthing.composition.adaptive.profiles import curves
+from farthing.composition.bounds.moment_witness import Moments
+from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import losses_of
-from farthing.composition.moment_witness import Moments
-from farthing.composition.moments import MomentBound
-from farthing.composition.moments_beside_others import dominating, moments_as_loss, moments_first
-from farthing.composition.profiles import curves
 from farthing.guarantees.losses.registry import loss_of
 
 BR = fa.BoundedRange

@@ -3,8 +3,8 @@
 import pytest
 
 import farthing as fa
+from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import losses_of
-from farthing.composition.moments import MomentBound
 from farthing.guarantees.losses.bounded_range import max_kl
 from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import in_balls

@@ -3,8 +3,8 @@
 import pytest
 
 import farthing as fa
+from farthing.composition.bounds.subgaussian import subgaussian_bounds
 from farthing.composition.items import losses_of
-from farthing.composition.subgaussian import subgaussian_bounds
 from oracle.reference import mp
 
 DELTA = 1e-6

@@ -11,9 +11,9 @@ import pytest
 from scipy.stats import binom
 
 import farthing as fa
-from farthing.composition import bounded_range, equal_pure_dp
-from farthing.composition.pure_dp_and_bounded_range import Mix
-from farthing.composition.subgaussian import subgaussian_bounds
+from farthing.composition.bounds import bounded_range, equal_pure_dp
+from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
+from farthing.composition.bounds.subgaussian import subgaussian_bounds
 from oracle.reference import (
     gaussian,
     inside,

@@ -9,8 +9,8 @@ import pytest
 
 import farthing as fa
 from farthing.canonical import digest
-from farthing.composition.tariff import read_tariff
-from farthing.composition.verification import certificate_from_json, verify
+from farthing.composition.tariffs.tariff import read_tariff
+from farthing.composition.tariffs.verification import certificate_from_json, verify
 
 TARIFF = fa.Tariff(
     {"select": (fa.BoundedRange(0.1), 1), "count": (fa.PureDP(0.1), 4)}, farthings=60

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 import farthing as fa
-from farthing.composition.budget import Budget
-from farthing.composition.ladder import LEAKS, _rungs, ladder
-from farthing.composition.offers import Offer
-from farthing.composition.tariff import Tariff
-from farthing.composition.tariff_proof import Proof
+from farthing.composition.tariffs.budget import Budget
+from farthing.composition.tariffs.budget_items import Offer
+from farthing.composition.tariffs.ladder import LEAKS, _rungs, ladder
+from farthing.composition.tariffs.proof import Proof
+from farthing.composition.tariffs.tariff import Tariff
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Gaussian, PureDP
 from farthing.guarantees.losses.registry import loss_of

@@ -9,7 +9,7 @@ import pytest
 
 import farthing as fa
 from farthing import checker
-from farthing.composition.account_profiles import AccountProfile, epsilon_of, list_profile
+from farthing.composition.accounts.account_profiles import AccountProfile, epsilon_of, list_profile
 from farthing.composition.items import items_from
 
 STEP = fa.Subsampled(fa.Gaussian(1.0), 0.01)

@@ -15,7 +15,7 @@ from farthing.cli.ledger_options import say
 from farthing.cli.output import patience
 from farthing.cli.owner import certificate_from
 from farthing.cli.owner_book import owner
-from farthing.composition.certificate import Certificate
+from farthing.composition.tariffs.certificate import Certificate
 from farthing.engine.first_budget import EpsilonDelta, ledger_beside
 from farthing.errors import InvalidInput
 from farthing.ledger import Limits

@@ -12,8 +12,8 @@ import farthing as fa
 from farthing import checker
 from farthing.cli import options
 from farthing.cli.output import console, patience, print_json, spread
-from farthing.composition.tariff import USUAL_DELTAS, read_tariff
-from farthing.composition.verification import verify
+from farthing.composition.tariffs.tariff import USUAL_DELTAS, read_tariff
+from farthing.composition.tariffs.verification import verify
 from farthing.errors import InvalidInput, NotCertified, Unattainable
 from farthing.guarantees.losses.registry import loss_of
 from farthing.guarantees.notation import parse_guarantee

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from flint import arb
 
-from farthing.composition.adaptive import by_example, by_operators
-from farthing.composition.bound import Bound, Sides
-from farthing.composition.closed_forms import basic, closed_forms, fixed_in_advance
+from farthing.composition.adaptive.moments_beside_others import moments_as_loss, moments_first
+from farthing.composition.adaptive.optimum import by_example, by_operators
+from farthing.composition.bounds.bound import Bound, Sides
+from farthing.composition.bounds.closed_forms import basic, closed_forms, fixed_in_advance
+from farthing.composition.bounds.moments import moment_bounds, renyi
+from farthing.composition.bounds.subgaussian import subgaussian_bounds
 from farthing.composition.items import Leaky, Losses, take_out_leaks
-from farthing.composition.moments import moment_bounds, renyi
-from farthing.composition.moments_beside_others import moments_as_loss, moments_first
-from farthing.composition.subgaussian import subgaussian_bounds
 from farthing.errors import NotCertified, Unattainable, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.numerics.ball import down, in_balls, up

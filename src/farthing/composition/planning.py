@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
+from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.compose import ADAPTIVITIES, compose
 from farthing.composition.items import Losses, items_from, take_out_leaks
-from farthing.composition.moments import MomentBound
 from farthing.errors import InvalidInput, Unattainable, require_choice, require_count, require_real
 from farthing.guarantees.kinds import (
     BoundedRange,

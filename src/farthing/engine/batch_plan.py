@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer, Answers
 from farthing.engine.context import Context
 from farthing.engine.execute import execute

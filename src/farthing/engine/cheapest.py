@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from farthing.composition.tariff import Tariff
+from farthing.composition.tariffs.tariff import Tariff
 from farthing.engine.kinds.base import COUNT, SELECT, Query
 from farthing.engine.purchase import buy, items_for
 from farthing.engine.show.sheet import width

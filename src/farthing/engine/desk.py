@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from farthing.composition.certificate import Certificate
-from farthing.composition.tariff import Price, Tariff
-from farthing.composition.verification import certificate_in, tariff_in
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.tariff import Price, Tariff
+from farthing.composition.tariffs.verification import certificate_in, tariff_in
 from farthing.engine.companions import with_companions
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import completed_query

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from farthing.canonical import digest
-from farthing.composition.tariff import Price, Tariff
+from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.engine.answer import Answer
 from farthing.engine.companions import folded, paired
 from farthing.engine.context import Context, record_of

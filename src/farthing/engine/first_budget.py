@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from farthing.composition.certificate import Certificate
-from farthing.composition.ladder import is_ladder_for, ladder
-from farthing.composition.verification import certificate_from_json
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.ladder import is_ladder_for, ladder
+from farthing.composition.tariffs.verification import certificate_from_json
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from farthing.canonical import digest
-from farthing.composition.tariff import Price, Tariff
+from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.engine.errors import ChargeMismatch
 from farthing.engine.kinds.base import COUNT, LEAK, SELECT, Query
 from farthing.errors import InvalidInput

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from farthing.composition.certificate import Certificate
-from farthing.composition.tariff import Price, Tariff
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.engine.any_session import AnySession
 from farthing.engine.context import Context, record_in_words
 from farthing.engine.converse import WatchConversation

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from farthing.composition.quick_reading import reading_by_moments, stated_delta
-from farthing.composition.tariff import Price
+from farthing.composition.accounts.quick_reading import reading_by_moments, stated_delta
+from farthing.composition.tariffs.tariff import Price
 from farthing.ledger import Analyst
 from farthing.numerics.rounding import shown_up
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from farthing.composition.adaptive.operators import Kernel, atoms_of
+from farthing.composition.adaptive.profile_as_loss import loss_distribution_above
+from farthing.composition.adaptive.profiles import curves
 from farthing.composition.items import Losses, items_from, take_out_leaks
-from farthing.composition.operators import Kernel, atoms_of
-from farthing.composition.profile_as_loss import loss_distribution_above
-from farthing.composition.profiles import curves
 from farthing.errors import InvalidInput, Unsupported, require_choice, require_real
 from farthing.guarantees.kinds import Guarantee, LossDistribution, TwoWayLoss
 from farthing.numerics.ball import up

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
+from farthing.composition.bounds.equal_pure_dp import epsilon_equal
+from farthing.composition.bounds.moments import moment_bounds
+from farthing.composition.bounds.subgaussian import subgaussian_bounds
 from farthing.composition.compose import compose
-from farthing.composition.equal_pure_dp import epsilon_equal
 from farthing.composition.items import losses_of
-from farthing.composition.moments import moment_bounds
 from farthing.composition.planning import largest_count
-from farthing.composition.subgaussian import subgaussian_bounds
 from farthing.figures.other_libraries import OfConcentrated, of_concentrated, of_samples
 from farthing.figures.points import Axis, Curve, Figure, Panel, bracketed_curve
 from farthing.guarantees.bracket import Bracket

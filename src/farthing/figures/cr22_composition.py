@@ -5,11 +5,11 @@ The text does not print the parameters of Figures 1 and 2; ours are in the capti
 
 from __future__ import annotations
 
+from farthing.composition.bounds.equal_pure_dp import epsilon_equal
+from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
+from farthing.composition.bounds.subgaussian import subgaussian_bounds
 from farthing.composition.compose import compose
-from farthing.composition.equal_pure_dp import epsilon_equal
 from farthing.composition.items import losses_of
-from farthing.composition.pure_dp_and_bounded_range import Mix
-from farthing.composition.subgaussian import subgaussian_bounds
 from farthing.figures.points import Axis, Curve, Figure, Panel, bracketed_curve
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import BoundedRange, Guarantee, PureDP

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from farthing.composition.bounds.equal_pure_dp import epsilon_equal
 from farthing.composition.compose import compose
-from farthing.composition.equal_pure_dp import epsilon_equal
 from farthing.figures.points import Axis, Curve, Figure, Panel
 from farthing.guarantees.kinds import BoundedRange
 from farthing.guarantees.losses.bounded_range import max_kl

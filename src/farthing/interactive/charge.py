@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from farthing.composition.tariff import Tariff
+from farthing.composition.tariffs.tariff import Tariff
 from farthing.errors import InvalidInput, Unsupported
 from farthing.guarantees.kinds import (
     ApproximateDP,

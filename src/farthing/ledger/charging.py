@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Integer, String, bindparam, literal_column, select
 
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.ledger.errors import (
     DoesNotFit,
     LedgerError,

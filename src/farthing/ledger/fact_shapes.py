@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from farthing.canonical import canonical
-from farthing.composition.account_profiles import HALVING
+from farthing.composition.accounts.account_profiles import HALVING
 from farthing.errors import InvalidInput
 from farthing.interactive import mechanism_from_json, mechanism_to_json
 from farthing.ledger.months import month_name, month_number, written_time

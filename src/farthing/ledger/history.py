@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.ledger.months import written_time
 from farthing.ledger.reader import Reader

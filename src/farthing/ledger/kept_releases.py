@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, select
 
 from farthing.canonical import canonical
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.ledger.lookups import entry_at, row_of_dataset
 from farthing.ledger.open_book import OpenBook
 from farthing.ledger.records import KeptRelease

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, select
 
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.ledger.declared_data import Dataset, dataset_from_json
 from farthing.ledger.errors import Damaged, NotInLedger
 from farthing.ledger.months import month_name

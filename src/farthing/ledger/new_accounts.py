@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import Connection, insert, update
 
 from farthing.canonical import digest
-from farthing.composition.account_profiles import HALVING
-from farthing.composition.certificate import Certificate
-from farthing.composition.tariff import Price
+from farthing.composition.accounts.account_profiles import HALVING
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.ledger import registered_lists
 from farthing.ledger.errors import AlreadyThere

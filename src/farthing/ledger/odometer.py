@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from farthing.composition.account_profiles import AccountProfile, epsilon_at_levels
+from farthing.composition.accounts.account_profiles import AccountProfile, epsilon_at_levels
 from farthing.errors import require_real
 from farthing.guarantees.losses.registry import loss_of
 from farthing.ledger.budget import (

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Update, bindparam, select, update
 
-from farthing.composition.certificate import Certificate
-from farthing.composition.tariff import Tariff, tariff_from_json
-from farthing.composition.verification import certificate_from_json
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.tariff import Tariff, tariff_from_json
+from farthing.composition.tariffs.verification import certificate_from_json
 from farthing.ledger.errors import NotInLedger
 from farthing.ledger.lookups import (
     accounts_of,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from farthing.composition.tariff import Price, Tariff
+from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.errors import InvalidInput, require_count
 from farthing.interactive import Verdict, mechanism_from_json
 from farthing.interactive.composer import Part

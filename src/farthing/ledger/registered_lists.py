@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from farthing.canonical import canonical
 from farthing.composition.compose import Composition, compose
 from farthing.composition.items import Items, items_from
-from farthing.composition.tariff import USUAL_DELTAS
+from farthing.composition.tariffs.tariff import USUAL_DELTAS
 from farthing.errors import InvalidInput, Unattainable, Unsupported, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Guarantee

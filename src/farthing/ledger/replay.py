@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from farthing.canonical import canonical, digest
-from farthing.composition.tariff import Price, Tariff
-from farthing.composition.verification import certificate_from_json
+from farthing.composition.tariffs.tariff import Price, Tariff
+from farthing.composition.tariffs.verification import certificate_from_json
 from farthing.errors import FarthingError
 from farthing.interactive import mechanism_from_json, require_paid
 from farthing.interactive.composer import Part

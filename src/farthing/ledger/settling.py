@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import IntegrityError
 
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.ledger.errors import AlreadySettled
 from farthing.ledger.lookups import accounts_of, entry_of, purses_of

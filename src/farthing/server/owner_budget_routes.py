@@ -10,9 +10,9 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from farthing.composition.certificate import Certificate
-from farthing.composition.tariff import tariff_from_json
-from farthing.composition.verification import verify_document
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.tariff import tariff_from_json
+from farthing.composition.tariffs.verification import verify_document
 from farthing.engine.first_budget import EpsilonDelta
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Purse

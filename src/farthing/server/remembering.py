@@ -14,8 +14,8 @@ from fastapi import Response
 from fastapi.responses import JSONResponse
 
 from farthing.canonical import digest
-from farthing.composition.certificate import Certificate
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.recent import Kept, Recent
 from farthing.ledger import Analyst, Dataset, Ledger, Purse, Terms
 from farthing.ledger.remaining import left_of

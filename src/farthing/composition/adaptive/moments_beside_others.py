@@ -23,12 +23,12 @@ from itertools import groupby
 
 import numpy as np
 
-from farthing.composition.adaptive import by_operators
-from farthing.composition.bound import Bound, Sides
+from farthing.composition.adaptive.optimum import by_operators
+from farthing.composition.adaptive.profile_as_loss import loss_distribution_above
+from farthing.composition.adaptive.profiles import curves
+from farthing.composition.bounds.bound import Bound, Sides
+from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import Losses
-from farthing.composition.moments import MomentBound
-from farthing.composition.profile_as_loss import loss_distribution_above
-from farthing.composition.profiles import curves
 from farthing.errors import Unattainable
 from farthing.guarantees.kinds import LossDistribution
 from farthing.guarantees.losses.registry import loss_of

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from farthing.canonical import digest as digest_of
-from farthing.composition.certificate import COMPUTED_BY, FORMAT, Certificate
-from farthing.composition.tariff import USUAL_DELTAS, Tariff, read_tariff, tariff_from_json
-from farthing.composition.tariff_proof import THEOREM, Proof, ProofGrid
+from farthing.composition.tariffs.certificate import COMPUTED_BY, FORMAT, Certificate
+from farthing.composition.tariffs.proof import THEOREM, Proof, ProofGrid
+from farthing.composition.tariffs.tariff import USUAL_DELTAS, Tariff, read_tariff, tariff_from_json
 from farthing.errors import InvalidInput, NotCertified, require_count, require_real
 from farthing.guarantees.bracket import Bracket
 

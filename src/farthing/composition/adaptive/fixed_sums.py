@@ -1,7 +1,7 @@
 """Lists of fixed losses, many times each, by sums on a lattice.
 
 Where nothing in a list leaves the adversary a choice, its profile is that of the sum of all losses
-(composition/lattice.py). Beside bounded-range steps the sum of one item is a step by itself.
+(lattice.py). Beside bounded-range steps the sum of one item is a step by itself.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from farthing.composition.items import Losses
-from farthing.composition.lattice import (
+from farthing.composition.adaptive.lattice import (
     OUTSIDE,
     Factors,
     Lattice,
     lattice_above,
     lattice_below,
 )
+from farthing.composition.items import Losses
 from farthing.guarantees.atoms import Atoms
 from farthing.guarantees.losses.base import Loss
 from farthing.numerics.curves import Chords, Grid, Supports

@@ -1,7 +1,7 @@
 """The adaptive and set-wise optimum as a certified bracket.
 
 The recursion of Lemma 6.1 in [DDR20] and Lemma 5.1 in [CR22], solved on a grid by
-composition/profiles.py and refined until the bracket is as narrow as was asked.
+composition/adaptive/profiles.py and refined until the bracket is as narrow as was asked.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from farthing.composition.bound import Bound, Sides, lower_only
-from farthing.composition.gaussian import analytic_gaussian
+from farthing.composition.adaptive.profiles import Curves, curves
+from farthing.composition.bounds.bound import Bound, Sides, lower_only
+from farthing.composition.bounds.gaussian import analytic_gaussian
+from farthing.composition.bounds.moment_witness import Moments, attained_delta, attained_epsilon
+from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import Losses
-from farthing.composition.moment_witness import Moments, attained_delta, attained_epsilon
-from farthing.composition.moments import MomentBound
-from farthing.composition.profiles import Curves, curves
 from farthing.guarantees.kinds import BoundedRange, LossDistribution, PureDP
 from farthing.guarantees.losses.base import Loss
 from farthing.guarantees.losses.registry import loss_of

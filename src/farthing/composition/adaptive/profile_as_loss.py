@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from farthing.composition.operators import atoms_of
+from farthing.composition.adaptive.operators import atoms_of
 from farthing.errors import Unattainable
 from farthing.guarantees.kinds import LossDistribution
 from farthing.numerics.curves import Chords

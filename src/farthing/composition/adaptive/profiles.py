@@ -7,7 +7,7 @@
 Mechanisms without a choice commute, and one of them moved in front of a bounded-range step
 can only increase the loss: B F V ≤ F B V, since a sup of averages is at most the average of
 sups ([CR22, Prop. 1], for any fixed loss). So the set-wise optimum has the fixed steps first
-and the bounded-range ones last, several parameters in any order (composition/setwise.py).
+and the bounded-range ones last, several parameters in any order (any_order.py).
 """
 
 from __future__ import annotations
@@ -19,12 +19,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from farthing.composition.fixed_sums import RepeatedBlock, fixed_curves, sum_of
-from farthing.composition.grid_choice import WORK_LIMIT, Blocks, Layout, blocks_of
-from farthing.composition.items import Losses
-from farthing.composition.lattice import Lattice
-from farthing.composition.moments import MomentBound
-from farthing.composition.operators import (
+from farthing.composition.adaptive.fixed_sums import RepeatedBlock, fixed_curves, sum_of
+from farthing.composition.adaptive.grid_choice import WORK_LIMIT, Blocks, Layout, blocks_of
+from farthing.composition.adaptive.lattice import Lattice
+from farthing.composition.adaptive.operators import (
     BoundedRangeChoice,
     FixedLoss,
     Kernel,
@@ -34,6 +32,8 @@ from farthing.composition.operators import (
     rounds_below,
     shifted_below,
 )
+from farthing.composition.bounds.moments import MomentBound
+from farthing.composition.items import Losses
 from farthing.errors import NotCertified
 from farthing.guarantees.atoms import Atoms
 from farthing.guarantees.losses.base import Loss

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from flint import arb
 
-from farthing.composition.bound import Bound
+from farthing.composition.bounds.bound import Bound
 from farthing.composition.items import Losses
 from farthing.guarantees.losses.base import Loss
 from farthing.guarantees.losses.bounded_range import max_kl

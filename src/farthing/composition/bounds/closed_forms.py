@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from farthing.composition import bounded_range, equal_pure_dp
-from farthing.composition.bound import Bound, Sides, lower_only
-from farthing.composition.bounded_range import adaptivity_is_free
-from farthing.composition.gaussian import analytic_gaussian
+from farthing.composition.bounds import bounded_range, equal_pure_dp
+from farthing.composition.bounds.bound import Bound, Sides, lower_only
+from farthing.composition.bounds.bounded_range import adaptivity_is_free
+from farthing.composition.bounds.gaussian import analytic_gaussian
+from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
 from farthing.composition.items import Losses
-from farthing.composition.pure_dp_and_bounded_range import Mix
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import BoundedRange, PureDP
 from farthing.numerics.ball import in_balls, up

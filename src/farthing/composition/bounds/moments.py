@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from flint import arb
 
-from farthing.composition.bound import Bound
+from farthing.composition.bounds.bound import Bound
 from farthing.composition.items import Losses
 from farthing.errors import NotCertified
 from farthing.guarantees.losses.base import Loss
@@ -50,7 +50,7 @@ def moment_bounds(items: Losses) -> list[Bound]:
 
 def renyi(items: Losses) -> Bound:
     """Exact moments with the tight conversion: never above any other bound of this module,
-    nor above those of composition/subgaussian.py, which bound the same moments."""
+    nor above those of composition/bounds/subgaussian.py, which bound the same moments."""
     theorem = "Rényi moments, tight conversion [CKS20, Prop. 12]"
     return _named("renyi", theorem, MomentBound(items))
 

@@ -3,7 +3,7 @@
 The tariff, pairs (ε, δ) with both sides, the profile, the assumptions in words, the theorem, the
 versions that computed it, and a digest over all of it. What it states is what was proved, moved
 outward by one part in 10⁹, so that another machine, whose last digits may differ, proves it again
-(composition/verification.py), and so does a program that shares nothing with this one (checker.py),
+(verification.py), and so does a program that shares nothing with this one (checker.py),
 on the grid that the certificate names.
 """
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from farthing.canonical import digest as digest_of
-from farthing.composition.tariff_proof import ProofGrid
+from farthing.composition.tariffs.proof import ProofGrid
 from farthing.errors import NotCertified, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.notation import format_guarantee
@@ -26,7 +26,7 @@ from farthing.numerics.rounding import UNIT, deflated, inflated
 from farthing.whole_files import whole_file
 
 if TYPE_CHECKING:
-    from farthing.composition.tariff import Tariff
+    from farthing.composition.tariffs.tariff import Tariff
 
 FORMAT = "farthing certificate 1"
 ASSUMPTIONS = (

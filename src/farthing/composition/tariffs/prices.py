@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from farthing.composition.budget import Budget
+from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import Losses
-from farthing.composition.moments import MomentBound
-from farthing.composition.tariff import MOST_FARTHINGS, Tariff
+from farthing.composition.tariffs.budget import Budget
+from farthing.composition.tariffs.tariff import MOST_FARTHINGS, Tariff
 from farthing.errors import InvalidInput, Unattainable, Unsupported, require_count, require_real
 from farthing.guarantees.kinds import Guarantee
 from farthing.guarantees.losses.registry import loss_of

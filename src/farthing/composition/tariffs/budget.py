@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from farthing.composition.grid_choice import aligned
+from farthing.composition.adaptive.grid_choice import aligned
+from farthing.composition.adaptive.profiles import operator_of
+from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import Losses
-from farthing.composition.moments import MomentBound
-from farthing.composition.offers import FARTHEST, NEGLIGIBLE, Offer
-from farthing.composition.profiles import operator_of
-from farthing.composition.ways_to_spend import EitherWay, PricedOperator, Recursion
+from farthing.composition.tariffs.budget_items import FARTHEST, NEGLIGIBLE, Offer
+from farthing.composition.tariffs.tariff_recursion import EitherWay, PricedOperator, Recursion
 from farthing.errors import NotCertified
 from farthing.numerics.ball import in_balls
 from farthing.numerics.curves import Grid

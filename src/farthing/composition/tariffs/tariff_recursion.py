@@ -28,7 +28,7 @@ from functools import reduce
 
 import numpy as np
 
-from farthing.composition.operators import Operator
+from farthing.composition.adaptive.operators import Operator
 from farthing.numerics.curves import Chords, Grid, Supports
 from farthing.numerics.rounding import float_up, inflated
 from farthing.progress import tell

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
-from farthing.composition.operators import BoundedRangeChoice
+from farthing.composition.adaptive.operators import BoundedRangeChoice
 from farthing.numerics.curves import Chords
 
 #: Bounded-range parameters and how often each is used.

@@ -12,9 +12,9 @@ from threading import Lock
 from types import MappingProxyType
 
 from farthing.canonical import digest
-from farthing.composition.renyi_filter import Charge, best_order, caps, cost_of
-from farthing.composition.tariff import Tariff
-from farthing.composition.tariff_planning import propose_prices
+from farthing.composition.accounts.renyi_filter import Charge, best_order, caps, cost_of
+from farthing.composition.tariffs.prices import propose_prices
+from farthing.composition.tariffs.tariff import Tariff
 from farthing.errors import (
     FarthingError,
     InvalidInput,

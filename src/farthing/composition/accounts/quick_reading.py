@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from farthing.composition.account_profiles import CAP_SHARE, HALVING, level_reached, levels
-from farthing.composition.certificate import Certificate
+from farthing.composition.accounts.account_profiles import CAP_SHARE, HALVING, level_reached, levels
+from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import losses_of
-from farthing.composition.moments import MomentBound
-from farthing.composition.tariff import Tariff
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.tariff import Tariff
 from farthing.errors import FarthingError
 from farthing.guarantees.kinds import ZeroConcentratedDP
 from farthing.guarantees.losses.base import Loss

@@ -4,8 +4,8 @@ Every loss is moved to whole multiples of a step: outwards for the upper side, s
 the profile between neighbouring multiples appear, and inwards for the lower one, where outcomes
 are put together whose common loss is such a multiple. Their sums are cyclic products
 (numerics/convolution.py). So that tails keep their digits the masses are tilted by e^{θ·loss}
-first, with θ chosen for the δ that is asked for; what the window leaves out is bounded by moments of the
-tilted masses. docs/theory/subsampling.md has the proofs.
+first, with θ chosen for the δ that is asked for; what the window leaves out is bounded by moments
+of the tilted masses. docs/theory/subsampling.md has the proofs.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The worst ε-DP mechanism is randomized response, whatever the adaptivity: the losses of k of
 them are (k − 2i)ε with i binomial. The δ of (ε, δ)-DP items is handled where leaks are
-(`composition/compose.py`); unequal ε are composed on a grid (`composition/profiles.py`).
+(`composition/compose.py`); unequal ε are composed on a grid (`composition/adaptive/profiles.py`).
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from farthing.composition.adaptive.any_order import AnyOrder
+from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import Losses, losses_of
-from farthing.composition.moments import MomentBound
-from farthing.composition.setwise import AnyOrder
 from farthing.guarantees.kinds import BoundedRange
 from farthing.guarantees.losses.base import Loss
 from farthing.numerics.ball import up

@@ -21,7 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
-from farthing.composition.lattice import Lattice
+from farthing.composition.adaptive.lattice import Lattice
 from farthing.guarantees.atoms import Atoms
 from farthing.numerics.compiled import compiled
 from farthing.numerics.convolution import averaged, convolved, pieces

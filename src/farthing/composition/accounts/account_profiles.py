@@ -17,11 +17,11 @@ from types import MappingProxyType
 import numpy as np
 
 from farthing.canonical import canonical
+from farthing.composition.adaptive.profile_as_loss import loss_distribution_above
+from farthing.composition.adaptive.profiles import curves
 from farthing.composition.compose import compose
 from farthing.composition.items import Items, Losses, take_out_leaks
-from farthing.composition.profile_as_loss import loss_distribution_above
-from farthing.composition.profiles import curves
-from farthing.composition.tariff import Tariff, tariff_from_json, tariff_profiles
+from farthing.composition.tariffs.tariff import Tariff, tariff_from_json, tariff_profiles
 from farthing.errors import FarthingError, NotCertified, Unattainable
 from farthing.numerics.ball import up
 from farthing.numerics.curves import Chords, Grid

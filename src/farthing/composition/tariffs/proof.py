@@ -9,8 +9,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from farthing.composition.budget import Budget
-from farthing.composition.ways_to_spend import TariffProfile
+from farthing.composition.tariffs.budget import Budget
+from farthing.composition.tariffs.tariff_recursion import TariffProfile
 from farthing.guarantees.bracket import Bracket
 from farthing.numerics.rounding import deflated, float_down, inflated
 

@@ -11,7 +11,7 @@ import math
 
 from flint import arb
 
-from farthing.composition.bound import Bound, Sides
+from farthing.composition.bounds.bound import Bound, Sides
 from farthing.composition.items import Losses, losses_of
 from farthing.errors import require_count, require_real
 from farthing.guarantees.bracket import Bracket

@@ -2,7 +2,7 @@
 
 A tariff names guarantees and gives each a whole-number price in farthings. However an analyst
 spends b farthings (which item, which mechanism of that guarantee, when to stop, all depending
-on earlier answers), the interaction is (ε, V_b(ε))-DP for every ε (composition/ways_to_spend.py;
+on earlier answers), the interaction is (ε, V_b(ε))-DP for every ε (tariff_recursion.py;
 the proof is in docs/theory/tariffs.md). The δ of approximate items is counted in its own whole
 units: D units of size u add at most D·u, and an item with a δ is bought only while units last.
 """
@@ -19,11 +19,11 @@ from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 
-from farthing.composition.budget import Budget
-from farthing.composition.certificate import COMPUTED_BY, Certificate
-from farthing.composition.offers import Offer
-from farthing.composition.tariff_proof import THEOREM, Proof, outward
-from farthing.composition.ways_to_spend import TariffProfile
+from farthing.composition.tariffs.budget import Budget
+from farthing.composition.tariffs.budget_items import Offer
+from farthing.composition.tariffs.certificate import COMPUTED_BY, Certificate
+from farthing.composition.tariffs.proof import THEOREM, Proof, outward
+from farthing.composition.tariffs.tariff_recursion import TariffProfile
 from farthing.errors import InvalidInput, NotCertified, Unsupported, require_count, require_real
 from farthing.guarantees.kinds import Guarantee
 from farthing.guarantees.losses.registry import loss_of

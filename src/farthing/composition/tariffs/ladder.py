@@ -21,9 +21,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from farthing.composition.certificate import Certificate
-from farthing.composition.gaussian import gaussian_noise_multiplier
-from farthing.composition.tariff import Tariff
+from farthing.composition.bounds.gaussian import gaussian_noise_multiplier
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.tariff import Tariff
 from farthing.errors import InvalidInput, NotCertified, require_real
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Gaussian, Guarantee, PureDP
 
