@@ -9,8 +9,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 import farthing as fa
 from benchmarks.findings import Beside, Findings, Goal, Table
 from benchmarks.timing import best_of, forget, own_megabytes
-from farthing.composition.bounds.moments import moment_bounds
-from farthing.composition.bounds.subgaussian import subgaussian_bounds
+from farthing.composition.bounds.moments import moment_bounds, subgaussian_bounds
 from farthing.composition.items import losses_of
 
 DELTA = 1e-6

@@ -12,7 +12,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 import farthing as fa
 from benchmarks.findings import Beside, Findings, Goal, Table
 from benchmarks.timing import best_of, forget, peak_megabytes, seconds_of_process
-from farthing.composition.bounds import bounded_range, equal_pure_dp
+from farthing.composition.bounds import bounded_range, closed_forms
 from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
 
 DELTA = 1e-6
@@ -40,7 +40,7 @@ def measure() -> Findings:
     )
     row("the same, k = 1000, δ = 1e-300", None, seconds, bracket)
     seconds, bracket = best_of(
-        3, lambda: equal_pure_dp.epsilon_equal(DELTA, epsilon=0.001, count=10**6)
+        3, lambda: closed_forms.epsilon_equal(DELTA, epsilon=0.001, count=10**6)
     )
     response = pld.from_randomized_response(_flip(0.001), 2, value_discretization_interval=1e-4)
     theirs, their_epsilon = best_of(

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from farthing.composition.accounts.accountant import Accountant, Allowance, BudgetExceeded
-from farthing.composition.bounds.equal_pure_dp import laplace_histogram_epsilon
+from farthing.composition.bounds.closed_forms import laplace_histogram_epsilon
 from farthing.composition.bounds.gaussian import (
     gaussian_delta,
     gaussian_epsilon,

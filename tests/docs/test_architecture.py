@@ -76,6 +76,7 @@ def test_epsilon() -> None:
     taken = entered(lambda: CliRunner().invoke(app, ["epsilon", "97xbr:0.0931", "--delta", "1e-6"]))
     named = walk("`farthing epsilon`")
     assert [name for name in taken if name in named] == named
+    assert len(taken) <= 30
 
 
 def test_a_reservation(ledger) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from farthing.composition.bounds.bounded_range import epsilon_nonadaptive
-from farthing.composition.bounds.equal_pure_dp import epsilon_equal
+from farthing.composition.bounds.closed_forms import epsilon_equal
 from farthing.composition.bounds.gaussian import zcdp_noise_multiplier
 from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
 from farthing.figures.cr22_composition import (

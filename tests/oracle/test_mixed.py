@@ -6,7 +6,7 @@ import pytest
 
 import farthing as fa
 from farthing.composition.bounds.bounded_range import delta_nonadaptive
-from farthing.composition.bounds.equal_pure_dp import delta_equal
+from farthing.composition.bounds.closed_forms import delta_equal
 from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
 from oracle.reference import inside, mixed_at, mixed_equal, mp
 

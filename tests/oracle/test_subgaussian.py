@@ -3,7 +3,7 @@
 import pytest
 
 import farthing as fa
-from farthing.composition.bounds.subgaussian import subgaussian_bounds
+from farthing.composition.bounds.moments import subgaussian_bounds
 from farthing.composition.items import losses_of
 from oracle.reference import mp
 

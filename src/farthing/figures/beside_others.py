@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
-from farthing.composition.bounds.equal_pure_dp import epsilon_equal
-from farthing.composition.bounds.moments import moment_bounds
-from farthing.composition.bounds.subgaussian import subgaussian_bounds
+from farthing.composition.bounds.closed_forms import epsilon_equal
+from farthing.composition.bounds.moments import moment_bounds, subgaussian_bounds
 from farthing.composition.compose import compose
 from farthing.composition.items import losses_of
 from farthing.composition.planning import largest_count

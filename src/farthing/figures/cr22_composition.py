@@ -5,9 +5,9 @@ The text does not print the parameters of Figures 1 and 2; ours are in the capti
 
 from __future__ import annotations
 
-from farthing.composition.bounds.equal_pure_dp import epsilon_equal
+from farthing.composition.bounds.closed_forms import epsilon_equal
+from farthing.composition.bounds.moments import subgaussian_bounds
 from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
-from farthing.composition.bounds.subgaussian import subgaussian_bounds
 from farthing.composition.compose import compose
 from farthing.composition.items import losses_of
 from farthing.figures.points import Axis, Curve, Figure, Panel, bracketed_curve

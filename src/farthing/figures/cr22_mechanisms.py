@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from farthing.composition.bounds.equal_pure_dp import laplace_histogram_epsilon
+from farthing.composition.bounds.closed_forms import laplace_histogram_epsilon
 from farthing.composition.bounds.gaussian import zcdp_noise_multiplier
 from farthing.data import macbeth_word_counts
 from farthing.figures.points import Axis, Curve, Figure, Panel

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from farthing.composition.bounds.equal_pure_dp import laplace_histogram_epsilon
+from farthing.composition.bounds.closed_forms import laplace_histogram_epsilon
 from farthing.composition.bounds.gaussian import gaussian_epsilon, zcdp_epsilon
 from farthing.composition.compose import compose
 from farthing.figures.points import Axis, Curve, Figure, Panel, bracketed_curve

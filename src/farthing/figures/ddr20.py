@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from farthing.composition.bounds.equal_pure_dp import epsilon_equal
+from farthing.composition.bounds.closed_forms import epsilon_equal
 from farthing.composition.compose import compose
 from farthing.figures.points import Axis, Curve, Figure, Panel
 from farthing.guarantees.kinds import BoundedRange

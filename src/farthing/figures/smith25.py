@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from farthing.composition.bounds.closed_forms import basic
-from farthing.composition.bounds.equal_pure_dp import epsilon_equal
-from farthing.composition.bounds.subgaussian import subgaussian_bounds
+from farthing.composition.bounds.closed_forms import basic, epsilon_equal
+from farthing.composition.bounds.moments import subgaussian_bounds
 from farthing.composition.items import losses_of
 from farthing.figures.points import Axis, Curve, Figure, Panel, bracketed_curve
 from farthing.guarantees.kinds import PureDP

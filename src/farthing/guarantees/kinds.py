@@ -392,6 +392,11 @@ Guarantee: TypeAlias = (
 )
 
 
+def replaces_one(guarantee: Guarantee) -> bool:
+    """Whether a guarantee is about replace-one neighbours."""
+    return isinstance(guarantee, SubsampledWithoutReplacement)
+
+
 def _set(fact: object, **values: float) -> None:
     for name, value in values.items():
         object.__setattr__(fact, name, value)

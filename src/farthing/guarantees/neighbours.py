@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from farthing.errors import InvalidInput, Unsupported, require_count
-from farthing.guarantees.kinds import Guarantee, PureDP, SubsampledWithoutReplacement
+from farthing.guarantees.kinds import (
+    Guarantee,
+    PureDP,
+    SubsampledWithoutReplacement,
+)
 from farthing.guarantees.losses.registry import loss_of
-
-
-def replaces_one(guarantee: Guarantee) -> bool:
-    """Whether a guarantee is about replace-one neighbours."""
-    return isinstance(guarantee, SubsampledWithoutReplacement)
 
 
 def group_privacy(guarantee: Guarantee, units: int) -> Guarantee:
@@ -59,7 +58,7 @@ def from_replace_one(guarantee: SubsampledWithoutReplacement) -> Guarantee:
     there are. Otherwise a mechanism that prints the number of units is a counterexample. What was
     sampled is refused, because the rate is a share of a public size.
     """
-    if not replaces_one(guarantee) or guarantee.rate != 1:
+    if not isinstance(guarantee, SubsampledWithoutReplacement) or guarantee.rate != 1:
         raise InvalidInput(
             f"a guarantee for replace-one neighbours with rate 1 is needed, got {guarantee!r:.60}"
         )

@@ -1,20 +1,31 @@
-"""Lists whose optimum has a closed form, for the adaptivity that is asked for."""
+"""Lists whose optimum has a closed form, for the adaptivity that is asked for.
+
+Equal ε-DP mechanisms [KOV15] have theirs here: the worst one is randomized response, whatever the
+adaptivity, and the losses of k of them are (k − 2i)ε with i binomial.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from farthing.composition.bounds import bounded_range, equal_pure_dp
+from flint import arb
+
+from farthing.composition.bounds import bounded_range
 from farthing.composition.bounds.bound import Bound, Sides, lower_only
 from farthing.composition.bounds.bounded_range import adaptivity_is_free
 from farthing.composition.bounds.gaussian import analytic_gaussian
 from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
 from farthing.composition.items import Losses
+from farthing.errors import require_count, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import BoundedRange, PureDP
-from farthing.numerics.ball import in_balls, up
-from farthing.numerics.binomial import MOST_TRIALS
+from farthing.numerics.ball import down, in_balls, middle, up
+from farthing.numerics.binomial import MOST_TRIALS, HockeyStick, binomial_hockey_stick
+from farthing.numerics.search import invert
 
+EQUAL_PURE = "optimal composition of equal ε-DP mechanisms [KOV15; CR22, Thm 1]"
+HISTOGRAM = "Laplace histogram as Δ mechanisms of ε-DP [CR22, Lemma 6.2]"
 #: Outside this range most candidates of [DDR20, Thm 3] stay undecided; so many can all be tried.
 SMALL, LARGE, FEW = 1e-20, 20.0, 1000
 #: Bounded-range times ε-DP items of a mixture: above this their convolution takes too long.
@@ -55,13 +66,9 @@ def _equal_dp(items: Losses) -> Bound | None:
     exact, count = items.only(PureDP), items.total
     return Bound(
         name="optimal-dp",
-        theorem=equal_pure_dp.THEOREM,
-        epsilon_at=lambda delta: _sides(
-            equal_pure_dp.epsilon_equal(delta, epsilon=epsilon, count=count), exact
-        ),
-        delta_at=lambda at: _sides(
-            equal_pure_dp.delta_equal(at, epsilon=epsilon, count=count), exact
-        ),
+        theorem=EQUAL_PURE,
+        epsilon_at=lambda delta: _sides(epsilon_equal(delta, epsilon=epsilon, count=count), exact),
+        delta_at=lambda at: _sides(delta_equal(at, epsilon=epsilon, count=count), exact),
         optimal=exact,
     )
 
@@ -152,3 +159,58 @@ def fixed_in_advance(items: Losses) -> Bound | None:
         delta_at=delta_at,
         optimal=True,
     )
+
+
+@in_balls
+def delta_equal(epsilon_g: float, *, epsilon: float, count: int) -> Bracket:
+    """Optimal δ of `count` ε-DP mechanisms, for every real ε_g.
+
+    Theorem 1 of [CR22], due to [KOV15]; exact, both sides attained, valid for adaptive,
+    set-wise and concurrent composition. Checked against the subset sum in tests/oracle.
+    """
+    at = arb(epsilon_g)
+    if abs(at) >= count * arb(epsilon):
+        value = -at.expm1() if epsilon_g < 0 else arb(0)
+    else:
+        value = _stick(epsilon_g, epsilon, count).value
+    return Bracket(max(0.0, down(value)), min(1.0, up(value)), EQUAL_PURE)
+
+
+@in_balls
+def epsilon_equal(delta: float, *, epsilon: float, count: int) -> Bracket:
+    """The smallest ε_g ≥ 0 whose optimal δ is at most `delta`; relative width about 1e-9."""
+    total = arb(epsilon) * count
+    limit = up(total)
+    if delta == 0 or limit == 0:
+        return Bracket(down(total), limit, EQUAL_PURE)
+    mean, spread = count * epsilon * math.tanh(epsilon / 2), epsilon * math.sqrt(count)
+    lower, upper = invert(
+        lambda x: _stick(x, epsilon, count),
+        lambda x: _stick(x, epsilon, count).value.upper(),
+        delta,
+        start=mean + spread * math.sqrt(-2 * math.log(delta)),
+        limit=limit,
+    )
+    return Bracket(lower, upper, EQUAL_PURE)
+
+
+def _stick(epsilon_g: float, epsilon: float, count: int) -> HockeyStick:
+    each = arb(epsilon)
+    last = min(max(math.floor(middle((count - arb(epsilon_g) / each) / 2)) + 1, 0), count)
+    while (gap := (count - 2 * last) * each - arb(epsilon_g)) < 0:
+        last -= 1
+    return binomial_hockey_stick(count=count, log_odds=each, step=2 * each, gap=gap, last=last)
+
+
+def laplace_histogram_epsilon(delta: float, *, epsilon: float, contribution_limit: int) -> Bracket:
+    """ε_g at `delta` of a histogram with Lap(τ/ε) noise, by Lemma 6.2 of [CR22].
+
+    A unit that changes at most Δ counts by at most τ each meets Δ mechanisms of ε-DP and nothing
+    else: the other counts are the same on both datasets. The bracket is the optimum for any Δ
+    mechanisms of ε-DP. For continuous Laplace noise
+    `compose([(Laplace(epsilon), contribution_limit)])` is smaller still.
+    """
+    delta = require_real("delta", delta, at_least=0, below=1)
+    epsilon = require_real("epsilon", epsilon, at_least=0)
+    count = require_count("contribution_limit", contribution_limit, at_least=1)
+    return replace(epsilon_equal(delta, epsilon=epsilon, count=count), theorem=HISTOGRAM)

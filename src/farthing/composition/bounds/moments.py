@@ -3,6 +3,11 @@
 All of them bound ln E[e^{(α−1)L}] of each mechanism, add up, and turn the sum into (ε, δ).
 Two conversions exist: the Chernoff form that the papers use, δ = e^{K(α) − (α−1)ε}, and the
 tight one of [CKS20, Prop. 12], smaller by the factor (1 − 1/α)^{α−1}/α.
+
+The oldest ones have the form ε = mean + √(2·variance·ln(1/δ)): each bounds the mean of the total
+privacy loss and the variance proxy of what is left after the mean is taken out, and applies Lemma
+3.1 of [CR22] (Azuma–Hoeffding with parameters that may be chosen as you go). They differ only in
+the two numbers.
 """
 
 from __future__ import annotations
@@ -17,11 +22,14 @@ from farthing.composition.bounds.bound import Bound
 from farthing.composition.items import Losses
 from farthing.errors import NotCertified
 from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.bounded_range import max_kl
 from farthing.numerics.ball import Ball, in_balls, middle, up
 from farthing.numerics.search import golden_section
 
 #: α ↦ (α − 1)·D_α of one mechanism
 Moment = Callable[[Loss, float], Ball]
+#: one mechanism ↦ (mean, variance proxy) of its loss, or None if the theorem does not apply
+Parts = Callable[[Loss], tuple[Ball, Ball] | None]
 
 
 def concentrated_moment(loss: Loss, alpha: float) -> Ball:
@@ -49,8 +57,7 @@ def moment_bounds(items: Losses) -> list[Bound]:
 
 
 def renyi(items: Losses) -> Bound:
-    """Exact moments with the tight conversion: never above any other bound of this module,
-    nor above those of composition/bounds/subgaussian.py, which bound the same moments."""
+    """Exact moments with the tight conversion: never above any other bound of this module."""
     theorem = "Rényi moments, tight conversion [CKS20, Prop. 12]"
     return _named("renyi", theorem, MomentBound(items))
 
@@ -133,3 +140,86 @@ def _named(name: str, theorem: str, bound: MomentBound) -> Bound:
         epsilon_at=lambda delta: (0.0, bound.epsilon_at(delta)),
         delta_at=lambda epsilon: (0.0, bound.delta_at(epsilon)),
     )
+
+
+def subgaussian_bounds(items: Losses) -> list[Bound]:
+    """Every bound of this form that applies to `items`."""
+    rules: list[tuple[str, str, Parts]] = [
+        ("drv10", "advanced composition [DRV10]", _drv10),
+        ("improved-drv10", "advanced composition, mean ε²/2 [DDR20, section 7]", _improved_drv10),
+        ("strong", "strong composition, mean ε·tanh(ε/2) [Smith25, Thm 1.1]", _strong),
+        ("dr19", "bounded range with mean ε²/2 [DR19; DDR20, section 7]", _dr19),
+        ("optimal-kl", "bounded range with the optimal mean [DDR20, Cor. 3.1]", _optimal_kl),
+        ("cdp", "set-wise concentrated DP [CR22, Lemma 3.3, eq. 3]", _concentrated),
+        ("zcdp", "set-wise zero-concentrated DP [CR22, Lemma 3.4]", _zero_concentrated),
+    ]
+    bounds = [_bound(name, theorem, parts, items) for name, theorem, parts in rules]
+    return [bound for bound in bounds if bound is not None]
+
+
+@in_balls
+def _bound(name: str, theorem: str, parts: Parts, items: Losses) -> Bound | None:
+    mean, variance = arb(0), arb(0)
+    for loss, count in items:
+        pair = parts(loss)
+        if pair is None:
+            return None
+        mean, variance = mean + count * pair[0], variance + count * pair[1]
+
+    @in_balls
+    def epsilon_at(delta: float) -> tuple[float, float]:
+        if delta == 0:
+            return 0.0, math.inf
+        return 0.0, max(0.0, up(mean + (-2 * variance * arb(delta).log()).sqrt()))
+
+    @in_balls
+    def delta_at(epsilon: float) -> tuple[float, float]:
+        excess = arb(epsilon) - mean
+        if not excess > 0:
+            return 0.0, 1.0
+        if variance == 0:
+            return 0.0, 0.0
+        return 0.0, min(1.0, up((-(excess**2) / (2 * variance)).exp()))
+
+    return Bound(name, theorem, epsilon_at, delta_at)
+
+
+def _drv10(loss: Loss) -> tuple[Ball, Ball] | None:
+    epsilon = _ball_epsilon(loss)
+    return None if epsilon is None else (epsilon * epsilon.expm1(), epsilon**2)
+
+
+def _improved_drv10(loss: Loss) -> tuple[Ball, Ball] | None:
+    epsilon = _ball_epsilon(loss)
+    return None if epsilon is None else (epsilon**2 / 2, epsilon**2)
+
+
+def _strong(loss: Loss) -> tuple[Ball, Ball] | None:
+    epsilon = _ball_epsilon(loss)
+    return None if epsilon is None else (epsilon * (epsilon / 2).tanh(), epsilon**2)
+
+
+def _dr19(loss: Loss) -> tuple[Ball, Ball] | None:
+    if loss.chosen_range is None:
+        return None
+    epsilon = arb(loss.chosen_range)
+    return epsilon**2 / 2, epsilon**2 / 4
+
+
+def _optimal_kl(loss: Loss) -> tuple[Ball, Ball] | None:
+    if loss.chosen_range is None:
+        return None
+    return max_kl(loss.chosen_range), arb(loss.chosen_range) ** 2 / 4
+
+
+def _concentrated(loss: Loss) -> tuple[Ball, Ball] | None:
+    return loss.concentrated()
+
+
+def _zero_concentrated(loss: Loss) -> tuple[Ball, Ball] | None:
+    pair = loss.zero_concentrated()
+    return None if pair is None else (pair[0] + pair[1], 2 * pair[1])
+
+
+def _ball_epsilon(loss: Loss) -> Ball | None:
+    return None if loss.pure_epsilon is None else arb(loss.pure_epsilon)
