@@ -29,8 +29,9 @@ MOST_POINTS = 1_000_000
 FEWEST_CELLS = 400
 #: Beyond this ε e^ε leaves the range of floats.
 FARTHEST = 650.0
-#: Sequences that are tried where every choice is fixed in advance.
-TRIALS = 22
+#: Sequences that are tried where every choice is fixed in advance: orders for all parameters, then
+#: places for each of the most frequent ones.
+ORDERS, PLACES, MOVED = 9, 13, 3
 
 #: Costs of one multiplication in a convolution, of one cell and one atom in a sum of shifted
 #: lines, and of making one atom in ball arithmetic and in floats.
@@ -94,24 +95,23 @@ class Layout:
         """About how many cell evaluations the whole answer takes."""
         choices = items.unordered().choices()
         fixed = sum(self._fixed_cost(loss, n) for loss, n in items.split()[1])
-        if adaptivity == "none" and choices:
-            fixed *= TRIALS
+        trials = ORDERS + PLACES * min(len(choices), MOVED) if adaptivity == "none" else 0
+        if trials and choices:
+            fixed *= trials
         if adaptivity == "setwise" and len(choices) > 1:
             states = self.any_order(choices).states
             return fixed + sum(self.choices_cost(epsilon, states) for epsilon, _ in choices)
-        return fixed + sum(self._group_cost(epsilon, n, adaptivity) for epsilon, n in choices)
+        return fixed + sum(self._group_cost(epsilon, n, trials) for epsilon, n in choices)
 
-    def _group_cost(self, epsilon: float, count: int, adaptivity: str) -> float:
+    def _group_cost(self, epsilon: float, count: int, trials: int) -> float:
         """Bounded range: the steps, or the steps of one block and the convolution of all blocks."""
         if epsilon not in self.blocked:
-            responses = self._responses_cost(epsilon, count)
-            return self.choices_cost(epsilon, count) + (
-                TRIALS * responses if adaptivity == "none" else 0.0
-            )
+            responses = trials * self._responses_cost(epsilon, count) if trials else 0.0
+            return self.choices_cost(epsilon, count) + responses
         blocks = blocks_of(epsilon, count, self.fineness, self.delta)
         if blocks is None:
             return math.inf
-        played = TRIALS if adaptivity == "none" else 1
+        played = max(trials, 1)
         return (
             blocks.work(epsilon)
             + self._power_cost(blocks.inside.size * blocks.inside.step, blocks.number)

@@ -211,6 +211,8 @@ def _refine(
             break
         previous = width
         fineness /= RUNG
+        if whole and adaptivity == "none" and upper > SMALLEST:  # choices are made for this δ
+            delta = upper
     return lower, upper
 
 

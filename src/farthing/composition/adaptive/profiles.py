@@ -20,7 +20,15 @@ from functools import lru_cache
 import numpy as np
 
 from farthing.composition.adaptive.fixed_sums import RepeatedBlock, fixed_curves, sum_of
-from farthing.composition.adaptive.grid_choice import WORK_LIMIT, Blocks, Layout, blocks_of
+from farthing.composition.adaptive.grid_choice import (
+    MOVED,
+    ORDERS,
+    PLACES,
+    WORK_LIMIT,
+    Blocks,
+    Layout,
+    blocks_of,
+)
 from farthing.composition.adaptive.lattice import Lattice
 from farthing.composition.adaptive.operators import (
     BoundedRangeChoice,
@@ -50,6 +58,8 @@ class Curves:
     lower: Supports
 
 
+#: So few uses fixed in advance have each t moved twice.
+FEW = 20
 #: Longer lists of one parameter are left to other bounds: their masses alone fill the memory.
 MOST_IN_BLOCKS = 10**8
 
@@ -246,24 +256,30 @@ def _best_fixed_choice(sequence: list[tuple[Loss, int]], layout: Layout, order: 
     """A good t for every bounded-range parameter, all fixed in advance.
 
     Equal mechanisms share one t ([CR22, Lemma 4.4]). First a common Rényi order for all of
-    them, then a shift of the most frequent one inside its ripple.
+    them, then shifts of the most frequent ones inside their ripples, twice where uses are few.
     """
 
     def outcome(choices: dict[float, float]) -> tuple[float, Supports]:
         profile = _play(sequence, layout, set(), choices)
         return profile.last_above(layout.delta), profile
 
-    trials = [_fixed_choices(sequence, 1 + (order - 1) * 1.3**i) for i in range(-4, 5)]
-    scored = [(*outcome(choices), choices) for choices in trials]
-    best = max(scored, key=lambda entry: entry[0])
-    groups = [(count, epsilon) for epsilon, count in Losses(tuple(sequence)).choices()]
-    if groups:
-        count, epsilon = max(groups)
-        for i in range(-6, 7):
-            t = _inside(best[2][epsilon] + i * epsilon / (12 * count), epsilon)
-            choices = {**best[2], epsilon: t}
-            scored.append((*outcome(choices), choices))
-    return max(scored, key=lambda entry: entry[0])[1]
+    trials = [_fixed_choices(sequence, 1 + (order - 1) * 1.3**i) for i in _around(ORDERS)]
+    best = max(((*outcome(choices), choices) for choices in trials), key=lambda entry: entry[0])
+    groups = sorted(
+        ((n, epsilon) for epsilon, n in Losses(tuple(sequence)).choices()), reverse=True
+    )
+    for count, epsilon in groups[:MOVED] * (2 if sum(n for n, _ in groups) <= FEW else 1):
+        shifted = [
+            {**best[2], epsilon: _inside(best[2][epsilon] + i * epsilon / (12 * count), epsilon)}
+            for i in _around(PLACES)
+        ]
+        found = [(*outcome(choices), choices) for choices in shifted]
+        best = max((best, *found), key=lambda entry: entry[0])
+    return best[1]
+
+
+def _around(number: int) -> range:
+    return range(-(number // 2), number // 2 + 1)
 
 
 def _apply_below(

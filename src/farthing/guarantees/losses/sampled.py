@@ -55,9 +55,8 @@ class SampledLoss(Loss):
     def without_leak(self) -> Loss:
         """A sample of an (ε, δ)-DP mechanism leaks with q·δ at most, in either direction
         (docs/theory/subsampling.md, "Leaks")."""
-        if self.inner.leak == 0:
-            return self
-        return self.sampling(self.inner.without_leak(), self.guarantee.rate)
+        rest = self.inner.without_leak()
+        return self if rest == self.inner else self.sampling(rest, self.guarantee.rate)
 
     def sampling(self, inner: Loss, rate: float) -> Loss:
         """The same way to sample another loss."""
