@@ -65,7 +65,7 @@ class _Plan:
 class Strategy:
     """A complete strategy: a move for every state (items left, distance x = ε_g − loss so far)."""
 
-    kinds: tuple[Loss, ...]
+    losses: tuple[Loss, ...]
     start: Left
     epsilon_g: float
     value: float
@@ -78,7 +78,7 @@ class Strategy:
         place = min(max(cells + self.grid.below, 0), self.grid.size - 1)
         plan = self.plans[left]
         item = int(plan.items[place])
-        t, spread = _range(self.kinds[item])
+        t, spread = _range(self.losses[item])
         return Move(item, float(plan.choices[place]) if t is None else t, spread)
 
 
@@ -120,22 +120,22 @@ def adversary(
     ways = items_from(items).directions()
     pairs = ways[0 if with_unit else -1]
     pairs = pairs.unordered() if adaptivity == "setwise" else pairs
-    kinds = [_playable(loss) for loss, _ in pairs]
+    losses = [_playable(loss) for loss, _ in pairs]
     start = tuple(count for _, count in pairs)
-    epsilons = [kind.pure_epsilon or 0.0 for kind in kinds]
+    epsilons = [loss.pure_epsilon or 0.0 for loss in losses]
     total = sum(epsilon * count for epsilon, count in zip(epsilons, start, strict=True))
     step = min(epsilons) / cells
     reach = math.ceil(total / step) + 2
     grid = Grid(step, reach, reach, origin=epsilon_g)
     profiles: dict[Left, Supports] = {}
     plans: dict[Left, _Plan] = {}
-    operators = [_operator(kind, step) for kind in kinds]
+    operators = [_operator(loss, step) for loss in losses]
     for left in _states(start, adaptivity):
         if not any(left):
             profiles[left] = Supports.of_nothing(grid)
             continue
         profiles[left], plans[left] = _best(left, operators, profiles, grid, adaptivity)
-    return Strategy(tuple(kinds), start, epsilon_g, profiles[start].at(epsilon_g), grid, plans)
+    return Strategy(tuple(losses), start, epsilon_g, profiles[start].at(epsilon_g), grid, plans)
 
 
 @in_balls
@@ -170,7 +170,7 @@ def simulate(strategy: Strategy, *, games: int, seed: int | None = None) -> Esti
     grid, rounds = strategy.grid, sum(strategy.start)
     left = np.tile(np.array(strategy.start), (games, 1))
     x = np.full(games, strategy.epsilon_g)
-    ranges = [_range(kind) for kind in strategy.kinds]
+    ranges = [_range(kind) for kind in strategy.losses]
     spreads = np.array([spread for _, spread in ranges])
     fixed = np.array([math.nan if t is None else t for t, _ in ranges])
     for _ in range(rounds):

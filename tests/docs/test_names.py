@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "farthing"
 ALONE = SOURCE / "checker.py"
 #: Names that stand twice, and why that is right.
 TWICE = {
+    "Loss": "what composition asks of a guarantee; a question about what a limit leaves out",
     "main": "what `python -m` runs",
     "run": "the entry of the command line; the loop of a conversation",
     "say": "a line in a terminal, in the demonstration and in commands",

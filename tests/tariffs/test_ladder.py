@@ -63,9 +63,9 @@ def test_rungs_and_what_they_cost() -> None:
 
 def test_only_what_adds_something_is_in_the_recursion() -> None:
     offers = _rungs(0.02, 1e-6).budget.offers
-    assert sum(isinstance(offer.guarantee, Gaussian) for offer in offers) == 1
-    assert [o.farthings for o in offers if isinstance(o.guarantee, PureDP)] == [256]
-    assert sum(isinstance(offer.guarantee, BoundedRange) for offer in offers) == 7
+    assert sum(isinstance(offer.losses[0].guarantee, Gaussian) for offer in offers) == 1
+    assert [o.farthings for o in offers if isinstance(o.losses[0].guarantee, PureDP)] == [256]
+    assert sum(isinstance(offer.losses[0].guarantee, BoundedRange) for offer in offers) == 7
 
 
 def test_what_is_left_out_changes_nothing() -> None:
