@@ -1,5 +1,8 @@
 """Settings for every suite: Hypothesis draws the same examples on every run."""
 
+import os
+import random
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -75,7 +78,12 @@ ON_A_SERVER = ("postgres", "spark")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What starts PostgreSQL or Spark is marked `server`, thorough suites `slow`."""
+    """What starts PostgreSQL or Spark is marked `server`, thorough suites `slow`.
+
+    FARTHING_SHUFFLE=7 runs tests in another order, the same one for the same number.
+    """
+    if "FARTHING_SHUFFLE" in os.environ:
+        random.Random(os.environ["FARTHING_SHUFFLE"]).shuffle(items)
     for item in items:
         if isinstance(item, pytest.Function):
             given = item.callspec.params.values() if hasattr(item, "callspec") else ()

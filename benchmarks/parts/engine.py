@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 import farthing as fa
 from benchmarks.findings import Findings, Goal, Table
@@ -49,11 +50,11 @@ def bounding(path: Path, rows: int) -> tuple[Table, list[Goal]]:
     cells, goals = [], []
     for key in ("article", "title"):
         pairs = f"SELECT DISTINCT member, {key} FROM '{path}'"
-        by_hand = f"SELECT {key}, count(*) FROM ({pairs}) GROUP BY ALL"
+        by_hand = f"SELECT {key}, count(*) AS n FROM ({pairs}) GROUP BY ALL"
         plain: tuple[float, float] | None = None
         for label, limit in (("by hand", 0), ("no limit", None), ("Δ = 10", 10), ("Δ = 30", 30)):
             source = open_source(str(path), memory=MEMORY)
-            statement = Statement(by_hand, ())
+            statement = Statement(by_hand, pa.schema({key: pa.string(), "n": pa.int64()}))
             if label != "by hand":
                 statement = bounded_statement(source, key, limit)
             runs = [_timed(source.run, statement) for _ in range(3)]

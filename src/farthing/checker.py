@@ -38,7 +38,7 @@ Row: TypeAlias = list[int]
 Bounds: TypeAlias = tuple[int, int]
 Document: TypeAlias = dict[str, Any]
 Pairs: TypeAlias = list[tuple[Fraction, Fraction]]
-Progress: TypeAlias = Callable[[int, int], None]
+Progress: TypeAlias = Callable[[str, int, int], None]
 Profile: TypeAlias = Callable[[Fraction], int]
 
 FORMAT = "farthing certificate 1"
@@ -59,8 +59,11 @@ UNIT_SLACK = Fraction(501, 10**12)
 GUARD = 96
 #: A smaller bounded range counts as this one.
 NEGLIGIBLE = Fraction(1, 10**7)
-#: Grids larger than this are nobody's; more rows and cells take days; noise has more outcomes.
-MOST_CELLS, MOST_WORK, WIDEST_NOISE = 200_000, 2 * 10**8, 10**6
+#: Larger grids, tariffs and losses are nobody's.
+MOST_CELLS, MOST_ITEMS, LARGEST_LOSS = 200_000, 1000, 2000
+#: More products of a cell of a row with one number, times bits, take many hours. More outcomes of
+#: noise, or cells of all the cuts of a bounded range, do not fit into memory.
+MOST_WORK, MOST_OUTCOMES, MOST_CUT_CELLS = 4 * 10**12, 4 * 10**6, 2 * 10**7
 
 
 class Refused(ValueError):
@@ -311,11 +314,10 @@ def profiles_of(item: Item, grid: Grid) -> list[Profile]:
     q·v(ln(1 + (z − 1)/q)), without it (1 − z(1 − q))·v(ln(zq/(1 − z(1 − q)))), 0 from
     z = 1/(1 − q) on. The logarithm is rounded down, since v falls.
     """
-    furthest = grid.step * (grid.cells + grid.ends)
+    furthest = furthest_of(item, grid.step * (grid.cells + grid.ends))
     if item.rate == 1:
         return [profile_of(item, grid, furthest)]
     q, bits = item.rate, grid.bits
-    furthest += math.ceil(1 / q).bit_length() + 40
     v, scale = profile_of(item, grid, furthest), 1 << bits + 64
 
     def inner(y: Fraction) -> int:
@@ -331,6 +333,11 @@ def profiles_of(item: Item, grid: Grid) -> list[Profile]:
         return 0 if left <= 0 else math.ceil(left * inner(z * q / left))
 
     return [with_unit, without_unit]
+
+
+def furthest_of(item: Item, x: Fraction) -> Fraction:
+    """Where the profile of what is sampled is read at most, if that of the sample is up to x."""
+    return x if item.rate == 1 else x + math.ceil(1 / item.rate).bit_length() + 40
 
 
 def profile_of(item: Item, grid: Grid, furthest: Fraction) -> Profile:
@@ -548,11 +555,14 @@ def spend(budget: Budget, grid: Grid, tell: Progress) -> State:
     """W_{b,d} for every b and d, each pushed to what one more purchase leads to; the last one."""
     nothing = [0] * (grid.cells + 1)  # V_0 = (1 − z)₊ is 0 from x = 0 on
     ways = 2 if any(item.rate < 1 for item in budget.items) else 1
-    moves = [(item, operators_of(item, grid, ways)) for item in budget.items]
+    moves = []
+    for place, item in enumerate(budget.items):
+        tell("items", place, len(budget.items))
+        moves.append((item, item.epsilon, operators_of(item, grid, ways)))
     states = [State([nothing] * ways, Fraction(0))]
     reached: dict[tuple[int, int], State] = {}
     for spent in range(budget.farthings + 1):
-        tell(spent, budget.farthings)
+        tell("farthings", spent, budget.farthings)
         for level in range(budget.top(spent) + 1):
             before = states[min(level, len(states) - 1)]
             state = _larger(before, reached.pop((spent, level), before))
@@ -562,18 +572,43 @@ def spend(budget: Budget, grid: Grid, tell: Progress) -> State:
             mirrors = state.rows[::-1]
             pairs = zip(state.rows, mirrors, strict=True)
             wholes = [grid.whole(*pair) for pair in pairs] if moves else []
-            for item, operators in moves:
+            for item, epsilon, operators in moves:
                 later = spent + item.price
                 if later > budget.farthings:
                     continue
                 rows = [one.apply(whole) for one, whole in zip(operators, wholes, strict=True)]
-                made = State(rows, state.epsilon + item.epsilon)
+                made = State(rows, state.epsilon + epsilon)
                 # the last state stands for all higher levels too
                 highest = budget.top(later) if state is states[-1] else level + item.units
                 for target in range(level + item.units, min(highest, budget.top(later)) + 1):
                     other = reached.get((later, target))
                     reached[later, target] = made if other is None else _larger(made, other)
     return states[-1]
+
+
+def work_of(budget: Budget, step: Fraction, cells: int, pad: int, bits: int) -> int:
+    """At most so many products of one cell of a row with one number, times their bits.
+
+    Of a bounded range every cut is a product for each cell and a dozen exponentials, once. A fixed
+    loss is one long product for each row, about √cells for each cell, and once its profile: at
+    every point a few series of as many terms as there are bits.
+    """
+    points = 2 * (cells + pad) + 1
+    each, once = 8, points
+    for item in budget.items:
+        if item.kind == "br":
+            cuts = 2 * math.ceil(max(item.parameters[0], NEGLIGIBLE) / step) + 2
+            each, once = each + cuts, once + 40 * cuts * bits
+            continue
+        ways, series = (1, 4) if item.rate == 1 else (2, 40)
+        wide = bits + 2 * math.ceil(furthest_of(item, step * points)) + 64
+        once += ways * series * points * wide * wide // bits
+        each += 2 * isqrt(points)
+        if item.kind == "dgauss":
+            outcomes = math.ceil(item.parameters[0] * item.parameters[1]) * (isqrt(2 * wide) + 1)
+            require(outcomes <= MOST_OUTCOMES, "some noise has too many outcomes to sum up")
+            once += 8 * outcomes * wide // bits
+    return (budget.farthings * (1 + budget.levels) * cells * each + once) * bits
 
 
 def operators_of(item: Item, grid: Grid, ways: int) -> list[FixedLoss | BoundedRange]:
@@ -636,7 +671,7 @@ def names(value: Any, what: str, needed: set[str]) -> Document:
 
 
 def read(text: str) -> Any:
-    """What is written, if no name stands twice and every number is one."""
+    """What is written, if no name stands twice and every number is one, of at most 4300 digits."""
 
     def once(pairs: list[tuple[str, Any]]) -> Document:
         require(len({name for name, _ in pairs}) == len(pairs), "a name is used twice")
@@ -647,7 +682,9 @@ def read(text: str) -> Any:
 
     try:
         return json.loads(text, object_pairs_hook=once, parse_constant=constant)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except Refused:
+        raise
+    except (ValueError, RecursionError) as error:
         raise Refused(f"this is not JSON: {error}") from None
 
 
@@ -677,7 +714,8 @@ def unchanged(given: Any) -> Document:
 
 def items_of(tariff: Document, unit: Fraction) -> list[Item]:
     """Every item. What costs d units has a δ of at most d·unit."""
-    require(isinstance(tariff["items"], dict) and tariff["items"], "a tariff must have items")
+    some = isinstance(tariff["items"], dict) and 0 < len(tariff["items"]) <= MOST_ITEMS
+    require(some, f"a tariff must have items, at most {MOST_ITEMS}")
     made = []
     for name, entry in tariff["items"].items():
         entry = names(entry, f"the item {name!r}", {"guarantee", "price"})
@@ -699,8 +737,8 @@ def items_of(tariff: Document, unit: Fraction) -> list[Item]:
         noisy = kind in ("gauss", "dgauss")
         require(not noisy or values[0] > 0, f"the noise of {name!r} must be more than 0")
         whole = kind != "dgauss" or (values[1] >= 1 and values[1].denominator == 1)
-        wide = kind == "dgauss" and values[0] * values[1] > WIDEST_NOISE
-        require(not wide, f"the noise of {name!r} has more outcomes than this program sums up")
+        small = noisy or values[0] <= LARGEST_LOSS
+        require(small, f"the loss of {name!r} must be at most {LARGEST_LOSS}")
         require(whole and delta < 1, f"the item {name!r} means nothing")
         price = whole_number(entry["price"], f"the price of {name!r}", 1)
         made.append(Item(kind, tuple(values), price, math.ceil(rate * delta / unit), rate))
@@ -774,18 +812,27 @@ def prove(data: Document, smallest: Fraction, tell: Progress) -> Proved:
     require(unit > 0 and units * unit < 1, "all units together must be less than 1")
     step, cells, unit_step = grid_in(data, units)
     budget = counted(items_of(tariff, unit), farthings, units, unit_step)
-    work = budget.farthings * cells * (1 + budget.levels)
-    require(work <= MOST_WORK, "to check this would take days")
     ranges = [item.parameters[0] for item in budget.items if item.kind == "br"]
     pad = math.ceil(max([NEGLIGIBLE, *ranges]) / step) + 2
-    require(pad <= MOST_CELLS, "the grid is too fine for the largest bounded range")
-    grid = Grid(step, cells, pad, math.ceil(1 / smallest).bit_length() + GUARD)
+    room = pad <= MOST_CELLS and 2 * pad * cells <= MOST_CUT_CELLS
+    require(room, "the grid is too fine for the largest bounded range")
+    bits = math.ceil(1 / smallest).bit_length() + GUARD
+    work = work_of(budget, step, cells, pad, bits)
+    require(work <= MOST_WORK, "to check this would take many hours")
+    grid = Grid(step, cells, pad, bits)
     return Proved(units * unit, spend(budget, grid, tell), grid)
 
 
 def check(data: Any, tell: Progress | None = None) -> int:
     """Prove everything that a certificate states, or raise Refused; the number of claims."""
-    data = unchanged(data)
+    try:
+        return proved_claims(unchanged(data), tell or (lambda *_: None))
+    except OverflowError:
+        raise Refused("a number is too large to be computed with") from None
+
+
+def proved_claims(data: Document, tell: Progress) -> int:
+    """The same of a certificate that is unchanged."""
     tolerance = number(data["tolerance"], "tolerance")  # what was aimed at; nothing rests on it
     require(0 < tolerance < 1, "tolerance must lie between 0 and 1")
     epsilons = claims_of(data, "epsilon_at", "delta")
@@ -794,7 +841,7 @@ def check(data: Any, tell: Progress | None = None) -> int:
     require(epsilons and all(delta < 1 for delta, _ in epsilons), "some epsilon must be stated")
     stated = [*(at for at, _ in epsilons), *(value for _, value in (*deltas, *profile))]
     smallest = min((value for value in stated if value > 0), default=Fraction(1))
-    proved = prove(data, smallest, tell or (lambda *_: None))
+    proved = prove(data, smallest, tell)
     for delta, epsilon in epsilons:
         follows = proved.delta_at(epsilon) <= delta
         require(follows, f"epsilon = {float(epsilon)!r} at delta = {float(delta)!r} is not proved")
@@ -853,12 +900,13 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1:
         print("usage: python checker.py CERTIFICATE.json", file=sys.stderr)
         return 2
-    start, shown = time.monotonic(), sys.stderr.isatty()
+    shown, last = sys.stderr.isatty(), -math.inf
 
-    def tell(done: int, total: int) -> None:
-        if shown and time.monotonic() - start > 2:
-            end = "\n" if done == total else ""
-            print(f"\r{done} of {total} farthings", end=end, file=sys.stderr, flush=True)
+    def tell(what: str, done: int, total: int) -> None:
+        nonlocal last
+        if shown and (done == total or time.monotonic() - last > 0.2):
+            last, end = time.monotonic(), "\n" if done == total else ""
+            print(f"\r{done} of {total} {what} ", end=end, file=sys.stderr, flush=True)
 
     try:
         with open(arguments[0], encoding="utf-8") as file:

@@ -48,4 +48,6 @@ def explained(error: ModuleNotFoundError) -> Unsupported | None:
     name = (error.name or "").partition(".")[0]
     if name not in EXTRAS:
         return None
-    return Unsupported(f"{name} is not installed; run: pip install 'farthing[{EXTRAS[name]}]'")
+    return Unsupported(
+        f"{name} is not installed; in the checkout of farthing run: pip install '.[{EXTRAS[name]}]'"
+    )

@@ -1,8 +1,13 @@
 """What the owner declares about the columns of a dataset: public, fixed, and kept in the ledger.
 
 Questions are checked against the schema, never against the rows, and rows are read through it by
-total functions: a value that does not fit its declared column is missing. A column that is not
-declared does not exist for anybody who asks.
+total functions. One rule for every question and engine:
+
+    a value that does not fit its kind, or is not among the categories, is missing
+    a number outside `lower` and `upper` is moved to the nearest bound
+    a filter compares the number as it is stored, and a unit is who is stored
+
+A column that is not declared does not exist for anybody who asks.
 
     integer    whole numbers of 64 bits
     real       64-bit floats; not a number is missing
@@ -48,6 +53,8 @@ _NO_PLACE = ("localtime", "Factory", "posixrules", "leapseconds", "tzdata.zi", "
 
 #: A value of a column; a date may be a datetime, which is a time of no zone.
 Value: TypeAlias = str | int | float | bool | Decimal | date | None
+#: The declared `lower` and `upper` of a column.
+Bounds: TypeAlias = tuple[int | float | None, int | float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +90,10 @@ class Column:
     """One column: its kind and, where the owner says so, which values it can have.
 
     `lower` and `upper` are for numbers, `categories` for kinds that can be labels, `places` for
-    decimals, `time_zone` for times, and for dates that are stored as times. What lies outside is
-    missing. A text column with `parts` is made from other columns: two rows have the same value if
-    they have the same in each, and where one of them is missing it is missing. A column with a
-    `lookup` comes from a public table.
+    decimals, `time_zone` for times, and for dates that are stored as times. A text column with
+    `parts` is made from other columns as they are stored: two rows have the same value if they have
+    the same in each, and where one of them is missing it is missing. A column with a `lookup` comes
+    from a public table.
     """
 
     name: str
@@ -169,6 +176,14 @@ class Column:
         return {name: _plain(value) for name, value in given if value is not None}
 
 
+@dataclass(frozen=True, slots=True)
+class DeclaredValues:
+    """What the columns of a question can hold: bounds, and how many labels are declared."""
+
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+    labels: Mapping[str, int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Schema:
     """The columns that exist for analysts, in order."""
@@ -207,6 +222,15 @@ class Schema:
     def kinds(self) -> Mapping[str, str]:
         """The kind of each column."""
         return {column.name: column.kind for column in self.columns}
+
+    @cached_property
+    def declared(self) -> DeclaredValues:
+        """Bounds and labels of the columns that have them."""
+        pairs = {column.name: (column.lower, column.upper) for column in self.columns}
+        bounds = {name: pair for name, pair in pairs.items() if pair != (None, None)}
+        return DeclaredValues(
+            bounds, {c.name: len(c.categories) for c in self.columns if c.categories}
+        )
 
     def __getitem__(self, name: str) -> Column:
         self.require(name)

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
 
 from farthing.engine.errors import EngineFailure
@@ -18,8 +19,10 @@ from farthing.engine.sources.java import java_home
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.statement import Statement
 from farthing.errors import Unsupported
+from tests.waiting import HANGS
 
 CANARY = "canary 4711"
+ANY = pa.schema({"any": pa.string()})
 SCRIPT = f"""
 import logging
 import pyarrow as pa
@@ -30,6 +33,7 @@ from farthing.engine.sql.statement import Statement
 from farthing.engine.sql.texts import Texts
 from farthing.schema import Schema
 
+ANY = pa.schema({{"any": pa.string()}})
 logging.basicConfig(level=logging.DEBUG)
 for name in ("py4j", "pyspark"):
     logging.getLogger(name).setLevel(logging.ERROR)
@@ -44,7 +48,7 @@ for sql in (
     "SELECT '{CANARY}",
 ):
     try:
-        source.run(Statement(sql.format(view=source._parts[0].relation)))
+        source.run(Statement(sql.format(view=source._parts[0].relation), ANY))
     except EngineFailure as failure:
         assert failure.__context__ is None
     else:
@@ -60,7 +64,7 @@ def test_a_session_made_here_prints_nothing_and_leaves_nothing(tmp_path) -> None
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        timeout=300,
+        timeout=HANGS,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout == "done\n"
@@ -74,7 +78,7 @@ def test_a_session_that_was_handed_in_keeps_pyspark_quiet(spark, capfd, caplog) 
     source = open_source(frame, spark=spark)
     with caplog.at_level(logging.DEBUG, "farthing"), pytest.raises(EngineFailure) as failure:
         source.run(
-            Statement(f"SELECT no_such_function('{CANARY}') FROM {source._parts[0].relation}")
+            Statement(f"SELECT no_such_function('{CANARY}') FROM {source._parts[0].relation}", ANY)
         )
     assert failure.value.__context__ is None
     printed = capfd.readouterr()
@@ -95,7 +99,7 @@ def test_the_owner_sees_what_failed(spark) -> None:
     logger.addHandler(owner)
     try:
         with pytest.raises(EngineFailure):
-            source.run(Statement("SELECT no_such_function()"))
+            source.run(Statement("SELECT no_such_function()", ANY))
     finally:
         logger.removeHandler(owner)
         source.shut()

@@ -219,7 +219,7 @@ main.run()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 130
     assert done.stdout == ""
-    assert done.stderr == "farthing: interrupted; what was reserved stays spent\n"
+    assert done.stderr == "farthing: interrupted\n"
 
 
 def test_samples_as_items() -> None:

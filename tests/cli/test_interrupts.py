@@ -75,7 +75,7 @@ def full_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_ends_like_any_other_interrupt(
     moment: float, cached: bool, full_cache: Path, tmp_path: Path
 ) -> None:
-    words = "farthing: interrupted; what was reserved stays spent\n"
+    words = "farthing: interrupted\n"
     for name, code, said in (("command", COMMAND, words), ("python", IN_PYTHON, "")):
         cache = full_cache if cached else tmp_path / name
         assert interrupted(code, cache, moment) == (130, said)

@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 
+from tests.waiting import HANGS
+
 
 @contextmanager
 def lossy_proxy(port: int) -> Iterator[tuple[int, list[str]]]:
@@ -24,7 +26,7 @@ def lossy_proxy(port: int) -> Iterator[tuple[int, list[str]]]:
             kept = ("Authorization", "Content-Type", "Idempotency-Key")
             headers = {name: self.headers[name] for name in kept if name in self.headers}
             url = f"http://127.0.0.1:{port}{self.path}"
-            answer = httpx.request(self.command, url, content=body, headers=headers, timeout=60)
+            answer = httpx.request(self.command, url, content=body, headers=headers, timeout=HANGS)
             with turn:
                 seen[0] += 1
                 loses = seen[0] % 2 == 0

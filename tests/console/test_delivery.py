@@ -8,6 +8,7 @@ import httpx
 
 from farthing.server.console_files import CONSOLE
 from tests.console.conftest import Served, Visit
+from tests.waiting import HANGS
 
 LARGEST = 300_000
 
@@ -23,19 +24,21 @@ def test_first_view_is_small(visit: Visit) -> None:
 
 def test_policy_and_caching(served: Served) -> None:
     for file in CONSOLE.iterdir():
-        response = httpx.get(f"{served.url}/{file.name}")
+        response = httpx.get(f"{served.url}/{file.name}", timeout=HANGS)
         assert response.headers["content-security-policy"].startswith("default-src 'self';")
         assert "unsafe" not in response.headers["content-security-policy"]
         assert response.headers["cache-control"] == "no-cache"
         tag = {"If-None-Match": response.headers["etag"]}
-        assert httpx.get(f"{served.url}/{file.name}", headers=tag).status_code == 304
+        again = httpx.get(f"{served.url}/{file.name}", headers=tag, timeout=HANGS)
+        assert again.status_code == 304
 
 
 def test_files_are_compressed_and_answers_are_not(served: Served) -> None:
     """How far an answer can be compressed would tell what is in it to whoever sees its size."""
-    token = {"Authorization": f"Bearer {served.tokens['owner']}"}
+    token = {"Authorization": f"Bearer {served.owner}"}
     for path, way in (("/console.css", "gzip"), ("/main.js", "gzip"), ("/v1/owner/datasets", None)):
-        response = httpx.get(served.url + path, headers={**token, "Accept-Encoding": "gzip"})
+        headers = {**token, "Accept-Encoding": "gzip"}
+        response = httpx.get(served.url + path, headers=headers, timeout=HANGS)
         assert len(response.content) > 1000
         assert response.headers.get("content-encoding") == way
 

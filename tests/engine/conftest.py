@@ -86,6 +86,7 @@ def opened(tmp_path: Path, certificate: fa.Certificate) -> Iterator[Opened]:
         usual = {
             "ledger": tmp_path / "budget.db",
             "dataset": "events",
+            "version": "1",
             "tariff": certificate,
             "farthings": 1000,
             "delta_units": 100,

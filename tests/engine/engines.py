@@ -69,7 +69,7 @@ def measured(
     """The query as it is asked, the rows of its statement, and what a unit can change of them."""
     texts = Texts()
     whole = completed_query(query, schema, unit, Limits())
-    rows = Rows(source.declared(schema), unit, schema.kinds, secret, texts)
+    rows = Rows(source.declared(schema), unit, schema.kinds, secret, texts, schema.declared.bounds)
     bounded = whole.bounded(rows.where(whole.filter))
     return whole, source.run(source.statement(bounded.expression, texts)), bounded
 

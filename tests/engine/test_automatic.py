@@ -103,7 +103,7 @@ def test_batches_resolve_first_and_lists_refuse(data, tmp_path) -> None:
     asked = data.histogram("k", contribution_limit="auto", **EIGHT)
     batch = data.batch({"a": asked, "b": data.count(count="count-4"), "c": asked})
     planned = batch.plan()
-    assert planned.price.farthings == 4 + 16 + 4 + 16
+    assert planned.price.farthings == 4 + 16 + 4  # the same question under two names is one
     before = data.remaining().farthings
     found = batch.run()
     assert before - data.remaining().farthings == planned.price.farthings

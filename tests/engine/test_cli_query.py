@@ -6,14 +6,17 @@ import csv
 import io
 import json
 from contextlib import contextmanager
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+import farthing as fa
 from farthing.cli.query import query
 from farthing.engine import Declaration, Desk, open_source
+from farthing.engine.keys import key_from
 from farthing.errors import InvalidInput
 
 
@@ -58,6 +61,42 @@ def shell(tmp_path):
     return run
 
 
+def test_names_in_quotes_are_read_alike_everywhere(tmp_path) -> None:
+    """In --by, in --where, in a condition and in SQL; and several keys stand after one --by."""
+    day = [date(2020 + i % 3, 1, 1) for i in range(300)]
+    rows = {"who": list(range(300)), "Release Date": day, "a,b": [i % 9 for i in range(300)]}
+    pq.write_table(pa.table(rows), tmp_path / "films.parquet")
+    opened = {"ledger": tmp_path / "budget.db", "unit": "who", "epsilon": 3, "delta": 1e-6}
+    with fa.open(tmp_path / "films.parquet", **opened) as data:
+        said = data.histogram('year("Release Date")').query
+        assert said == data.histogram(fa.year("Release Date")).query
+        assert data.histogram('"Release Date"').query == data.histogram("Release Date").query
+        since = "\"Release Date\" >= DATE '2021-01-01'"
+        counted = data.count(where=since).query
+        assert counted == data.sql(f"SELECT COUNT(DISTINCT who) FROM films WHERE {since}").query
+
+    def asked(*words: str) -> dict:
+        given = ["histogram", str(tmp_path / "films.parquet"), "--contribution-limit", "1"]
+        common = ["--ledger", str(tmp_path / "budget.db"), "--plan", "--json"]
+        done = CliRunner().invoke(query, [*given, *words, *common], catch_exceptions=False)
+        return json.loads(done.stdout)["query"]
+
+    for words in (
+        ['year("Release Date")', 'bins("a,b", 0, 5, 9)'],
+        ['year("Release Date"), bins("a,b", 0, 5, 9)'],
+    ):
+        given = asked(*(part for word in words for part in ("--by", word)))
+        assert [key_from(one) for one in given["by"]] == [
+            fa.year("Release Date"),
+            fa.bins("a,b", [0, 5, 9]),
+        ]
+    assert asked("--by", "a,b")["by"] == ["a,b"]  # a column that is called so
+    for where in ('"Release Date"=2021-01-01', "Release Date=2021-01-01"):
+        assert asked("--by", '"a,b"', "--where", where)["where"] == {
+            "Release Date": {"date": "2021-01-01"}
+        }
+
+
 def test_plan_then_run(shell) -> None:
     planned = shell("top-k", "--by", "article", "-k", "2", "--plan", "--json")
     plan = json.loads(planned.stdout)
@@ -90,7 +129,7 @@ def test_other_queries(shell) -> None:
     assert json.loads(either.stdout)["query"]["where"] == {"article": ["a", "b, c"]}
     two = ("--category", "a", "--category", "b", "--contribution-limit", "1")
     known = shell("histogram", "--by", "article", *two, "--csv")
-    assert [line.split(",")[0] for line in known.stdout.splitlines()] == ["article", "a", "b"]
+    assert [line.split(",")[0] for line in known.stdout.splitlines()] == ['"article"', '"a"', '"b"']
     limits = ("--per-key-limit", "1")
     ends = ("--lower", "0", "--upper", "100")
     median = shell("quantile", "--column", "age", *ends, *limits, "--json")

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing as fa
+from farthing.composition import ladder as rungs
 from farthing.composition.tariffs.ladder import ladder
-from farthing.engine import first_budget
 
 ROWS = pa.table({"player": ["a", "a", "b"], "year": [2001, 2002, 2001]})
 BUDGET: dict[str, Any] = {"unit": "player", "epsilon": 3, "delta": 1e-6}
@@ -25,7 +25,7 @@ def certificate() -> fa.Certificate:
 @pytest.fixture
 def salaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, certificate: fa.Certificate) -> Path:
     """A file, and a ladder that is not computed again for each test."""
-    monkeypatch.setattr(first_budget, "ladder", lambda **_: certificate)
+    monkeypatch.setattr(rungs, "ladder", lambda **_: certificate)
     pq.write_table(ROWS, tmp_path / "salaries.parquet")
     return tmp_path / "salaries.parquet"
 

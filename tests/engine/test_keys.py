@@ -31,7 +31,9 @@ from tests.engine.engines import measured
 
 NAMES = st.one_of(
     st.text(min_size=1, max_size=8).filter(lambda text: "\0" not in text),
-    st.sampled_from(["day", "a,b", "month(day)", "bins(x, 0, 1)", "bins(", ")", " x ", "week()"]),
+    st.sampled_from(
+        ["day", "a,b", "month(day)", "bins(x, 0, 1)", "bins(", ")", " x ", "week()", '"x"']
+    ),
 )
 EDGES = st.lists(
     st.one_of(st.integers(-(2**63), 2**63), st.floats(allow_nan=False, allow_infinity=False)),
@@ -69,6 +71,10 @@ def test_plain_data_is_read_back_as_the_same(given: Any) -> None:
         ("bins(x,-1,+1)", Bins("x", (-1, 1))),
         ("bins(x, 9007199254740993, 1e300)", Bins("x", (2**53 + 1, 1e300))),
         ("MONTH(day)", "MONTH(day)"),
+        ('year("Release Date")', Period("Release Date", "year")),
+        ('"Release Date"', "Release Date"),
+        ('bins("a, ""b""", 0, 1)', Bins('a, "b"', (0, 1))),
+        ({"column": '"x"'}, Named('"x"')),
         ({"column": "month(day)"}, Named("month(day)")),
         ({"column": "day"}, "day"),
         ({"column": "a,b", "bins": [0, 1]}, Bins("a,b", (0, 1))),
@@ -84,7 +90,8 @@ def test_the_functions_say_what_the_texts_say() -> None:
         assert made == key_from(f"{period}(day)")
         assert str(made) == f"{period}(day)"
     assert fa.bins("x", [0, 1]) == key_from("bins(x, 0, 1)")
-    assert fa.bins("x", [0, 1, 2.5]).labels == ("[0, 1)", "[1, 2.5)")
+    assert fa.bins("x", [0, 1, 2.5]).labels((0, 9)) == ("[0, 1)", "[1, 2.5)")
+    assert fa.bins("x", [0, 1, 2.5]).labels((0, 2.5)) == ("[0, 1)", "[1, 2.5]")
     assert column_of(fa.bins("x", [0, 1])) == column_of(Named("x")) == "x"
 
 

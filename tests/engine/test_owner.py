@@ -149,11 +149,11 @@ def test_without_a_log_nothing_is_printed(opened, capfd, monkeypatch) -> None:
 
 def test_a_ledger_is_not_started_by_a_slip_of_the_pen(tmp_path) -> None:
     with pytest.raises(fa.FarthingError, match="no ledger"):
-        fa.open(ROWS, unit="member", ledger=tmp_path / "slip.db")
+        fa.open(ROWS, dataset="events", unit="member", ledger=tmp_path / "slip.db")
     assert not (tmp_path / "slip.db").exists()
     tariff = fa.Tariff({"count": (fa.PureDP(0.1), 4)}, farthings=10)
     with pytest.raises(InvalidInput, match="farthings for an analyst"):
-        fa.open(ROWS, unit="member", ledger=tmp_path / "b.db", tariff=tariff)
+        fa.open(ROWS, dataset="events", unit="member", ledger=tmp_path / "b.db", tariff=tariff)
 
 
 def test_names_and_labels_do_not_command_the_terminal(opened) -> None:

@@ -14,13 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from farthing import engine
+from farthing.engine.kinds.histogram import HistogramQuery
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger
 from farthing.schema import DATE, INTEGER, REAL, TEXT, Column, Lookup, Schema, schema_from_json
 from farthing.schema_files import columns_to_toml, read_schema
-from tests.engine.engines import histogram, read
+from tests.engine.engines import histogram, measured, read
 from tests.engine.rows import naive_histogram
 
 #: Keys that a collation, a trimming or a folding join would take for one another.
@@ -140,7 +141,7 @@ def test_joined_columns_are_grouped_filtered_and_limited(make: Make) -> None:
     )
 
 
-def test_bounds_and_categories_hold_for_what_is_looked_up_and_looked_up_by(make: Make) -> None:
+def test_categories_hold_for_what_is_looked_up_and_looked_up_by(make: Make) -> None:
     source, place = make(rows(), PUBLIC)
     lookup = Lookup(place, by="city", key="name")
     declared = Schema(
@@ -156,7 +157,10 @@ def test_bounds_and_categories_hold_for_what_is_looked_up_and_looked_up_by(make:
         )
     )
     found = {(row["city"], row["size"], row["region"]) for row in read(source, declared)}
-    assert found == {("Oslo", 700, "east"), ("oslo", None, "small"), (None, None, None)}
+    assert found == {("Oslo", 700, "east"), ("oslo", 7, "small"), (None, None, None)}
+    sizes = HistogramQuery("size", contribution_limit=3)
+    _, counted, _ = measured(source, Schema((*declared.columns, Column("member", INTEGER))), sizes)
+    assert {row["label"] for row in counted.to_pylist()} == {"i700", "i10", "n"}  # 7 is moved
 
 
 @pytest.mark.parametrize("copies", [2, 50])

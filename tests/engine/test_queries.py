@@ -142,6 +142,23 @@ def test_a_filter_nested_beyond_reason_is_refused() -> None:
         nested = {"any_of": [nested]}
     with pytest.raises(InvalidInput, match="nests at most"):
         filter_from(nested)
+    made: Not | Equals = Equals("x", 1)
+    for _ in range(23):
+        made = Not(made)
+    with pytest.raises(InvalidInput, match="nests at most 24 times"):
+        Not(made)
+
+
+@pytest.mark.parametrize("joint", ["all_of", "any_of"])
+def test_a_filter_of_thousands_of_conditions_is_refused(joint) -> None:
+    """Engines and our own code would run out of stack."""
+    apart = [{"x": {"above": i}} for i in range(3000)]
+    with pytest.raises(InvalidInput, match="at most 300 conditions, got 3000"):
+        filter_from({joint: apart})
+    by_halves = {joint: [{"any_of": apart[:200]}, {"not": {"all_of": apart[200:400]}}]}
+    with pytest.raises(InvalidInput, match="at most 300 conditions, got 400"):
+        filter_from(by_halves)
+    assert filter_from({"x": list(range(3000))}) is not None
 
 
 @pytest.mark.parametrize("where", BAD_FILTERS, ids=str)

@@ -71,10 +71,8 @@ def test_asking_again_costs_nothing_and_says_so(opened, tmp_path) -> None:
         other = opened(ROWS, analyst="somebody else")
         assert not other.count(where={"country": "NO"}).run().cached
         assert opened(ROWS).count(where={"country": "NO"}).run().cached
-        desk.declare_version("events", "2")
-        assert not opened(ROWS).count(where={"country": "NO"}).run().cached
-        desk.declare_version("events", None)
-        live = opened(ROWS)
+        assert not opened(ROWS, version="2").count(where={"country": "NO"}).run().cached
+        live = opened(ROWS, version=None)
         assert not live.count().run().cached
         assert not live.count().run().cached
 
@@ -273,15 +271,14 @@ def test_a_tariff_may_come_from_a_file(tmp_path) -> None:
     file = tmp_path / "tariff.toml"
     file.write_text('farthings = 20\n[items.count]\nguarantee = "dp:0.1"\nprice = 4\n')
     with Ledger.open(tmp_path / "b.db") as ledger:
-        events = engine.open(ROWS, unit="member", ledger=ledger, tariff=file, farthings=8)
+        budget = {"unit": "member", "dataset": "events", "tariff": file, "farthings": 8}
+        events = engine.open(ROWS, ledger=ledger, **budget)
         assert events.count().run().remaining == Price(4)
         with pytest.raises(InvalidInput, match="sells none"):
             events.top_k("article").plan()
         events.shut()
     with pytest.raises(InvalidInput, match="not a readable tariff"):
-        engine.open(
-            ROWS, unit="member", ledger=tmp_path / "c.db", tariff=tmp_path / "none", farthings=8
-        )
+        engine.open(ROWS, ledger=tmp_path / "c.db", **{**budget, "tariff": tmp_path / "none"})
 
 
 def test_intervals_of_many_bars(opened) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from farthing.engine.filters import filter_from
 from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.distinct import DistinctQuery
 from farthing.engine.kinds.histogram import HistogramQuery
 from farthing.engine.kinds.mean import MeanQuery
 from farthing.engine.kinds.quantile import QuantileQuery
@@ -31,7 +33,7 @@ from farthing.engine.sql.conditions import condition, within
 from farthing.engine.sql.labels_of_units import labels_of_units, pairs_above, shape_of, sizes_of
 from farthing.engine.sql.measuring import Grouped, weighed_ranks
 from farthing.engine.sql.texts import Texts
-from farthing.schema import INTEGER, REAL
+from farthing.schema import INTEGER, REAL, Schema
 from tests.engine.engines import clipped_sums, measured, proposed
 from tests.engine.rows import TEXTS, difficult
 
@@ -165,6 +167,24 @@ MEASURES = [
 ]
 
 
+#: Bounds that most rows lie outside of, one of them between two values.
+BOUNDED: dict[str, dict[str, Any]] = {
+    "whole": {"lower": 0, "upper": 1.5},
+    "worth": {"lower": -2, "upper": 3},
+    "large": {"upper": 10**6},
+}
+MOVED: list[Query] = [
+    MeanQuery("worth", by="text", **(WORTH | LIMITED)),
+    VarianceQuery("whole", by="bins(worth, -2, 0, 3)", lower=-3, upper=7, **LIMITED),
+    SumQuery("worth", lower=-5, upper=1000, places=3),
+    SumQuery("large", by="whole", lower=-(2**40), upper=2**40, contribution_limit=3),
+    QuantileQuery("large", by="day", lower=-(2**40), upper=2**40, **LIMITED),
+    HistogramQuery(("whole", "bins(whole, 0, 1, 1.5)"), contribution_limit=2),
+    HistogramQuery("large", contribution_limit=2, where={"large": {"above": 10}}),
+    DistinctQuery("whole", contribution_limit=2),
+]
+
+
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     path = tmp_path_factory.mktemp("rows") / "rows.parquet"
@@ -217,8 +237,22 @@ def test_same_measures(other, query, duckdb_rows, request) -> None:
     assert table(query, place, request.getfixturevalue(other)) == found
 
 
-def table(query: Query, place: int, source: Source) -> list[tuple[Any, ...]]:
-    _, rows, _ = measured(source, proposed(source), query, unit=("member", "name")[place % 2])
+@pytest.mark.parametrize("query", MOVED, ids=lambda query: f"{query.kind} {query.title}")
+@pytest.mark.parametrize("other", ["spark_rows", "postgres_rows"])
+def test_same_where_declared_bounds_move(other, query, duckdb_rows, request) -> None:
+    columns = proposed(duckdb_rows).columns
+    bounded = [replace(one, **BOUNDED.get(one.name, {})) for one in columns]
+    schema, place = Schema(tuple(bounded)), MOVED.index(query)
+    found = table(query, place, duckdb_rows, schema)
+    assert found != table(query, place, duckdb_rows)
+    assert table(query, place, request.getfixturevalue(other), schema) == found
+
+
+def table(
+    query: Query, place: int, source: Source, schema: Schema | None = None
+) -> list[tuple[Any, ...]]:
+    declared = schema or proposed(source)
+    _, rows, _ = measured(source, declared, query, unit=("member", "name")[place % 2])
     return sorted((tuple(row.values()) for row in rows.to_pylist()), key=repr)
 
 

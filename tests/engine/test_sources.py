@@ -19,7 +19,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from farthing.engine.errors import EngineFailure
+from farthing.engine.errors import EngineSilent
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.java import quiet_java
 from farthing.engine.sources.opening import open_source
@@ -213,8 +213,8 @@ def test_duckdb_reads_nothing_but_its_source(tmp_path) -> None:
         "SET enable_external_access = true",
         "INSTALL httpfs",
     ):
-        with pytest.raises(EngineFailure):
-            source.run(Statement(sql))
+        with pytest.raises(duckdb.Error):
+            source._fetch(Statement(sql, pa.schema([])))
     assert not (tmp_path / "out.csv").exists()
     source.shut()
 
@@ -260,3 +260,12 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
         )
         assert done.stdout.strip() == str(needed)
+
+
+def test_a_source_that_was_shut_is_silent_before_anything_is_paid() -> None:
+    source = open_source(ROWS)
+    with source.ready():
+        pass
+    source.shut()
+    with pytest.raises(EngineSilent), source.ready():
+        raise AssertionError

@@ -20,20 +20,42 @@ from farthing.engine.sources.java import java_home
 from farthing.engine.sources.opening import open_source
 from tests.engine.engines import histogram, proposed
 from tests.engine.rows import TEXTS, difficult
+from tests.waiting import HANGS
 
 HERE = Path(__file__).parents[2]
 #: Texts that a filter carries to the server as parameters.
 WANTED = ["a|b", "x'y", "\\", "é", "${env:HOME}", None]
 CLIENT = """
 import json, sys
+from farthing.engine.errors import EngineFailure
 from farthing.engine.sources.opening import open_source
+from farthing.engine.sources.spark import SETTINGS, session_of
+from farthing.engine.sql.statement import Statement
 from tests.engine.engines import histogram, proposed
+import pyarrow as pa
 path, address, wanted = sys.argv[1:]
 source = open_source(path, spark=address)
 found = histogram(
     source, proposed(source), ["text", "day"], limits=(2, 2), where={"text": json.loads(wanted)}
 )
 print(json.dumps([source.location, found]))
+
+# each address has a session of its own: the second dataset is not read from the first server
+ours, other = source._session, session_of(address + "/;user_id=somebody")
+assert other is not ours and other.client._user_id == "somebody"
+other.stop()
+# whoever changes a setting changes it until the next statement
+ours.conf.set("spark.sql.ansi.enabled", "true")
+with source.ready():
+    assert {name: ours.conf.get(name) for name in SETTINGS} == dict(SETTINGS)
+# what fails says nothing of the rows
+try:
+    source.run(Statement(f"SELECT raise_error(text) FROM {source._parts[0].relation}",
+                         pa.schema({"x": pa.string()})))
+except EngineFailure as failure:
+    assert failure.__context__ is None
+else:
+    raise SystemExit("it did not fail")
 source.shut()
 """
 
@@ -71,7 +93,7 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 
 def _wait_for(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + HANGS
     while time.monotonic() < deadline:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
@@ -93,9 +115,10 @@ def test_a_spark_connect_address_gives_the_same_bytes(address, tmp_path) -> None
         [sys.executable, "-c", CLIENT, str(path), address, json.dumps(WANTED)],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=HANGS,
         cwd=HERE,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [here.location, wanted]
+    assert "USER_RAISED" not in done.stderr
     here.shut()

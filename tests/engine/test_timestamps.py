@@ -147,7 +147,7 @@ def test_a_time_is_what_the_clock_shows(times) -> None:
 def test_periods_begin_where_the_clock_says(times) -> None:
     table, texts = times.declared(SCHEMA), Texts()
     for period in PERIODS:
-        column, kind = key_column(table, Period("moment", period), SCHEMA.kinds, texts)
+        column, kind = key_column(table, Period("moment", period), SCHEMA.kinds, texts, {})
         expected = [first(m, period) for m in EXPECTED["moment"] if m]
         labels = found(times, table.select(label=value_text(column, kind)), texts)
         assert Counter(labels_of(labels, 1)) == Counter(expected), period

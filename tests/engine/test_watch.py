@@ -25,7 +25,7 @@ from farthing.engine.kinds.count import CountQuery
 from farthing.engine.watch_kinds import GuessWatch, ThresholdWatch
 from farthing.errors import InvalidInput, Unsupported
 from farthing.interactive import ConversationOver, SparseVector, require_paid
-from farthing.ledger import DoesNotFit, Ledger, NotInLedger, statement, verify
+from farthing.ledger import DoesNotFit, Ledger, NotInLedger, durable_conversation, statement, verify
 from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Contribution
 from tests.engine.conftest import TARIFF, Opened
@@ -428,3 +428,15 @@ class TestAudit:
     ) -> None:
         monkeypatch.setattr(Contribution, "within", lambda *_: True)
         assert self.measured_of(PlayedMedian(40), neighbours) > self.EPSILON
+
+
+def test_what_is_kept_of_a_conversation_is_bounded(opened: Opened, monkeypatch) -> None:
+    """What is answered with no costs nothing, and every turn is kept."""
+    session = opened(ROWS)
+    talk = session.watch().open()
+    few = [(session.count(), 10**9)] * 10
+    assert talk.exceeds_many(few) == [WatchAnswer(False, None)] * 10
+    monkeypatch.setattr(durable_conversation, "MOST_KEPT", 1000)
+    with pytest.raises(ConversationOver, match="at most 1000 characters; open another"):
+        talk.exceeds_many(few)
+    assert len(talk.transcript()) == 10

@@ -142,5 +142,5 @@ def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: from_opendp(None, 1.0), "opendp"),
         (lambda: from_autodp(None), "autodp"),
     ):
-        with pytest.raises(fa.Unsupported, match=rf"pip install 'farthing\[{extra}\]'"):
+        with pytest.raises(fa.Unsupported, match=rf"pip install '\.\[{extra}\]'"):
             call()

@@ -13,7 +13,16 @@ from farthing.figures.our_bounds import adaptive_epsilon, any_way_to_spend, cost
 DOCS = Path(__file__).parents[2] / "docs"
 FOLDER = DOCS / "figures"
 #: Computed again in a few seconds; of the others some points are.
-CHEAP = ("ddr20-1", "ddr20-2", "cr22-1", "cr22-4", "cr22-5", "cr22-7", "smith25-1")
+CHEAP = (
+    "ddr20-1",
+    "ddr20-2",
+    "cr22-1",
+    "cr22-4",
+    "cr22-5",
+    "cr22-7",
+    "smith25-1",
+    "square-root-growth",
+)
 
 Row = dict[str, str]
 

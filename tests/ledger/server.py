@@ -31,18 +31,27 @@ class Server:
 
     def restart(self, mode: str) -> None:
         """fast: connections are cut. immediate: the server crashes and recovers."""
+        self._control("restart", "-m", mode)
+
+    def halt(self, mode: str) -> None:
+        """Until `begin`, nobody answers."""
+        self._control("stop", "-m", mode)
+
+    def begin(self) -> None:
+        """After `halt`, as before it."""
+        self._control("restart")  # `start` would forget the options
+
+    def _control(self, *words: str) -> None:
         user = {"user": "pgserver"} if os.geteuid() == 0 else {}
         subprocess.run(
             [
                 self._program,
                 "-D",
                 self._data,
-                "-m",
-                mode,
                 "-w",
                 "-l",
                 self._data / "log",
-                "restart",
+                *words,
             ],
             check=True,
             stdout=subprocess.DEVNULL,

@@ -12,6 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 import farthing as fa
+from farthing import checker
 from farthing.cli.ledger import ledger as reader_commands
 from farthing.cli.owner_book import owner as owner_commands
 from farthing.cli.statement import statement
@@ -233,15 +234,27 @@ def test_history_tells_who_asked_what_when_and_for_how_much(shell: Shell) -> Non
     shell("owner", "grant", "events", "bob", "--farthings", "5")
     with Ledger.open(shell.target) as ledger:
         ann, bob = (ledger.analyst("events", name) for name in ("ann", "bob"))
-        ann.close(ann.reserve({"select": 9}, question={"top": "\x1b[2J"}), "d", used={"select": 4})
+        held = ann.reserve({"select": 9}, question={"top": "\x1b[2J"})
+        told = {"": {"labels": ["NO"], "counts": [17]}}
+        ann.close(held, "d", used={"select": 4}, release=told)
         bob.abandon(bob.reserve({"select": 2}), reason="r")
+        ledger.owner().declare_version("events", "2")
         bob.reserve({"select": 1}, question="open")
     asked = shell.json("owner", "history", "events")["asked"]
-    assert [(a["analyst"], a["farthings"], a["outcome"]) for a in asked] == [
-        ("ann", 4, "close"),
-        ("bob", 2, "abandon"),
-        ("bob", 1, "open"),
+    assert [(a["analyst"], a["farthings"], a["outcome"], a["version"]) for a in asked] == [
+        ("ann", 4, "close", None),
+        ("bob", 2, "abandon", None),
+        ("bob", 1, "open", "2"),
     ]
+    assert "release" not in asked[0]
+    told = shell.json("owner", "history", "events", "--values")["asked"]
+    assert [one["release"] for one in told] == [
+        {"": {"labels": ["NO"], "counts": [17]}},
+        None,
+        None,
+    ]
+    assert "NO: 17" not in shell("owner", "history", "events")
+    assert "NO: 17" in " ".join(shell("owner", "history", "events", "--values").split())
     assert asked[0]["question"] == {"top": "\x1b[2J"}
     assert asked[0]["time"][:4] == str(datetime.now(UTC).year)
     assert len(shell.json("owner", "history", "events", "--analyst", "bob")["asked"]) == 2
@@ -286,6 +299,52 @@ def test_a_certificate_file_is_proved_before_it_is_signed(shell: Shell, tmp_path
     certificate.write_text(certificate.read_text().replace("br:0.1", "br:0.2"))
     with pytest.raises(fa.NotCertified, match="changed"):
         shell("owner", "sign", "events", str(certificate), "--name", "forged")
+
+
+def test_a_budget_in_two_numbers_is_signed(shell: Shell, tmp_path: Path) -> None:
+    two = ["--epsilon", "1", "--delta", "1e-6"]
+    signed = shell.json("owner", "sign", "events", *two, "--name", "second")
+    assert signed["farthings"] > 900
+    with Ledger.open(shell.target) as ledger:
+        claims = ledger.reader().document("events", signed["account"])["epsilon_at"]
+    assert [(claim["delta"], claim["upper"] <= 1) for claim in claims] == [(1e-6, True)]
+    tariff = str(tmp_path / "tariff.toml")
+    for words in ([], [tariff, *two], ["--epsilon", "1"]):
+        with pytest.raises(fa.InvalidInput, match=r"--epsilon and --delta|go together"):
+            shell("owner", "sign", "events", *words, "--name", "third")
+
+
+def test_a_certificate_comes_out_of_the_ledger(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    assert str(file) in shell("ledger", "certificate", "events", "-o", str(file))
+    assert checker.check(checker.read(file.read_text(encoding="utf-8"))) > 10
+    printed = shell("ledger", "certificate", "events")
+    assert json.loads(printed) == json.loads(file.read_text(encoding="utf-8"))
+    shell("owner", "sign", "events", str(file), "--name", "again")
+    assert json.loads(shell("ledger", "certificate", "events", "--account", "tariff"))
+    shell("owner", "retire", "events")
+    with pytest.raises(fa.FarthingError, match="no tariff in force"):
+        shell("ledger", "certificate", "events")
+
+
+def test_what_an_owner_should_know_is_a_warning(shell: Shell) -> None:
+    def warned(*words: str) -> str:
+        done = CliRunner().invoke(app, [*words, "--ledger", shell.target])
+        assert done.exit_code == 0, done.output
+        assert "warning" not in done.stdout
+        return done.stderr
+
+    assert warned("owner", "grant", "events", "bob", "--farthings", "20") == ""
+    beyond = warned("owner", "grant", "events", "bob", "--farthings", "1")
+    assert "hold 61 farthings together, and its budget is 60 farthings" in beyond
+    sign = ["owner", "sign", "events", "--epsilon", "1", "--name"]
+    assert warned(*sign, "small", "--delta", "1e-3") == ""
+    assert warned(*sign, "large", "--delta", "0.05").startswith("warning: δ = 0.05 is large")
+
+
+def test_revoking_a_purse_says_that_tokens_stay(shell: Shell) -> None:
+    said = shell("owner", "revoke", "events", "ann")
+    assert "tokens of a service stay valid" in said
 
 
 def test_upgrade_creates_what_is_missing(tmp_path: Path) -> None:

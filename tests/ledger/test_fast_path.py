@@ -74,6 +74,26 @@ def test_connections_that_are_lost_are_replaced(server: psycopg.Connection, ann:
         server.execute(f"SELECT pg_terminate_backend(pid) {OTHERS}")
 
 
+def test_a_connection_that_cannot_be_made_is_tried_again(
+    ann: Analyst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while the server restarts, when no connection of before works."""
+    engine = ann._book.store.engine
+    connect, tries = engine.raw_connection, []
+
+    def fails_twice() -> object:
+        tries.append(1)
+        if len(tries) <= 2:
+            raise psycopg.OperationalError("connection refused")
+        return connect()
+
+    monkeypatch.setattr(engine, "raw_connection", fails_twice)
+    ann._book.store._fast.shut()
+    ann.reserve({"select": 1})
+    assert len(tries) > 2
+    assert ann.remaining().farthings == 99
+
+
 def test_a_server_that_ends_idle_sessions(server: psycopg.Connection, postgres_url: str) -> None:
     alter(server, "idle_session_timeout = '300ms'")
     with Ledger.open(postgres_url) as ledger:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sqlite3
 import struct
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 import farthing as fa
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, Unavailable, verify
 from tests.ledger.conftest import fill
 from tests.ledger.test_faults import files_end_at
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -46,6 +48,12 @@ file.execute("ROLLBACK")
 """
 
 
+def waiting(ledger: Ledger, others: int) -> None:
+    """Until one thread writes, or waits to, and so many wait for it."""
+    queue = ledger.book.store._fast._queue
+    until(lambda: queue._turn.locked() and len(queue._waiting) == others)
+
+
 @contextmanager
 def nobody_else_writes(path: Path) -> Iterator[None]:
     """Another program holds the file; whoever writes meanwhile waits."""
@@ -55,14 +63,15 @@ def nobody_else_writes(path: Path) -> Iterator[None]:
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
         yield
-        time.sleep(0.5)  # long enough for everybody to be waiting
         other.communicate(b"\n")
 
 
-def at_once(path: Path, works: list[Callable[[], object]]) -> list[Future[object]]:
+def at_once(ledger: Ledger, path: Path, works: list[Callable[[], object]]) -> list[Future[object]]:
     """Let everybody wait before anybody gets a turn."""
     with ThreadPoolExecutor(len(works)) as pool, nobody_else_writes(path):
-        return [pool.submit(work) for work in works]
+        futures = [pool.submit(work) for work in works]
+        waiting(ledger, len(works) - 1)
+        return futures
 
 
 def spend(ledger: Ledger, times: int, who: str = "ann") -> Callable[[], object]:
@@ -84,7 +93,8 @@ def left(ledger: Ledger) -> int:
 
 def test_one_transaction_serves_many(ledger: Ledger, path: Path) -> None:
     before, written = left(ledger), commits(path)
-    held = [f.result() for f in at_once(path, [spend(ledger, n) for n in (1, 2, 3, 4, 5, 6)])]
+    works = [spend(ledger, n) for n in (1, 2, 3, 4, 5, 6)]
+    held = [future.result() for future in at_once(ledger, path, works)]
     assert len({reservation.entry for reservation in held}) == 6
     assert left(ledger) == before - 21
     assert commits(path) - written == 2  # the first one alone, then all that waited for it
@@ -93,6 +103,7 @@ def test_one_transaction_serves_many(ledger: Ledger, path: Path) -> None:
 def test_a_refusal_takes_nothing_of_the_others_with_it(ledger: Ledger, path: Path) -> None:
     before = left(ledger)
     first, good, much, stranger, last = at_once(
+        ledger,
         path,
         [
             spend(ledger, 1),
@@ -114,9 +125,31 @@ def test_what_is_not_committed_is_nobody_s(ledger: Ledger, path: Path) -> None:
     ann = ledger.analyst("events", "ann")
     works = [lambda: ann.reserve({"select": 1}, question="x" * 400_000) for _ in range(6)]
     with files_end_at(Path(f"{path}-wal").stat().st_size + 100_000):
-        futures = at_once(path, works)
+        futures = at_once(ledger, path, works)
     assert [type(future.exception()) for future in futures] == [Unavailable] * 6
     assert left(ledger) == before
+
+
+def test_a_connection_that_cannot_be_made_is_everybody_s_error(
+    ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is told of a reservation that was not made."""
+    fast = ledger.book.store._fast
+    borrow, tries = fast._borrow, []
+
+    def fails_once() -> object:
+        tries.append(1)
+        if len(tries) == 2:  # the one that writes for all who waited
+            raise DBAPIError(None, None, sqlite3.OperationalError("unable to open database file"))
+        return borrow()
+
+    before = left(ledger)
+    monkeypatch.setattr(fast, "_borrow", fails_once)
+    futures = at_once(ledger, path, [spend(ledger, 1) for _ in range(4)])
+    errors = [type(one.exception()) for one in futures if one.exception() is not None]
+    assert errors == [Unavailable]  # of the thread that met it; the others tried again
+    assert all(one.exception() or one.result() for one in futures)
+    assert left(ledger) == before - 3
 
 
 def test_who_waited_for_an_interrupted_thread_tries_again(ledger: Ledger, path: Path) -> None:
@@ -132,10 +165,10 @@ def test_who_waited_for_an_interrupted_thread_tries_again(ledger: Ledger, path: 
     threads = [threading.Thread(target=run, args=(f"{n}",)) for n in range(4)]
     with nobody_else_writes(path):
         threads[0].start()
-        time.sleep(0.2)  # it writes for the others, as soon as it can
+        waiting(ledger, 0)  # it writes for the others, as soon as it can
         for thread in threads[1:]:
             thread.start()
-        time.sleep(0.2)
+        waiting(ledger, 3)
         interrupt = ctypes.py_object(KeyboardInterrupt)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(threads[0].ident or 0), interrupt)
     for thread in threads:
@@ -146,10 +179,10 @@ def test_who_waited_for_an_interrupted_thread_tries_again(ledger: Ledger, path: 
 
 
 def test_a_fork_does_not_wait_for_the_parent_s_threads(ledger: Ledger, path: Path) -> None:
-    waiting = threading.Thread(target=spend(ledger, 1))
+    first = threading.Thread(target=spend(ledger, 1))
     with nobody_else_writes(path):
-        waiting.start()
-        time.sleep(0.2)
+        first.start()
+        waiting(ledger, 0)
         child = os.fork()
         if child == 0:
             try:
@@ -157,6 +190,6 @@ def test_a_fork_does_not_wait_for_the_parent_s_threads(ledger: Ledger, path: Pat
             except BaseException:
                 os._exit(1)
             os._exit(7)
-    waiting.join()
+    first.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     assert left(ledger) == 100 - 3

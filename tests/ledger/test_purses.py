@@ -12,6 +12,7 @@ from farthing.ledger import (
     DoesNotFit,
     Ledger,
     NotInLedger,
+    markdown,
     odometer,
     statement,
     verify,
@@ -99,3 +100,27 @@ def test_a_certificate_is_proved_before_it_is_in_force(
     with pytest.raises(fa.NotCertified):
         ledger.owner().sign("events", forged, name="forged")
     assert len(list(ledger.reader().entries("events"))) == before
+
+
+def test_what_was_revoked_is_not_said_to_be_spent(ledger: Ledger) -> None:
+    """An analyst who spent nothing was shown with all of their purse spent."""
+    owner, reader = ledger.owner(), ledger.reader()
+    owner.grant("events", "bob", farthings=190, delta_units=0)
+    ann = ledger.analyst("events", "ann")
+    held = ann.reserve({"select": 30})
+    owner.revoke("events", "bob")
+    owner.revoke("events", "ann")
+    ann.close(held, "digest", used={"select": 10})
+    owner.grant("events", "ann", farthings=5, delta_units=0)
+    ann.reserve({"select": 2})
+    purses = {purse.analyst: purse for purse in reader.purses("events")}
+    assert (purses["bob"].farthings_spent, purses["bob"].farthings_revoked) == (0, 190)
+    assert (purses["ann"].farthings_spent, purses["ann"].farthings_revoked) == (12, 90)
+    assert ledger.analyst("events", "bob").purse().farthings_spent == 0
+    (account,) = reader.accounts("events")
+    assert sum(purse.farthings_spent for purse in purses.values()) == account.farthings_spent
+    assert odometer(reader, "events", analysts=["bob"]).epsilon == 0
+    page = markdown(statement(reader, "events"))
+    assert "| bob (190 revoked) | 190 | 0 |" in page
+    assert "| ann (90 revoked) | 105 | 12 |" in page
+    verify(reader)

@@ -87,7 +87,7 @@ def test_a_list_belongs_to_one_analyst(ledger: Ledger) -> None:
     ledger.owner().register("events", "set", RegisteredSet({"s": (BR, 1)}), analyst="ann")
     with pytest.raises(NotInLedger, match="bob has no list"):
         ledger.analyst("events", "bob").reserve_list("set", items={"s": 1})
-    with pytest.raises(fa.InvalidInput, match="is a tariff"):
+    with pytest.raises(NotInLedger, match="ann has no list 'tariff'"):
         ledger.analyst("events", "ann").reserve_list("tariff", items={"select": 1})
     with pytest.raises(AlreadyThere):
         ledger.owner().register("events", "set", RegisteredSet({"s": (BR, 1)}), analyst="ann")

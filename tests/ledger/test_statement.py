@@ -227,3 +227,27 @@ def test_a_bound_is_not_shown_smaller_than_it_is(ledger: Ledger) -> None:
     data = statement(ledger.reader(), "events")
     data["so_far"]["epsilon"] = 2.0000001
     assert "ε ≤ 2.000001 at δ = 1e-06" in markdown(data)
+
+
+def test_a_statement_says_when_it_was_made_and_of_which_book(ledger: Ledger) -> None:
+    ledger.owner().declare_version("events", "2026-03")
+    reader = ledger.reader()
+    data, head = statement(reader, "events"), reader.head("events")
+    assert data["made"].startswith("2026-03-15T12:00")
+    assert data["heads"] == {"events": {"entries": head.number, "hash": head.hash}}
+    page = markdown(data)
+    assert "Version of the rows: 2026-03" in page
+    assert f"{head.number} entries, head {head.hash}" in page
+    assert data["made"] in page
+
+
+def test_a_number_above_the_signed_one_is_explained(ledger: Ledger) -> None:
+    fine = fa.Tariff({"ask": (fa.PureDP(0.2), 1)}, farthings=40)
+    ledger.owner().add(Dataset("fine", unit="member", owner="team"))
+    ledger.owner().sign("fine", fine.certify(tolerance=1e-3, deltas=(1e-6,), epsilons=()))
+    data = statement(ledger.reader(), "fine")
+    (account,) = data["accounts"]
+    signed = {claim["delta"]: claim["epsilon"] for claim in account["claims"]}
+    planned, _ = data["lifetime"]
+    assert planned["epsilon"] > signed[1e-6]
+    assert "above the ε that an account was signed for" in markdown(data)

@@ -14,7 +14,7 @@ import sqlalchemy.dialects.postgresql.psycopg
 import sqlalchemy.dialects.sqlite.pysqlite  # noqa: F401 # imported once, not after every kill
 
 from farthing.interactive import ConversationOver, Exceeds, SparseVector
-from farthing.ledger import DoesNotFit, Ledger
+from farthing.ledger import DoesNotFit, Ledger, NotInLedger, ReadOnly, move
 from farthing.ledger.store import conversation_statements
 
 
@@ -149,3 +149,28 @@ def ask_until_told(target: str, conversation: str, number: int, out: Connection)
             except Exception as error:
                 strange.append(repr(error))
     out.send((answered, strange))
+
+
+def spend_wherever_it_goes_on(targets: list[str], analyst: str, seed: int, out: Connection) -> None:
+    """Reserve in whichever ledger sells, close some with less; say so after each. Meant to be
+    killed."""
+    choose = random.Random(seed)
+    ledgers = [Ledger.open(target, upgrade=False) for target in targets]
+    while True:
+        for place, ledger in enumerate(ledgers):
+            try:
+                mine = ledger.analyst("events", analyst)
+                held = mine.reserve({"select": choose.randint(1, 3)}, question=seed)
+                out.send((f"reserve {place}", held.entry))
+                if choose.random() < 0.3:
+                    mine.close(held, "d", used={"select": 1})
+                    out.send((f"close {place}", held.entry))
+            except (DoesNotFit, ReadOnly, NotInLedger):
+                out.send(("refused", -1))
+
+
+def move_book(source: str, target: str, out: Connection) -> None:
+    """Move everything, and say so. Meant to be killed."""
+    with Ledger.open(source) as here, Ledger.open(target) as there:
+        out.send("ready")
+        out.send(move(here, there))

@@ -194,8 +194,6 @@ def test_runs_that_cannot_be_right(source: Any) -> None:
         KnownGumbel(epsilon=1, k=3, per_key_limit=1).run(two)
     with pytest.raises(InvalidInput, match="values must be whole numbers"):
         GOOD[2].run(two)
-    with pytest.raises(InvalidInput, match="add up to less"):
-        GOOD[2].run(Histogram([1, 2], [2**60, 2**60]))
     for scores in ([], [[1]], [NAN], ["a"], [2**63]):
         with pytest.raises(InvalidInput, match="scores"):
             GOOD[0].run(scores)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -490,6 +491,62 @@ class TestQuantile:
                 assert score == -max(0, 3 * below - (count - below), above - 3 * (count - above))
                 covered.append(v)
         assert sorted(covered) == list(range(-2, 10))
+
+    @pytest.mark.parametrize("total", [4_398_046_511 << 20, 4_398_046_512 << 20, 2**62, 2**63 - 7])
+    def test_no_size_fails(self, total: int) -> None:
+        """One row more than 4 398 046 511, each of weight 2^20, failed at 0.999: δ = 1 there."""
+        mechanism = Quantile(
+            probability=0.999,
+            epsilon=1,
+            lower=0,
+            upper=9,
+            contribution_limit=1,
+            per_key_limit=1 << 20,
+        )
+        tail = total // 1000
+        counts = [total // 3, total // 3, total - 2 * (total // 3) - tail, tail]
+        labels = [1, 4, 6, 8]
+        found = mechanism._intervals(Histogram(labels, counts))
+        exact = dict(zip(labels, counts, strict=True))
+        for start, end, score in zip(*found, strict=True):
+            for v in range(int(start), int(end) + 1):
+                below = sum(n for x, n in exact.items() if x < v)
+                above = sum(n for x, n in exact.items() if x > v)
+                f, g = below - 999 * (total - below), 999 * above - (total - above)
+                assert score == max(-max(0, f, g), -(2**62))
+        assert mechanism.run(Histogram(labels, counts)).labels[0] in (6, 7, 8)
+
+    @pytest.mark.parametrize("probability", [0.5, 0.999, 0.001])
+    @pytest.mark.parametrize("total", [2**62 // 1000, 2**62 // 2, 2**62, 3 * 2**62])
+    def test_moved_scores_keep_the_range(self, probability: float, total: int) -> None:
+        """Neighbours on both sides of every edge: where 64 bits end, and where scores are moved."""
+        mechanism = Quantile(
+            probability=probability,
+            epsilon=1,
+            lower=0,
+            upper=9,
+            contribution_limit=1,
+            per_key_limit=5,
+        )
+
+        def scores(counts: list[int]) -> list[int]:
+            out = {}
+            for start, end, score in zip(
+                *mechanism._intervals(Histogram(list(range(10)), counts)), strict=True
+            ):
+                out.update(dict.fromkeys(range(int(start), int(end) + 1), int(score)))
+            return [out[v] for v in range(10)]
+
+        for seed in range(40):
+            draw = random.Random(seed)
+            counts = [draw.choice([0, 1, total // 10, total // 4]) for _ in range(10)]
+            counts[draw.randrange(10)] = min(total // 3 + draw.randrange(-9, 9), 2**62 - 9)
+            more = list(counts)
+            more[draw.randrange(10)] += 5
+            moved = [
+                after - before for before, after in zip(scores(counts), scores(more), strict=True)
+            ]
+            assert max(moved) - min(moved) <= mechanism.score_range
 
     def test_ties_are_in_favour_of_the_quantile(self) -> None:
         """A third of all values each at 10, 20 and 30: the 0.9 quantile is 30."""

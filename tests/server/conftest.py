@@ -13,6 +13,7 @@ import pytest
 import farthing as fa
 from tests.ledger.conftest import folder, postgres, postgres_url  # noqa: F401 # fixtures
 from tests.server.deployment import LASTING, TARIFF, Deployment
+from tests.waiting import HANGS
 
 
 @pytest.fixture(scope="session")
@@ -29,11 +30,12 @@ def deploy(tmp_path: Path, certificate: fa.Certificate) -> Iterator[Callable[...
     def start(
         ledger: str | None = None, limits: dict[str, Any] | None = None, **options: Any
     ) -> Deployment:
-        wanted = {"grace": 1.0, **(limits or {})}  # nobody waits for what runs for ever
+        # nobody waits for what runs for ever, and a slow machine makes no job of what is quick
+        wanted = {"grace": 1.0, "answer_within": HANGS, "time_limit": HANGS, **(limits or {})}
         one = Deployment(tmp_path, ledger or str(tmp_path / "budget.db"), options, wanted)
+        made.append(one)
         one.prepare(certificate)
         one.start()
-        made.append(one)
         return one
 
     yield start
@@ -41,8 +43,24 @@ def deploy(tmp_path: Path, certificate: fa.Certificate) -> Iterator[Callable[...
         one.stop()
 
 
+def served(one: Deployment) -> Iterator[Deployment]:
+    """Until the tests are over. One that does not become ready is stopped too."""
+    try:
+        one.start()
+        yield one
+    finally:
+        code = one.stop()
+    assert code == 0, one.log
+
+
 #: Limits that no test would meet by itself.
-WIDE = {"requests_per_minute": 1_000_000, "jobs_at_once": 64, "answer_within": 30}
+WIDE = {
+    "requests_per_minute": 1_000_000,
+    "unpaid_seconds_per_minute": 1e9,
+    "jobs_at_once": 64,
+    "answer_within": HANGS,
+    "time_limit": HANGS,
+}
 
 
 @pytest.fixture(scope="session")
@@ -52,9 +70,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     lasting = replace(TARIFF, farthings=LASTING, delta_units=1_000)
     one = Deployment(place, str(place / "budget.db"), limits=WIDE, purse=LASTING // 3)
     one.prepare(lasting.certify(tolerance=0.5, deltas=(1e-3,), epsilons=(1.0,)))
-    one.start()
-    yield one
-    assert one.stop() == 0, one.log
+    yield from served(one)
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +81,7 @@ def deployed_apart(
     place = tmp_path_factory.mktemp("apart")
     one = Deployment(place, str(place / "budget.db"), limits=WIDE)
     one.prepare(certificate)
-    one.start()
-    yield one
-    assert one.stop() == 0, one.log
+    yield from served(one)
 
 
 @pytest.fixture

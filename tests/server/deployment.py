@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +20,7 @@ from farthing.engine import Declaration, Desk, open_source
 from farthing.ledger import Ledger, Limits
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import mint, withdraw
+from tests.waiting import HANGS, until
 
 #: A word in every text cell that must be told to nobody.
 WORD = "Zeisig"
@@ -68,6 +68,7 @@ class Deployment:
     limits: dict[str, Any] = field(default_factory=dict)
     tokens: dict[str, str] = field(default_factory=dict)
     purse: int = 150
+    more: str = ""
     process: subprocess.Popen[bytes] | None = None
     port: int = 0
 
@@ -104,7 +105,7 @@ class Deployment:
 
     @property
     def access(self) -> str:
-        return str(self.folder / "access.db")
+        return self.ledger if "://" in self.ledger else str(self.folder / "access.db")
 
     @property
     def configuration(self) -> Path:
@@ -112,6 +113,11 @@ class Deployment:
 
     def start(self) -> None:
         """Serve, and wait until it is ready."""
+        self.begin()
+        self.wait_until_ready()
+
+    def begin(self) -> None:
+        """Serve."""
         self.port = self.port or free_port()
         lines = [
             f'ledger = "{self.ledger}"',
@@ -126,6 +132,7 @@ class Deployment:
                 for name in ("events", "private", "later")
             ),
             '[datasets.slow]\ndata = "slow.duckdb"\ntable = "slow"',
+            self.more,
         ]
         self.configuration.write_text("\n".join(lines) + "\n", encoding="utf-8")
         with (self.folder / "server.log").open("ab") as log:
@@ -135,20 +142,20 @@ class Deployment:
                 stderr=log,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
-        self.wait_until_ready()
 
     def wait_until_ready(self) -> None:
+        """As long as the process lives."""
         with self.client(None) as client:
-            for _ in range(600):
-                try:
-                    if client.get("/ready").status_code == 200:
-                        return
-                except httpx.TransportError:
-                    pass
+
+            def ready() -> bool:
                 assert self.process is not None
                 assert self.process.poll() is None, self.log
-                time.sleep(0.1)
-        raise AssertionError(self.log)
+                try:
+                    return client.get("/ready").status_code == 200
+                except httpx.TransportError:
+                    return False
+
+            until(ready)
 
     @property
     def url(self) -> str:
@@ -162,25 +169,21 @@ class Deployment:
         """A client with the token of somebody, or with none."""
         headers = {} if who is None else {"Authorization": f"Bearer {self.tokens[who]}"}
         # nothing here is encrypted: certificates would take longer to read than most answers
-        return httpx.Client(base_url=self.url, headers=headers, timeout=120, verify=False)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=HANGS, verify=False)
 
     def workers(self) -> list[int]:
         """The processes that answer, if there are several."""
         assert self.process is not None
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-        found = []
-        for child in children.split():
-            command = Path(f"/proc/{child}/cmdline").read_bytes()
-            if b"spawn_main" in command:
-                found.append(int(child))
-        return found
+        return [int(child) for child in children.split()]
 
     def stop(self) -> int:
-        """Ask it to stop, and its exit code."""
-        assert self.process is not None
+        """Ask it to stop, and its exit code; 0 if it was never started."""
+        if self.process is None:
+            return 0
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=90)
+        return self.process.wait(timeout=HANGS)
 
 
 def free_port() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -9,14 +10,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from farthing.server.access import tokens
 from farthing.server.access.callers import AnalystCaller, Doorkeeper, OwnerCaller
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import find, listed, mint, withdraw
-from farthing.server.idempotency import once
 from farthing.server.job_records import DONE
 from farthing.server.jobs import Run, Runner
 from farthing.server.problems import Refused
+from farthing.server.protection import ReleaseClock
 from farthing.server.settings import Protections
+from tests.server.test_idempotency import sent
+from tests.waiting import HANGS
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -35,10 +39,10 @@ def test_two_workers_have_one_secret(stores) -> None:
     assert stores[0].secret == stores[1].secret
 
 
-def test_tokens(stores) -> None:
+def test_tokens(stores, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = stores
     token, record = mint(one, "analyst", "ann", datasets=["events"])
-    soon = datetime.now(UTC) + timedelta(seconds=8)
+    soon = datetime.now(UTC) + timedelta(hours=1)
     brief, _ = mint(one, "owner", "team", expires=soon)
     door = Doorkeeper(other)
     assert door.caller(token) == AnalystCaller("ann", record.id, ("events",))
@@ -47,7 +51,7 @@ def test_tokens(stores) -> None:
     withdraw(one, record.id)
     assert door.caller(token) is None  # though its secret was right a moment ago
     assert find(other, record.id) is not None
-    time.sleep(max(0.0, (soon - datetime.now(UTC)).total_seconds()) + 0.1)
+    monkeypatch.setattr(tokens, "_now", lambda: soon)
     assert door.caller(brief) is None
 
 
@@ -61,7 +65,7 @@ def test_a_key_runs_once_on_two_workers(stores) -> None:
 
     def send(number: int) -> object:
         try:
-            return once(stores[number % 2], "ann", "key", {"a": 1}, work)
+            return sent(stores[number % 2], work)
         except Refused as refused:
             return refused.kind
 
@@ -70,27 +74,30 @@ def test_a_key_runs_once_on_two_workers(stores) -> None:
     assert len(ran) == 1
     assert (200, {"answer": 1}) in found
     assert {one for one in found if isinstance(one, str)} <= {"key_in_use"}
-    assert once(stores[1], "ann", "key", {"a": 1}, work) == (200, {"answer": 1})
+    assert sent(stores[1], work) == (200, {"answer": 1})
     assert len(ran) == 1
 
 
 def test_a_job_is_seen_and_cancelled_from_another_worker(stores) -> None:
-    runners = [Runner(store, Protections()) for store in stores]
+    runners = [Runner(store, Protections(), ReleaseClock(0)) for store in stores]
     ended = threading.Event()
 
     def work() -> dict[str, object]:
-        ended.wait(30)
+        ended.wait(HANGS)
         raise RuntimeError
 
-    run = runners[0].start(Run("ann", "events", "run", lambda _: ended.set()), work)
-    runners[0].record(run)
+    run = Run("ann", "events", "run", lambda _: ended.set())
+    runners[0].start(run, work)
+    assert runners[0].job(run).state == "running"
     assert runners[1].find("ann", run.id).state == "running"
     with pytest.raises(Refused):
         runners[1].find("bob", run.id)
     assert runners[1].cancel("ann", run.id).state == "cancelled"
-    assert ended.wait(20)  # with the next beat of its worker
-    quick = runners[1].start(Run("ann", None, "run", lambda _: None), lambda: {"x": 1})
-    assert runners[1].outcome(quick, 10) == (200, {"x": 1})
-    assert runners[1].record(quick).state == DONE
+    assert ended.wait(HANGS)  # with the next beat of its worker
+    quick = Run("ann", None, "run", lambda _: None)
+    runners[1].start(quick, lambda: {"x": 1})
+    assert asyncio.run(runners[1].outcome(quick, HANGS)) == (200, {"x": 1})
+    runners[1].job(quick)
+    assert runners[0].find("ann", quick.id).state == DONE
     for one in runners:
         one.shut(1)

@@ -14,6 +14,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis.generation import GenerationMode
 
 from tests.server.deployment import Deployment
+from tests.waiting import HANGS
 
 #: Requests of each kind for each operation.
 EXAMPLES = int(os.environ.get("FARTHING_DESCRIBED", "5"))
@@ -47,7 +48,7 @@ def test_no_server_errors(deployed: Deployment, who: str, mode: GenerationMode) 
         @given(case=operation.as_strategy(generation_mode=mode))
         def ask(case: Any) -> None:
             _in_events(case)
-            answer = case.call(headers=headers, timeout=120)
+            answer = case.call(headers=headers, timeout=HANGS)
             if answer.status_code >= 500:
                 failed.append(f"{answer.status_code} {case.as_curl_command()}")
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 import farthing as fa
 from farthing.cli.main import app
-from farthing.ledger import Ledger
+from farthing.ledger import Ledger, move
 from farthing.server import doctor
+from farthing.wording import THIN
 from tests.server.deployment import Deployment
 
 
@@ -48,6 +53,22 @@ def test_all_is_well(healthy: Deployment) -> None:
     assert shown.stdout.count("ok  ") == len(found)
 
 
+def test_rows_are_compared_with_the_schema(healthy: Deployment) -> None:
+    """A column of which nothing can be read is a problem."""
+    assert examined(healthy)[1]["rows of events"]["found"] == "as they are declared"
+    rows = pq.read_table(healthy.folder / "events.parquet")
+    ages, many = rows.column_names.index("age"), f"{rows.num_rows:,}".replace(",", THIN)
+    for wrong, ok in ((1, True), (rows.num_rows, False)):
+        texts = ["old"] * wrong + ["30"] * (rows.num_rows - wrong)
+        changed = rows.set_column(ages, "age", pa.array(texts))
+        pq.write_table(changed, healthy.folder / "events.parquet")
+        finding = examined(healthy)[1]["rows of events"]
+        shown = f"{wrong:,}".replace(",", THIN)
+        assert finding["found"] == f"age: {shown} of {many} values do not parse"
+        assert finding["ok"] == ok
+        assert ok or "as it is stored" in finding["advice"]
+
+
 def write(one: Deployment, more: str) -> None:
     text = one.configuration.read_text(encoding="utf-8")
     one.configuration.write_text(f"{more}\n{text}", encoding="utf-8")
@@ -79,6 +100,18 @@ def other_data(one: Deployment, _: pytest.MonkeyPatch) -> None:
     one.configuration.write_text(text.replace("datasets.events", "datasets.visits"))
 
 
+def book_moved(one: Deployment, _: pytest.MonkeyPatch) -> None:
+    with Ledger.open(one.ledger) as here, Ledger.open(one.folder / "new.db") as there:
+        move(here, there)
+
+
+def others_read_rows(one: Deployment, _: pytest.MonkeyPatch) -> None:
+    one.folder.chmod(0o755)
+    for file in one.folder.iterdir():
+        file.chmod(0o600)
+    (one.folder / "events.parquet").chmod(0o644)
+
+
 def clock_back(_: Deployment, patch: pytest.MonkeyPatch) -> None:
     class Earlier(datetime):
         @classmethod
@@ -108,6 +141,8 @@ def no_library(_: Deployment, patch: pytest.MonkeyPatch) -> None:
         (no_data, "dataset events", "datasets.events"),
         (other_data, "dataset visits", "datasets.visits"),
         (clock_back, "clock", "NTP"),
+        (book_moved, "dataset events", "datasets.events"),
+        (others_read_rows, "rows of events", "chmod"),
         (no_java, "Java", "Java 17"),
         (no_library, "libraries", "pip install"),
     ],
@@ -124,6 +159,25 @@ def test_each_problem_is_found_and_says_what_to_do(
     assert code == 1
     assert not found[about]["ok"]
     assert words in found[about]["advice"]
+
+
+def test_data_in_another_place_is_not_served_and_said_in_one_sentence(healthy: Deployment) -> None:
+    new = healthy.folder / "new"
+    new.mkdir()
+    (healthy.folder / "events.parquet").rename(new / "events.parquet")
+    text = healthy.configuration.read_text(encoding="utf-8")
+    text = text.replace('"events.parquet"', '"new/events.parquet"')
+    healthy.configuration.write_text(text, encoding="utf-8")
+    _, found = examined(healthy)
+    assert "farthing owner relocate events" in found["dataset events"]["found"]
+    done = subprocess.run(
+        [sys.executable, "-m", "farthing", "serve", "--config", str(healthy.configuration)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode != 0
+    assert "farthing owner relocate events" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
 
 
 def test_it_changes_nothing(healthy: Deployment) -> None:

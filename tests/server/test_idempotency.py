@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -13,11 +16,19 @@ from farthing.server.access.store import AccessStore
 from farthing.server.asking import on_time
 from farthing.server.idempotency import is_used, once
 from farthing.server.problems import Refused
-from farthing.server.protection import ReleaseClock
 from tests.server.deployment import Deployment
 
 EVENTS = "/v1/datasets/events"
 NORWAY = {"query": {"kind": "count", "where": {"country": "NO"}}, "again": True}
+
+
+def sent(store: AccessStore, work: Callable[[], tuple[int, dict[str, object]]]) -> Any:
+    """What comes of a request under a key."""
+
+    async def go() -> tuple[int, dict[str, object]]:
+        return work()
+
+    return asyncio.run(once(store, "ann", "key", {"a": 1}, go))
 
 
 def left(client: httpx.Client) -> int:
@@ -128,9 +139,9 @@ def test_a_worker_that_died_leaves_a_key_that_runs_nothing(tmp_path) -> None:
         raise Killed
 
     with pytest.raises(Killed):
-        once(store, "ann", "key", {"a": 1}, die)
+        sent(store, die)
     with pytest.raises(Refused, match="has begun and was not answered"):
-        once(store, "ann", "key", {"a": 1}, lambda: (200, {}))
+        sent(store, lambda: (200, {}))
     store.shut()
 
 
@@ -140,9 +151,9 @@ def test_what_is_not_there_now_leaves_the_key_free(tmp_path) -> None:
     def absent() -> tuple[int, dict[str, object]]:
         raise Unavailable("not now")
 
-    assert once(store, "ann", "key", {"a": 1}, absent)[0] == 503
-    assert once(store, "ann", "key", {"a": 1}, lambda: (200, {"b": 2})) == (200, {"b": 2})
-    assert once(store, "ann", "key", {"a": 1}, absent) == (200, {"b": 2})
+    assert sent(store, absent)[0] == 503
+    assert sent(store, lambda: (200, {"b": 2})) == (200, {"b": 2})
+    assert sent(store, absent) == (200, {"b": 2})
     store.shut()
 
 
@@ -154,9 +165,11 @@ def test_a_ledger_that_fails_while_it_is_paid_is_no_reason_to_pay_again(tmp_path
         paid.append(1)
         raise Unavailable("lost after it was written")
 
-    inquiry = SimpleNamespace(service=SimpleNamespace(clock=ReleaseClock(0)))
+    inquiry = SimpleNamespace(
+        service=SimpleNamespace(runner=SimpleNamespace(wait_for_the_clock=lambda: None))
+    )
     for _ in range(2):
-        told = once(store, "ann", "key", {"a": 1}, lambda: (200, on_time(inquiry, pay)))
+        told = sent(store, lambda: (200, on_time(inquiry, pay)))
         assert (told[0], told[1]["error"]["kind"]) == (500, "unsure")
     assert paid == [1]
     store.shut()

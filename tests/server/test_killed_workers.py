@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 
 import httpx
 
 from farthing.ledger import Ledger, verify
 from tests.server.deployment import Deployment
+from tests.waiting import until
 
 SLOW, EVENTS = "/v1/datasets/slow", "/v1/datasets/events"
 COUNT = {"query": {"kind": "count"}}
@@ -21,13 +21,6 @@ def spent(deployed: Deployment) -> int:
         return purse.farthings_spent
 
 
-def until(condition, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
 def answers(deployed: Deployment) -> bool:
     try:
         with deployed.client("ann") as ann:
@@ -37,7 +30,7 @@ def answers(deployed: Deployment) -> bool:
 
 
 def test_killed_workers_are_replaced_and_nothing_comes_back(deploy) -> None:
-    deployed: Deployment = deploy(limits={"time_limit": 600.0, "answer_within": 60.0}, workers=2)
+    deployed: Deployment = deploy(workers=2)
     headers = {"Prefer": "respond-async", "Idempotency-Key": "killed"}
     with deployed.client("ann") as ann:
         begun = ann.post(f"{SLOW}/run", json=COUNT, headers=headers).json()
@@ -62,7 +55,7 @@ def test_killed_workers_are_replaced_and_nothing_comes_back(deploy) -> None:
 
 
 def test_the_whole_service_is_killed_and_started_again(deploy) -> None:
-    deployed: Deployment = deploy(limits={"time_limit": 600.0, "answer_within": 60.0})
+    deployed: Deployment = deploy()
     with deployed.client("ann") as ann:
         told = ann.post(f"{EVENTS}/run", json=COUNT).json()
         later = {"Prefer": "respond-async"}

@@ -19,7 +19,7 @@ from farthing.server import protection
 from farthing.server.access.callers import AnalystCaller
 from farthing.server.asking import Inquiry, on_time
 from farthing.server.problems import Refused
-from farthing.server.protection import Rates, ReleaseClock
+from farthing.server.protection import AuditLog, Rates, ReleaseClock
 from farthing.server.service import Service
 from farthing.server.settings import read_settings
 from tests.server.deployment import Deployment
@@ -87,9 +87,9 @@ def test_every_answer_has_the_headers(deployed: Deployment) -> None:
 
 
 def test_so_many_requests_a_minute(deploy) -> None:
-    deployed: Deployment = deploy(limits={"requests_per_minute": 20})
+    deployed: Deployment = deploy(limits={"requests_per_minute": 1})
     with deployed.client("ann") as ann, deployed.client("bob") as bob:
-        answers = [ann.get("/v1/me") for _ in range(25)]
+        answers = [ann.get("/v1/me") for _ in range(3)]
         refused = [one for one in answers if one.status_code == 429]
         assert answers[0].status_code == 200
         assert refused
@@ -109,6 +109,11 @@ def test_a_rate_comes_back() -> None:
         hurry()
     time.sleep(0.1)
     rates.take("ann")
+
+
+def test_a_log_that_cannot_be_written_is_said_at_the_start(tmp_path) -> None:
+    with pytest.raises(InvalidInput, match=r"logs.audit must be a file that can be written"):
+        AuditLog(str(tmp_path / "nowhere" / "audit.jsonl"))
 
 
 def test_the_log_says_who_did_what_and_nothing_else(
@@ -140,9 +145,9 @@ def test_the_clock_strikes_at_whole_multiples(monkeypatch) -> None:
 
 def test_what_fails_leaves_on_the_clock() -> None:
     waited: list[int] = []
-    clock = SimpleNamespace(wait=lambda: waited.append(1))
+    runner = SimpleNamespace(wait_for_the_clock=lambda: waited.append(1))
     inquiry = SimpleNamespace(
-        service=SimpleNamespace(clock=clock), left=lambda: Price(3), analyst=None
+        service=SimpleNamespace(runner=runner), left=lambda: Price(3), analyst=None
     )
 
     def fail(error: Exception) -> dict[str, object]:
@@ -164,5 +169,5 @@ def test_the_engine_waits_for_the_clock_of_the_service(deployed: Deployment) -> 
     with_clock = replace(read_settings(deployed.configuration), release_every=0.5)
     service = Service.open(with_clock)
     inquiry = Inquiry.of(service, AnalystCaller("ann", "token"), "events")
-    assert inquiry.session._context.on_the_clock == service.clock.wait
+    assert inquiry.session._context.on_the_clock == service.runner.wait_for_the_clock
     service.shut()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import httpx
 import pytest
 
@@ -129,8 +131,8 @@ def test_a_conversation_does_not_grow_for_ever(
 
     def ask() -> int:
         caller = AnalystCaller("ann", "token")
-        found = ask_conversation("events", opened["id"], body, service, caller, "asked")
-        return found.status_code
+        asked = ask_conversation("events", opened["id"], body, service, caller, "asked")
+        return asyncio.run(asked).status_code
 
     try:
         assert ask() == 200
@@ -139,7 +141,9 @@ def test_a_conversation_does_not_grow_for_ever(
         with pytest.raises(Refused, match="key was used"):
             ask()
         with pytest.raises(Refused, match="at most 3 questions"):
-            ask_conversation("events", opened["id"], body, service, AnalystCaller("ann", "t"))
+            asyncio.run(
+                ask_conversation("events", opened["id"], body, service, AnalystCaller("ann", "t"))
+            )
     finally:
         service.shut()
 
@@ -157,7 +161,7 @@ def test_what_does_not_fit_costs_the_service_no_statement(
     try:
         body = RunBody(query={"kind": "top_k", "by": "name", "k": 5000})
         refused = run_question("events", body, service, AnalystCaller("ann", "token"))
-        assert refused.status_code == 402
+        assert asyncio.run(refused).status_code == 402
     finally:
         service.shut()
 
@@ -195,3 +199,48 @@ def test_a_registered_list_runs_once_and_is_no_part_of_a_purse(
     assert set(ann.post(f"{EVENTS}/run", json=asked).json()["answers"]) == {"a", "b"}
     assert ann.post(f"{EVENTS}/run", json=asked).status_code in (402, 409)
     assert ann.get(f"{EVENTS}/purse").json() == before
+
+
+def test_lists_of_others_and_tariffs_are_as_lists_that_do_not_exist(
+    bob: httpx.Client, team: httpx.Client
+) -> None:
+    queries = {"a": {"kind": "count", "where": {"age": 2}}}
+    listed = {"name": "hers", "analyst": "ann", "queries": queries}
+    assert team.post("/v1/owner/datasets/events/lists", json=listed).status_code == 200
+    accounts = team.get("/v1/owner/datasets/events/accounts").json()["accounts"]
+    tariff = next(one["name"] for one in accounts if one["mode"] == "tariff")
+    told = set()
+    for name in ("hers", tariff, "none at all"):
+        asked = {"batch": queries, "registered": name}
+        refused = bob.post(f"{EVENTS}/run", json=asked)
+        words = refused.json()["error"]["message"].replace(repr(name), "…")
+        told.add((refused.status_code, refused.json()["error"]["kind"], words))
+    assert told == {(404, "not_found", "bob has no list … for events")}
+
+
+@pytest.mark.parametrize("path", ["plan", "run"])
+def test_a_filter_of_thousands_of_conditions_is_refused_in_words(
+    ann: httpx.Client, path: str
+) -> None:
+    before = ann.get(f"{EVENTS}/purse").json()
+    for where in (
+        {"any_of": [{"age": number} for number in range(3000)]},
+        {"all_of": [{"not": {"age": number}} for number in range(3000)]},
+    ):
+        refused = ann.post(f"{EVENTS}/{path}", json={"query": {"kind": "count", "where": where}})
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (422, "invalid")
+        assert "at most 300 conditions" in refused.json()["error"]["message"]
+    sql = "SELECT COUNT(*) FROM events WHERE " + " OR ".join(f"age > {n}" for n in range(1000))
+    assert ann.post(f"{EVENTS}/{path}", json={"sql": sql}).status_code == 422
+    assert ann.get(f"{EVENTS}/purse").json() == before
+
+
+def test_free_questions_do_not_fill_the_disk(ann: httpx.Client) -> None:
+    """One conversation of four farthings kept a filter of a megabyte with every question."""
+    talk = ann.post(f"{EVENTS}/conversations", json={"kind": "threshold"}).json()["id"]
+    large = {"kind": "count", "where": {"name": ["x" * 1000 + str(n) for n in range(900)]}}
+    body = {"questions": [{"query": large, "threshold": 10**9}]}
+    refused = ann.post(f"{EVENTS}/conversations/{talk}/ask", json=body)
+    assert (refused.status_code, refused.json()["error"]["kind"]) == (422, "invalid")
+    assert "at most 16384 characters" in refused.json()["error"]["message"]
+    assert ann.get(f"{EVENTS}/conversations/{talk}").json()["asked"] == 0

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import uvicorn
 from uvicorn.server import ServerState
@@ -81,7 +82,9 @@ def test_workers_share_the_memory(deployed: Deployment, workers: int, share: flo
     found = []
     for several in (1, workers):
         service = Service.open(replace(settings, workers=several, datasets=_only(settings)))
-        limit = Statement("SELECT current_setting('memory_limit')")
+        limit = Statement(
+            "SELECT current_setting('memory_limit') AS told", pa.schema({"told": pa.string()})
+        )
         number, unit = service.sources["events"].run(limit).column(0)[0].as_py().split()
         found.append(float(number) * {"MiB": 1, "GiB": 1024}[unit])
         service.shut()

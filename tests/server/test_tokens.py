@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -10,6 +15,7 @@ import pytest
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import find, identity_in
 from tests.server.deployment import Deployment
+from tests.waiting import HANGS
 
 EVENTS = "/v1/datasets/events"
 
@@ -74,6 +80,35 @@ def test_a_withdrawn_token_ends_at_once(deployed: Deployment, team: httpx.Client
     assert with_token(deployed, minted["token"]).status_code == 401
 
 
+def test_the_log_tells_owners_why_a_token_was_refused(deployed: Deployment) -> None:
+    good, log = deployed.tokens["ann"], deployed.folder / "audit.jsonl"
+    identity = {who: token.split("_")[1] for who, token in deployed.tokens.items()}
+    for bad, why, who in (
+        (deployed.tokens["expired"], "it has expired", identity["expired"]),
+        (deployed.tokens["revoked"], "it was withdrawn", identity["revoked"]),
+        (good[:-1] + ("0" if good[-1] != "0" else "1"), "the secret is wrong", identity["ann"]),
+        ("fth_0123456789abcdef_" + "0" * 64, "no token with this id was minted here", None),
+        ("something else", "it does not look like a token", None),
+    ):
+        line = noted(log, lambda bad=bad: with_token(deployed, bad))
+        assert (line["refused"], line["token"], line["who"]) == (why, who, None)
+        assert bad not in log.read_text(encoding="utf-8")
+    line = noted(log, lambda: httpx.get(f"{deployed.url}/v1/me", verify=False))
+    assert line["refused"] == "no token was sent"
+
+
+def noted(log: Path, ask: Callable[[], httpx.Response]) -> dict[str, Any]:
+    """What the log says of a request that is refused; it is noted after the answer has left."""
+    before = len(log.read_text(encoding="utf-8").splitlines())
+    assert ask().status_code == 401
+    for _ in range(1000):
+        lines = log.read_text(encoding="utf-8").splitlines()
+        if len(lines) > before:
+            return json.loads(lines[-1])
+        time.sleep(0.02)
+    pytest.fail("nothing was noted")
+
+
 def test_a_token_for_some_datasets(deployed: Deployment) -> None:
     with deployed.client("narrow") as narrow:
         assert narrow.get("/v1/me").json()["datasets"] == ["slow"]
@@ -100,7 +135,7 @@ def test_revoking_a_purse_leaves_what_was_told(deployed: Deployment, team: httpx
     assert team.post("/v1/owner/datasets/events/grants", json=granted).status_code == 200
     minted = team.post("/v1/owner/tokens", json={"role": "analyst", "name": "dora"}).json()
     headers = {"Authorization": f"Bearer {minted['token']}"}
-    with httpx.Client(base_url=deployed.url, headers=headers, timeout=60) as dora:
+    with httpx.Client(base_url=deployed.url, headers=headers, timeout=HANGS) as dora:
         told = dora.post(f"{EVENTS}/run", json={"query": {"kind": "count"}}).json()
         assert team.delete("/v1/owner/datasets/events/grants/dora").json()["taken"]
         assert dora.get(f"{EVENTS}/releases/{told['id']}").status_code == 200

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import pty
 import random
 import subprocess
 import sys
@@ -435,6 +437,86 @@ def test_grids_on_which_nothing_is_proved(grid: object) -> None:
     data = fa.Tariff({"a": (fa.BoundedRange(0.3), 1)}, 2).certify(tolerance=0.2).to_json()
     with pytest.raises(checker.Refused):
         checker.check(signed({**data, "grid": grid}))
+
+
+#: Tariffs that once kept it busy for ever: items, farthings, and what they propose as a grid.
+ENDLESS = {
+    "outcomes": ({"a": "dgauss:1000.0,1000"}, 2, (0.1, 9)),
+    "a sample of a vast loss": ({"a": "poisson:0.5/dp:1000000000"}, 2, (0.1, 9)),
+    "a loss without end": ({"a": "dp:1" + 400 * "0"}, 2, (0.1, 9)),
+    "a number of too many digits": ({"a": "dp:1" + 5000 * "0"}, 2, (0.1, 9)),
+    "cuts": ({"a": "br:1.9"}, 1, (1e-5, 100_000)),
+    "cuts of few cells": ({"a": "br:1.9"}, 10**7, (1e-5, 5)),
+    "items": ({f"i{k}": f"gauss:{k + 1}.5" for k in range(5000)}, 2, (0.1, 9)),
+    "many items": ({f"i{k}": f"gauss:{k + 1}.5" for k in range(999)}, 10**5, (0.1, 999)),
+    "farthings": ({"a": "dp:0.5"}, 10**17, (0.1, 9)),
+    "bits": ({"a": "gauss:1.5"}, 9, (0.015, 130_000)),
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_what_would_take_for_ever_is_refused(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is computed that could take long."""
+
+    def spend(*_: object) -> None:
+        pytest.fail("it began")
+
+    monkeypatch.setattr(checker, "spend", spend)
+    texts, farthings, (step, cells) = ENDLESS[what]
+    data = fa.Tariff({"a": (fa.BoundedRange(0.3), 1)}, 2).certify(tolerance=0.2).to_json()
+    data["tariff"]["items"] = {
+        name: {"guarantee": text, "price": 1} for name, text in texts.items()
+    }
+    data["tariff"]["farthings"] = farthings
+    data["grid"] = {"step": step, "cells": cells, "unit_step": 1}
+    with pytest.raises(checker.Refused):
+        checker.check(signed(data))
+
+
+@pytest.mark.parametrize(
+    "place", ["farthings", "delta_unit", "tolerance", "epsilon_at", "delta_at", "grid", "profile"]
+)
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_numbers_without_end_are_refused(place: str, digits: int, tmp_path: Path) -> None:
+    certificate = fa.Tariff({"a": (fa.BoundedRange(0.3), 1)}, 2).certify(tolerance=0.2)
+    data, vast = certificate.to_json(), 10**digits
+    match place:
+        case "farthings" | "delta_unit":
+            data["tariff"] |= {"delta_units": 1, place: vast}
+        case "epsilon_at" | "delta_at":
+            data[place][-1] = {**data[place][-1], "lower": 0, "upper": vast}
+        case "grid":
+            data["grid"]["step"] = vast
+        case "profile":
+            data["profile"][0][1] = vast
+        case _:
+            data[place] = vast
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    path = tmp_path / "vast.json"
+    path.write_text(json.dumps(signed(data)), encoding="utf-8")
+    sys.set_int_max_str_digits(limit)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(FILE), str(path)], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("refused: ")
+
+
+def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "good.json"
+    fa.Tariff({"a": (fa.BoundedRange(0.3), 1)}, 5).certify(tolerance=0.1).write(path)
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", str(FILE), str(path)], stdout=subprocess.PIPE, stderr=theirs
+    ) as running:
+        os.close(theirs)
+        printed = running.communicate()[0]
+    shown = os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert printed.startswith(b"checked: ")
+    assert shown.startswith("\r0 of 1 items")
+    assert shown.rstrip().endswith("5 of 5 farthings")
 
 
 def test_rows_fall_and_keep_the_chords_above() -> None:

@@ -111,12 +111,13 @@ def balances_table(shown: dict[str, Any]) -> Iterator[Table | str]:
     yield f"{len(shown['open_reservations'])} open reservations{said}{where}"
 
 
-def history_table(asked: list[Asked]) -> Table:
-    """Who asked what, when, and for how much."""
+def history_table(asked: list[Asked], *, values: bool = False) -> Table:
+    """Who asked what, when, and for how much; with `values`, what was told."""
     several = len({one.dataset for one in asked}) > 1
+    last = ["version", "released"] if values else ["version"]
     return _table(
         "history" if several else escape(plain(asked[0].dataset)),
-        ["time (UTC)", "analyst", "question", "farthings", "δ units", "outcome"],
+        ["time (UTC)", "analyst", "question", "farthings", "δ units", "outcome", *last],
         [
             [
                 one.time[:16].replace("T", " "),
@@ -125,6 +126,8 @@ def history_table(asked: list[Asked]) -> Table:
                 str(one.price.farthings),
                 str(one.price.delta_units),
                 _OUTCOMES[one.outcome],
+                one.version or "live",
+                *([_values_in_words(one.release)] if values else []),
             ]
             for one in asked
         ],
@@ -139,6 +142,20 @@ def _question_in_words(question: Any) -> str:
         return record_in_words(question)
     except FarthingError:
         return json.dumps(question, ensure_ascii=False)[:_LONGEST]
+
+
+def _values_in_words(release: Any) -> str:
+    """Labels with their numbers; what was kept without the engine as it was kept."""
+    try:
+        told = [
+            f"{label}: {'listed' if count is None else count}"
+            for one in ([] if release is None else release.values())
+            for label, count in zip(one["labels"], one["counts"] or one["labels"], strict=True)
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        told = [json.dumps(release, ensure_ascii=False)]
+    words = ", ".join(told)
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]} …"
 
 
 def _state(tariff: Account, held: Account | Purse) -> str:

@@ -77,7 +77,7 @@ class Open(Opening):
     as_json: options.AsJson = False
 
     def run(self) -> None:
-        with self.open(self.source) as session:
+        with self.open(self.source, plan_only=self.plan) as session:
             planned = self._watch(session).plan(questions=self.questions)
             if self.plan:
                 return print_json(planned.to_json()) if self.as_json else console().print(planned)

@@ -21,8 +21,9 @@ def doctor(
 ) -> None:
     """Look whether the service can work, and say what to do where it cannot.
 
-    Configuration, libraries, Java, permissions, database, clock, the head of every book, data,
-    tokens. Nothing is changed. The exit code is 1 if there is a problem.
+    Configuration, libraries, Java, permissions, database, clock, the head of every book, data
+    and whether its rows are as declared, tokens. Nothing is changed. The exit code is 1 if there
+    is a problem.
     """
     from farthing.server.doctor import examine  # the service's libraries may be missing
 

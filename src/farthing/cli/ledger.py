@@ -1,8 +1,10 @@
-"""`farthing ledger show | odometer | verify | export | import`: to look into a budget."""
+"""`farthing ledger show | odometer | verify | certificate | export | import`: to look into it."""
 
 from __future__ import annotations
 
+import json
 import tempfile
+from io import StringIO
 from pathlib import Path
 from typing import Annotated
 
@@ -12,13 +14,20 @@ from farthing.cli import options
 from farthing.cli.balances import balances_of, balances_table
 from farthing.cli.ledger_options import AnyName, Name, Output, put, reading, say
 from farthing.cli.output import console, patience, print_json
-from farthing.ledger import Ledger, export_lines, import_lines, odometer, verify
+from farthing.ledger import (
+    Ledger,
+    NotInLedger,
+    export_lines,
+    import_lines,
+    odometer,
+    verify,
+)
 from farthing.numerics.rounding import shown_up
 from farthing.wording import many, plain
 
 ledger = typer.Typer(
     name="ledger",
-    help="Look into a budget that several analysts share: show, odometer, verify, export.",
+    help="Look into a budget that several analysts share: show, verify, export, certificates.",
     no_args_is_help=True,
 )
 
@@ -101,6 +110,36 @@ def verify_command(
             f"{v.dataset}, {v.entries} entries, {many(v.certificates, 'certificate')} {again}"
             f"\nhead {v.head}",
         )
+
+
+@ledger.command("certificate")
+def certificate_command(
+    name: Name,
+    where: options.LedgerAt,
+    account: Annotated[
+        str | None,
+        typer.Option("--account", help="A tariff by its name; else the one in force."),
+    ] = None,
+    output: Output = None,
+) -> None:
+    """The certificate that was signed, as JSON, on standard output or in a file.
+
+    `farthing tariff check` and `python checker.py` prove it without this ledger.
+    """
+    with Ledger.open(where, upgrade=False) as book:
+        reader = book.reader()
+        signed = [
+            one
+            for one in reader.accounts(name)
+            if one.mode == "tariff" and (one.open if account is None else one.name == account)
+        ]
+        if not signed:
+            what = "in force" if account is None else f"called {account!r:.60}"
+            raise NotInLedger(f"{name} has no tariff {what}; `farthing ledger show` lists them")
+        document = reader.document(name, signed[-1].number)
+    put(output, StringIO(json.dumps(document, ensure_ascii=False, indent=1) + "\n"))
+    if output is not None:
+        say(False, {}, f"the certificate of {name} is in {output}")
 
 
 @ledger.command("export")

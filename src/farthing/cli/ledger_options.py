@@ -33,6 +33,12 @@ def say(as_json: bool, answer: dict[str, object], words: str) -> None:
             console().print(plain(line), markup=False, soft_wrap=True)
 
 
+def warn(words: str | None) -> None:
+    """On standard error, so that an answer can be read by programs."""
+    if words is not None:
+        typer.echo(f"warning: {plain(words)}", err=True)
+
+
 def put(output: Path | None, text: TextIO) -> None:
     """Everything at once, so that an error leaves nothing half printed."""
     if output is None:

@@ -23,7 +23,6 @@ from farthing.wording import plain
 
 #: The exit code that typer turns an interrupt into.
 _INTERRUPTED = 130
-_STAYS_SPENT = "farthing: interrupted; what was reserved stays spent\n"
 
 app = typer.Typer(
     name="farthing",
@@ -97,18 +96,27 @@ def root(
     """The tightest privacy loss that can be proved, and a budget that is never overspent."""
 
 
+def _what_stays_spent(error: BaseException | None) -> str:
+    """That it was interrupted, and what that costs, where the interrupt behind an error says so."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt) and error.args:
+            return f"farthing: {plain(str(error))}\n"
+        error = error.__cause__ or error.__context__
+    return "farthing: interrupted\n"
+
+
 def run() -> None:
     """The entry point: errors go to standard error, with exit code 2 and nothing on stdout."""
     try:
         app(prog_name="farthing")
     except SystemExit as stop:
         if stop.code == _INTERRUPTED:
-            sys.stderr.write(_STAYS_SPENT)
+            sys.stderr.write(_what_stays_spent(stop))
         raise
     except (KeyboardInterrupt, SystemError) as error:  # before typer listens, or inside numba
         if not was_interrupted(error):
             raise
-        sys.stderr.write(_STAYS_SPENT)
+        sys.stderr.write(_what_stays_spent(error))
         sys.exit(_INTERRUPTED)
     except FarthingError as error:
         for line in str(error).splitlines():

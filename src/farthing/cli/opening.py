@@ -65,8 +65,8 @@ class Opening:
         ),
     ] = None
 
-    def open(self, source: str) -> Session:
-        """The table and the purse."""
+    def open(self, source: str, *, plan_only: bool = False) -> Session:
+        """The table and the purse; for a plan alone nothing is signed or written."""
         if self.log is not None:
             handler = logging.FileHandler(self.log, encoding="utf-8", delay=True)
             logging.getLogger("farthing.engine").addHandler(handler)
@@ -81,4 +81,5 @@ class Opening:
                 dataset=self.dataset,
                 table=options.several(self.table),
                 spark=self.spark,
+                plan_only=plan_only,
             )

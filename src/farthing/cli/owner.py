@@ -14,9 +14,10 @@ import typer
 from typer.core import TyperGroup
 
 from farthing.cli import options
-from farthing.cli.ledger_options import Analyst, Name, reading, say
+from farthing.cli.ledger_options import Analyst, Name, reading, say, warn
 from farthing.cli.output import patience
 from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.ladder import EpsilonDelta, large_delta
 from farthing.composition.tariffs.verification import certificate_in
 from farthing.errors import InvalidInput
 from farthing.guarantees.notation import parse_item
@@ -39,11 +40,12 @@ owner = typer.Typer(
     no_args_is_help=True,
 )
 
-TariffOrCertificate = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FILE", help="A tariff in TOML, or a certificate in JSON.", show_default=False
-    ),
+_FILE = "A tariff in TOML, or a certificate in JSON."
+Epsilon = Annotated[
+    float | None, typer.Option("--epsilon", help="The budget: what everything may cost.")
+]
+Delta = Annotated[
+    float | None, typer.Option("--delta", help="The budget: the chance that it fails.")
 ]
 Farthings = Annotated[int, typer.Option("--farthings", help="How many.", show_default=False)]
 
@@ -58,7 +60,7 @@ class Mode(StrEnum):
 @owner.command("init")
 def init_command(
     name: Name,
-    file: TariffOrCertificate,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=_FILE, show_default=False)],
     where: options.LedgerAt,
     unit: Annotated[str, typer.Option("--unit", help="The column that says who a row is about.")],
     by: Annotated[str, typer.Option("--owner", help="Who answers for the data.")],
@@ -69,7 +71,7 @@ def init_command(
 ) -> None:
     """Add a dataset that is read elsewhere and put a tariff in force; creates the ledger."""
     dataset = Dataset(name, unit=unit, owner=by, limits=Limits(contribution_limit=keys))
-    certificate = certificate_from(file)
+    certificate = signable(file)
     with Ledger.open(where) as ledger, patience("proving the certificate"):
         ledger.owner().add(dataset)
         account = ledger.owner().sign(name, certificate)
@@ -83,13 +85,20 @@ def init_command(
 @owner.command("sign")
 def sign_command(
     name: Name,
-    file: TariffOrCertificate,
     where: options.LedgerAt,
     account: Annotated[str, typer.Option("--name", help="A name for the new account.")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help=_FILE, show_default=False)
+    ] = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Retire the tariff in force and sign another; the two accounts compose."""
-    certificate = certificate_from(file)
+    """Sign a budget: two numbers, a tariff or a certificate.
+
+    A tariff that was in force is retired, and the two accounts compose.
+    """
+    certificate = signable(file, epsilon, delta)
     with Ledger.open(where, upgrade=False) as ledger, patience("proving the certificate"):
         opened = ledger.owner().sign(name, certificate, name=account)
     say(
@@ -121,6 +130,16 @@ def grant_command(
             name, analyst, farthings=farthings, delta_units=delta_units, renewal=renewal
         )
         cap = ledger.analyst(name, analyst).terms().tariff.farthings
+        held = sum(
+            one.farthings
+            for one in ledger.reader().purses(name)
+            if one.account == purse.account and one.open
+        )
+    if held > cap:
+        warn(
+            f"the purses of {name} hold {many(held, 'farthing')} together, and its budget is "
+            f"{many(cap, 'farthing')}: what exceeds it is refused to whoever asks last"
+        )
     say(
         as_json,
         {
@@ -139,13 +158,18 @@ def grant_command(
 def revoke_command(
     name: Name, analyst: Analyst, where: options.LedgerAt, as_json: options.AsJson = False
 ) -> None:
-    """Take away what is left of an analyst's purse; the purse stays, and a grant opens it."""
+    """Take away what is left of an analyst's purse; the purse stays, and a grant opens it.
+
+    Tokens of a service stay valid and show what was released; `farthing tokens withdraw` ends one.
+    """
     with Ledger.open(where, upgrade=False) as ledger:
         taken = ledger.owner().revoke(name, analyst)
     say(
         as_json,
         {"dataset": name, "analyst": analyst, "farthings": taken.farthings},
-        f"{analyst} can spend nothing of {name} any more; {taken.farthings} farthings were left",
+        f"{analyst} can spend nothing of {name} any more; {taken.farthings} farthings were left\n"
+        "tokens of a service stay valid and show what was released: `farthing tokens list` and "
+        "`withdraw` end them",
     )
 
 
@@ -260,10 +284,22 @@ def retire_command(
     )
 
 
-def certificate_from(file: Path) -> Certificate:
-    """What a tariff proves, or a certificate that was proved again."""
+def signable(
+    file: Path | None, epsilon: float | None = None, delta: float | None = None
+) -> Certificate:
+    """A budget in two numbers, what a tariff proves, or a certificate that was proved again."""
+    budget = EpsilonDelta.of(epsilon, delta)
     with patience("proving the certificate"):
-        return certificate_in(file)
+        if budget is not None and file is None:
+            certificate = budget.certificate()
+        elif budget is None and file is not None:
+            certificate = certificate_in(file)
+        else:
+            raise InvalidInput(
+                "give --epsilon and --delta, or a file with a tariff or a certificate: not both"
+            )
+    warn(large_delta(certificate))
+    return certificate
 
 
 def _read_list(file: Path, mode: Mode) -> RegisteredBatch | RegisteredSet:

@@ -139,9 +139,12 @@ def history_command(
     until: Annotated[
         datetime | None, typer.Option("--until", help="Up to this day (UTC).", **_DAY)
     ] = None,
+    values: Annotated[
+        bool, typer.Option("--values", help="Also what was released to them; the owner's alone.")
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Who asked what, when, and for how much."""
+    """Who asked what, when, for how much, and of which version of the rows."""
     first = None if since is None else since.replace(tzinfo=UTC)
     end = None if until is None else until.replace(tzinfo=UTC) + timedelta(days=1)
     with Ledger.open(where, upgrade=False) as ledger, patience("reading"):
@@ -152,9 +155,11 @@ def history_command(
             for one in history(reader, dataset, analyst, since=first, until=end)
         ]
     if as_json:
-        print_json({"dataset": name, "asked": [one.to_json() for one in asked]})
+        told = [{"release": one.release} if values else {} for one in asked]
+        rows = [{**one.to_json(), **more} for one, more in zip(asked, told, strict=True)]
+        print_json({"dataset": name, "asked": rows})
     elif asked:
-        console().print(history_table(sorted(asked, key=lambda one: one.time)))
+        console().print(history_table(sorted(asked, key=lambda one: one.time), values=values))
     else:
         say(False, {}, "nothing was asked" + ("" if name is None else f" of {name}"))
 

@@ -5,23 +5,28 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from farthing.cli import options
 from farthing.cli.forms import command
-from farthing.cli.ledger_options import say
+from farthing.cli.ledger_options import Name, say
 from farthing.cli.output import patience
-from farthing.cli.owner import certificate_from
+from farthing.cli.owner import Delta, Epsilon, signable
 from farthing.cli.owner_book import owner
 from farthing.composition.tariffs.certificate import Certificate
-from farthing.engine.first_budget import EpsilonDelta, ledger_beside
-from farthing.errors import InvalidInput
-from farthing.ledger import Limits
+from farthing.engine.first_budget import ledger_beside
+from farthing.errors import FarthingError
+from farthing.ledger import Ledger, Limits
 from farthing.numerics.rounding import shown_up
 from farthing.schema_files import columns_to_toml, read_schema
 from farthing.wording import many, plain
+
+if TYPE_CHECKING:
+    from farthing.engine import Desk
+    from farthing.engine.sources.base import Misfits
+    from farthing.engine.sources.base import Source as Opened
 
 __all__ = ["owner"]
 
@@ -58,17 +63,17 @@ def schema_command(source: Source, table: TableName = None, spark: Spark = None)
 @command(owner, "add")
 @dataclass(frozen=True)
 class Add:
-    """Add data with a schema and a budget; creates the ledger if it is not there."""
+    """Add data with a schema and a budget; creates the ledger if it is not there.
+
+    Then the rows are compared with the schema, for your eyes alone: how many values of each column
+    do not parse, lie outside the bounds, or are not declared.
+    """
 
     source: Source
     unit: Annotated[str, typer.Option("--unit", help="The column that says whose row it is.")]
     where: options.LedgerBeside = None
-    epsilon: Annotated[
-        float | None, typer.Option("--epsilon", help="The budget: what everything may cost.")
-    ] = None
-    delta: Annotated[
-        float | None, typer.Option("--delta", help="The budget: the chance that it fails.")
-    ] = None
+    epsilon: Epsilon = None
+    delta: Delta = None
     tariff: Annotated[
         Path | None,
         typer.Option("--tariff", help="Instead: put this tariff or certificate in force."),
@@ -98,7 +103,6 @@ class Add:
         """Open, declare, sign, and say what was declared."""
         from farthing.engine import Declaration, Desk, open_source
 
-        certificate = self._certificate()
         declared = Declaration(
             unit=self.unit,
             schema=None if self.schema is None else read_schema(self.schema),
@@ -112,15 +116,22 @@ class Add:
                 spark=self.spark,
             )
         try:
+            certificate = None
+            if (self.tariff, self.epsilon, self.delta) != (None, None, None):
+                declared.require_possible(source)  # a budget takes seconds to prove
+                certificate = signable(self.tariff, self.epsilon, self.delta)
             where = self.where or ledger_beside(source, self.name)
-            with Desk.open(where, owner=self.by) as desk, patience("adding"):
-                name = self.name or source.name
-                if desk.is_described(name):
-                    dataset = desk.add(source, declared, name=name, beside=self.beside)
-                else:
-                    dataset = desk.describe(source, declared, name, beside=self.beside)
-                if certificate is not None:
-                    desk.sign(dataset.name, certificate)
+            with Desk.open(where, owner=self.by) as desk:
+                with patience("adding"):
+                    name = self.name or source.name
+                    if desk.is_described(name):
+                        dataset = desk.add(source, declared, name=name, beside=self.beside)
+                    else:
+                        dataset = desk.describe(source, declared, name, beside=self.beside)
+                    if certificate is not None:
+                        desk.sign(dataset.name, certificate)
+                with patience("comparing the rows with the schema"):
+                    misfits = _misfits(desk, source, dataset.name)
         finally:
             source.shut()
         columns = [] if dataset.schema is None else dataset.schema.to_json()
@@ -131,24 +142,58 @@ class Add:
                 "version": dataset.version,
                 "columns": columns,
                 "ledger": os.fspath(where),
+                "misfits": None if misfits is None else [one.to_json() for one in misfits],
             },
             f"{dataset.name}: version {dataset.version or 'live'}, "
             + ", ".join(f"{column['name']} {column['kind']}" for column in columns)
             + ("" if certificate is None else f"\n{_budget(certificate)}")
-            + ("" if self.where else f"\nThe budget is kept in {where}."),
+            + ("" if self.where else f"\nThe budget is kept in {where}.")
+            + "".join(f"\n{plain(one.in_words())}" for one in misfits or ())
+            + ("\nThe rows could not be compared with the schema." if misfits is None else ""),
         )
 
-    def _certificate(self) -> Certificate | None:
-        """What is signed: of an (ε, δ), or from a file; None if only data is added."""
-        budget = EpsilonDelta.of(self.epsilon, self.delta)
-        if budget is not None and self.tariff is not None:
-            raise InvalidInput("give --epsilon and --delta, or a --tariff: not both")
-        if self.tariff is not None:
-            return certificate_from(self.tariff)
-        if budget is None:
-            return None
-        with patience("making a tariff"):
-            return budget.certificate()
+
+def _misfits(desk: Desk, source: Opened, name: str) -> tuple[Misfits, ...] | None:
+    """What is not as declared; None if the engine failed: the data is added all the same."""
+    try:
+        return desk.misfits(source, name)
+    except FarthingError:
+        return None
+
+
+@command(owner, "relocate")
+@dataclass(frozen=True)
+class Relocate:
+    """Say that data moved: it is at DATA now, and its budget goes on.
+
+    The place where it was stays known: a copy that was left there gets no budget of its own.
+    """
+
+    name: Name
+    source: Source
+    where: options.LedgerAt
+    table: TableName = None
+    spark: Spark = None
+    as_json: options.AsJson = False
+
+    def run(self) -> None:
+        """Open the data in its new place, and write where it is."""
+        from farthing.engine import Desk, open_source
+
+        with patience("opening"):
+            source = open_source(
+                options.several(self.source), table=options.several(self.table), spark=self.spark
+            )
+        try:
+            with Desk(Ledger.open(self.where, upgrade=False)) as desk:
+                desk.relocate(self.name, source)
+        finally:
+            source.shut()
+        say(
+            self.as_json,
+            {"dataset": self.name, "location": source.location},
+            f"{self.name} is at {source.location} now; its budget goes on.",
+        )
 
 
 def _budget(certificate: Certificate) -> str:

@@ -19,7 +19,7 @@ from farthing.cli import options
 from farthing.cli.forms import POSITIONAL, command, options_of, with_options
 from farthing.cli.opening import Opening, Source, option
 from farthing.cli.output import console, patience, print_json
-from farthing.cli.values import categories_of, filter_of
+from farthing.cli.values import categories_of, filter_of, keys_of
 from farthing.engine.answer import Answer
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import ROLES, Query
@@ -34,6 +34,7 @@ from farthing.wording import plain
 query = typer.Typer(
     name="query",
     help="Private answers from a table: plan what they cost, then run them.",
+    epilog="What farthings, shares of the budget and ε mean: docs/what-epsilon-means.md.",
     no_args_is_help=True,
 )
 
@@ -101,7 +102,7 @@ class Sql(Common):
     ]
 
     def run(self) -> None:
-        with self.open(self.source) as session:
+        with self.open(self.source, plan_only=self.plan) as session:
             asked = session.sql(self.text)
             if isinstance(asked, Question):
                 self.answer(asked)
@@ -130,7 +131,8 @@ class Sql(Common):
 def print_csv(answer: Answer) -> None:
     """One line for each label; no cell can command a terminal or a spreadsheet."""
     names, rows = answer.sheet.records
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    # text is quoted: some spreadsheets also divide cells at semicolons
+    writer = csv.writer(sys.stdout, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writerows([spreadsheet_cell(cell) for cell in row] for row in (names, *rows))
 
 
@@ -139,6 +141,7 @@ def _plain(answer: Plan | Answer) -> dict[str, Any]:
         return answer.to_json()
     return {
         **answer.to_json(),
+        "notes": list(answer.sheet.notes),
         "cached": answer.cached,
         "remaining": asdict(answer.remaining),
         "spending": None if answer.spending is None else answer.spending.to_json(),
@@ -184,6 +187,8 @@ def _annotation(name: str, hint: Any, *, needed: bool) -> Any:
 
 def _asked(session: Session, kind: type[Query], given: dict[str, Any]) -> Question:
     """A question from what was typed."""
+    if given.get("by") is not None:
+        given["by"] = keys_of(session.schema, given["by"])
     if "where" in given:
         given["where"] = filter_of(session.schema, given["where"] or [])
     if "categories" in given:
@@ -201,7 +206,7 @@ def _command(kind: type[Query]) -> Callable[..., None]:
 
     def run(source: str, **given: Any) -> None:
         common = Common(**{p.name: given.pop(p.name) for p in shared})
-        with common.open(source) as session:
+        with common.open(source, plan_only=common.plan) as session:
             common.answer(_asked(session, kind, given))
 
     return with_options(run, [data, *_parameters(kind), *shared], kind.__doc__)

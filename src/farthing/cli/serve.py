@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,6 @@ from typing import Annotated
 import typer
 
 from farthing.cli.output import patience
-from farthing.errors import InvalidInput
 
 
 def serve(
@@ -34,7 +32,8 @@ def serve(
     two analysts, a signed budget.
     """
     from farthing.server.sample import make_sample  # the service's libraries may be missing
-    from farthing.server.serving import serve_from
+    from farthing.server.service import require_places
+    from farthing.server.serving import listening_at, serve_from
     from farthing.server.settings import read_settings
 
     if config is None:
@@ -51,21 +50,10 @@ def serve(
             _say("")
     settings = read_settings(config)
     settings = settings if listen is None else settings.at(listen)
-    _require_free(settings.host, settings.port)
-    _say(f"The console: http://{settings.host}:{settings.port}/  (Ctrl-C stops the service)")
-    serve_from(str(config), listen)
-
-
-def _require_free(host: str, port: int) -> None:
-    """Before anything is announced: nobody else listens there."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        socket.create_server((host, port), family=family).close()
-    except OSError as error:
-        raise InvalidInput(
-            f"nothing can listen at {host}:{port} ({error.strerror}): stop what does, or say "
-            "another place with --listen HOST:PORT"
-        ) from None
+    with listening_at(settings.host, settings.port) as listening:
+        require_places(settings)
+        _say(f"The console: http://{settings.host}:{settings.port}/  (Ctrl-C stops the service)")
+        serve_from(str(config), listening)
 
 
 def _say(line: str) -> None:

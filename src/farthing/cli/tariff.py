@@ -115,7 +115,7 @@ def check_command(file: CertificateFile, as_json: options.AsJson = False) -> Non
     try:
         with patience("checking"):
             data = checker.read(file.read_text(encoding="utf-8"))
-            claims = checker.check(data, lambda done, all_: tell("farthings", done, all_))
+            claims = checker.check(data, tell)
     except (checker.Refused, OSError, UnicodeDecodeError) as error:
         raise NotCertified(f"{file} is refused: {error}") from None
     if as_json:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from farthing.engine.filters import filter_to_json, require_value, value_to_json
-from farthing.engine.keys import key_from, kind_of
+from farthing.engine.keys import key_from, kind_of, unquoted
 from farthing.engine.where_text.declared import as_declared
 from farthing.engine.where_text.reading import filter_in
 from farthing.errors import InvalidInput
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TIMESTAMP, Schema
+
+#: One of several keys: no comma but in brackets or in double quotes.
+_KEY = re.compile(r'(?:"(?:[^"]|"")*"|\((?:"(?:[^"]|"")*"|[^")])*\)|[^,"(])+')
 
 
 def value_of(schema: Schema, name: str, text: str) -> Any:
@@ -56,6 +60,15 @@ def filter_of(schema: Schema, conditions: list[str]) -> dict[str, Any] | None:
     return parts[0] if len(parts) == 1 else {"all_of": parts}
 
 
+def keys_of(schema: Schema, given: list[str]) -> list[str]:
+    """What to group by: a text is one key or several, a,b; brackets and quotes keep commas."""
+    return [
+        key
+        for text in given
+        for key in ([text] if text in schema else map(str.strip, _KEY.findall(text)))
+    ]
+
+
 def categories_of(schema: Schema, by: list[str], given: list[str]) -> list[Any] | None:
     """Labels of a known domain; those of several columns are written a,b."""
     if not given:
@@ -81,6 +94,7 @@ def _condition(schema: Schema, text: str) -> dict[str, Any]:
             raise InvalidInput(f"a filter in JSON must be one object, got {text!r:.60}") from None
         return dict(found)
     name, equals, values = text.partition("=")
+    name = unquoted(name)
     if not equals or name not in schema or values[:1] in ("=", " ", "'"):
         return filter_to_json(as_declared(filter_in(text), schema.kinds)) or {}
     try:

@@ -1,6 +1,10 @@
 """The same session over HTTP: `farthing.connect("https://…", token=…)`."""
 
-from farthing.client.errors import ServiceRefused
-from farthing.client.session import RemoteSession, connect
+from farthing.optional import required
+
+required("httpx")  # named first: what else is missing comes with the same extra
+
+from farthing.client.errors import ServiceRefused  # noqa: E402 # see above
+from farthing.client.session import RemoteSession, connect  # noqa: E402 # see above
 
 __all__ = ["RemoteSession", "ServiceRefused", "connect"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.errors import EngineFailure
+from farthing.engine.errors import EngineFailure, EngineSilent
 from farthing.errors import FarthingError, InvalidInput, Unsupported
 from farthing.interactive import ConversationOver
 from farthing.ledger.errors import (
@@ -41,6 +41,7 @@ class ServiceRefused(FarthingError):
 _ERRORS: Mapping[str, Callable[[str, str], FarthingError]] = {
     "already_there": lambda message, _: AlreadyThere(message),
     "does_not_fit": lambda message, _: refused_price(Price(0), Price(0), message),
+    "data_unavailable": lambda *_: EngineSilent(),
     "engine_failed": lambda *_: EngineFailure(),
     "invalid": lambda message, _: InvalidInput(message),
     "not_found": lambda message, _: NotInLedger(message),

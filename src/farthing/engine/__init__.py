@@ -12,7 +12,7 @@ from farthing.engine.any_conversation import WatchAnswer
 from farthing.engine.batch_plan import BatchPlan
 from farthing.engine.converse import WatchConversation
 from farthing.engine.desk import Declaration, Desk
-from farthing.engine.errors import ChargeMismatch, EngineFailure
+from farthing.engine.errors import ChargeMismatch, EngineFailure, EngineSilent
 from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Not, OneOf, Present
 from farthing.engine.keys import bins, day, hour, month, quarter, week, year
 from farthing.engine.kinds import query_from
@@ -21,6 +21,7 @@ from farthing.engine.plan import Plan
 from farthing.engine.question import Batch, Question
 from farthing.engine.session import Session, open  # noqa: A004 # farthing.open is meant
 from farthing.engine.sources.opening import open_source
+from farthing.engine.spending import Interrupted
 from farthing.engine.watch import Watch, WatchPlan
 
 __all__ = [
@@ -35,7 +36,9 @@ __all__ = [
     "Declaration",
     "Desk",
     "EngineFailure",
+    "EngineSilent",
     "Equals",
+    "Interrupted",
     "Not",
     "OneOf",
     "PastRelease",

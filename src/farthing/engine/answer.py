@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
@@ -17,12 +17,19 @@ from farthing.engine.show.sheet import Sheet, amount, one_number, percent
 from farthing.engine.spending import Spending
 from farthing.engine.sql.keys import Label
 from farthing.mechanisms.accuracy import Interval
+from farthing.schema import DeclaredValues
 from farthing.wording import many, plain
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+
+
+#: What is said of a limit that was looked for, if larger ones might have been better.
+LARGEST_TRIED = (
+    "The largest contribution limit that was tried was chosen: more is lost than the interval says."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +42,10 @@ class Answer:
     same number. A quantile has no intervals, and its `half_width` is in ranks: how many values may
     lie between it and the quantile; without a key its one label is the value. `stopped`: a top-k
     ended early because no further label stood out. `loss`: what the limit left out, if that was
-    measured. `spending`: what the price means, if it was paid just now.
+    measured. `shown_from`: labels with about this many members or more are shown, others withheld.
+    `largest_tried`: the contribution limit that was looked for is the largest that was tried.
+    `spending`: what the price means, if it was paid just now. `caption`: what was counted, of
+    which rows, and every bound and limit that was applied.
     """
 
     query: Query
@@ -51,9 +61,16 @@ class Answer:
     intervals: tuple[Interval, ...] | None = None
     unit: str = "unit"
     loss: Loss | None = None
+    shown_from: int | None = None
+    largest_tried: bool = False
     spending: Spending | None = None
+    caption: str = ""
+    #: Where the release is kept in the ledger, if it is; shown nowhere.
+    entry: int | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not self.caption:
+            object.__setattr__(self, "caption", self.query.caption(self.unit, DeclaredValues()))
         wide, counts = self.half_width, self.counts
         if self.query.in_ranks or self.intervals is not None:
             return
@@ -77,6 +94,7 @@ class Answer:
         return {
             "query": self.query.to_json(),
             "unit": self.unit,
+            "caption": self.caption,
             "labels": list(map(label_to_json, self.labels)),
             "counts": None if self.counts is None else list(self.counts),
             "half_width": self.half_width,
@@ -84,12 +102,16 @@ class Answer:
             "confidence": self.confidence,
             "stopped": self.stopped,
             "loss": None if self.loss is None else self.loss.to_json(),
+            "shown_from": self.shown_from,
+            "largest_tried": self.largest_tried,
             "price": asdict(self.price),
             "used": dict(self.used),
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], query: Query, *, remaining: Price) -> Answer:
+    def from_json(
+        cls, data: Mapping[str, Any], query: Query, *, remaining: Price, entry: int | None = None
+    ) -> Answer:
         """The answer to this query that was kept as plain data, with or without intervals."""
         kept, loss = data.get("intervals"), data.get("loss")
         return cls(
@@ -104,13 +126,26 @@ class Answer:
             remaining=remaining,
             cached=True,
             loss=None if loss is None else Loss.from_json(loss),
+            shown_from=data.get("shown_from"),
+            largest_tried=data.get("largest_tried", False),
             unit=data.get("unit", "unit"),
+            caption=data.get("caption", ""),
             intervals=None if kept is None else tuple((low, high) for low, high in kept),
+            entry=entry,
         )
+
+    @property
+    def at_largest_limit(self) -> Answer:
+        """The same answer, to a question whose limit is the largest that was tried."""
+        return replace(self, largest_tried=True)
 
     def left_with(self, remaining: Price) -> Answer:
         """The same answer, with what remains after it."""
         return replace(self, remaining=remaining)
+
+    def closed(self, entry: int | None, remaining: Price) -> Answer:
+        """The same answer, with where it is kept and what remains after it."""
+        return replace(self, entry=entry, remaining=remaining)
 
     @property
     def sheet(self) -> Sheet:
@@ -118,6 +153,11 @@ class Answer:
         notes = []
         if self.stopped:
             notes.append("The list ended early: no further label stood out.")
+        if self.shown_from is not None:
+            things = self.query.shown_things
+            notes.append(f"Labels with fewer than about {self.shown_from} {things} are not shown.")
+        if self.largest_tried:
+            notes.append(LARGEST_TRIED)
         if self.query.together and self.intervals:
             notes.append("The intervals hold for all numbers together.")
         if self.loss is not None:
@@ -144,11 +184,6 @@ class Answer:
         if not self.query.in_ranks or self.counts is None:
             return self.intervals
         return tuple((value, value) for value in self.counts)
-
-    @property
-    def caption(self) -> str:
-        """What was counted, of which rows, and how much of each unit."""
-        return self.query.caption(self.unit)
 
     @property
     def paid(self) -> str:

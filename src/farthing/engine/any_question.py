@@ -13,6 +13,7 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.sql_questions.writing import query_in_sql
 from farthing.errors import InvalidInput
 from farthing.ledger import Dataset
+from farthing.schema import DeclaredValues
 from farthing.wording import plain
 
 #: The word for several questions in plain data.
@@ -79,7 +80,9 @@ class AnyQuestion(ABC, Generic[Place]):
         return self._context is context
 
     def __repr__(self) -> str:
-        return plain(f"<Question: {self.query.caption(self._context.about.unit)}>")
+        about = self._context.about
+        declared = DeclaredValues() if about.schema is None else about.schema.declared
+        return plain(f"<Question: {self.query.caption(about.unit, declared)}>")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -64,6 +64,11 @@ class Automatic:
         """The largest limit."""
         return self.choices[max(self.choices)]
 
+    def may_lose_more(self, limit: int) -> bool:
+        """Whether this is the largest limit that was tried, and still leaves labels out."""
+        query = self.choices[limit].query
+        return limit == max(self.choices) and query.limit is not None and query.limit != query.size
+
     @property
     def largest_price(self) -> Price:
         """The most that the question may cost once its limit is found."""

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer, Answers
-from farthing.engine.context import Context
+from farthing.engine.companions import of_question
+from farthing.engine.context import Context, record_of
 from farthing.engine.execute import execute
 from farthing.engine.kinds.base import Query
-from farthing.engine.plan import Before, looked_for
+from farthing.engine.plan import ONLY, Before, looked_for
 from farthing.engine.plan_of_steps import (
     PlanOfSteps,
-    earlier_answers,
+    earlier_answer,
     price_of,
     purchases_in,
     steps_of,
 )
 from farthing.engine.show.plans import Line
 from farthing.engine.show.sheet import amount
+from farthing.engine.translate import Step
 from farthing.errors import InvalidInput
 from farthing.ledger import Terms
 from farthing.wording import many
@@ -29,9 +32,16 @@ from farthing.wording import many
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
-    """Several questions that are paid for and run together: all of them or none."""
+    """Several questions that are paid for and run together: all of them or none.
 
+    `told` are answers that this analyst has already, which are not paid for again; what is asked
+    under two names is asked once (`same_as`).
+    """
+
+    told: Mapping[str, Answer] = field(compare=False)
+    same_as: Mapping[str, str] = field(compare=False)
     before: Mapping[str, Before] = field(compare=False)
+    at_largest: frozenset[str] = field(compare=False)
     asked: Mapping[str, Query] = field(compare=False)
 
     @property
@@ -47,31 +57,69 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
             if registered is not None:
                 raise InvalidInput("a registered list has limits that are numbers, not auto")
             return self._with_limits().run(again=again)
-        answers = execute(self._context, self._steps, self.terms, registered=registered)
         if registered is not None:
-            return Answers(answers)
+            return Answers(execute(self._context, self._steps, self.terms, registered=registered))
+        names = tuple(self.asked) if again else self._due
+        answers = execute(self._context, self._steps_of(names), self.terms)
+        if len(names) == 1:
+            answers = {names[0]: answers[ONLY]}
         whole = sum((answer.price for answer in answers.values()), Price(0))  # the rest came back
         spending = self._paid(whole)
-        return Answers(
-            {key: one.spent(spending.of_part(one.price, whole)) for key, one in answers.items()}
+        paid = {key: one.spent(spending.of_part(one.price, whole)) for key, one in answers.items()}
+        return self._by_name(paid)
+
+    @property
+    def _due(self) -> tuple[str, ...]:
+        """What is paid for: each question once that was not answered before."""
+        return tuple(key for key in self.asked if key not in self.told and key not in self.same_as)
+
+    def _steps_of(self, names: Sequence[str]) -> Mapping[str, Step]:
+        """What runs for these questions. One alone is the same as if it were asked by itself."""
+        if len(names) == 1:
+            own = of_question(names[0], self._steps)
+            return {key.removeprefix(names[0]): step for key, step in own.items()}
+        return {key: one for name in names for key, one in of_question(name, self._steps).items()}
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What is asked anew, as the ledger keeps it."""
+        return record_of(
+            self._context, purchases_in(self._steps_of(self._due or tuple(self.asked)))
         )
+
+    def _by_name(self, paid: Mapping[str, Answer]) -> Answers:
+        """Every answer, of which some were given before, or under another name."""
+        left = next(iter(paid.values())).remaining
+        told = {key: one.left_with(left) for key, one in self.told.items()}
+        found = {**told, **paid}
+        for key, other in self.same_as.items():
+            found.setdefault(key, replace(found[other], price=Price(0), cached=True))
+        return Answers(_marked({key: found[key] for key in self.asked}, self.at_largest))
 
     def _with_limits(self) -> BatchPlan:
         """The same with limits that were looked for, each of them once."""
         limits = {one.name: one for one in self.before.values()}
         answers = {name: one.found() for name, one in limits.items()}
         found = {key: one.at(answers[one.name]) for key, one in self.before.items()}
-        return _planned(self._context, {**self.asked, **found}, self.terms)
+        largest = {
+            key
+            for key, one in self.before.items()
+            if one.looked_for.may_lose_more(int(answers[one.name].value))
+        }
+        limited = _planned(self._context, {**self.asked, **found}, self.terms)
+        told = None if limited.known is None else _marked(limited.known, largest)
+        return replace(limited, at_largest=limited.at_largest | largest, known=told)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        unit = self._context.about.unit
+        unit, declared = self._context.about.unit, self._context.schema.declared
         return {
             "queries": {
                 key: {
                     "query": one.query.to_json(),
-                    "caption": one.query.caption(unit),
+                    "caption": one.query.caption(unit, declared),
                     "price": asdict(one.price),
+                    "known": key in self.told,
                 }
                 for key, one in purchases_in(self._steps).items()
             },
@@ -81,8 +129,10 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
     def lines(self) -> Iterator[Line]:
         yield from self._cost_lines()
         for name, one in purchases_in(self._steps).items():
-            asked = one.query.caption(self._context.about.unit)
-            yield name, f"{asked}: {amount(one.price)}", ""
+            asked = one.query.caption(self._context.about.unit, self._context.schema.declared)
+            known = name in self.told or name in self.same_as
+            price = "asked before" if known else amount(one.price)
+            yield name, f"{asked}: {price}", ""
         yield from self._known_lines()
 
 
@@ -94,22 +144,45 @@ def plan_many(context: Context, queries: Mapping[str, Query]) -> BatchPlan:
 
 
 def _planned(context: Context, queries: Mapping[str, Query], terms: Terms) -> BatchPlan:
-    wanted, before = {}, {}
+    wanted, before, at_largest = {}, {}, set()
     for key, query in queries.items():
-        wanted[key], first = looked_for(context, query, terms)
-        if first is not None:
-            before[key] = first
+        wanted[key], first_ask, largest = looked_for(context, query, terms)
+        if first_ask is not None:
+            before[key] = first_ask
+        if largest:
+            at_largest.add(key)
     steps = steps_of(context, wanted, terms)
+    earlier = {key: earlier_answer(context, key, steps) for key in wanted if key not in before}
+    known = {key: one for key, one in earlier.items() if one is not None}
+    told = _marked(known, at_largest)
+    first: dict[str, str] = {}
+    asked = {
+        key: digest([context.asked(steps[key].purchase), before[key].name if key in before else ""])
+        for key in wanted
+    }
+    for key, one in asked.items():
+        first.setdefault(one, key)
+    same_as = {key: first[one] for key, one in asked.items() if first[one] != key}
+    due = [key for key in wanted if key not in told and key not in same_as]
+    more = _more({key: one for key, one in before.items() if key in due})
     return BatchPlan(
         _context=context,
         terms=terms,
         _steps=steps,
-        price=price_of(steps) + _more(before),
+        price=sum((price_of(of_question(key, steps)) for key in due), more),
         remaining=context.analyst.remaining(),
-        known=None if before else earlier_answers(context, steps),
+        known=MappingProxyType(told) if len(told) == len(wanted) else None,
+        told=MappingProxyType(told),
+        same_as=MappingProxyType(same_as),
         before=MappingProxyType(before),
         asked=MappingProxyType(dict(queries)),
+        at_largest=frozenset(at_largest),
     )
+
+
+def _marked(answers: Mapping[str, Answer], at_largest: Collection[str]) -> dict[str, Answer]:
+    """The answers, each of which says if its limit is the largest that was tried."""
+    return {key: one.at_largest_limit if key in at_largest else one for key, one in answers.items()}
 
 
 def _more(before: Mapping[str, Before]) -> Price:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from farthing.engine.answer import Answer
 from farthing.engine.kinds.base import Query
@@ -13,6 +14,8 @@ from farthing.engine.kinds.labels import LabelQuery
 from farthing.engine.kinds.loss import Loss, LossQuery
 from farthing.errors import InvalidInput
 from farthing.mechanisms.accuracy import Interval
+
+Bought = TypeVar("Bought")
 
 #: What a companion is called: the name of its question and this.
 _ABOVE = " above the limit"
@@ -43,6 +46,11 @@ def _loss_question(query: Query) -> LossQuery | None:
     return LossQuery(
         query.key, contribution_limit=limit, categories=query.domain, where=query.filter
     )
+
+
+def of_question(name: str, everything: Mapping[str, Bought]) -> dict[str, Bought]:
+    """What belongs to one question of several: itself, and what is asked beside it."""
+    return {key: one for key, one in everything.items() if key in (name, name + _ABOVE)}
 
 
 def paired(keys: Collection[str]) -> frozenset[str]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from threading import Event
 from typing import Any
 
+from farthing.canonical import digest
 from farthing.engine.answer import Answer
+from farthing.engine.filters import columns_of
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query, completed_query
 from farthing.engine.purchase import Purchase
@@ -14,20 +17,22 @@ from farthing.engine.recent import Recent
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
 from farthing.guarantees.notation import format_guarantee
-from farthing.ledger import Analyst, Dataset
-from farthing.schema import Schema
+from farthing.ledger import Analyst, Dataset, RowsChanged
+from farthing.schema import DeclaredValues, Schema
 
 
 def at_once() -> None:
-    """Nobody waits for the clock."""
+    """Nobody waits for a clock, and none runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """One table, one unit of privacy, one analyst. The schema and the version are the owner's.
 
-    `on_the_clock` is waited for between the last look at the rows and the first trace that a
-    release leaves in the ledger, from which an analyst could tell how long the rows took.
+    `begins` is called when the engine is ready and before anything is paid: from then on a run is
+    timed. `on_the_clock` is waited for between the last look at the rows and the first trace that a
+    release leaves in the ledger, from which an analyst could tell how long the rows took. It raises
+    if the run was cancelled before it struck: then nothing is released.
     """
 
     source: Source
@@ -36,10 +41,33 @@ class Context:
     confidence: float
     on_the_clock: Callable[[], None] = at_once
     recent: Recent = field(default_factory=Recent, repr=False, compare=False)
+    begins: Callable[[], None] = at_once
+    shut: Event = field(default_factory=Event, repr=False, compare=False)
+    plan_only: bool = False
+
+    def require_open(self) -> None:
+        """Nothing is asked, and nothing paid, of data that was given back."""
+        if self.shut.is_set():
+            raise InvalidInput(
+                f"this session on {self.about.name} was shut, so nothing was run or paid; open the "
+                "data again"
+            )
+
+    def require_payable(self) -> None:
+        """What is opened for plans alone pays for nothing."""
+        if self.plan_only:
+            raise InvalidInput(f"{self.about.name} was opened with plan_only: nothing can be run")
 
     def now(self) -> Context:
-        """The same with what is declared now: an owner may have declared another version."""
-        return replace(self, about=self.analyst.about())
+        """The same with what is declared now: an owner may have declared another version.
+
+        A table in memory was copied when it was opened, so it stays in the version it had then.
+        """
+        self.require_open()
+        about = self.analyst.about()
+        if self.source.location is None and about.version != self.about.version:
+            raise RowsChanged(about.name)
+        return replace(self, about=about)
 
     @property
     def schema(self) -> Schema:
@@ -52,9 +80,17 @@ class Context:
         return self.about.version is not None
 
     def asked(self, purchase: Purchase) -> dict[str, Any]:
-        """What the ledger keeps: the query, what its items guarantee, which rows it is about."""
+        """What the ledger keeps: the query, what its items guarantee, which rows it is about.
+
+        Declared bounds are part of it: a release of 1.0.0, for which rows outside did not count, is
+        no answer to the same question.
+        """
+        query = purchase.query
+        used, bounds = query.columns() | columns_of(query.filter), self.schema.declared.bounds
+        applied = {name: list(bounds[name]) for name in sorted(used) if name in bounds}
         return {
-            "query": purchase.query.to_json(),
+            "query": query.to_json(),
+            **({"bounds": applied} if applied else {}),
             "guarantees": {n: format_guarantee(g) for n, g in purchase.guarantees.items()},
             "unit": self.about.unit,
             "confidence": self.confidence,
@@ -66,19 +102,23 @@ class Context:
         """The query within the owner's limits, about columns that are declared."""
         return completed_query(query, self.schema, self.about.unit, self.about.limits)
 
-    def earlier(self, purchases: Mapping[str, Purchase]) -> dict[str, Answer] | None:
-        """The releases of the same questions about the same rows, if this analyst has them."""
+    def earlier(self, question: str, purchases: Mapping[str, Purchase]) -> Answer | None:
+        """The release of the same question about the same rows, if this analyst has it: asked by
+        itself or in a batch. `purchases` are what it buys under its name and beside it."""
         if not self.kept:
             return None
-        found = self.analyst.release_of(record_of(self, purchases))
+        alone = {name.removeprefix(question): one for name, one in purchases.items()}
+        name, found = "", self.analyst.release_of(record_of(self, alone))
+        if found is None:
+            asked = digest(self.asked(purchases[question]))
+            batch = self.recent.batch_with(asked, self.analyst.batches_after)
+            if batch is None:
+                return None
+            name, found = batch[1], self.analyst.release(batch[0])
         if found is None:
             return None
-        left = self.analyst.remaining()
-        return {
-            key: Answer.from_json(found.release[key], purchase.query, remaining=left)
-            for key, purchase in purchases.items()
-            if key in found.release
-        }
+        query, left = purchases[question].query, self.analyst.remaining()
+        return Answer.from_json(found.release[name], query, remaining=left, entry=found.entry)
 
 
 def record_of(context: Context, purchases: Mapping[str, Purchase]) -> dict[str, Any]:
@@ -90,7 +130,10 @@ def record_in_words(record: Mapping[str, Any]) -> str:
     """What `record_of` keeps, for people; InvalidInput if it is something else."""
     try:
         return "; ".join(
-            query_from(asked["query"]).caption(asked["unit"]) for asked in record.values()
+            query_from(asked["query"]).caption(
+                asked["unit"], DeclaredValues(asked.get("bounds", {}))
+            )
+            for asked in record.values()
         )
     except (AttributeError, KeyError, TypeError):
         raise InvalidInput("this is not a question as a ledger keeps it") from None

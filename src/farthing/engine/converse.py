@@ -29,6 +29,7 @@ from farthing.engine.any_conversation import (
 from farthing.engine.context import Context
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.kinds.base import ROLES, Query
+from farthing.engine.spending import spent_if_interrupted
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.statement import Statement
 from farthing.engine.translate import comparison_of, statement_of
@@ -48,6 +49,8 @@ from farthing.mechanisms import Contribution
 
 log = logging.getLogger("farthing.engine")
 
+#: Characters of a question as JSON at most: it is kept for ever, and may cost nothing.
+LARGEST_QUESTION = 1 << 14
 #: What is said to who asks for the other one.
 _OTHERWISE = {
     THRESHOLD: "this conversation checks guesses; open a watch for thresholds",
@@ -110,12 +113,8 @@ class WatchConversation(AnyConversation):
             self._checked(now, given, what, against)
             for given, against in asked_pairs(pairs, what, self._context)
         ]
-        self._held.require_open()  # what is not paid for is not looked at
-        numbers: dict[int, int] = {}  # by statement, each of which is kept once
-        for one in asked:
-            if id(one.statement) not in numbers:
-                numbers[id(one.statement)] = self._number(one.statement)
-        now.on_the_clock()
+        self._held.require_open(one.words for one in asked)  # what is not paid for is not looked at
+        numbers = self._numbers(now, asked)
         told = self._held.ask_many(
             (one.words, _question(what, numbers[id(one.statement)], one.units)) for one in asked
         )
@@ -131,6 +130,12 @@ class WatchConversation(AnyConversation):
         number = against if type(against) is int else require_real(what, against)
         units = _units(what, number, query.decimal_places)
         words = {"query": query.to_json(), what: number}
+        size = len(canonical(words))
+        if size > LARGEST_QUESTION:
+            raise InvalidInput(
+                f"a question in a conversation must have at most {LARGEST_QUESTION} characters as "
+                f"JSON, got {size}"
+            )
         if query.in_ranks:  # the statement knows the threshold, and its number is held against 0
             return _Asked(query, words, self._statement(now, query, units), 0)
         return _Asked(query, words, self._statement(now, query), units)
@@ -157,20 +162,33 @@ class WatchConversation(AnyConversation):
             self._statements[key] = statement
         return self._statements[key]
 
-    def _number(self, statement: Statement) -> int:
-        """The exact number. Nothing that depends on the data leaves, not even a failure twice."""
-        found: int | None = None
+    def _numbers(self, now: Context, asked: list[_Asked]) -> dict[int, int]:
+        """The exact numbers by statement, each of which is kept once.
+
+        If one cannot be read, or the run is cancelled before the clock strikes, the conversation
+        ends: when the clock strikes, whichever it was. Nothing that depends on the data leaves.
+        """
+        numbers: dict[int, int] = {}
+        with now.source.ready():  # a question that could not be asked ends no conversation
+            now.begins()
+            try:
+                for one in asked:
+                    if id(one.statement) not in numbers:
+                        rows = now.source.run(one.statement)
+                        numbers[id(one.statement)] = int(rows.column(NUMBER)[0].as_py())
+            except EngineFailure:
+                pass
+            except Exception:
+                log.exception("the number could not be read")  # its words may depend on the rows
         try:
-            rows = self._context.source.run(statement)
-            found = int(rows.column(NUMBER)[0].as_py())
-        except EngineFailure:
-            pass
-        except Exception:
-            log.exception("the number could not be read")  # what it says may depend on the rows
-        if found is None:
+            now.on_the_clock()
+        except BaseException:
+            self._give_up()
+            raise
+        if any(id(one.statement) not in numbers for one in asked):
             self._give_up()
             raise EngineFailure
-        return found
+        return numbers
 
     def _give_up(self) -> None:
         with suppress(AlreadySettled):  # it was over before
@@ -182,21 +200,24 @@ def open_watch(context: Context, kind: WatchKind, terms: Terms) -> WatchConversa
     tariff, mechanism = terms.tariff, kind.mechanism_for(terms.tariff)
     items = kind.items_for(tariff)
     _check_charge(tariff, items, mechanism)
-    held = context.analyst.open_conversation(
-        mechanism,
-        items=items,
-        question={
-            "watch": kind.to_json(),
-            "guarantees": guarantees_of(tariff, items),
-            "unit": context.about.unit,
-        },
-        under=terms.account,
-        use=Use(
-            what=kind.kind,
-            contribution=f"at most {kind.per_unit} of each number",
-            guarantees=tuple((format_guarantee(g), n) for g, n in mechanism.guarantees),
-        ),
-    )
+    context.require_payable()
+    context.require_open()
+    with spent_if_interrupted(tariff.price_of(items), at_most=True):
+        held = context.analyst.open_conversation(
+            mechanism,
+            items=items,
+            question={
+                "watch": kind.to_json(),
+                "guarantees": guarantees_of(tariff, items),
+                "unit": context.about.unit,
+            },
+            under=terms.account,
+            use=Use(
+                what=kind.kind,
+                contribution=f"at most {kind.per_unit} of each number",
+                guarantees=tuple((format_guarantee(g), n) for g, n in mechanism.guarantees),
+            ),
+        )
     return WatchConversation(context, held)
 
 

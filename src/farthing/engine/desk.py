@@ -15,10 +15,11 @@ from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.composition.tariffs.verification import certificate_in, tariff_in
 from farthing.engine.companions import with_companions
+from farthing.engine.first_budget import require_no_other_budget
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import completed_query
 from farthing.engine.purchase import buy
-from farthing.engine.sources.base import Source
+from farthing.engine.sources.base import Misfits, Source
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Dataset, Ledger, Limits, Purse, RegisteredBatch
 from farthing.ledger.locations import overlap
@@ -26,6 +27,8 @@ from farthing.schema import KEYS, Schema, with_unit
 
 #: A tariff, its certificate, or the file it is in.
 TariffLike = Tariff | Certificate | str | os.PathLike[str]
+#: What the state of the rows is called in which data is added, if nobody says.
+FIRST_VERSION = "1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,18 @@ class Declaration:
     unit: str | Sequence[str]
     schema: Schema | None = None
     limits: Limits | None = None
-    version: str | None = "1"
+    version: str | None = FIRST_VERSION
+
+    def require_possible(self, source: Source) -> tuple[Schema, str]:
+        """The columns and the unit, if this source has them; else InvalidInput."""
+        schema = self.schema or Schema(source.proposed_schema().columns)
+        schema, unit = with_unit(schema, self.unit)
+        source.require_everywhere(*(schema[unit].parts or (unit,)))
+        if schema[unit].kind not in KEYS:
+            raise InvalidInput(
+                f"the unit must be {' or '.join(KEYS)}, but {unit} is {schema[unit].kind}"
+            )
+        return schema, unit
 
 
 class Desk:
@@ -69,7 +83,12 @@ class Desk:
         known = self.ledger.datasets_at(source.location)
         if not known:
             if wanted in reader.datasets():
-                raise InvalidInput(f"there is a dataset {wanted} already, which is other data")
+                where = reader.dataset(wanted).location or "no place that was declared"
+                raise InvalidInput(
+                    f"there is a dataset {wanted} already, at {where} and not at "
+                    f"{source.location}: if the data moved, its owner says so with `farthing owner "
+                    f"relocate {wanted} DATA`; if it is other data, give it another name"
+                )
             return None
         if name is None and len(known) == 1:
             return known[0]
@@ -122,26 +141,34 @@ class Desk:
         self._owner.describe(dataset, beside=beside)
         return dataset
 
+    def relocate(self, dataset: str, source: Source) -> None:
+        """The data moved and is in this place now; its budget goes on."""
+        if source.location is None:
+            raise InvalidInput("data moves to a file or a table in a database, not into memory")
+        about = self.ledger.reader().dataset(dataset)
+        source.require_everywhere(*(about.declared_schema[about.unit].parts or (about.unit,)))
+        self._owner.relocate(dataset, source.location)
+
     def is_described(self, name: str) -> bool:
         """False for a dataset that was added before there were schemas."""
         reader = self.ledger.reader()
         return name not in reader.datasets() or reader.dataset(name).schema is not None
 
+    def misfits(self, source: Source, name: str) -> tuple[Misfits, ...]:
+        """What of the rows is not as declared. For the owner's eyes: no analyst may be told."""
+        return source.misfits(self.ledger.reader().dataset(name).declared_schema)
+
     def _declared(self, source: Source, declared: Declaration, name: str | None) -> Dataset:
-        schema = declared.schema or Schema(source.proposed_schema().columns)
-        schema, unit = with_unit(schema, declared.unit)
-        source.require_everywhere(*(schema[unit].parts or (unit,)))
+        if name is None and source.location is None:
+            raise InvalidInput('name must be given for a table in memory, such as name="salaries"')
+        schema, unit = declared.require_possible(source)
         self._require_public(source, schema)
-        schema = source.with_public_tables(schema)
-        if schema[unit].kind not in KEYS:
-            raise InvalidInput(
-                f"the unit must be {' or '.join(KEYS)}, but {unit} is {schema[unit].kind}"
-            )
+        require_no_other_budget(source, self.ledger)
         return Dataset(
             name or source.name,
             unit=unit,
             owner=self._name,
-            schema=schema,
+            schema=source.with_public_tables(schema),
             limits=declared.limits or Limits(),
             location=source.location,
             version=declared.version,
@@ -151,7 +178,7 @@ class Desk:
         """What is looked up in is nobody's private data, as far as this ledger knows."""
         public_tables = source.public_locations(schema)
         reader = self.ledger.reader()
-        known = [(name, reader.dataset(name).location) for name in reader.datasets()]
+        known = [(name, place) for name in reader.datasets() for place in reader.places(name)]
         for name, private in [(source.name, source.location), *known]:
             for public in public_tables:
                 if private is not None and overlap(private, public):

@@ -2,6 +2,7 @@
 
 FarthingError
 ├── EngineFailure     the database failed while it ran; the farthings stay spent
+├── EngineSilent      the database does not answer; nothing was reserved
 └── ChargeMismatch    the compiled plan costs something else than was reserved; nothing ran
 """
 
@@ -18,6 +19,13 @@ class EngineFailure(FarthingError):
             "the data engine failed; the reason is in the data owner's log, because it may quote "
             "the data"
         )
+
+
+class EngineSilent(FarthingError):
+    """The engine was asked before anything was reserved, and did not answer."""
+
+    def __init__(self) -> None:
+        super().__init__("the data cannot be reached at the moment; nothing was paid, try again")
 
 
 class ChargeMismatch(FarthingError):

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from farthing.canonical import digest
@@ -20,6 +21,7 @@ from farthing.engine.companions import folded, paired
 from farthing.engine.context import Context, record_of
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.purchase import items_together
+from farthing.engine.spending import spent_if_interrupted
 from farthing.engine.sql.statement import Statement
 from farthing.engine.translate import Step
 from farthing.errors import InvalidInput
@@ -39,20 +41,43 @@ def execute(
     """The release of every step: all of them or none. Paid from the purse, under the terms that
     the steps were planned with, or from the list registered under this name."""
     analyst = context.analyst
-    if context.now().about.version != context.about.version:
+    context.require_payable()
+    if context.now().about.version != context.about.version:  # or the session was shut
         raise RowsChanged(context.about.name)
     statements = {key: step.statement for key, step in steps.items()}  # written, or refused unpaid
     question = record_of(context, {key: step.purchase for key, step in steps.items()})
-    if registered is None:
-        items = items_together(step.purchase.items for step in steps.values())
-        held = analyst.reserve(items, question=question, under=terms.account)
-    else:
+    items = items_together(step.purchase.items for step in steps.values())
+    if registered is not None:
         _require_registered(analyst.registered(registered), registered, steps)
-        held = analyst.reserve_list(registered, question=question)
+    price = Price(0) if registered else terms.tariff.price_of(items)
+    with context.source.ready():  # or refused unpaid; whoever waits for the engine waits here
+        context.begins()
+        with spent_if_interrupted(price, at_most=True, listed=registered):
+            if registered is None:
+                held = analyst.reserve(items, question=question, under=terms.account)
+            else:
+                held = analyst.reserve_list(registered, question=question)
+        with spent_if_interrupted(price, listed=registered):
+            answers, used = _answers(context, steps, statements, terms, held, registered)
+    with spent_if_interrupted(price, listed=registered):
+        _wait_for_the_clock(context, held)
+    with spent_if_interrupted(price, at_most=True, listed=registered):
+        return _closed(context, steps, held, answers, used if registered is None else None)
+
+
+def _answers(
+    context: Context,
+    steps: Mapping[str, Step],
+    statements: Mapping[str, Statement],
+    terms: Terms,
+    held: Reservation,
+    registered: str | None,
+) -> tuple[dict[str, Answer], dict[str, int]]:
+    """What was reserved is run: the answers, and the items that they show were used."""
     answers: dict[str, Answer] = {}
     totals: dict[str, Interval | None] = {}
     used: Counter[str] = Counter(dict.fromkeys(held.items, 0))
-    try:
+    with _abandoned_if_it_fails(context, held):
         _check_charge(steps, held, terms.tariff, registered)
         for key, step in steps.items():
             release, spent = _release(context, step, statements[key])
@@ -61,21 +86,44 @@ def execute(
             if key in paired(steps):
                 totals[key] = step.mechanism.total(release, joint_level(context.confidence, 2))
             used.update(spent)
+    return folded(answers, totals), dict(used)
+
+
+@contextmanager
+def _abandoned_if_it_fails(context: Context, held: Reservation) -> Iterator[None]:
+    """Nothing is released, and what was reserved stays spent."""
+    try:
+        yield
     except BaseException as error:
-        analyst.abandon(held, reason=type(error).__name__)
+        context.analyst.abandon(held, reason=type(error).__name__)
         raise
-    answers = folded(answers, totals)
+
+
+def _wait_for_the_clock(context: Context, held: Reservation) -> None:
+    """What was cancelled before the clock strikes is abandoned, whatever the engine did."""
+    with _abandoned_if_it_fails(context, held):
+        context.on_the_clock()
+
+
+def _closed(
+    context: Context,
+    steps: Mapping[str, Step],
+    held: Reservation,
+    answers: Mapping[str, Answer],
+    used: Mapping[str, int] | None,
+) -> dict[str, Answer]:
+    """The answers, once the ledger has them."""
     record = {key: answer.to_json() for key, answer in answers.items()}
-    context.on_the_clock()
-    analyst.close(
+    entry = context.analyst.close(
         held,
         digest(record),
-        used=dict(used) if registered is None else None,
+        used=used,
         use=_use(steps),
         release=record if context.kept else None,
     )
-    left = analyst.remaining()
-    return {key: answer.left_with(left) for key, answer in answers.items()}
+    left = context.analyst.remaining()
+    kept = entry if context.kept else None
+    return {key: answer.closed(kept, left) for key, answer in answers.items()}
 
 
 def _require_registered(listed: Registered, name: str, steps: Mapping[str, Step]) -> None:
@@ -122,7 +170,8 @@ def _answer(
 ) -> Answer:
     query, confidence = step.purchase.query, context.confidence
     release = query.in_order(release)
-    result = query.result(release, query.expect(step.mechanism, confidence))
+    expected = query.expect(step.mechanism, confidence)
+    result = query.result(release, expected)
     errors = query.errors(step.mechanism, release, confidence)
     if isinstance(errors, tuple):
         result = replace(result, half_width=None, intervals=errors)
@@ -140,6 +189,8 @@ def _answer(
         remaining=Price(0),  # known once the entry is closed
         intervals=result.intervals,
         unit=context.about.unit,
+        caption=query.caption(context.about.unit, context.schema.declared),
+        shown_from=expected.shown_from,
     )
 
 

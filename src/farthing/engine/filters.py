@@ -30,7 +30,8 @@ from typing import Any, TypeAlias
 from farthing.errors import InvalidInput
 from farthing.schema import Value
 
-DEEPEST = 8
+#: Filters are written by people. What nests deeper or has more conditions costs stack and time.
+DEEPEST, MOST_CONDITIONS = 24, 300
 _SMALLEST_WHOLE, _LARGEST_WHOLE = -(2**63), 2**64 - 1
 #: Up to here every whole number is a 64-bit float.
 _EXACT = 2**53
@@ -121,6 +122,7 @@ class AllOf:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", _parts(self.parts))
+        _require_small(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ class AnyOf:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", _parts(self.parts))
+        _require_small(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,7 @@ class Not:
         if part is None:
             raise InvalidInput("not needs a filter that says something, got an empty one")
         object.__setattr__(self, "part", part)
+        _require_small(self)
 
 
 Filter: TypeAlias = Equals | OneOf | Between | Present | AllOf | AnyOf | Not
@@ -293,15 +297,43 @@ def _condition(column: str, wanted: Any) -> Filter:
 
 
 def _require_shallow(where: object) -> None:
-    """Filters are written by people; one nested deeper than any of them would is refused."""
+    """Plain data that nests no deeper than a filter may: a joint is a table and a list."""
     level: list[Any] = [where]
     depth = 0
     while level:
         depth += 1
-        if depth > 4 * DEEPEST:
-            raise InvalidInput(f"a filter nests at most {DEEPEST} times")
+        if depth > 2 * DEEPEST + 2:
+            raise _nested_too_deeply()
         nested = [list(x.values()) if isinstance(x, Mapping) else list(x) for x in level]
         level = [y for values in nested for y in values if isinstance(y, Mapping | list | tuple)]
+
+
+def _require_small(where: Filter) -> None:
+    level: list[Filter] = [where]
+    depth = conditions = 0
+    while level:
+        depth += 1
+        if depth > DEEPEST:
+            raise _nested_too_deeply()
+        below: list[Filter] = []
+        for one in level:
+            match one:
+                case AllOf(parts) | AnyOf(parts):
+                    below.extend(parts)
+                case Not(part):
+                    below.append(part)
+                case _:
+                    conditions += 1
+        level = below
+    if conditions > MOST_CONDITIONS:
+        raise InvalidInput(
+            f"a filter has at most {MOST_CONDITIONS} conditions, got {conditions}; several values "
+            "of one column are one condition: a list of them"
+        )
+
+
+def _nested_too_deeply() -> InvalidInput:
+    return InvalidInput(f"a filter nests at most {DEEPEST} times, got more")
 
 
 def _parts(parts: object) -> tuple[Filter, ...]:

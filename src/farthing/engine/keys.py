@@ -6,8 +6,9 @@
 
 The same as text, for plain data, SQL and people:
 
-    "country"    "month(day)"    "bins(salary, 0, 1000000, 5000000)"
+    "country"    "month(day)"    "bins(salary, 0, 1000000, 5000000)"    year("Release Date")
 
+A name may stand in double quotes, as in SQL and in conditions; a quote within it is doubled.
 A name that would be read wrongly is written as a table, {"column": "month(day)"}, and is
 `Named("month(day)")` from then on.
 """
@@ -22,7 +23,7 @@ from typing import Any, TypeAlias
 
 from farthing.engine.filters import require_column
 from farthing.errors import InvalidInput, require_choice, require_real
-from farthing.schema import DATE, KEYS, NUMBERS, TEXT, TIMESTAMP, Schema
+from farthing.schema import DATE, KEYS, NUMBERS, TEXT, TIMESTAMP, Bounds, Schema
 
 #: The periods, from short to long.
 PERIODS = ("hour", "day", "week", "month", "quarter", "year")
@@ -30,6 +31,7 @@ MOST_BINS = 1000
 _BINS = "bins"
 _BEYOND = 1 << 63
 _WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
+_NAME = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^,]*?))\s*(?:,(.*))?', re.DOTALL)
 _CALL = re.compile(rf"({'|'.join((*PERIODS, _BINS))})\((.*)\)", re.DOTALL)
 
 
@@ -55,7 +57,8 @@ class Period:
 class Bins:
     """Which range between two neighbouring edges a number lies in; outside of all it has none.
 
-    A range holds its lower edge and not its upper one.
+    A range holds its lower edge and not its upper one. The last one holds both if it ends at the
+    declared upper bound of the column, to which larger numbers are moved.
     """
 
     column: str
@@ -73,10 +76,14 @@ class Bins:
             raise InvalidInput("the edges of bins must grow")
         object.__setattr__(self, "edges", edges)
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The ranges as text, in order."""
-        return tuple(f"[{low}, {high})" for low, high in pairwise(self.edges))
+    def labels(self, bounds: Bounds) -> tuple[str, ...]:
+        """The ranges as text, in order, of a column with these declared bounds."""
+        texts = [f"[{low}, {high})" for low, high in pairwise(self.edges)]
+        return (*texts[:-1], texts[-1][:-1] + "]") if self.closed(bounds) else tuple(texts)
+
+    def closed(self, bounds: Bounds) -> bool:
+        """Whether the last range holds its upper edge."""
+        return bounds[1] == self.edges[-1]
 
     def __str__(self) -> str:
         return f"{_BINS}({', '.join(map(str, (self.column, *self.edges)))})"
@@ -142,11 +149,20 @@ def key_from(given: object) -> Key:
     name = require_column(given)
     found = _CALL.fullmatch(name)
     if found is None:
-        return name
+        return unquoted(name)
     if found[1] != _BINS:
-        return Period(found[2].strip(), found[1])
-    column, *edges = (part.strip() for part in found[2].split(","))
-    return Bins(column, tuple(map(_number, edges)))
+        return Period(unquoted(found[2].strip()), found[1])
+    quoted, bare, edges = _NAME.fullmatch(found[2]).groups()  # type: ignore[union-attr] # any text
+    column = bare if quoted is None else quoted.replace('""', '"')
+    given = [] if edges is None else edges.split(",")
+    return Bins(column, tuple(_number(edge.strip()) for edge in given))
+
+
+def unquoted(name: str) -> str:
+    """The name of a column that may stand in double quotes."""
+    found = _NAME.fullmatch(name)
+    alone = found is not None and found[1] is not None and found[3] is None
+    return found[1].replace('""', '"') if found is not None and alone else name
 
 
 def key_to_json(key: Key) -> Any:
@@ -206,8 +222,8 @@ def kind_of(key: Key, schema: Schema) -> str:
 def domain_of(key: Key, schema: Schema) -> tuple[str | int, ...] | None:
     """Every label that a key can have, where the question or the owner lists them."""
     match key:
-        case Bins():
-            return key.labels
+        case Bins(column):
+            return key.labels((schema[column].lower, schema[column].upper))
         case Period():
             return None
     return schema[column_of(key)].categories

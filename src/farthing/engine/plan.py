@@ -18,11 +18,12 @@ from farthing.engine.cheapest import Aim, cheapest
 from farthing.engine.context import Context
 from farthing.engine.execute import execute
 from farthing.engine.kinds.base import Query
-from farthing.engine.plan_of_steps import PlanOfSteps, earlier_answers, price_of, steps_of
+from farthing.engine.plan_of_steps import PlanOfSteps, earlier_answer, price_of, steps_of
 from farthing.engine.purchase import items_together
 from farthing.engine.show.expectations import expectation_lines
 from farthing.engine.show.plans import Line
 from farthing.engine.show.sheet import amount, number, width
+from farthing.engine.spending import spent_if_interrupted
 from farthing.ledger import Terms
 from farthing.mechanisms import Accuracy, Expectation
 
@@ -63,6 +64,8 @@ class Before:
             wide = f"± {width(choice.accuracy.half_width)}"
             bought = f"{amount(choice.price)} ({choice.query.count})"
             yield f"at limit {choice.limit}", f"{noise}, {wide}: {bought}", ""
+        if self.looked_for.may_lose_more(self.looked_for.largest.limit):
+            yield "beyond", "nothing larger is tried; if it would be better, the answer says so", ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -82,6 +85,7 @@ class Plan(PlanOfSteps[Answer]):
 
     expectation: Expectation
     before: Before | None = field(compare=False)
+    at_largest: bool = False
 
     @property
     def query(self) -> Query:
@@ -92,8 +96,8 @@ class Plan(PlanOfSteps[Answer]):
 
     @property
     def caption(self) -> str:
-        """What will be counted, of which rows, and how much of each unit."""
-        return self.query.caption(self._context.about.unit)
+        """What will be counted, of which rows, and every bound and limit that is applied."""
+        return self.query.caption(self._context.about.unit, self._context.schema.declared)
 
     @property
     def items(self) -> Mapping[str, int]:
@@ -107,10 +111,15 @@ class Plan(PlanOfSteps[Answer]):
             return self.known
         if self.before is not None:
             limit = self.before.found()
-            answer = planned(self._context, self.before.at(limit), self.terms).run(again=again)
+            with spent_if_interrupted(Price(0) if limit.cached else limit.price):
+                answer = planned(self._context, self.before.at(limit), self.terms).run(again=again)
+            if self.before.looked_for.may_lose_more(int(limit.value)):
+                answer = answer.at_largest_limit
             return answer if limit.cached else self._with_limit(answer, limit)
         answer = execute(self._context, self._steps, self.terms)[ONLY]
-        return answer.spent(self._paid(answer.price))
+        answer = answer.at_largest_limit if self.at_largest else answer
+        with spent_if_interrupted(answer.price):
+            return answer.spent(self._paid(answer.price))
 
     def _anew(self) -> Plan:
         """The same plan, with what is known by now."""
@@ -136,6 +145,7 @@ class Plan(PlanOfSteps[Answer]):
             "above_cutoff": expectation.above_cutoff,
             "limits": None if self.before is None else self.before.to_json(),
             "width_times_rows": self.query.width_times_rows(expectation),
+            "offered": list(self.query.offered(self._context.schema.declared)),
         }
 
     def lines(self) -> Iterator[Line]:
@@ -155,6 +165,8 @@ class Plan(PlanOfSteps[Answer]):
             measured = step.mechanism.expect(self._context.confidence).counts
             assert measured is not None
             yield "loss", f"{step.purchase.query.title}: ± {width(measured.half_width)}", ""
+        for words in self.query.offered(self._context.schema.declared):
+            yield "how much", words, ""
         yield from self._known_lines()
 
 
@@ -169,9 +181,9 @@ def plan_one(context: Context, query: Query, aim: Aim | None) -> Plan:
 
 def planned(context: Context, wanted: Query, terms: Terms) -> Plan:
     """The plan for a question that was checked, under these terms."""
-    wanted, before = looked_for(context, wanted, terms)
+    wanted, before, at_largest = looked_for(context, wanted, terms)
     steps = steps_of(context, {ONLY: wanted}, terms)
-    known = None if before else earlier_answers(context, steps)
+    known = None if before else earlier_answer(context, ONLY, steps)
     return Plan(
         _context=context,
         terms=terms,
@@ -179,24 +191,27 @@ def planned(context: Context, wanted: Query, terms: Terms) -> Plan:
         price=price_of(steps) if before is None else before.price,
         remaining=context.analyst.remaining(),
         expectation=wanted.expect(steps[ONLY].mechanism, context.confidence),
-        known=None if known is None else known[ONLY],
+        known=known.at_largest_limit if known is not None and at_largest else known,
         before=before,
+        at_largest=at_largest,
     )
 
 
-def looked_for(context: Context, query: Query, terms: Terms) -> tuple[Query, Before | None]:
+def looked_for(context: Context, query: Query, terms: Terms) -> tuple[Query, Before | None, bool]:
     """The question with its limit, if that is a number or was found before.
 
-    Otherwise with the largest that may be found, and what has to be run before it.
+    Otherwise with the largest that may be found, and what has to be run before it. Last, whether
+    the limit that was found is the largest that was tried, and more may be lost.
     """
     most = context.about.limits.contribution_limit
     wanted = automatic(query, terms.tariff, context.confidence, most)
     if wanted is None:
-        return query, None
+        return query, None, False
     first = planned(context, context.checked(wanted.first), terms)
     if first.known is not None:
-        return wanted.choices[first.known.value].query, None
-    return wanted.largest.query, Before(first, wanted)
+        limit = int(first.known.value)
+        return wanted.choices[limit].query, None, wanted.may_lose_more(limit)
+    return wanted.largest.query, Before(first, wanted), False
 
 
 def _accuracy(accuracy: Accuracy | None) -> dict[str, float] | None:

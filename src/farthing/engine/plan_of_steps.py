@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer
-from farthing.engine.companions import with_companions
-from farthing.engine.context import Context, record_of
+from farthing.engine.companions import of_question, with_companions
+from farthing.engine.context import Context
 from farthing.engine.kinds.base import Query
 from farthing.engine.purchase import Purchase, buy
 from farthing.engine.show.plans import FITS, Line, ShownPlan
@@ -46,11 +46,6 @@ class PlanOfSteps(ShownPlan, Generic[Known]):
     def spending(self) -> Spending:
         """The price as a share of the budget, and what is proved before and after."""
         return spending_of(self._context.analyst, self.price, paid=False)
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """What is asked as the ledger keeps it: an earlier release is found by it."""
-        return record_of(self._context, purchases_in(self._steps))
 
     def _paid(self, price: Price) -> Spending:
         """What a price means that was just paid."""
@@ -102,6 +97,6 @@ def price_of(steps: Mapping[str, Step]) -> Price:
     return sum((step.purchase.price for step in steps.values()), Price(0))
 
 
-def earlier_answers(context: Context, steps: Mapping[str, Step]) -> dict[str, Answer] | None:
-    """The releases of the same questions, if this analyst has them."""
-    return context.earlier(purchases_in(steps))
+def earlier_answer(context: Context, name: str, steps: Mapping[str, Step]) -> Answer | None:
+    """The release of one of the questions, if this analyst has it."""
+    return context.earlier(name, purchases_in(of_question(name, steps)))

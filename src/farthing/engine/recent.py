@@ -12,9 +12,10 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from farthing.canonical import digest
 from farthing.engine.sql.statement import Statement
 from farthing.mechanisms import Contribution
 
@@ -33,6 +34,8 @@ class Recent:
     def __init__(self) -> None:
         self._statements = Kept[tuple[Statement, Contribution]](MOST)
         self._rows = Kept["pa.Table"](MOST)
+        self._batches: dict[str, tuple[int, str]] = {}
+        self._newest = 0
 
     def statement(
         self, asked: Hashable, write: Callable[[], tuple[Statement, Contribution]]
@@ -56,6 +59,19 @@ class Recent:
             if found.nbytes <= LARGEST_BYTES:
                 self._rows.keep((statement, of), found)
         return found
+
+    def batch_with(
+        self, asked: str, look: Callable[[int], Sequence[tuple[int, Mapping[str, Any]]]]
+    ) -> tuple[int, str] | None:
+        """The entry of the batch in which this was answered, and the name it had there.
+
+        `look` gives the batches that are newer than an entry: each is read once.
+        """
+        for entry, questions in look(self._newest):
+            for name, question in questions.items():
+                self._batches[digest(question)] = entry, name
+            self._newest = max(self._newest, entry)
+        return self._batches.get(asked)
 
 
 class Kept(Generic[T]):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from farthing.composition.accounts.quick_reading import reading_by_moments, stated_delta
 from farthing.composition.tariffs.tariff import Price
+from farthing.engine.show.sheet import amount
 from farthing.ledger import Analyst
 from farthing.numerics.rounding import shown_up
 
@@ -66,6 +69,36 @@ def spending_of(analyst: Analyst, price: Price, *, paid: bool) -> Spending:
     ends = [min(start + more, certificate.tariff.farthings) for more in (0, price.farthings)]
     before, after = (reading_by_moments(certificate, at, delta) for at in ends)
     return Spending(share, before, after, delta)
+
+
+class Interrupted(KeyboardInterrupt):
+    """Somebody pressed Ctrl-C after something was reserved, and an interrupt gives nothing back.
+
+    `price` is what stays spent; with `at_most` it may be less, because the ledger was being
+    written. A registered list that was taken is `listed`.
+    """
+
+    def __init__(self, price: Price, *, at_most: bool = False, listed: str | None = None) -> None:
+        self.price, self.at_most, self.listed = price, at_most, listed
+        told = amount(price) if listed is None else f"the registered list {listed}"
+        stay = "stays" if listed is not None or price.farthings == 1 else "stay"
+        super().__init__(f"interrupted; {'at most ' if at_most else ''}{told} {stay} spent")
+
+
+@contextmanager
+def spent_if_interrupted(
+    price: Price, *, at_most: bool = False, listed: str | None = None
+) -> Iterator[None]:
+    """Who interrupts what runs in here hears that this is spent, besides what was spent in it."""
+    try:
+        yield
+    except Interrupted as inner:
+        unsure = at_most or inner.at_most
+        raise Interrupted(price + inner.price, at_most=unsure, listed=inner.listed) from None
+    except KeyboardInterrupt:
+        if price == Price(0) and listed is None:
+            raise
+        raise Interrupted(price, at_most=at_most, listed=listed) from None
 
 
 def _shown(epsilon: float) -> str:

@@ -73,8 +73,9 @@ def comparison_of(context: Context, query: Query, value: int) -> tuple[Statement
 
 
 def _rows(context: Context, query: Query) -> Rows:
-    declared, kinds = context.source.declared(context.schema), context.schema.kinds
-    rows = Rows(declared, context.about.unit, kinds, context.analyst.secret(), Texts())
+    schema, secret = context.schema, context.analyst.secret()
+    declared, unit = context.source.declared(schema), context.about.unit
+    rows = Rows(declared, unit, schema.kinds, secret, Texts(), schema.declared.bounds)
     return rows.where(query.filter)
 
 

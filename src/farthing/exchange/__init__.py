@@ -1,7 +1,8 @@
 """To and from other libraries' accounting: dp-accounting, OpenDP, autodp, Opacus.
 
 Each of them is an optional dependency; what comes from it is as certain as its own numbers. Every
-function says which neighbours it speaks of; docs/coming-from.md shows each call beside theirs.
+function says which neighbours it speaks of; docs/coming-from.md has calls side by
+side, with the numbers of both.
 """
 
 from farthing.exchange.autodp_mechanisms import from_autodp

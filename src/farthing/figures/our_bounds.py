@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from farthing.composition.bounds.bounded_range import epsilon_nonadaptive
+from farthing.composition.bounds.gaussian import gaussian_epsilon
 from farthing.composition.compose import compose
 from farthing.composition.tariffs.tariff import Tariff
 from farthing.figures.points import Axis, Curve, Figure, Panel
@@ -15,6 +17,9 @@ EPSILON, DELTA = 0.1, 1e-6
 COUNTS = (4, 6, 8, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 1000)
 GAPS = {0.01: "teal", 0.1: "blue", 1.0: "violet"}
 FEW_AND_MANY = (*range(4, 21), 22, 25, 28, 32, 36, 40, 50, 60, 80, 100, 140, 200, 300)
+#: The noise of a standard count of a budget of (3, 10⁻⁶), and how many of them it affords.
+STANDARD_NOISE = 12.5
+ASKED = tuple(range(1, 62))
 FARTHINGS = (10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 400)
 
 
@@ -112,7 +117,32 @@ def _free_choice() -> tuple[Panel, ...]:
     return (Panel("", across, up, curves),)
 
 
+def several_counts(count: int) -> float:
+    """ε of so many standard counts of a budget of (3, 10⁻⁶), together."""
+    return gaussian_epsilon(DELTA, noise_multiplier=STANDARD_NOISE / math.sqrt(count)).upper
+
+
+def _square_root() -> tuple[Panel, ...]:
+    one = several_counts(1)
+    curves = (
+        Curve("adding up", "red", ASKED, tuple(count * one for count in ASKED), shape="dashes"),
+        Curve("all questions; together", "blue", ASKED, tuple(map(several_counts, ASKED))),
+        Curve("the budget", "grey", (1, 61), (3.0, 3.0), shape="dots"),
+    )
+    across, up = Axis("number of questions"), Axis("ε of all of them", limits=(0, 6))
+    return (Panel("", across, up, curves),)
+
+
 FIGURES = (
+    Figure(
+        "square-root-growth",
+        "Four times as many questions cost about twice as much",
+        "Counts of 16 farthings each from a budget of ε = 3 at δ = 10⁻⁶, which affords 61 of them. "
+        "Look at the solid curve: one count is ε = 0.32, four are 0.66, sixteen are 1.39, all of "
+        "them 2.89. The dashed line adds up what each would be alone and leaves the budget at "
+        "the tenth.",
+        _square_root,
+    ),
     Figure(
         "adaptive-optimum",
         "The adaptive optimum is known to a thousandth; every other bound is above it",

@@ -23,9 +23,13 @@ from farthing.ledger.conversations import (
 from farthing.ledger.declared_data import Dataset
 from farthing.ledger.durable_conversation import DurableConversation
 from farthing.ledger.errors import DoesNotFit, NotInLedger
-from farthing.ledger.kept_releases import all_releases, last_release
+from farthing.ledger.kept_releases import (
+    batches_after,
+    last_release,
+    page_of_releases,
+    release_in,
+)
 from farthing.ledger.lookups import (
-    account_row,
     accounts_of,
     all_declared,
     datasets_beside,
@@ -35,6 +39,7 @@ from farthing.ledger.lookups import (
     purses_of,
     reservation_of,
     row_of_dataset,
+    spent_and_revoked,
 )
 from farthing.ledger.open_book import OpenBook
 from farthing.ledger.records import (
@@ -45,17 +50,19 @@ from farthing.ledger.records import (
     KeptRelease,
     OpenedConversation,
     Purse,
+    ReleaseSummary,
     Reservation,
     Terms,
     Use,
     require_items,
     require_name,
     require_question,
+    require_small,
 )
 from farthing.ledger.registered_lists import EVERYTHING, Registered, from_document
 from farthing.ledger.remaining import as_of, left_of
 from farthing.ledger.store import statements
-from farthing.ledger.store.tables import lots
+from farthing.ledger.store.tables import accounts, lots
 
 
 class Analyst:
@@ -140,6 +147,8 @@ class Analyst:
             own = purses_of(connection, found.row, account, self.name)
             if not own:
                 raise no_purse(self.name, self.dataset)
+            if not own[0].open:
+                own = spent_and_revoked(connection, found.row, own)
             purse = as_of(own[0], self._book.this_month())
             return purse, left_of(purse, accounts_of(connection, found.row)[account - 1])
 
@@ -162,7 +171,7 @@ class Analyst:
     def _asked(self, question: Any) -> dict[str, Any]:
         return {
             "analyst": self.name,
-            "question": question,
+            "question": require_small(question),
             "question_digest": None if question is None else digest(question),
         }
 
@@ -202,11 +211,12 @@ class Analyst:
         return reservation_of(entry)
 
     def _own_list(self, connection: Connection, row: int, name: str) -> Any:
-        found = account_row(connection, row, name)
-        if found.mode == TARIFF:
-            raise InvalidInput(f"{name} is a tariff, not a registered list")
-        if found.analyst != self.name:
-            raise NotInLedger(f"{self.name} has no list {name} for {self.dataset}")
+        """The same refusal for what is a tariff, what is somebody else's, and what is not."""
+        found = connection.execute(
+            select(accounts).filter_by(dataset_id=row, name=name, analyst=self.name)
+        ).one_or_none()
+        if found is None or found.mode == TARIFF:
+            raise NotInLedger(f"{self.name} has no list {name!r:.60} for {self.dataset}")
         return found
 
     def _list_refusal(
@@ -247,8 +257,8 @@ class Analyst:
         used: Mapping[str, int] | None = None,
         use: Use | None = None,
         release: Any = None,
-    ) -> None:
-        """The mechanism ran and its output was released.
+    ) -> int:
+        """The mechanism ran and its output was released: the entry that says so.
 
         `used`, at most what was reserved, returns the rest. Give it only where the output
         itself shows what was used (pay-what-you-get); never because something failed. `use`
@@ -261,7 +271,7 @@ class Analyst:
             "use": None if use is None else use.to_json(),
             "release": release,
         }
-        settling.close(self._book, self._own(reservation), used, kept)
+        return settling.close(self._book, self._own(reservation), used, kept).number
 
     def abandon(self, reservation: Reservation, *, reason: str) -> None:
         """Nothing was released, or nobody knows. What was reserved stays spent."""
@@ -313,6 +323,16 @@ class Analyst:
         asked = digest(require_question(question))
         return last_release(self._book, self.dataset, self.name, asked)
 
-    def releases(self) -> list[KeptRelease]:
-        """Everything this analyst got that was kept, the latest first."""
-        return all_releases(self._book, self.dataset, self.name)
+    def batches_after(self, number: int) -> list[tuple[int, Mapping[str, Any]]]:
+        """Questions by name that were answered together since an entry, and the entry of each."""
+        return batches_after(self._book, self.dataset, self.name, number)
+
+    def release(self, entry: int) -> KeptRelease | None:
+        """The release that this entry keeps, if it is this analyst's."""
+        return release_in(self._book, self.dataset, self.name, entry)
+
+    def releases(
+        self, *, before: int | None = None, limit: int | None = None
+    ) -> list[ReleaseSummary]:
+        """What this analyst got that was kept, the latest first: before an entry, so many."""
+        return page_of_releases(self._book, self.dataset, self.name, before, limit)

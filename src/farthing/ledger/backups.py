@@ -73,8 +73,7 @@ def _restore(
 
 
 def _go_on(connection: Connection, book: OpenBook, walk: ChainCheck) -> None:
-    assert walk.replay.dataset is not None
-    require_place(all_declared(connection), walk.replay.dataset, walk.replay.beside)
+    require_place(all_declared(connection), walk.replay.declaration)
     row = connection.scalars(select(datasets.c.id).filter_by(name=walk.dataset)).one()
     connection.execute(update(datasets).filter_by(id=row).values(writable=1))
     facts = [book.fact(RESTORE, walk.dataset, ledger=identity_of_ledger(connection))]

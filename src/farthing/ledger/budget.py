@@ -14,6 +14,7 @@ from farthing.composition.accounts.account_profiles import (
     profiles_when_spent,
 )
 from farthing.composition.tariffs.tariff import Tariff, tariff_from_json
+from farthing.ledger.lookups import share_of
 from farthing.ledger.months import month_number
 from farthing.ledger.reader import Reader
 from farthing.ledger.records import RESTORE, TARIFF, Account, Purse
@@ -29,6 +30,7 @@ RESTORED = "nothing was opened after the copy was made from which its book went 
 class TariffAccount:
     """A tariff, the levels fixed when it was signed, and the purses granted of it.
 
+    `share` is the index by which it has its share of δ if releases led to opening it.
     `first_month` is the month of the first grant of each purse that renews. `restored`: the book
     went on from a copy, and what was granted and spent after it was made is not known; then
     everybody counts, with all there is.
@@ -36,6 +38,7 @@ class TariffAccount:
 
     dataset: str
     account: Account
+    share: int
     document: Mapping[str, Any]
     tariff: Tariff
     steps: tuple[int, ...]
@@ -62,7 +65,7 @@ class TariffAccount:
 
     @property
     def reach_in_a_month(self) -> int:
-        """What all analysts together can spend in any one month."""
+        """What all analysts together can reserve in any one month."""
         if self.restored:
             return self.account.farthings
         return min(sum(purse.farthings for purse in self.purses), self.account.farthings)
@@ -126,6 +129,7 @@ class ListAccount:
 
     dataset: str
     account: Account
+    share: int
     document: Mapping[str, Any]
     listed: Registered
     used: bool
@@ -150,6 +154,7 @@ def accounts_together(reader: Reader, dataset: str) -> list[TariffAccount | List
 
 def _account(reader: Reader, dataset: str, account: Account) -> TariffAccount | ListAccount:
     opened = reader.entry(dataset, account.entry).fact
+    share = share_of(opened)
     restored = any(entry.number > account.entry for entry in reader.entries(dataset, RESTORE))
     if account.mode != TARIFF:
         document = opened["document"]
@@ -158,7 +163,9 @@ def _account(reader: Reader, dataset: str, account: Account) -> TariffAccount | 
         if not left and not used:
             taken = (entry.fact["account"] for entry in reader.entries(dataset, "reserve"))
             used = account.number in taken
-        return ListAccount(dataset, account, document, from_document(document), used, restored)
+        return ListAccount(
+            dataset, account, share, document, from_document(document), used, restored
+        )
     certificate = opened["certificate"]
     first: dict[str, int] = {}
     for grant in reader.entries(dataset, "grant"):
@@ -167,6 +174,7 @@ def _account(reader: Reader, dataset: str, account: Account) -> TariffAccount | 
     return TariffAccount(
         dataset=dataset,
         account=account,
+        share=share,
         document=certificate,
         tariff=tariff_from_json(certificate["tariff"]),
         steps=levels(account.farthings, opened["levels"]),

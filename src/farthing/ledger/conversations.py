@@ -74,6 +74,8 @@ WITHOUT_NOISE = "its book was taken over from an export, which holds no noise"
 
 #: Turns on one page of a transcript at most, and characters unless one turn alone has more.
 MOST_ON_A_PAGE, PAGE_SIZE = 1000, 1 << 18
+#: Characters that are kept of one conversation at most: what is answered with no costs nothing.
+MOST_KEPT = 1 << 24
 #: What is asked in public words, and the same with the true number, for the mechanism.
 Asking: TypeAlias = tuple[Any, Any]
 
@@ -235,6 +237,11 @@ class Talk:
         """Whether it goes on, as of now."""
         query = select(conversations.c.open).filter_by(id=self._id)
         return self._book.store.ask(lambda connection: connection.scalar(query)) == 1
+
+    def kept(self) -> int:
+        """How many characters its transcript has."""
+        query = select(func.sum(func.length(turns.c.said))).filter_by(conversation=self._id)
+        return self._book.store.ask(lambda connection: connection.scalar(query)) or 0
 
     def transcript(self) -> list[Answered]:
         """Everything that was asked and answered, in order."""

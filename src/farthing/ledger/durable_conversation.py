@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from farthing.canonical import canonical
 from farthing.interactive import ConversationOver, Verdict
 from farthing.interactive.composer import Part
-from farthing.ledger.conversations import Asking, Talk
+from farthing.ledger.conversations import MOST_KEPT, Asking, Talk
 from farthing.ledger.records import Answered, OpenedConversation
 
 #: How many questions one transaction answers at most: others wait for it.
@@ -37,10 +38,15 @@ class DurableConversation:
         """What was opened."""
         return self._opened.mechanism
 
-    def require_open(self) -> None:
-        """ConversationOver if it has ended: before anything is looked at that it is about."""
+    def require_open(self, asking: Iterable[Any] = ()) -> None:
+        """ConversationOver if it has ended, or has no room to keep what is asked: before anything
+        is looked at that it is about."""
         if not self._talk.is_open():
             raise ConversationOver("nothing more can be asked: the conversation is over")
+        if self._talk.kept() + len(canonical(list(asking))) > MOST_KEPT:
+            raise ConversationOver(
+                f"what is kept of a conversation has at most {MOST_KEPT} characters; open another"
+            )
 
     def ask(self, public: Any, question: Any) -> Verdict:
         """One answer; it is on disk before it is told."""

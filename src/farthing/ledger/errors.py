@@ -110,7 +110,7 @@ class RowsChanged(LedgerError):
         self.dataset = dataset
         super().__init__(
             f"the rows of {dataset} have another version now, or change without notice; plan "
-            "again, or open another conversation"
+            "again (if it is a table in memory, open the table again), or open another conversation"
         )
 
     def __reduce__(self) -> tuple[type[RowsChanged], tuple[object, ...]]:
@@ -141,7 +141,14 @@ class Damaged(LedgerError):
 
 class Unavailable(LedgerError):
     """The database could not be reached, read or written. What was not acknowledged may still
-    have been written; then it is spent, and `entries` shows it."""
+    have been written; then it is spent, and `entries` shows it.
+
+    `passes`: the database was locked or away, so it may help to wait.
+    """
+
+    def __init__(self, message: str, *, passes: bool = False) -> None:
+        self.passes = passes
+        super().__init__(message)
 
 
 def _shown(amount: Price | Mapping[str, int]) -> str:

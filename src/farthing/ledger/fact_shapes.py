@@ -16,6 +16,7 @@ from farthing.canonical import canonical
 from farthing.composition.accounts.account_profiles import HALVING
 from farthing.errors import InvalidInput
 from farthing.interactive import mechanism_from_json, mechanism_to_json
+from farthing.ledger.locations import require_location
 from farthing.ledger.months import month_name, month_number, written_time
 from farthing.ledger.records import (
     BATCH,
@@ -24,6 +25,7 @@ from farthing.ledger.records import (
     LEVELS,
     MONTHLY,
     OPEN,
+    RELOCATE,
     RESTORE,
     RETIRE,
     SAID,
@@ -84,6 +86,10 @@ def _is_names(value: Any) -> bool:
     return type(value) is list and all(map(_is_name, value)) and len(set(value)) == len(value)
 
 
+def _is_places(value: Any) -> bool:
+    return type(value) is list and bool(value) and all(map(require_location, value))
+
+
 def _is_time(value: Any) -> bool:
     return type(value) is str and written_time(datetime.fromisoformat(value)) == value
 
@@ -136,7 +142,8 @@ _EVERY: dict[str, Rule] = {
     "token": _is_token,
 }
 _DECLARES: dict[str, Rule] = {"description": _is_data, "beside": _is_names}
-_OPENS: dict[str, Rule] = {"account": _is_number, "name": _is_name}
+_DECLARES_AGAIN: dict[str, Rule] = {**_DECLARES, "former": _is_places}
+_OPENS: dict[str, Rule] = {"account": _is_number, "name": _is_name, "share": _is_number}
 _HOLDER: dict[str, Rule] = {"account": _is_number, "analyst": _is_name}
 _AMOUNTS: dict[str, Rule] = {"farthings": _is_whole, "delta_units": _is_whole}
 _CHARGES: dict[str, Rule] = {
@@ -162,8 +169,9 @@ _ACCOUNT, _LIST = "account of a tariff", "account of a list"
 _FIELDS: Mapping[str, dict[str, Rule]] = MappingProxyType(
     {
         "dataset": {**_DECLARES, "ledger": _is_name},
-        "version": _DECLARES,
-        "describe": _DECLARES,
+        "version": _DECLARES_AGAIN,
+        "describe": _DECLARES_AGAIN,
+        RELOCATE: _DECLARES_AGAIN,
         _ACCOUNT: {
             **_OPENS,
             "mode": _just(TARIFF),
@@ -217,4 +225,11 @@ _FIELDS: Mapping[str, dict[str, Rule]] = MappingProxyType(
     }
 )
 #: What earlier formats did not write.
-_LATER = {"dataset": {"beside", "ledger"}, "close": {"use", "revoked"}}
+_LATER = {
+    "dataset": {"beside", "ledger"},
+    "version": {"former"},
+    "describe": {"former"},
+    "close": {"use", "revoked"},
+    _ACCOUNT: {"share"},
+    _LIST: {"share"},
+}

@@ -13,15 +13,18 @@ from farthing.ledger.months import written_time
 from farthing.ledger.reader import Reader
 from farthing.ledger.records import END, OPEN
 
-#: What was paid for, and how it ends.
+#: What was paid for, how it ends, and what declares a version of the rows.
 _PAID, _ENDS = ("reserve", OPEN), ("close", "abandon", END)
+_DECLARED = ("dataset", "describe", "version")
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """One question, or one conversation: `price` is what it cost in the end.
 
-    `outcome` is open, close or abandon, and end for a conversation that has ended.
+    `outcome` is open, close or abandon, and end for a conversation that has ended. `version` is
+    that of the rows when it was paid for, None if they were live; `release` is what was told, None
+    if nothing was kept.
     """
 
     dataset: str
@@ -32,6 +35,8 @@ class Asked:
     question: Any = field(repr=False)
     price: Price
     outcome: str
+    version: str | None = None
+    release: Any = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         cost = f"{self.price.farthings} farthings"
@@ -48,6 +53,7 @@ class Asked:
             "farthings": self.price.farthings,
             "delta_units": self.price.delta_units,
             "outcome": self.outcome,
+            "version": self.version,
         }
 
 
@@ -63,10 +69,13 @@ def history(
     first = None if since is None else written_time(_in_a_zone("since", since))
     end = None if until is None else written_time(_in_a_zone("until", until))
     names = {account.number: account.name for account in reader.accounts(dataset)}
-    book = list(reader.entries(dataset, *_PAID, *_ENDS))
+    book = list(reader.entries(dataset, *_PAID, *_ENDS, *_DECLARED))
+    version = None
     ends = {entry.fact["settles"]: entry for entry in book if entry.kind in _ENDS}
     for entry in book:
         fact = entry.fact
+        if entry.kind in _DECLARED:
+            version = fact["description"].get("version")
         if entry.kind not in _PAID or analyst not in (None, fact["analyst"]):
             continue
         if (first or "") > fact["time"] or (end is not None and fact["time"] >= end):
@@ -83,6 +92,8 @@ def history(
             question=fact["question"],
             price=Price(fact["farthings"] + returned[0], fact["delta_units"] + returned[1]),
             outcome=OPEN if last is None else last.kind,
+            version=version,
+            release=said.get("release"),
         )
 
 

@@ -194,8 +194,7 @@ def _take_over(
     connection: Connection, book: OpenBook, walk: ChainCheck, carried: list[CarriedConversation]
 ) -> None:
     """The seal names this ledger: from here on the book is written here."""
-    assert walk.replay.dataset is not None
-    require_place(all_declared(connection), walk.replay.dataset, walk.replay.beside)
+    require_place(all_declared(connection), walk.replay.declaration)
     row = connection.scalars(select(datasets.c.id).filter_by(name=walk.dataset)).one()
     connection.execute(update(datasets).filter_by(id=row).values(writable=1))
     here = identity_of_ledger(connection)

@@ -51,11 +51,19 @@ class Lifetimes:
         return [
             {**self._row([(one, _cap(one)) for one in self.accounts]), "if": self.planned},
             {
-                "epsilon": proved(self._sum),
+                "epsilon": self.whatever_led_to_them(),
                 "delta": self.delta,
                 "if": resting_on(self.accounts, UNPLANNED),
             },
         ]
+
+    def whatever_led_to_them(self) -> float | None:
+        """ε of all accounts, should releases have led to opening them. None if not proved."""
+        return proved(
+            lambda: epsilon_if_opened_by_releases(
+                [(one.share, one.whole(self.delta)) for one in self.accounts], self.delta
+            )
+        )
 
     def per_analyst(self) -> list[dict[str, Any]]:
         """Every analyst with all of their accounts; all together where the cap can refuse them."""
@@ -123,10 +131,6 @@ class Lifetimes:
         """How an account is called in a statement: its number, and the dataset if not this one."""
         number = str(one.account.number)
         return number if one.dataset == self.dataset else f"{number} of {one.dataset}"
-
-    def _sum(self) -> float:
-        profiles = [one.whole(self.delta) for one in self.accounts]
-        return epsilon_if_opened_by_releases(profiles, self.delta)
 
 
 def _cap(one: TariffAccount | ListAccount) -> int | None:

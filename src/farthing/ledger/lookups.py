@@ -8,17 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, select
 
 from farthing.composition.tariffs.tariff import Price
+from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import Dataset, dataset_from_json
 from farthing.ledger.errors import Damaged, NotInLedger
 from farthing.ledger.months import month_name
-from farthing.ledger.records import MONTHLY, TARIFF, Account, Entry, Purse, Reservation
+from farthing.ledger.records import MONTHLY, RESTORE, TARIFF, Account, Entry, Purse, Reservation
 from farthing.ledger.store.tables import (
     EVERYBODY,
     accounts,
@@ -45,10 +46,26 @@ def row_of_dataset(connection: Connection, dataset: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What an owner declares about a dataset, and which others are on the same data."""
+    """What an owner declares about a dataset, and which others are on the same data.
+
+    `former` are the places where the data was before it was relocated. They stay this
+    dataset's, so that a copy that was left there gets no budget of its own.
+    """
 
     dataset: Dataset
     beside: tuple[str, ...]
+    former: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where the data is, and where it was."""
+        here = self.dataset.location
+        return self.former if here is None else tuple(dict.fromkeys((here, *self.former)))
+
+    def to_json(self) -> dict[str, Any]:
+        """What an entry says of it."""
+        former = {"former": list(self.former)} if self.former else {}
+        return {"description": self.dataset.to_json(), "beside": list(self.beside), **former}
 
 
 def declared_of(connection: Connection, row: int) -> Declared:
@@ -65,7 +82,20 @@ def all_declared(connection: Connection) -> dict[str, Declared]:
 
 def declared_from(fact: Mapping[str, Any]) -> Declared:
     """What an entry declares; the first format knew of no others."""
-    return Declared(dataset_from_json(fact["description"]), tuple(fact.get("beside", ())))
+    others, former = (tuple(fact.get(name, ())) for name in ("beside", "former"))
+    return Declared(dataset_from_json(fact["description"]), others, former)
+
+
+def relocated(before: Declared, location: str | None) -> Declared:
+    """The same data in another place; where it was stays known."""
+    was = before.dataset.location
+    if was is None or location in (None, was):
+        raise InvalidInput(
+            f"data is relocated from one place to another: {before.dataset.name} is at "
+            f"{was or 'no place that was declared'}, got {location or 'none'}"
+        )
+    former = tuple(dict.fromkeys((*before.former, was)))
+    return Declared(replace(before.dataset, location=location), before.beside, former)
 
 
 _DECLARED = select(entries.c.fact).join(
@@ -103,6 +133,32 @@ def document_of(connection: Connection, row: int, account: int) -> dict[str, Any
         raise NotInLedger(f"there is no account {account}")
     fact = entry_at(connection, row, number).fact
     return dict(fact["certificate"] if fact["mode"] == TARIFF else fact["document"])
+
+
+def share_of(opened: Mapping[str, Any]) -> int:
+    """The index by which an account has its share of δ, from the entry that opened it.
+
+    Earlier versions wrote none: then it is the account's own number, as those versions had it for
+    a dataset alone.
+    """
+    return int(opened.get("share", opened["account"]))
+
+
+def next_share(connection: Connection, dataset: str) -> int:
+    """The index of an account that is opened now: above all of this dataset and of those beside."""
+    beside = datasets_beside(all_declared(connection), dataset)
+    opened = connection.scalars(_OPENED.where(datasets.c.name.in_(beside)))
+    return 1 + max((share_of(json.loads(fact)) for fact in opened), default=0)
+
+
+_OPENED = (
+    select(entries.c.fact)
+    .join(datasets)
+    .join(
+        accounts,
+        and_(entries.c.dataset_id == accounts.c.dataset_id, entries.c.number == accounts.c.entry),
+    )
+)
 
 
 def entry_at(connection: Connection, row: int, number: int) -> Entry:
@@ -195,6 +251,52 @@ def purse_of(row: Any) -> Purse:
         renewal=None if row.month is None else MONTHLY,
         month=None if row.month is None else month_name(row.month),
         open=row.open != 0,
+    )
+
+
+def spent_and_revoked(connection: Connection, row: int, held: list[Purse]) -> list[Purse]:
+    """These purses with what was revoked told apart from what was spent.
+
+    The table counts both as gone, so that one guarded statement decides; the entries tell which.
+    """
+    revoked: dict[tuple[int, str], Price] = {}
+    with entry_rows(connection, row, ("revoke", "close", RESTORE)) as rows:
+        for entry in map(entry_of, rows):
+            fact = entry.fact
+            if entry.kind == RESTORE:  # from here on all of every purse counts as spent
+                revoked.clear()
+            elif entry.kind == "revoke" or fact.get("revoked") is not None:
+                key = fact["account"], fact["analyst"]
+                before = revoked.get(key, Price(0))
+                revoked[key] = Price(
+                    before.farthings + abs(fact["farthings"]),
+                    before.delta_units + abs(fact["delta_units"]),
+                )
+    return [
+        _without(purse, revoked.get((purse.account, purse.analyst), Price(0))) for purse in held
+    ]
+
+
+def _without(purse: Purse, revoked: Price) -> Purse:
+    if purse.renewal is not None:  # it keeps its rate
+        return purse
+    return replace(
+        purse,
+        farthings_spent=purse.farthings_spent - revoked.farthings,
+        delta_units_spent=purse.delta_units_spent - revoked.delta_units,
+        farthings_revoked=revoked.farthings,
+        delta_units_revoked=revoked.delta_units,
+    )
+
+
+def anything_revoked(held: list[Purse], caps: list[Account]) -> bool:
+    """False if the purses have lost no more than the caps: then the entries need not be read."""
+    renewing = sum(purse.renewal is not None for purse in held)
+    if renewing:
+        return renewing < len(held)
+    return any(
+        sum(getattr(purse, name) for purse in held) != sum(getattr(cap, name) for cap in caps)
+        for name in ("farthings_spent", "delta_units_spent")
     )
 
 

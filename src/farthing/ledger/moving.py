@@ -9,6 +9,7 @@ ledgers sell from one budget, wherever it is interrupted.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from farthing.errors import InvalidInput
@@ -90,8 +91,10 @@ def _require_no_other(target: Ledger, source: Ledger, name: str) -> None:
             raise AlreadyThere(f"dataset {name} exists in the ledger that it should move to")
     with new.snapshot() as connection:
         others = all_declared(connection)
-    family = {other for other in old.beside(name) if other in others}
-    require_place(others, old.dataset(name), tuple(sorted(family)))
+    with old.snapshot() as connection:
+        declared = all_declared(connection)[name]
+    family = tuple(sorted(other for other in old.beside(name) if other in others))
+    require_place(others, replace(declared, beside=family))
 
 
 def _goes_on(target: Ledger, name: str, seal: Entry) -> bool:

@@ -15,7 +15,8 @@ from farthing.composition.tariffs.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.ledger import registered_lists
 from farthing.ledger.errors import AlreadyThere
-from farthing.ledger.lookups import accounts_of
+from farthing.ledger.lookups import accounts_of, next_share
+from farthing.ledger.new_datasets import one_adds_at_a_time
 from farthing.ledger.open_book import OpenBook, lock_dataset
 from farthing.ledger.proofs import prove_certificate
 from farthing.ledger.records import LARGEST, TARIFF, Account, Entry, require_name
@@ -58,6 +59,7 @@ def open_account(book: OpenBook, dataset: str, new: NewAccount) -> Account:
     """Written, and in force from now on."""
 
     def work(connection: Connection, token: str) -> Entry:
+        one_adds_at_a_time(connection)  # nor does another in a dataset beside it
         row = lock_dataset(connection, dataset)
         return write_account(book, connection, token, dataset, row, new)
 
@@ -86,7 +88,8 @@ def write_account(
     if what["name"] in {one.name for one in books}:
         raise AlreadyThere(f"{dataset} has an account {what['name']}; give this one another name")
     number = len(books) + 1
-    fact = book.fact("account", dataset, account=number, **what)
+    share = next_share(connection, dataset)
+    fact = book.fact("account", dataset, account=number, share=share, **what)
     entry = statements.append(connection, row, fact, token)
     key = {"dataset_id": row, "account": number}
     connection.execute(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 
 from sqlalchemy import Connection, insert, text
 from sqlalchemy.exc import IntegrityError
 
 from farthing.errors import InvalidInput
 from farthing.ledger.chain import GENESIS
-from farthing.ledger.declared_data import Dataset
 from farthing.ledger.errors import AlreadyThere, NotInLedger
 from farthing.ledger.locations import overlap
 from farthing.ledger.lookups import Declared, datasets_beside
@@ -28,8 +28,12 @@ def one_adds_at_a_time(connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADDING})
 
 
-def require_place(known: Mapping[str, Declared], dataset: Dataset, beside: tuple[str, ...]) -> None:
-    """A dataset's data is not there under another name, unless it is said which."""
+def require_place(known: Mapping[str, Declared], new: Declared) -> None:
+    """A dataset's data is not there under another name, unless it is said which.
+
+    Where the data of a dataset was before it was relocated counts too.
+    """
+    dataset, beside = new.dataset, new.beside
     for other in beside:
         if other not in known:
             raise NotInLedger(f"there is no dataset {other!r:.60}")
@@ -42,14 +46,14 @@ def require_place(known: Mapping[str, Declared], dataset: Dataset, beside: tuple
     itself = (dataset.name,) if dataset.name in known else ()
     together = datasets_beside(known, *beside, *itself)
     for name, declared in known.items():
-        location = declared.dataset.location
-        if dataset.location is None or location is None or name in (dataset.name, *together):
+        if name in (dataset.name, *together):
             continue
-        if overlap(location, dataset.location):
-            raise AlreadyThere(
-                f"{dataset.location} is there already, as the dataset {name}; a budget belongs "
-                f"to the data: use {name}, or add this one beside it"
-            )
+        for mine, theirs in product(new.places, declared.places):
+            if overlap(theirs, mine):
+                raise AlreadyThere(
+                    f"{mine} is there already, as the dataset {name}; a budget belongs "
+                    f"to the data: use {name}, or add this one beside it"
+                )
 
 
 def new_dataset(connection: Connection, name: str) -> int:

@@ -14,16 +14,19 @@ from farthing.ledger import granting, registered_lists, retiring, settling
 from farthing.ledger.conversations import Talk
 from farthing.ledger.declared_data import Dataset, require_only_more
 from farthing.ledger.granting import Grant, write_grant
+from farthing.ledger.locations import require_location
 from farthing.ledger.lookups import (
     Declared,
     all_declared,
     declared_of,
     identity_of_ledger,
+    relocated,
 )
 from farthing.ledger.new_accounts import list_account, open_account, tariff_account, write_account
 from farthing.ledger.new_datasets import new_dataset, one_adds_at_a_time, require_place
 from farthing.ledger.open_book import InForce, OpenBook, lock_dataset
 from farthing.ledger.records import (
+    RELOCATE,
     Account,
     Entry,
     Purse,
@@ -98,12 +101,12 @@ class Owner:
         self, connection: Connection, token: str, dataset: Dataset, others: tuple[str, ...]
     ) -> tuple[int, Entry]:
         one_adds_at_a_time(connection)
-        require_place(all_declared(connection), dataset, others)
+        declared = Declared(dataset, others)
+        require_place(all_declared(connection), declared)
         fact = self._book.fact(
             "dataset",
             dataset.name,
-            description=dataset.to_json(),
-            beside=list(others),
+            **declared.to_json(),
             ledger=identity_of_ledger(connection),
         )
         row = new_dataset(connection, dataset.name)
@@ -119,10 +122,25 @@ class Owner:
         def after(connection: Connection, before: Declared) -> Declared:
             require_only_more(before.dataset, dataset)
             together = tuple(dict.fromkeys((*before.beside, *others)))
-            require_place(all_declared(connection), dataset, together)
-            return Declared(dataset, together)
+            declared = Declared(dataset, together, before.former)
+            require_place(all_declared(connection), declared)
+            return declared
 
         return self._declare("describe", dataset.name, after)
+
+    def relocate(self, dataset: str, location: str) -> Entry:
+        """The data moved: it is in this place now. The budget goes on.
+
+        The place where it was stays this dataset's: nothing that is still there, or comes there,
+        can be added as other data, unless beside it.
+        """
+
+        def after(connection: Connection, before: Declared) -> Declared:
+            declared = relocated(before, require_location(location))
+            require_place(all_declared(connection), declared)
+            return declared
+
+        return self._declare(RELOCATE, dataset, after)
 
     def declare_version(self, dataset: str, version: str | None) -> Entry:
         """The rows are now in this state; None: they are live, and change without notice."""
@@ -141,9 +159,7 @@ class Owner:
             one_adds_at_a_time(connection)
             row = lock_dataset(connection, dataset)
             new = after(connection, declared_of(connection, row))
-            fact = self._book.fact(
-                kind, dataset, description=new.dataset.to_json(), beside=list(new.beside)
-            )
+            fact = self._book.fact(kind, dataset, **new.to_json())
             entry = statements.append(connection, row, fact, token)
             connection.execute(update(datasets).filter_by(id=row).values(declared=entry.number))
             return entry

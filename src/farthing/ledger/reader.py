@@ -15,6 +15,7 @@ from farthing.ledger.lookups import (
     account_row,
     accounts_of,
     all_declared,
+    anything_revoked,
     datasets_beside,
     declared_of,
     document_of,
@@ -25,6 +26,7 @@ from farthing.ledger.lookups import (
     purses_of,
     reservation_of,
     row_of_dataset,
+    spent_and_revoked,
 )
 from farthing.ledger.open_book import OpenBook
 from farthing.ledger.records import (
@@ -54,6 +56,10 @@ class Reader:
         with self.snapshot() as connection:
             return identity_of_ledger(connection)
 
+    def now(self) -> str:
+        """The time by the clock of this process, as entries have it."""
+        return self._book.now()
+
     def datasets(self) -> list[str]:
         """Names of all datasets."""
         with self.snapshot() as connection:
@@ -63,6 +69,11 @@ class Reader:
         """A dataset as its owner declares it."""
         with self.snapshot() as connection:
             return declared_of(connection, row_of_dataset(connection, name)).dataset
+
+    def places(self, dataset: str) -> tuple[str, ...]:
+        """Where the data is, and where it was before it was relocated."""
+        with self.snapshot() as connection:
+            return declared_of(connection, row_of_dataset(connection, dataset)).places
 
     def beside(self, dataset: str) -> tuple[str, ...]:
         """This dataset and all that share data with it: their budgets compose."""
@@ -94,7 +105,10 @@ class Reader:
     def purses(self, dataset: str) -> list[Purse]:
         """Every purse of a dataset as of this month, of the oldest tariff first."""
         with self.snapshot() as connection:
-            found = purses_of(connection, row_of_dataset(connection, dataset))
+            row = row_of_dataset(connection, dataset)
+            found = purses_of(connection, row)
+            if anything_revoked(found, accounts_of(connection, row)):
+                found = spent_and_revoked(connection, row, found)
         return [as_of(purse, self._book.this_month()) for purse in found]
 
     def tariff(self, dataset: str, account: int) -> Tariff:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from farthing.canonical import canonical
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.errors import InvalidInput, require_count
 from farthing.interactive import Verdict, mechanism_from_json
@@ -13,6 +14,8 @@ from farthing.interactive.composer import Part
 
 #: Amounts stay below this, so that no sum of two leaves 64 bits.
 LARGEST = 2**53
+#: Characters of a question as JSON at most: it is kept for ever.
+LARGEST_QUESTION = 1 << 20
 
 TARIFF, BATCH, SETWISE = "tariff", "batch", "setwise"
 MONTHLY = "monthly"
@@ -21,6 +24,8 @@ MONTHLY = "monthly"
 LEVELS = 16
 #: The entries of a conversation: it was opened, so much was said, it has ended.
 OPEN, SAID, END = "open", "said", "end"
+#: The entry that says where the data is now.
+RELOCATE = "relocate"
 #: The entries that end an account, and that go on with a book from an older copy of it.
 RETIRE, RESTORE = "retire", "restore"
 
@@ -80,8 +85,8 @@ class Purse:
     """What one analyst was granted of a tariff, and what is spent of it.
 
     With renewal "monthly" it is granted anew each calendar month (UTC), and `month` says which
-    one the amounts belong to. One that was revoked is not open: nothing can be spent of it, and
-    what was left counts as spent here, though not in the cap.
+    one the amounts belong to. One that was revoked is not open, and nothing can be spent of it.
+    What was taken back then is told apart from what was spent (`lookups.spent_and_revoked`).
     """
 
     account: int
@@ -93,6 +98,8 @@ class Purse:
     renewal: str | None = None
     month: str | None = None
     open: bool = True
+    farthings_revoked: int = 0
+    delta_units_revoked: int = 0
 
     def __repr__(self) -> str:
         state = "" if self.open else ", revoked"
@@ -170,14 +177,24 @@ def use_from_json(data: Mapping[str, Any]) -> Use:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRelease:
-    """What an analyst got for a question: theirs to see again."""
+class ReleaseSummary:
+    """That an analyst got something: when, for which question, at which price.
 
+    `entry` is where it stands in the book; the service tells it to nobody.
+    """
+
+    entry: int = field(repr=False)
     time: str
     question: Any = field(repr=False)
+    price: Price
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRelease(ReleaseSummary):
+    """What an analyst got for a question: theirs to see again."""
+
     release: Any = field(repr=False)
     release_digest: str = field(repr=False)
-    price: Price
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +274,16 @@ def require_question(question: object) -> object:
     """Anything but None, which means that no question was stated."""
     if question is None:
         raise InvalidInput("a release is found by its question, got None")
+    return question
+
+
+def require_small(question: object) -> object:
+    """A question that may be kept for ever."""
+    size = len(canonical(question))
+    if size > LARGEST_QUESTION:
+        raise InvalidInput(
+            f"a question must have at most {LARGEST_QUESTION} characters as JSON, got {size}"
+        )
     return question
 
 

@@ -55,9 +55,11 @@ def left_of(purse: Purse, cap: Purse | Account) -> Price:
     """What is left of a purse or, if less, of the cap; nothing of a purse that was revoked."""
     if not purse.open:
         return Price(0)
+    gone = purse.farthings_spent + purse.farthings_revoked
+    units_gone = purse.delta_units_spent + purse.delta_units_revoked
     return Price(
-        min(purse.farthings - purse.farthings_spent, cap.farthings - cap.farthings_spent),
-        min(purse.delta_units - purse.delta_units_spent, cap.delta_units - cap.delta_units_spent),
+        min(purse.farthings - gone, cap.farthings - cap.farthings_spent),
+        min(purse.delta_units - units_gone, cap.delta_units - cap.delta_units_spent),
     )
 
 

@@ -21,9 +21,19 @@ from farthing.ledger import registered_lists
 from farthing.ledger.chain import start_of
 from farthing.ledger.declared_data import Dataset, require_only_more
 from farthing.ledger.fact_shapes import require_shape
-from farthing.ledger.lookups import Declared, declared_from
+from farthing.ledger.lookups import Declared, declared_from, relocated, share_of
 from farthing.ledger.months import month_number, month_of
-from farthing.ledger.records import BATCH, END, LARGEST, OPEN, RESTORE, RETIRE, SAID, TARIFF
+from farthing.ledger.records import (
+    BATCH,
+    END,
+    LARGEST,
+    OPEN,
+    RELOCATE,
+    RESTORE,
+    RETIRE,
+    SAID,
+    TARIFF,
+)
 from farthing.ledger.store.statements import SEAL
 from farthing.ledger.store.tables import EVERYBODY
 
@@ -65,10 +75,12 @@ class Replay:
     def __init__(self) -> None:
         self.dataset: Dataset | None = None
         self.beside: tuple[str, ...] = ()
+        self.former: tuple[str, ...] = ()
         self.declared = 1
         self.home: str | None = None
         self.sealed_for: str | None = None
         self.accounts: dict[int, Row] = {}
+        self.share = 0
         self.purses: dict[tuple[int, str], Row] = {}
         self.lots: dict[tuple[int, str], Row] = {}
         self.documents: dict[int, Row] = {}
@@ -79,6 +91,12 @@ class Replay:
         self._revoked: dict[tuple[int, str], list[int]] = {}
         self.held: dict[int, Fact] = {}
 
+    @property
+    def declaration(self) -> Declared:
+        """What the owner declares by now."""
+        assert self.dataset is not None
+        return Declared(self.dataset, self.beside, self.former)
+
     def take(self, number: int, fact: Fact, previous: str) -> None:
         """One more entry, which follows on the hash `previous`, or Broken."""
         self.last_hash = previous
@@ -86,6 +104,7 @@ class Replay:
             "dataset": self._dataset,
             "version": self._version,
             "describe": self._describe,
+            RELOCATE: self._relocate,
             "account": self._account,
             "grant": self._grant,
             "revoke": self._revoke,
@@ -125,17 +144,26 @@ class Replay:
         require_only_more(self.dataset, after.dataset)
         goes_on = after.beside[: len(self.beside)] == self.beside
         _require(goes_on, "what shares data goes on sharing it")
+        _require(after.former == self.former, "the data was in other places before")
         self._declare(number, after)
 
     def _version(self, number: int, fact: Fact) -> None:
         after = _declared(fact)
         assert self.dataset is not None
-        same = Declared(replace(self.dataset, version=after.dataset.version), self.beside)
-        _require(after == same, "it declares more than a version")
+        same = replace(self.dataset, version=after.dataset.version)
+        _require(
+            after == Declared(same, self.beside, self.former), "it declares more than a version"
+        )
+        self._declare(number, after)
+
+    def _relocate(self, number: int, fact: Fact) -> None:
+        after = _declared(fact)
+        expected = relocated(self.declaration, after.dataset.location)
+        _require(after == expected, "it declares more than a place")
         self._declare(number, after)
 
     def _declare(self, number: int, declared: Declared) -> None:
-        self.dataset, self.beside = declared.dataset, declared.beside
+        self.dataset, self.beside, self.former = declared.dataset, declared.beside, declared.former
         self.declared = number
 
     def _seal(self, _: int, fact: Fact) -> None:
@@ -170,6 +198,8 @@ class Replay:
     def _account(self, number: int, fact: Fact) -> None:
         account, mode = fact["account"], fact["mode"]
         _require(account == len(self.accounts) + 1, "accounts are numbered in order")
+        _require(share_of(fact) > self.share, "its share of delta is that of an earlier account")
+        self.share = share_of(fact)
         names = {row["name"] for row in self.accounts.values()}
         _require(fact["name"] not in names, f"there is an account {fact['name']} already")
         if mode == TARIFF:

@@ -21,7 +21,7 @@ from farthing.ledger.reader import Reader
 from farthing.ledger.records import Purse
 from farthing.ledger.usage import conversations_held, usage
 
-FORMAT = "farthing statement 3"
+FORMAT = "farthing statement 4"
 TRUST = (
     "A trusted curator holds the raw data and runs the mechanisms; analysts see releases only.",
     "An analyst learns what is left of their own purse; entry numbers, times and the other "
@@ -44,10 +44,17 @@ COALITION = (
     "conversations, however interleaved, are what was paid for when they were opened "
     "(docs/theory/concurrency.md, section 4)"
 )
+#: Why a number here may lie above the ε of a certificate.
+ABOVE_THE_SIGNED = (
+    "The numbers over all accounts and so far keep a hundredth of δ for readings at any moment, "
+    "and are computed on a coarser grid. So they may lie a little above the ε that an account was "
+    "signed for, which holds for that account by itself."
+)
 #: What a month's own number means.
 IN_A_MONTH = (
-    "given everything released before the month; a conversation counts whole in the month in "
-    "which it is opened"
+    "an answer counts in the month in which it was reserved and a conversation in the month in "
+    "which it was opened, whenever they are told; this bounds what those answers add to all others "
+    "(docs/theory/odometer.md, Months)"
 )
 
 
@@ -59,16 +66,21 @@ def statement(reader: Reader, dataset: str, *, delta: float = 1e-6) -> dict[str,
     delta = require_real("delta", delta, above=0, below=1)
     about = reader.dataset(dataset)
     lifetimes = Lifetimes(reader, dataset, delta)
+    together = reader.beside(dataset)
+    heads = {name: reader.head(name) for name in together}
     return {
         "format": FORMAT,
+        "made": reader.now(),
+        "heads": {n: {"entries": head.number, "hash": head.hash} for n, head in heads.items()},
         "dataset": about.name,
-        "beside": [name for name in reader.beside(dataset) if name != dataset],
+        "beside": [name for name in together if name != dataset],
         "owner": about.owner,
         "unit_of_privacy": about.unit,
         "neighbouring_relation": about.relation,
         "limits": about.limits.to_json(),
         "version": about.version,
         "delta": delta,
+        "above_the_signed": ABOVE_THE_SIGNED,
         "lifetime": lifetimes.whole(),
         "per_analyst": lifetimes.per_analyst(),
         "colluding": lifetimes.colluding(),
@@ -160,6 +172,7 @@ def _analyst(lifetimes: Lifetimes, one: TariffAccount, purse: Purse) -> dict[str
         "farthings": purse.farthings,
         "delta_units": purse.delta_units,
         "farthings_spent": purse.farthings_spent,
+        "farthings_revoked": purse.farthings_revoked,
         "renewal": purse.renewal,
         "revoked": not purse.open,
         "lifetime": {
@@ -176,7 +189,7 @@ def _analyst(lifetimes: Lifetimes, one: TariffAccount, purse: Purse) -> dict[str
         "in_one_month": {
             **_epsilon(lifetimes, one, alone if by_now else one.reach),
             "alone": by_now,
-            "if": PLANNED,
+            "if": f"{PLANNED}; {IN_A_MONTH}",
         },
     }
 

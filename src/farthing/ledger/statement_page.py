@@ -19,7 +19,12 @@ def markdown(data: dict[str, Any]) -> str:
         f"- Neighbouring datasets: {data['neighbouring_relation']}",
         f"- Contribution of one unit: {_limits(data['limits'])}",
         *_beside(data["beside"]),
-        f"- Made by farthing {data['farthing_version']}, for δ = {data['delta']}",
+        f"- Version of the rows: {_plain(data['version'] or 'live')}",
+        f"- Made by farthing {data['farthing_version']} at {data['made']}, for δ = {data['delta']}",
+        *(
+            f"- Book of {_plain(name)}: {head['entries']} entries, head {head['hash']}"
+            for name, head in data["heads"].items()
+        ),
         "",
         "## Everything that can ever be released, over all accounts",
         "",
@@ -34,6 +39,8 @@ def markdown(data: dict[str, Any]) -> str:
                 ),
             ],
         ),
+        "",
+        data["above_the_signed"],
         "",
         "## Released so far, all analysts together",
         "",
@@ -159,7 +166,7 @@ def _account_lines(account: dict[str, Any]) -> list[str]:
                 "farthings",
                 "spent",
                 "period",
-                "ε of this account in one period",
+                "ε of what is reserved in one period",
                 "ε of this account in a lifetime",
             ],
             [_analyst_row(row) for row in account["per_analyst"]],
@@ -172,8 +179,8 @@ def _account_lines(account: dict[str, Any]) -> list[str]:
         f"All analysts colluding, {together['farthings']} farthings of this account: "
         f"ε ≤ {shown_up(together['epsilon'])}; {together['theorem']}.",
         "",
-        f"All analysts in any one month, {month['farthings']} farthings: "
-        f"ε ≤ {shown_up(month['epsilon'])}, {month['if']}.",
+        f"All analysts, reserved in any one month, {month['farthings']} farthings: "
+        f"ε ≤ {shown_up(month['epsilon'])}; {month['if']}.",
     ]
 
 
@@ -181,13 +188,20 @@ def _analyst_row(row: dict[str, Any]) -> list[str]:
     month = row.get("in_one_month")
     period = "none" if row["renewal"] is None else f"{row['renewal']} ({row['month']})"
     return [
-        _plain(row["analyst"]) + (" (revoked)" if row["revoked"] else ""),
+        _plain(row["analyst"]) + _revoked(row),
         str(row["farthings"]),
         str(row["farthings_spent"]),
         period,
         "" if month is None else _month(month),
         shown_up(row["lifetime"]["epsilon"]),
     ]
+
+
+def _revoked(row: dict[str, Any]) -> str:
+    """What was taken back of a purse; it is no part of what was spent."""
+    if row["farthings_revoked"]:
+        return f" ({row['farthings_revoked']} revoked)"
+    return " (revoked)" if row["revoked"] else ""
 
 
 def _month(month: dict[str, Any]) -> str:

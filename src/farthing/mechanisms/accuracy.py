@@ -55,6 +55,12 @@ class Expectation:
     totals: tuple[float, ...] | None = None
     told_apart: float | None = None
 
+    @property
+    def shown_from(self) -> int | None:
+        """About how large the count of a label must be to be shown; None if all are."""
+        given = (self.threshold, self.above_cutoff, self.found_from)
+        return next((math.ceil(least) for least in given if least is not None), None)
+
 
 @lru_cache(maxsize=1024)
 def noise_accuracy(noise: Noise, confidence: float, times: int = 1) -> Accuracy:

@@ -19,8 +19,8 @@ from farthing.mechanisms.release import Release
 from farthing.mechanisms.selection import Selection
 
 _LARGEST_DENOMINATOR = 1000
-#: Scores stay within 64 bits.
-_LARGEST_SCORE = 1 << 62
+#: Scores below this are moved to it, so that they stay within 64 bits.
+_LEAST_SCORE = -(1 << 62)
 _LARGEST_VALUE = 1 << 61
 
 
@@ -44,7 +44,8 @@ class Quantile(Mechanism[Histogram]):
     which is 0 at the quantile itself, however many values are equal to it. One more value changes
     u(v) by at most a for v below it, b − a for v above it and max(a, b − a) at it, so the range of
     u is at most 2·max(a, b − a) per added value and contribution_limit·per_key_limit times that
-    per unit (Theorem 8 of docs/theory/mechanisms.md).
+    per unit (Theorem 8 of docs/theory/mechanisms.md). Scores below −2^62 count as that: no size of
+    the data makes it fail.
     """
 
     probability: float
@@ -97,9 +98,12 @@ class Quantile(Mechanism[Histogram]):
         return Fraction(self.epsilon) / self.score_range
 
     def _intervals(self, histogram: Histogram) -> tuple[Integers, Integers, Integers]:
-        """Runs of whole numbers with equal score: the data values and the gaps between them."""
+        """Runs of whole numbers with equal score: the data values and the gaps between them.
+
+        Exact: in Python's whole numbers where 64 bits might be too few.
+        """
         values, counts = self._values(histogram)
-        below = np.concatenate(([0], np.cumsum(counts)))
+        below = np.concatenate((np.zeros(1, counts.dtype), np.cumsum(counts)))
         total = below[-1]
         a, b = self._fraction.as_integer_ratio()
         excess = (b - a) * below - a * (total - below)  # of what lies below over what lies above
@@ -107,7 +111,7 @@ class Quantile(Mechanism[Histogram]):
         between = -np.abs(excess)
         first = np.concatenate((values, [self.lower], values + 1))
         last = np.concatenate((values, values - 1, [self.upper]))
-        scores = np.concatenate((at, between))
+        scores = np.maximum(np.concatenate((at, between)), _LEAST_SCORE).astype(np.int64)
         real = first <= last
         return first[real], last[real], scores[real]
 
@@ -118,13 +122,12 @@ class Quantile(Mechanism[Histogram]):
         labels = histogram.labels
         if labels.dtype.kind not in "iu":
             raise InvalidInput(f"values must be whole numbers, got labels of type {labels.dtype}")
-        most = _LARGEST_SCORE // self._fraction.denominator
-        if float(histogram.counts.astype(np.float64).sum()) >= most:
-            raise InvalidInput(f"the counts must add up to less than {most}")
+        total = float(histogram.counts.astype(np.float64).sum())
+        fits = total * self._fraction.denominator < -_LEAST_SCORE
         clipped = np.clip(labels[present], self.lower, self.upper).astype(np.int64)
         values, inverse = np.unique(clipped, return_inverse=True)
-        counts = np.zeros(values.size, dtype=np.int64)
-        np.add.at(counts, inverse, histogram.counts[present])
+        counts = np.zeros(values.size, dtype=np.int64 if fits else object)
+        np.add.at(counts, inverse, histogram.counts[present].astype(counts.dtype))
         return values, counts
 
     def expect(

@@ -14,7 +14,7 @@ from farthing.errors import InvalidInput
 from farthing.ledger.records import BATCH
 from farthing.server.access.callers import AnalystCaller
 from farthing.server.access.grants import granted, standing_of
-from farthing.server.answering import answered_once, run_or_job
+from farthing.server.answering import Later, answered_once
 from farthing.server.asking import AskBody, Inquiry, RunBody, on_time, purse_json, require_planned
 from farthing.server.coming_in import (
     AnalystHere,
@@ -22,22 +22,24 @@ from farthing.server.coming_in import (
     At,
     IdempotencyKey,
     Prefer,
+    UnpaidRoute,
     refusals,
 )
 from farthing.server.idempotency import is_used
 from farthing.server.job_records import Outcome
 from farthing.server.jobs import Run
-from farthing.server.plain_json import PlainRoute
 from farthing.server.problems import does_not_fit, nothing_here
 from farthing.server.remembering import Circumstances
 
-analyst_router = APIRouter(prefix="/v1", route_class=PlainRoute, tags=["analyst"])
+#: What is light, and answered whatever else its caller does.
+light_router = APIRouter(prefix="/v1", tags=["everybody"])
+analyst_router = APIRouter(prefix="/v1", route_class=UnpaidRoute, tags=["analyst"])
 
 #: Releases on one page at most.
 LARGEST_PAGE = 200
 
 
-@analyst_router.get("/me", tags=["everybody"], responses=refusals())
+@light_router.get("/me", responses=refusals())
 def who_am_i(service: At, caller: AnyCaller) -> dict[str, Any]:
     """Who the token is, and which datasets it is for."""
     if isinstance(caller, AnalystCaller):
@@ -74,7 +76,7 @@ def plan_question(dataset: str, body: AskBody, service: At, caller: AnalystHere)
     def make() -> dict[str, Any]:
         inquiry = Inquiry.for_plan(service, standing)
         plan = inquiry.plan(body)
-        known = None if plan.known is None else inquiry.told(plan.run(), plan)
+        known = None if plan.known is None else inquiry.told(plan.run())
         lines = [list(line[:2]) for line in plan.lines()]
         return {**plan.to_json(), "lines": lines, "told": known}
 
@@ -85,7 +87,7 @@ def plan_question(dataset: str, body: AskBody, service: At, caller: AnalystHere)
 
 
 @analyst_router.post("/datasets/{dataset}/run", responses=refusals(402, 404, 408, 409))
-def run_question(
+async def run_question(
     dataset: str,
     body: RunBody,
     service: At,
@@ -98,29 +100,33 @@ def run_question(
     202 with a job if it takes long, or at once with `Prefer: respond-async`.
     """
 
-    def work() -> Outcome:
+    def prepare() -> Outcome | Later:
         inquiry = Inquiry.of(service, caller, dataset)
         plan = inquiry.plan(body)
         if plan.known is not None and not body.again:
-            return 200, inquiry.told(plan.run(), plan)
+            return 200, inquiry.told(plan.run())
         require_planned(plan.price, body.price)
         interrupt = service.sources[dataset].interrupt
         run = Run(caller.key, dataset, "run", interrupt)
-        return run_or_job(service, run, prefer, lambda: _run(inquiry, plan, body))
-
-    standing = _standing(service, caller, dataset)
-
-    def earlier() -> dict[str, Any] | None:
-        inquiry = Inquiry.for_plan(service, standing)
-        plan = inquiry.plan(body)
-        return None if plan.known is None else inquiry.told(plan.run(), plan)
+        return Later(run, lambda: _run(inquiry, plan, body), prefer)
 
     asked = {"dataset": dataset, "run": body.model_dump()}
-    if not body.again and not is_used(service.access, caller.key, idempotency_key):
-        known = service.remembered.answer(standing, asked, earlier)
-        if known is not None:
-            return known
-    return answered_once(service, caller, idempotency_key, asked, work)
+
+    def earlier() -> Response | None:
+        standing = _standing(service, caller, dataset)
+        if body.again or is_used(service.access, caller.key, idempotency_key):
+            return None
+        return service.remembered.answer(standing, asked, lambda: told_before(standing))
+
+    def told_before(standing: Circumstances) -> dict[str, Any] | None:
+        inquiry = Inquiry.for_plan(service, standing)
+        plan = inquiry.plan(body)
+        return None if plan.known is None else inquiry.told(plan.run())
+
+    known = await service.unpaid.do(caller.key, earlier)
+    if known is not None:
+        return known
+    return await answered_once(service, caller, idempotency_key, asked, prepare)
 
 
 @analyst_router.get("/datasets/{dataset}/releases", responses=refusals(404))
@@ -133,24 +139,22 @@ def list_releases(
 ) -> dict[str, Any]:
     """The caller's own releases, the latest first; `before` is the last of the page before."""
     inquiry = Inquiry.of(service, caller, dataset)
-    kept = inquiry.analyst.releases()
-    if before is not None:
-        names = [inquiry.name_of(one) for one in kept]
-        if before not in names:
-            raise nothing_here()
-        kept = kept[names.index(before) + 1 :]
-    shown = [inquiry.release(one, whole=False) for one in kept[:limit]]
-    return {"releases": shown, "more": len(kept) > limit}
+    earlier_than = None if before is None else inquiry.entry_of(before)
+    if before is not None and earlier_than is None:
+        raise nothing_here()
+    kept = inquiry.analyst.releases(before=earlier_than, limit=limit + 1)
+    return {"releases": list(map(inquiry.release, kept[:limit])), "more": len(kept) > limit}
 
 
 @analyst_router.get("/datasets/{dataset}/releases/{identity}", responses=refusals(404))
 def show_release(dataset: str, identity: str, service: At, caller: AnalystHere) -> dict[str, Any]:
     """One of the caller's own releases, as it was told."""
     inquiry = Inquiry.of(service, caller, dataset)
-    for one in inquiry.analyst.releases():
-        if inquiry.name_of(one) == identity:
-            return inquiry.release(one, whole=True)
-    raise nothing_here()
+    entry = inquiry.entry_of(identity)
+    kept = None if entry is None else inquiry.analyst.release(entry)
+    if kept is None:
+        raise nothing_here()
+    return inquiry.release(kept)
 
 
 @analyst_router.get("/datasets/{dataset}/purse", responses=refusals(404))
@@ -210,11 +214,9 @@ def _run(inquiry: Inquiry, plan: Plan | BatchPlan, body: RunBody) -> dict[str, A
         if body.registered is None and not plan.before and not plan.price.within(plan.remaining):
             raise does_not_fit(plan.price, plan.remaining)  # before a statement is written
         if isinstance(plan, BatchPlan):
-            answers = plan.run(registered=body.registered, again=body.again)
-            return inquiry.told(answers, inquiry.plan(body) if plan.before else plan)
+            return inquiry.told(plan.run(registered=body.registered, again=body.again))
         if body.registered is not None:
             raise InvalidInput("a registered list pays for a batch")
-        answer = plan.run(again=body.again)
-        return inquiry.told(answer, inquiry.plan(body) if plan.before is not None else plan)
+        return inquiry.told(plan.run(again=body.again))
 
     return on_time(inquiry, go)

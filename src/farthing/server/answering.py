@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from farthing.server.access.callers import Caller
@@ -22,24 +24,45 @@ def respond(outcome: Outcome) -> JSONResponse:
     return JSONResponse(outcome[1], outcome[0])
 
 
-def answered_once(
-    service: Service, caller: Caller, key: str | None, asked: Any, work: Callable[[], Outcome]
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What is to run in a thread of its own, and whether its caller wants to wait for it."""
+
+    run: Run
+    work: Callable[[], dict[str, Any]]
+    prefer: str | None = None
+
+
+async def answered_once(
+    service: Service,
+    caller: Caller,
+    key: str | None,
+    asked: Any,
+    prepare: Callable[[], Outcome | Later],
 ) -> JSONResponse:
-    """What `work` gives; with a key, what it gave the first time."""
-    return respond(once(service.access, caller.key, key, asked, work))
+    """What `prepare` gives, or what comes of what it begins; with a key, what came of it the first
+    time. Preparing is unpaid work."""
+
+    async def work() -> Outcome:
+        prepared = await service.unpaid.do(caller.key, prepare)
+        return await _run_or_job(service, prepared) if isinstance(prepared, Later) else prepared
+
+    return respond(await once(service.access, caller.key, key, asked, work))
 
 
-def run_or_job(
-    service: Service, run: Run, prefer: str | None, work: Callable[[], dict[str, Any]]
-) -> Outcome:
-    """The outcome if it is there soon enough and was waited for; else the job that it became."""
-    runner = service.runner
-    runner.start(run, work)
-    if prefer is None or not _ASYNC.search(prefer):
-        outcome = runner.outcome(run, service.settings.limits.answer_within)
+async def _run_or_job(service: Service, later: Later) -> Outcome:
+    """The outcome if it is there soon enough and was waited for; else the job that it became.
+
+    Once it has started nothing here can fail: a refusal would say that nothing was paid.
+    """
+    runner, limits = service.runner, service.settings.limits
+    await run_in_threadpool(runner.start, later.run, later.work)
+    if later.prefer is None or not _ASYNC.search(later.prefer):
+        outcome = await runner.outcome(later.run, limits.answer_within)
         if outcome is not None:
             return outcome
-    return 202, {"job": runner.record(run).to_json(service.settings.limits.time_limit)}
+    job = await run_in_threadpool(runner.job, later.run)
+    return 202, {"job": job.to_json(limits.time_limit)}
 
 
 def not_interrupted(_: int) -> None:

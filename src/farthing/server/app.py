@@ -10,7 +10,7 @@ from fastapi.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
 
 from farthing import __version__
-from farthing.server.analyst_routes import analyst_router
+from farthing.server.analyst_routes import analyst_router, light_router
 from farthing.server.console_files import ConsoleFiles
 from farthing.server.conversation_routes import conversation_router
 from farthing.server.health import health_router
@@ -26,6 +26,7 @@ from farthing.server.settings import Settings
 from farthing.server.token_routes import token_router
 
 ROUTERS = (
+    light_router,
     analyst_router,
     conversation_router,
     job_router,
@@ -38,13 +39,13 @@ ROUTERS = (
 
 
 def make_app(settings: Settings) -> FastAPI:
-    """The service of these settings; opened when it starts, given back when it stops."""
+    """The service of these settings. Whoever runs it puts what was opened into `state.service`; it
+    is given back when the application stops."""
     metrics, audit = Metrics(), AuditLog(settings.logs.audit)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        service = await run_in_threadpool(Service.open, settings)
-        app.state.service = service
+        service: Service = app.state.service
         metrics.watch_runs(lambda: service.runner.active)
         try:
             yield

@@ -11,13 +11,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from farthing.canonical import canonical, digest
+from farthing.canonical import canonical
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Answer, Answers, Batch, BatchPlan, Plan, Question, Session
 from farthing.engine.context import Context, record_in_words
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
-from farthing.ledger import DoesNotFit, KeptRelease, Purse
+from farthing.ledger import DoesNotFit, KeptRelease, Purse, ReleaseSummary
 from farthing.ledger.errors import Damaged, Unavailable, WrongSchema
 from farthing.server.access.callers import AnalystCaller
 from farthing.server.access.grants import standing_of
@@ -27,6 +27,9 @@ from farthing.server.service import Service
 
 #: Queries in one batch at most: planning them must not hold up others.
 MOST_IN_A_BATCH = 500
+
+#: Bytes of each half of the name of a release.
+_HALF = 8
 
 _COUNT: dict[str, Any] = {"kind": "count", "where": "country == 'NO'"}
 _TOP: dict[str, Any] = {"kind": "top_k", "by": "article", "k": 10, "counts": True}
@@ -100,9 +103,10 @@ class Inquiry:
         source = service.sources.get(analyst.dataset)
         if source is None:
             raise nothing_here()
-        level, clock = service.settings.confidence, service.clock.wait
+        level, clock = service.settings.confidence, service.runner.wait_for_the_clock
         recent = service.remembered.recent(analyst)
-        context = Context(source, analyst, analyst.about(), level, clock, recent)
+        begins = service.runner.begins
+        context = Context(source, analyst, analyst.about(), level, clock, recent, begins)
         return cls(service, analyst, Session(context, ExitStack()))
 
     def question(self, body: AskBody) -> Question | Batch:
@@ -131,21 +135,20 @@ class Inquiry:
         """What is left of the analyst's own purse."""
         return self.analyst.remaining()
 
-    def told(self, answer: Answer | Answers, plan: Plan | BatchPlan) -> dict[str, Any]:
-        """What comes back for a run."""
-        identity = self.identity_of(plan)
+    def told(self, answer: Answer | Answers) -> dict[str, Any]:
+        """What comes back for a run; `id` names the release that it is, if it is kept as one."""
         if isinstance(answer, Answers):
+            entries = {one.entry for one in answer.values()}
             return {
                 "answers": {name: self._answer(one) for name, one in answer.items()},
-                "id": identity,
+                "id": self.name_of(entries.pop() if len(entries) == 1 else None),
             }
-        return {"answer": self._answer(answer), "id": identity}
+        return {"answer": self._answer(answer), "id": self.name_of(answer.entry)}
 
     @staticmethod
     def _answer(answer: Answer) -> dict[str, Any]:
         return {
             **answer.to_json(),
-            "caption": answer.caption,
             "notes": list(answer.sheet.notes),
             "paid": answer.paid,
             "cached": answer.cached,
@@ -153,29 +156,41 @@ class Inquiry:
             "spending": None if answer.spending is None else answer.spending.to_json(),
         }
 
-    def identity_of(self, plan: Plan | BatchPlan) -> str | None:
-        """The name of the release of this plan; None if it is not kept."""
-        found = self.analyst.release_of(plan.record)
-        return None if found is None else self.name_of(found)
+    def name_of(self, entry: int | None) -> str | None:
+        """A name for what an entry keeps, which tells nothing and which `entry_of` reads.
 
-    def name_of(self, release: KeptRelease) -> str:
-        """A name that tells nothing and that nobody can guess."""
-        facts = [self.analyst.dataset, self.analyst.name, digest(release.question), release.time]
+        The number of the entry, encrypted by a key that only the service has: a digest of it, and
+        the number under a mask that is made from this digest.
+        """
+        if entry is None:
+            return None
+        tag = self._keyed([self.analyst.dataset, self.analyst.name, entry])
+        return tag.hex() + _masked(entry.to_bytes(_HALF), self._keyed(tag.hex())).hex()
+
+    def entry_of(self, name: str) -> int | None:
+        """The entry that has this name for this analyst; None if there is none."""
+        if len(name) != 4 * _HALF or not set(name) <= set("0123456789abcdef"):
+            return None
+        tag, masked = bytes.fromhex(name)[:_HALF], bytes.fromhex(name)[_HALF:]
+        entry = int.from_bytes(_masked(masked, self._keyed(tag.hex())))
+        return entry if hmac.compare_digest(self.name_of(entry) or "", name) else None
+
+    def _keyed(self, facts: Any) -> bytes:
         key = self.service.access.secret.encode()
-        return hmac.new(key, canonical(facts).encode(), hashlib.sha256).hexdigest()[:32]
+        return hmac.new(key, canonical(facts).encode(), hashlib.sha256).digest()[:_HALF]
 
-    def release(self, kept: KeptRelease, *, whole: bool) -> dict[str, Any]:
+    def release(self, kept: ReleaseSummary) -> dict[str, Any]:
         """One of the analyst's own releases: never an entry number, never a hash."""
         queries = {name: one.get("query") for name, one in kept.question.items()}
         found = {
-            "id": self.name_of(kept),
+            "id": self.name_of(kept.entry),
             "at": kept.time,
             "asked": _in_words(kept),
             "query": queries[""] if set(queries) == {""} else None,
             "batch": None if set(queries) == {""} else queries,
             "price": asdict(kept.price),
         }
-        return {**found, "release": kept.release} if whole else found
+        return {**found, "release": kept.release} if isinstance(kept, KeptRelease) else found
 
     def overview(self) -> dict[str, Any]:
         """What an analyst may know of a dataset."""
@@ -234,7 +249,7 @@ def on_time(inquiry: Inquiry, go: Callable[[], dict[str, Any]]) -> dict[str, Any
         return go()
     except Exception as error:
         refused = _refused(inquiry, error)
-    inquiry.service.clock.wait()
+    inquiry.service.runner.wait_for_the_clock()
     raise refused
 
 
@@ -253,7 +268,11 @@ def _refused(inquiry: Inquiry, error: Exception) -> Exception:
     return error
 
 
-def _in_words(kept: KeptRelease) -> str:
+def _masked(data: bytes, mask: bytes) -> bytes:
+    return bytes(one ^ other for one, other in zip(data, mask, strict=True))
+
+
+def _in_words(kept: ReleaseSummary) -> str:
     try:
         return record_in_words(kept.question)
     except FarthingError:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import partial, wraps
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Request
@@ -9,7 +12,14 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import Field
 
-from farthing.server.access.callers import AnalystCaller, Caller, Doorkeeper, OwnerCaller
+from farthing.server.access.callers import (
+    AnalystCaller,
+    Caller,
+    Doorkeeper,
+    NoEntry,
+    OwnerCaller,
+)
+from farthing.server.plain_json import PlainRoute
 from farthing.server.problems import Refused
 from farthing.server.service import Service
 
@@ -33,9 +43,12 @@ async def any_caller(
     service: At,
     given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
-    """Who holds the token; the same refusal whatever is wrong with it."""
-    caller = None if given is None else await _caller(service.doorkeeper, given.credentials)
-    if caller is None:
+    """Who holds the token; the same refusal whatever is wrong with it, which the log says."""
+    caller: Caller | NoEntry = NoEntry("no token was sent")
+    if given is not None:
+        caller = await _admit(service.doorkeeper, given.credentials)
+    if isinstance(caller, NoEntry):
+        request.state.no_entry = caller
         raise Refused(
             401,
             "unauthorized",
@@ -47,11 +60,11 @@ async def any_caller(
     return caller
 
 
-async def _caller(doorkeeper: Doorkeeper, token: str) -> Caller | None:
+async def _admit(doorkeeper: Doorkeeper, token: str) -> Caller | NoEntry:
     """In a thread only if it may take time: passing it on takes longer than a quick look."""
     if doorkeeper.is_quick(token):
-        return doorkeeper.caller(token)
-    return await run_in_threadpool(doorkeeper.caller, token)
+        return doorkeeper.admit(token)
+    return await run_in_threadpool(doorkeeper.admit, token)
 
 
 AnyCaller = Annotated[Caller, Depends(any_caller)]
@@ -73,6 +86,27 @@ async def analyst_caller(caller: AnyCaller) -> AnalystCaller:
 
 def _wrong_role(whom: str) -> Refused:
     return Refused(403, "forbidden", f"this is for the token of {whom}")
+
+
+class UnpaidRoute(PlainRoute):
+    """A route whose plain functions are unpaid work of their caller; see `UnpaidWork`."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, _as_unpaid_work(endpoint), **options)
+
+
+def _as_unpaid_work(endpoint: Callable[..., Any]) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(endpoint):
+        return endpoint
+
+    @wraps(endpoint)
+    async def metered(**given: Any) -> Any:
+        service = next(one for one in given.values() if isinstance(one, Service))
+        caller = next(one for one in given.values() if isinstance(one, Caller))
+        return await service.unpaid.do(caller.key, partial(endpoint, **given))
+
+    metered.__signature__ = inspect.signature(endpoint, eval_str=True)  # type: ignore[attr-defined] # FastAPI reads it
+    return metered
 
 
 OwnerHere = Annotated[OwnerCaller, Depends(owner_caller)]

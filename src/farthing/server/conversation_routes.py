@@ -14,16 +14,15 @@ from farthing.engine import Watch, WatchConversation, query_from
 from farthing.errors import InvalidInput
 from farthing.interactive.stored import mechanism_to_json
 from farthing.ledger import NotInLedger, OpenedConversation
-from farthing.server.answering import answered_once, not_interrupted, run_or_job
+from farthing.server.answering import Later, answered_once, not_interrupted
 from farthing.server.asking import Inquiry, PlannedPrice, on_time, require_planned
-from farthing.server.coming_in import AnalystHere, At, IdempotencyKey, refusals
+from farthing.server.coming_in import AnalystHere, At, IdempotencyKey, UnpaidRoute, refusals
 from farthing.server.job_records import Outcome
 from farthing.server.jobs import Run
-from farthing.server.plain_json import PlainRoute
 from farthing.server.problems import Refused, nothing_here
 
 conversation_router = APIRouter(
-    prefix="/v1/datasets/{dataset}/conversations", route_class=PlainRoute, tags=["conversations"]
+    prefix="/v1/datasets/{dataset}/conversations", route_class=UnpaidRoute, tags=["conversations"]
 )
 
 #: Questions in one request at most, and in one conversation: every turn is kept for ever, and a
@@ -98,7 +97,7 @@ def list_conversations(dataset: str, service: At, caller: AnalystHere) -> dict[s
 
 
 @conversation_router.post("", responses=refusals(402, 404, 408, 409))
-def open_conversation_here(
+async def open_conversation_here(
     dataset: str,
     body: OpenBody,
     service: At,
@@ -108,7 +107,7 @@ def open_conversation_here(
 ) -> JSONResponse:
     """Pay for all of it and begin; with `plan=1` what it would cost, and nothing is paid."""
 
-    def work() -> Outcome:
+    def prepare() -> Outcome | Later:
         inquiry = Inquiry.of(service, caller, dataset)
         planned = replace(
             body.watch(inquiry).plan(questions=body.questions), remaining=inquiry.left()
@@ -119,13 +118,12 @@ def open_conversation_here(
         require_planned(planned.price, body.price)
         # not in the thread of the request: who waits for the clock must not keep others waiting
         run = Run(caller.key, dataset, "open", not_interrupted)
-        return run_or_job(
-            service, run, None, lambda: on_time(inquiry, lambda: _shown(planned.open().standing()))
-        )
+        return Later(run, lambda: on_time(inquiry, lambda: _shown(planned.open().standing())))
 
-    Inquiry.of(service, caller, dataset)  # before a key answers
+    # before a key answers
+    await service.unpaid.do(caller.key, lambda: Inquiry.of(service, caller, dataset))
     asked = {"dataset": dataset, "conversation": body.model_dump(), "plan": plan}
-    return answered_once(service, caller, None if plan else idempotency_key, asked, work)
+    return await answered_once(service, caller, None if plan else idempotency_key, asked, prepare)
 
 
 @conversation_router.get("/{identity}", responses=refusals(404))
@@ -138,20 +136,22 @@ def show_conversation(
 ) -> dict[str, Any]:
     """How it stands, and what was asked and answered, page by page until `next` is null."""
     inquiry = Inquiry.of(service, caller, dataset)
-    found, unit = _own(inquiry, identity), inquiry.analyst.about().unit
+    found, about = _own(inquiry, identity), inquiry.analyst.about()
     page, following = found.said_after(after)
     captions: dict[str, str] = {}
     said = []
     for one in page:
         asked = canonical(one.asked["query"])
         if asked not in captions:
-            captions[asked] = query_from(one.asked["query"]).caption(unit)
+            captions[asked] = query_from(one.asked["query"]).caption(
+                about.unit, about.declared_schema.declared
+            )
         said.append({**one.to_json(), "caption": captions[asked]})
     return {**_shown(found.standing()), "transcript": said, "next": following}
 
 
 @conversation_router.post("/{identity}/ask", responses=refusals(404, 408, 409))
-def ask_conversation(
+async def ask_conversation(
     dataset: str,
     identity: str,
     body: ConversationBody,
@@ -161,7 +161,7 @@ def ask_conversation(
 ) -> JSONResponse:
     """Answers, written before they are told; fewer than questions if it halts on the way."""
 
-    def work() -> Outcome:
+    def prepare() -> Outcome | Later:
         inquiry = Inquiry.of(service, caller, dataset)
         found = _own(inquiry, identity)
         if found.standing().asked + len(body.questions) > MOST_TURNS:
@@ -176,11 +176,14 @@ def ask_conversation(
             return {"answers": answers, **_shown(found.standing())}
 
         run = Run(caller.key, dataset, "ask", service.sources[dataset].interrupt)
-        return run_or_job(service, run, None, lambda: on_time(inquiry, go))
+        return Later(run, lambda: on_time(inquiry, go))
 
-    _own(Inquiry.of(service, caller, dataset), identity)  # before a key answers
+    def known() -> WatchConversation:
+        return _own(Inquiry.of(service, caller, dataset), identity)
+
+    await service.unpaid.do(caller.key, known)  # before a key answers
     asked = {"dataset": dataset, "conversation": identity, "ask": body.model_dump()}
-    return answered_once(service, caller, idempotency_key, asked, work)
+    return await answered_once(service, caller, idempotency_key, asked, prepare)
 
 
 @conversation_router.post("/{identity}/close", responses=refusals(404, 409))

@@ -18,10 +18,12 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from farthing.engine.desk import Desk
+from farthing.engine.sources.base import Misfits
 from farthing.engine.sources.java import java_home
 from farthing.engine.sources.opening import open_source
 from farthing.errors import FarthingError
 from farthing.ledger import Ledger
+from farthing.ledger.locations import places_in
 from farthing.server.access.oidc import Issuer
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import listed
@@ -88,7 +90,7 @@ def _libraries(settings: Settings) -> Iterator[Finding]:
     if missing:
         extras = "service,spark" if spark else "service"
         lacks = f"{', '.join(missing)} missing"
-        yield Finding("libraries", False, lacks, f"pip install 'farthing[{extras}]'")
+        yield Finding("libraries", False, lacks, f"in the checkout: pip install '.[{extras}]'")
     else:
         yield Finding("libraries", True, ", ".join(found))
 
@@ -115,7 +117,7 @@ def _permissions(configuration: Path, settings: Settings) -> Iterator[Finding]:
             advice = "run the service as the user that owns it"
             yield Finding("permissions", False, f"{file} cannot be written", advice)
             return
-    yield Finding("permissions", True, "files of the service are for its user alone")
+    yield Finding("permissions", True, "configuration, ledger, tokens and logs are for their user")
 
 
 def _open_to_others(file: Path) -> bool:
@@ -141,7 +143,8 @@ def _ledger(settings: Settings) -> Iterator[Finding]:
             yield Finding(f"book of {name}", True, f"entry {head.number}, head {head.hash[:16]}…")
         yield _clock(now, latest)
         for name, one in settings.datasets.items():
-            yield _dataset(ledger, name, one)
+            yield from _dataset(ledger, name, one)
+            yield from _rows_are_private(ledger, name)
 
 
 def _database(connection: Connection) -> tuple[str, str, datetime]:
@@ -168,23 +171,55 @@ def _aware(moment: datetime) -> datetime:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-def _dataset(ledger: Ledger, name: str, one: DatasetSettings) -> Finding:
-    """The data can be opened and is what the ledger says it is."""
+def _dataset(ledger: Ledger, name: str, one: DatasetSettings) -> Iterator[Finding]:
+    """The data can be opened, is what the ledger says it is, and its rows are as declared."""
     advice = f"correct [datasets.{name}], or add the data: farthing owner add"
+    compared: list[tuple[Misfits, ...]] = []
 
     def look() -> str:
         source = open_source(one.data, table=one.table, spark=one.spark, memory=one.memory)
+        desk = Desk(ledger)
         try:
-            known = Desk(ledger).name_of(source, name)
+            known = desk.name_of(source, name)
+            if known is None:
+                return "can be opened; not in the ledger yet, its owner declares it"
+            if known != name:
+                raise FarthingError(f"the data of {name} is in the ledger as {known}")
+            if desk.is_described(name):
+                compared.append(desk.misfits(source, name))
         finally:
             source.shut()
-        if known is None:
-            return "can be opened; not in the ledger yet, its owner declares it"
-        if known != name:
-            raise FarthingError(f"the data of {name} is in the ledger as {known}")
+        if not ledger.reader().is_writable(name):
+            raise FarthingError(
+                f"the book of {name} goes on in another ledger; nothing can be asked here: name "
+                "that one as `ledger`"
+            )
         return "can be opened, and is what the ledger says"
 
-    return _attempt(f"dataset {name}", look, advice)
+    yield _attempt(f"dataset {name}", look, advice)
+    for misfits in compared:
+        found = "; ".join(misfit.in_words() for misfit in misfits) or "as they are declared"
+        useless = any(misfit.useless for misfit in misfits)
+        advice = "a column has no value that fits: declare it as it is stored" if useless else ""
+        yield Finding(f"rows of {name}", not useless, found, advice)
+
+
+def _rows_are_private(ledger: Ledger, name: str) -> Iterator[Finding]:
+    """The rows are worth more than the budget: files of others' data that others may open."""
+    reader = ledger.reader()
+    known = reader.places(name) if name in reader.datasets() else ()
+    paths = [one for place in known for one in places_in(place) if one.startswith("file:")]
+    for path in paths:
+        file = Path(path.removeprefix("file:").partition("#")[0])
+        inside = [file, *file.rglob("*")] if file.is_dir() and _open_to_others(file) else [file]
+        for one in inside:
+            if one.is_file() and _open_to_others(one):
+                mode = stat.filemode(one.stat().st_mode)
+                told = f"others may open {one} ({mode})"
+                yield Finding(f"rows of {name}", False, told, f"chmod o-rwx {file}, or its folder")
+                return
+    if paths:
+        yield Finding(f"rows of {name}", True, "their files are for their user")
 
 
 def _access(settings: Settings) -> Iterator[Finding]:

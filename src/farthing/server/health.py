@@ -21,17 +21,20 @@ _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
 
 @health_router.get("/health")
-def say_alive() -> dict[str, str]:
-    """The process answers."""
+async def say_alive() -> dict[str, str]:
+    """The process answers: at once, whatever its threads do."""
     return {"status": "ok"}
 
 
 @health_router.get("/ready")
 def say_ready(service: At) -> JSONResponse:
-    """The ledger and the access store can be read."""
+    """The ledger and the access store can be read, and the data of every dataset is there."""
     try:
         service.ledger.reader().identity()
         find(service.access, "")
+        for source in service.sources.values():
+            with source.ready():
+                pass
     except Exception as error:
         return JSONResponse(problem_of(error)[1], 503)
     return JSONResponse({"status": "ready"})

@@ -10,15 +10,16 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+from fastapi.concurrency import run_in_threadpool
 from sqlalchemy import delete, select, update
 
 from farthing.canonical import digest
 from farthing.server.access.store import AccessStore, answered
 from farthing.server.job_records import Outcome
-from farthing.server.problems import Refused, problem_of
+from farthing.server.problems import Refused, note, problem_of
 
 #: Keys are kept for a week.
 KEPT_SECONDS = 7 * 86_400.0
@@ -28,27 +29,33 @@ REFUSALS = frozenset({400, 401, 402, 403, 404, 409, 413, 422, 429, 503})
 _LONGEST = 200
 
 
-def once(
-    store: AccessStore, caller: str, key: str | None, asked: Any, work: Callable[[], Outcome]
+async def once(
+    store: AccessStore,
+    caller: str,
+    key: str | None,
+    asked: Any,
+    work: Callable[[], Awaitable[Outcome]],
 ) -> Outcome:
     """What `work` gives, or what it gave when the same was asked under this key before."""
     if key is None:
-        return work()
+        return await work()
     if not 0 < len(key) <= _LONGEST or not key.isascii() or not key.isprintable():
         raise Refused(
             422, "invalid", f"a key has 1 to {_LONGEST} plain characters", field="Idempotency-Key"
         )
-    earlier = _begin(store, caller, key, digest(asked))
+    earlier = await run_in_threadpool(_begin, store, caller, key, digest(asked))
     if earlier is not None:
         return earlier
     try:
-        outcome = work()
+        outcome = await work()
     except Exception as error:
         outcome = problem_of(error)
-    if outcome[0] in REFUSALS:
-        _forget(store, caller, key)  # nothing was charged, and it may be tried again
-    else:
-        _keep(store, caller, key, outcome)
+    # what was refused charged nothing, and may be tried again
+    settle = _forget if outcome[0] in REFUSALS else _keep
+    try:
+        await run_in_threadpool(settle, store, caller, key, outcome)
+    except Exception as error:  # the key stays as it began, and runs nothing
+        note(error)
     return outcome
 
 
@@ -98,6 +105,6 @@ def _tidy(store: AccessStore) -> None:
         store.write(lambda connection: connection.execute(old))
 
 
-def _forget(store: AccessStore, caller: str, key: str) -> None:
+def _forget(store: AccessStore, caller: str, key: str, _: Outcome) -> None:
     one = delete(answered).filter_by(caller=caller, key=key)
     store.write(lambda connection: connection.execute(one))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, delete, or_, select, update
 
 from farthing.server.access.store import AccessStore, jobs
 from farthing.server.problems import nothing_here
@@ -80,9 +80,17 @@ class JobRecords:
             outcome=outcome,
         )
 
-    def add(self, row: dict[str, Any]) -> None:
-        """It is kept from now on."""
-        self.store.add(jobs, row)
+    def add(
+        self, identity: str, caller: str, dataset: str | None, what: str, created: float
+    ) -> None:
+        """A run that is about to start."""
+        row = {"id": identity, "caller": caller, "dataset": dataset, "what": what}
+        self.store.add(jobs, {**row, "state": RUNNING, "created": created, "beat": time.time()})
+
+    def was_cancelled(self, identity: str) -> bool:
+        """Whether its caller ended it, on whichever worker."""
+        state = select(jobs.c.state).filter_by(id=identity)
+        return self.store.ask(lambda connection: connection.scalar(state)) == CANCELLED
 
     def finish(self, identity: str, outcome: Outcome) -> None:
         """It came to this, unless it was over before."""
@@ -93,9 +101,9 @@ class JobRecords:
         """It is over, unless it was before."""
         self._end(identity, {"state": CANCELLED})
 
-    def beat(self, mine: list[str]) -> list[str]:
-        """These are alive; says which of them were cancelled elsewhere."""
-        return self.store.write(partial(_beat_once, mine))
+    def beat(self, mine: list[str], answered: list[str]) -> list[str]:
+        """These are alive, those were answered and go; says which were cancelled elsewhere."""
+        return self.store.write(partial(_beat_once, mine, answered))
 
     def _end(self, identity: str, values: dict[str, Any]) -> None:
         def work(connection: Connection) -> int:
@@ -106,9 +114,10 @@ class JobRecords:
         self.store.write(work)
 
 
-def _beat_once(mine: list[str], connection: Connection) -> list[str]:
+def _beat_once(mine: list[str], answered: list[str], connection: Connection) -> list[str]:
     alive = update(jobs).where(jobs.c.id.in_(mine), jobs.c.state == RUNNING)
     connection.execute(alive.values(beat=time.time()))
-    connection.execute(delete(jobs).where(jobs.c.created < time.time() - KEPT_SECONDS))
+    old = jobs.c.created < time.time() - KEPT_SECONDS
+    connection.execute(delete(jobs).where(or_(jobs.c.id.in_(answered), old)))
     gone = select(jobs.c.id).where(jobs.c.id.in_(mine), jobs.c.state == CANCELLED)
     return list(connection.scalars(gone))

@@ -1,14 +1,17 @@
 """Runs that take longer than a request: they go on when the client goes away.
 
-Everything that may be slow runs in a thread of its own. Who waits long enough is answered at once;
-otherwise, or with `Prefer: respond-async`, the run becomes a job with a name, and its outcome is
-kept in the access store, where every worker finds it. A job has a time limit and can be cancelled;
-both interrupt the engine, and neither gives anything back. What a job tells of its progress is its
-age alone: how far an engine has come may depend on the rows.
+Everything that may be slow runs in a thread of its own. It is recorded in the access store before
+it starts: what cannot be recorded does not run. Who waits long enough is answered at once, and the
+record goes; otherwise, or with `Prefer: respond-async`, the run is a job that its caller can ask
+for on every worker. A job has a time limit and can be cancelled; both interrupt the engine, and
+neither gives anything back. What ended before the clock struck releases nothing, even if the engine
+had finished: else an analyst could choose an instant and learn whether it had. What a job tells of
+its progress is its age alone: how far an engine has come may depend on the rows.
 """
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import threading
 import time
@@ -27,6 +30,7 @@ from farthing.server.job_records import (
     Outcome,
 )
 from farthing.server.problems import Refused, problem_of
+from farthing.server.protection import ReleaseClock
 from farthing.server.settings import Protections
 
 #: Jobs show so often that they are alive.
@@ -45,9 +49,11 @@ class Run:
     created: float = field(default_factory=time.time)
     thread: int | None = None
     ended_by: str | None = None
-    recorded: bool = False
+    told: bool = False  # its caller was told its name
+    outcome: Outcome | None = None
     future: Future[Outcome] | None = None
     turn: threading.Lock = field(default_factory=threading.Lock)
+    timer: threading.Timer | None = None
 
     def end(self, why: str) -> None:
         """Interrupt it, or keep it from starting."""
@@ -60,13 +66,17 @@ class Run:
 class Runner:
     """The threads of one worker, and the jobs in them."""
 
-    def __init__(self, store: AccessStore, limits: Protections) -> None:
+    def __init__(self, store: AccessStore, limits: Protections, clock: ReleaseClock) -> None:
         self._records = JobRecords(store)
         self._limits = limits
+        self._clock = clock
         self._pool = ThreadPoolExecutor(limits.threads, thread_name_prefix="farthing-run")
         self._runs: dict[str, Run] = {}
         self._busy: Counter[str] = Counter()
         self._turn = threading.Lock()
+        self._here = threading.local()
+        self._answered: list[str] = []  # records that nobody will ask for
+        self._unwritten: dict[str, Outcome] = {}
         self._stopping = threading.Event()
         self._beating = threading.Thread(target=self._beat, daemon=True)
         self._beating.start()
@@ -76,11 +86,11 @@ class Runner:
         """How many runs there are in this worker."""
         return len(self._runs)
 
-    def start(self, run: Run, work: Callable[[], dict[str, Any]]) -> Run:
-        """Begin, or Refused if this caller has too much running already."""
+    def start(self, run: Run, work: Callable[[], dict[str, Any]]) -> None:
+        """Record it and begin, or raise and begin nothing."""
         with self._turn:
             if self._stopping.is_set():
-                raise Refused(503, "unavailable", "the service is shutting down; try again")
+                raise _shutting_down()
             if self._busy[run.caller] >= self._limits.jobs_at_once:
                 raise Refused(
                     429,
@@ -89,34 +99,48 @@ class Runner:
                     headers={"Retry-After": "1"},
                 )
             self._busy[run.caller] += 1
-            self._runs[run.id] = run
-            run.future = self._pool.submit(self._go, run, work)
-        return run
+        try:
+            self._records.add(run.id, run.caller, run.dataset, run.what, run.created)
+            with self._turn:
+                if self._stopping.is_set():
+                    raise _shutting_down()
+                self._runs[run.id] = run
+                run.future = self._pool.submit(self._go, run, work)
+        except BaseException:
+            with self._turn:
+                self._busy[run.caller] -= 1
+            raise
 
-    def outcome(self, run: Run, seconds: float) -> Outcome | None:
+    def begins(self) -> None:
+        """What this thread runs is about to be paid for: its time runs from now on.
+
+        Refused if it was ended while it waited for the engine: then nothing is paid.
+        """
+        run: Run | None = getattr(self._here, "run", None)
+        if run is None or run.timer is None:
+            return
+        with run.turn:
+            if run.ended_by is not None:
+                raise Refused(408, run.ended_by, "the run was ended before it began")
+            if run.timer.ident is None:  # several steps of one run have one clock
+                run.timer.start()
+
+    async def outcome(self, run: Run, seconds: float) -> Outcome | None:
         """What came of it, if that is known within so many seconds."""
         assert run.future is not None
-        done, _ = wait([run.future], timeout=seconds)
-        return run.future.result() if done else None
+        done, _ = await asyncio.wait([asyncio.wrap_future(run.future)], timeout=seconds)
+        if not done:
+            return None
+        self._answered.append(run.id)
+        return run.future.result()
 
-    def record(self, run: Run) -> JobRecord:
-        """Give it a name that its caller can ask for; it is kept from now on."""
-        row = {
-            "id": run.id,
-            "caller": run.caller,
-            "dataset": run.dataset,
-            "what": run.what,
-            "state": RUNNING,
-            "created": run.created,
-            "beat": time.time(),
-        }
+    def job(self, run: Run) -> JobRecord:
+        """The run as a job that its caller will ask for. From here on nothing may fail."""
         with run.turn:
-            self._records.add(row)
-            run.recorded = True
-            finished = run.future is not None and run.future.done()
-        if finished and run.future is not None:
-            self._records.finish(run.id, run.future.result())
-        return self.find(run.caller, run.id)
+            run.told, outcome = True, run.outcome
+        if outcome is not None:
+            self._finish(run.id, outcome)
+        return JobRecord(run.id, run.dataset, run.what, RUNNING, time.time() - run.created, None)
 
     def find(self, caller: str, identity: str) -> JobRecord:
         """A job of this caller; the same refusal for what is somebody else's and what is not."""
@@ -131,6 +155,18 @@ class Runner:
             run.end(CANCELLED)
         return self.find(caller, identity)
 
+    def wait_for_the_clock(self) -> None:
+        """Until the next time at which answers leave; Refused if the run that waits was ended
+        before that, here or on another worker."""
+        self._clock.wait()
+        run: Run | None = getattr(self._here, "run", None)
+        if run is None:
+            return
+        if self._clock.strikes and self._records.was_cancelled(run.id):
+            run.end(CANCELLED)
+        if run.ended_by is not None:
+            raise _refusal(run)
+
     def shut(self, seconds: float) -> None:
         """Take nothing new, wait a while for what runs, and interrupt the rest."""
         with self._turn:
@@ -143,47 +179,65 @@ class Runner:
 
     def _go(self, run: Run, work: Callable[[], dict[str, Any]]) -> Outcome:
         """In a thread of the pool: the work with a clock, and its outcome where it belongs."""
-        with run.turn:
-            run.thread = threading.get_ident()
-            begins = run.ended_by is None
+        self._here.run = run
         timer = threading.Timer(self._limits.time_limit, run.end, ["time_limit"])
         timer.daemon = True
-        timer.start()
+        with run.turn:
+            run.thread, run.timer = threading.get_ident(), timer
+            begins = run.ended_by is None
         try:
-            outcome = (200, work()) if begins else _ended(run)
+            outcome = (200, work()) if begins else problem_of(_refusal(run))
         except Exception as error:
-            outcome = problem_of(error) if run.ended_by is None else _ended(run)
+            outcome = problem_of(error if run.ended_by is None else _refusal(run))
         finally:
             timer.cancel()
+            self._here.run = None
             with run.turn:
                 run.thread = None
             with self._turn:
                 self._busy[run.caller] -= 1
                 del self._runs[run.id]
-        if run.recorded:
-            self._records.finish(run.id, outcome)
+        with run.turn:
+            run.outcome, told = outcome, run.told
+        if told:
+            self._finish(run.id, outcome)
         return outcome
 
+    def _finish(self, identity: str, outcome: Outcome) -> None:
+        try:
+            self._records.finish(identity, outcome)
+        except Exception as error:  # a beat tries again
+            problem_of(error)
+            self._unwritten[identity] = outcome
+
     def _beat(self) -> None:
-        """Say that recorded jobs are alive, and look whether one was cancelled elsewhere."""
+        """Say that jobs are alive, look whether one was cancelled elsewhere, and tidy up."""
         while not self._stopping.wait(BEAT_SECONDS):
-            runs = list(self._runs.values())
-            for run in runs:
+            runs = {run.id: run for run in list(self._runs.values())}
+            for run in runs.values():
                 if run.ended_by is not None:  # it may have waited for its turn when it was ended
                     run.end(run.ended_by)
-            mine = {run.id: run for run in runs if run.recorded}
-            if not mine:
+            answered, self._answered = self._answered, []
+            if not (runs or answered or self._unwritten):
                 continue
             try:
-                for identity in self._records.beat(list(mine)):
-                    mine[identity].end(CANCELLED)
+                for identity in self._records.beat([*runs, *self._unwritten], answered):
+                    if identity in runs:
+                        runs[identity].end(CANCELLED)
+                for identity, outcome in list(self._unwritten.items()):
+                    self._records.finish(identity, outcome)
+                    del self._unwritten[identity]
             except Exception as error:  # the next beat tries again
                 problem_of(error)
 
 
-def _ended(run: Run) -> Outcome:
+def _shutting_down() -> Refused:
+    return Refused(503, "unavailable", "the service is shutting down; try again")
+
+
+def _refusal(run: Run) -> Refused:
     words = {
         CANCELLED: "the run was cancelled; what was reserved stays spent",
         "time_limit": "the run took longer than is allowed; what was reserved stays spent",
     }[run.ended_by or CANCELLED]
-    return problem_of(Refused(408, run.ended_by or CANCELLED, words))
+    return Refused(408, run.ended_by or CANCELLED, words)

@@ -5,8 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+    values,
+)
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 #: Where several workers leave their numbers for one another.
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -17,6 +24,8 @@ class Metrics:
     """What is counted in one worker; with several, `page` adds them up."""
 
     def __init__(self) -> None:
+        if FOLDER in os.environ:  # the library itself looks only when it is loaded
+            values.ValueClass = values.MultiProcessValue()  # type: ignore[no-untyped-call] # no types
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "farthing_requests",
@@ -56,3 +65,8 @@ class Metrics:
         together = CollectorRegistry()
         MultiProcessCollector(together)  # type: ignore[no-untyped-call] # it has no types
         return generate_latest(together)
+
+
+def forget_worker(process: int) -> None:
+    """What a worker that died was doing is not counted any more; what it has done still is."""
+    mark_process_dead(process)  # type: ignore[no-untyped-call] # it has no types

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -19,14 +19,14 @@ from farthing.engine.context import record_in_words
 from farthing.errors import FarthingError
 from farthing.guarantees.notation import parse_item
 from farthing.ledger import Asked, history, markdown, odometer, statement, verify
-from farthing.server.answering import not_interrupted, respond, run_or_job
-from farthing.server.coming_in import At, OwnerHere, Prefer, refusals
+from farthing.server.access.callers import OwnerCaller
+from farthing.server.answering import Later, answered_once, not_interrupted
+from farthing.server.coming_in import At, OwnerHere, Prefer, UnpaidRoute, refusals
 from farthing.server.jobs import Run
-from farthing.server.plain_json import PlainRoute
 from farthing.server.problems import nothing_here
 from farthing.server.service import Service
 
-book_router = APIRouter(prefix="/v1/owner", route_class=PlainRoute, tags=["owner"])
+book_router = APIRouter(prefix="/v1/owner", route_class=UnpaidRoute, tags=["owner"])
 
 Delta = Annotated[float, Query(gt=0, lt=1, description="The δ of the statement.")]
 #: δ at which the other bounds are drawn beside the certified profile.
@@ -50,7 +50,7 @@ class PlannerBody(BaseModel):
 
 
 @book_router.get("/datasets/{dataset}/statement", responses=refusals(404, 408))
-def show_statement(
+async def show_statement(
     dataset: str,
     service: At,
     caller: OwnerHere,
@@ -58,18 +58,18 @@ def show_statement(
     prefer: Prefer = None,
 ) -> JSONResponse:
     """What the deployment says about itself, as data and as a page. May take seconds."""
-    _require_known(service, dataset)
 
     def make() -> dict[str, Any]:
         said = statement(service.ledger.reader(), dataset, delta=delta)
         return {"statement": said, "markdown": markdown(said)}
 
-    run = Run(caller.key, dataset, "statement", not_interrupted)
-    return respond(run_or_job(service, run, prefer, make))
+    return await _page(
+        service, caller, Later(Run(caller.key, dataset, "statement", not_interrupted), make, prefer)
+    )
 
 
 @book_router.post("/datasets/{dataset}/verify", responses=refusals(404, 408))
-def verify_book(
+async def verify_book(
     dataset: str,
     service: At,
     caller: OwnerHere,
@@ -77,14 +77,14 @@ def verify_book(
     prefer: Prefer = None,
 ) -> JSONResponse:
     """Walk the chain and play every entry again; `head` may be kept elsewhere, as a witness."""
-    _require_known(service, dataset)
 
     def check() -> dict[str, Any]:
         found = verify(service.ledger.reader(), dataset, prove=prove)
         return {"verified": [asdict(one) for one in found]}
 
-    run = Run(caller.key, dataset, "verify", not_interrupted)
-    return respond(run_or_job(service, run, prefer, check))
+    return await _page(
+        service, caller, Later(Run(caller.key, dataset, "verify", not_interrupted), check, prefer)
+    )
 
 
 @book_router.get("/datasets/{dataset}/history", responses=refusals(404))
@@ -127,17 +127,17 @@ def show_budget_over_time(dataset: str, service: At, _: OwnerHere) -> dict[str, 
 
 
 @book_router.get("/datasets/{dataset}/odometer", responses=refusals(404, 408))
-def show_odometer(
+async def show_odometer(
     dataset: str, service: At, caller: OwnerHere, delta: Delta = 1e-6, prefer: Prefer = None
 ) -> JSONResponse:
     """What everybody together has learned up to now."""
-    _require_known(service, dataset)
 
     def read() -> dict[str, Any]:
         return odometer(service.ledger.reader(), dataset, delta=delta).to_json()
 
-    run = Run(caller.key, dataset, "odometer", not_interrupted)
-    return respond(run_or_job(service, run, prefer, read))
+    return await _page(
+        service, caller, Later(Run(caller.key, dataset, "odometer", not_interrupted), read, prefer)
+    )
 
 
 @book_router.get("/datasets/{dataset}/profile", responses=refusals(404))
@@ -182,11 +182,21 @@ def show_certificate(dataset: str, service: At, _: OwnerHere) -> dict[str, Any]:
 
 
 @book_router.post("/planner", responses=refusals())
-def plan_budget(body: PlannerBody, _: OwnerHere) -> dict[str, Any]:
+def plan_budget(body: PlannerBody, _service: At, _: OwnerHere) -> dict[str, Any]:
     """How often such a question fits into a budget, at least: found by moments, at once."""
     items = [parse_item(text) for text in body.items]
     times = largest_repeats(items, epsilon=body.epsilon, delta=body.delta)
     return {"questions": times, "a_month": times // body.months, "by": "moments; at least"}
+
+
+async def _page(service: Service, caller: OwnerCaller, page: Later) -> JSONResponse:
+    """A page about a dataset that takes long: as much unpaid work as a short one."""
+
+    def prepare() -> Later:
+        _require_known(service, page.run.dataset or "")
+        return replace(page, work=lambda: service.unpaid.timed(caller.key, page.work))
+
+    return await answered_once(service, caller, None, None, prepare)
 
 
 def _require_known(service: Service, dataset: str) -> None:

@@ -11,22 +11,30 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.ladder import EpsilonDelta
 from farthing.composition.tariffs.tariff import tariff_from_json
 from farthing.composition.tariffs.verification import verify_document
-from farthing.engine.first_budget import EpsilonDelta
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Purse
 from farthing.server.access.callers import OwnerCaller
-from farthing.server.answering import answered_once, not_interrupted, run_or_job
+from farthing.server.access.tokens import listed
+from farthing.server.answering import Later, answered_once, not_interrupted
 from farthing.server.asking import MOST_IN_A_BATCH, purse_json
-from farthing.server.coming_in import At, IdempotencyKey, Name, OwnerHere, Prefer, refusals
+from farthing.server.coming_in import (
+    At,
+    IdempotencyKey,
+    Name,
+    OwnerHere,
+    Prefer,
+    UnpaidRoute,
+    refusals,
+)
 from farthing.server.job_records import Outcome
 from farthing.server.jobs import Run
-from farthing.server.plain_json import PlainRoute
 from farthing.server.problems import nothing_here
 from farthing.server.service import Service
 
-budget_router = APIRouter(prefix="/v1/owner", route_class=PlainRoute, tags=["owner"])
+budget_router = APIRouter(prefix="/v1/owner", route_class=UnpaidRoute, tags=["owner"])
 
 
 class TariffBody(BaseModel):
@@ -92,7 +100,7 @@ def list_purses(dataset: str, service: At, _: OwnerHere) -> dict[str, Any]:
 
 
 @budget_router.post("/datasets/{dataset}/grants", responses=refusals(404, 409))
-def grant_purse(
+async def grant_purse(
     dataset: str,
     body: GrantBody,
     service: At,
@@ -106,13 +114,16 @@ def grant_purse(
         return 200, granted_json(purse)
 
     asked = {"dataset": dataset, "grant": body.model_dump()}
-    return answered_once(service, caller, idempotency_key, asked, work)
+    return await answered_once(service, caller, idempotency_key, asked, work)
 
 
 @budget_router.delete("/datasets/{dataset}/grants/{analyst}", responses=refusals(404, 409))
 def revoke_purse(dataset: str, analyst: str, service: At, caller: OwnerHere) -> dict[str, Any]:
-    """Take back what is left of a purse; tokens stay valid, and see what was released."""
-    return {"taken": asdict(service.desk(caller.name).revoke(dataset, analyst))}
+    """Take back what is left of a purse; tokens stay valid, and see what was released: which ones
+    is in the answer."""
+    taken = service.desk(caller.name).revoke(dataset, analyst)
+    tokens = [one.id for one in listed(service.access) if one.lets_in(analyst, dataset)]
+    return {"taken": asdict(taken), "tokens_still_valid": tokens}
 
 
 @budget_router.get("/datasets/{dataset}/accounts", responses=refusals(404))
@@ -122,20 +133,20 @@ def list_accounts(dataset: str, service: At, _: OwnerHere) -> dict[str, Any]:
 
 
 @budget_router.post("/tariffs", responses=refusals(408))
-def certify_tariff(
+async def certify_tariff(
     body: TariffBody, service: At, caller: OwnerHere, prefer: Prefer = None
 ) -> JSONResponse:
     """Prove a budget and sign nothing: the certificate, to be looked at. Takes seconds."""
 
-    def work() -> Outcome:
+    def prepare() -> Later:
         run = Run(caller.key, None, "certify", not_interrupted)
-        return run_or_job(service, run, prefer, lambda: body.proved().to_json())
+        return Later(run, lambda: body.proved().to_json(), prefer)
 
-    return answered_once(service, caller, None, None, work)
+    return await answered_once(service, caller, None, None, prepare)
 
 
 @budget_router.post("/datasets/{dataset}/tariffs", responses=refusals(404, 408, 409))
-def sign_tariff(
+async def sign_tariff(
     dataset: str,
     body: TariffBody,
     service: At,
@@ -150,11 +161,11 @@ def sign_tariff(
         return account_json(signed)
 
     decision = _Decision(dataset, "sign", body)
-    return _decided(service, caller, decision, idempotency_key, prefer, sign)
+    return await _decided(service, caller, decision, idempotency_key, prefer, sign)
 
 
 @budget_router.post("/datasets/{dataset}/lists", responses=refusals(404, 408, 409))
-def register_list(
+async def register_list(
     dataset: str,
     body: ListBody,
     service: At,
@@ -170,7 +181,7 @@ def register_list(
         return account_json(desk.register(dataset, body.name, body.queries, analyst=body.analyst))
 
     decision = _Decision(dataset, "register", body)
-    return _decided(service, caller, decision, idempotency_key, prefer, register)
+    return await _decided(service, caller, decision, idempotency_key, prefer, register)
 
 
 class _Decision(NamedTuple):
@@ -181,7 +192,7 @@ class _Decision(NamedTuple):
     body: BaseModel
 
 
-def _decided(
+async def _decided(
     service: Service,
     caller: OwnerCaller,
     decision: _Decision,
@@ -192,14 +203,14 @@ def _decided(
     """Proved and written once, however often it is sent; as a job if that takes long."""
     dataset, what, body = decision
 
-    def work() -> Outcome:
+    def prepare() -> Later:
         if dataset not in service.ledger.reader().datasets():
             raise nothing_here()
         run = Run(caller.key, dataset, what, not_interrupted)
-        return run_or_job(service, run, prefer, decide)
+        return Later(run, decide, prefer)
 
     asked = {"dataset": dataset, what: body.model_dump()}
-    return answered_once(service, caller, key, asked, work)
+    return await answered_once(service, caller, key, asked, prepare)
 
 
 def account_json(account: Account) -> dict[str, Any]:

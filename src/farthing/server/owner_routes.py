@@ -14,14 +14,13 @@ from farthing.errors import InvalidInput
 from farthing.ledger import Limits, NotInLedger
 from farthing.schema import schema_from_json
 from farthing.server.answering import answered_once
-from farthing.server.coming_in import At, IdempotencyKey, Name, OwnerHere, refusals
+from farthing.server.coming_in import At, IdempotencyKey, Name, OwnerHere, UnpaidRoute, refusals
 from farthing.server.job_records import Outcome
 from farthing.server.owner_budget_routes import account_json, granted_json
-from farthing.server.plain_json import PlainRoute
 from farthing.server.problems import nothing_here
 from farthing.server.service import Service
 
-owner_router = APIRouter(prefix="/v1/owner", route_class=PlainRoute, tags=["owner"])
+owner_router = APIRouter(prefix="/v1/owner", route_class=UnpaidRoute, tags=["owner"])
 
 
 class DatasetBody(BaseModel):
@@ -75,7 +74,7 @@ def list_all_datasets(service: At, _: OwnerHere) -> dict[str, Any]:
 
 
 @owner_router.post("/datasets", responses=refusals(404, 409))
-def add_dataset(
+async def add_dataset(
     body: DatasetBody, service: At, caller: OwnerHere, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
     """Declare a dataset of the configuration: unit, columns, limits, version."""
@@ -86,7 +85,7 @@ def add_dataset(
         desk.add(source, body.declaration(), name=body.name, beside=body.beside)
         return 200, _dataset(service, body.name, True)
 
-    return answered_once(service, caller, idempotency_key, body.model_dump(), work)
+    return await answered_once(service, caller, idempotency_key, body.model_dump(), work)
 
 
 @owner_router.get("/datasets/{dataset}", responses=refusals(404))

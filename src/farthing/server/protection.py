@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import math
 import threading
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
+from fastapi.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
+from farthing.errors import InvalidInput
 from farthing.server.access.store import written_now
 from farthing.server.metrics import Metrics
 from farthing.server.problems import Refused, plain_problem, problem_of
 from farthing.server.settings import Settings
 
+T = TypeVar("T")
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
@@ -39,33 +44,100 @@ HEADERS = (
 )
 #: Callers whose rate is remembered.
 MOST_CALLERS = 100_000
+#: Pieces of unpaid work at once, in one worker.
+UNPAID_AT_ONCE = 2
+
+
+class PerMinute:
+    """So much a minute for each caller, of this worker. What is not used is saved for a minute."""
+
+    def __init__(self, per_minute: float) -> None:
+        self.per_minute = float(per_minute)
+        self._left: dict[str, tuple[float, float]] = {}
+        self._turn = threading.Lock()
+
+    def take(self, caller: str, amount: float, *, at_least: float = -math.inf) -> int:
+        """Take it, and 0; or take nothing, and the seconds until there is `at_least` so much."""
+        now = time.monotonic()
+        with self._turn:
+            left, then = self._left.get(caller, (self.per_minute, now))
+            left = min(self.per_minute, left + (now - then) * self.per_minute / 60)
+            if left < at_least:
+                return max(1, math.ceil((at_least - left) * 60 / self.per_minute))
+            if len(self._left) >= MOST_CALLERS:
+                self._left.clear()
+            self._left[caller] = left - amount, now
+            return 0
 
 
 class Rates:
     """So many requests a minute for each token, of this worker."""
 
     def __init__(self, per_minute: int) -> None:
-        self._most = float(per_minute)
-        self._left: dict[str, tuple[float, float]] = {}
-        self._turn = threading.Lock()
+        self._allowed = PerMinute(per_minute)
 
     def take(self, token: str) -> None:
         """One request, or Refused with the time after which there is room again."""
-        now = time.monotonic()
-        with self._turn:
-            left, then = self._left.get(token, (self._most, now))
-            left = min(self._most, left + (now - then) * self._most / 60)
-            if left < 1:
-                seconds = math.ceil((1 - left) * 60 / self._most)
-                raise Refused(
-                    429,
-                    "too_many_requests",
-                    f"at most {self._most:g} requests a minute; wait {seconds} s",
-                    headers={"Retry-After": str(seconds)},
-                )
-            if len(self._left) >= MOST_CALLERS:
-                self._left.clear()
-            self._left[token] = left - 1, now
+        seconds = self._allowed.take(token, 1, at_least=1)
+        if seconds:
+            most = f"at most {self._allowed.per_minute:g} requests a minute"
+            raise _too_much("too_many_requests", most, seconds)
+
+
+class UnpaidWork:
+    """Work that no farthings pay for, such as planning: paid for in processor time.
+
+    Each caller has so many seconds a minute and one piece of work at a time; a few pieces run at
+    once, whoever they are for, so that threads are left for everything else. A piece that took more
+    than there was leaves a debt.
+    """
+
+    def __init__(self, seconds_per_minute: float) -> None:
+        self._allowed = PerMinute(seconds_per_minute)
+        self._room = asyncio.Semaphore(UNPAID_AT_ONCE)
+        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    async def do(self, caller: str, work: Callable[[], T]) -> T:
+        """What `work` gives; Refused if this caller used up the time."""
+        self._require_time(caller)
+        async with self._turn_of(caller), self._room:
+            self._require_time(caller)
+            return await run_in_threadpool(self.timed, caller, work)
+
+    def timed(self, caller: str, work: Callable[[], T]) -> T:
+        """What `work` gives, whose processor time is the caller's."""
+        begun = time.thread_time()
+        try:
+            return work()
+        finally:
+            self._allowed.take(caller, time.thread_time() - begun)
+
+    def _require_time(self, caller: str) -> None:
+        seconds = self._allowed.take(caller, 0, at_least=0)
+        if seconds:
+            most = (
+                f"plans and pages take at most {self._allowed.per_minute:g} s of processor a minute"
+            )
+            raise _too_much("too_much_work", most, seconds)
+
+    @asynccontextmanager
+    async def _turn_of(self, caller: str) -> AsyncIterator[None]:
+        """In the thread of the event loop alone, so that counting needs no lock."""
+        lock, waiting = self._turns.get(caller, (asyncio.Lock(), 0))
+        self._turns[caller] = lock, waiting + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, waiting = self._turns[caller]
+            self._turns[caller] = lock, waiting - 1
+            if waiting == 1:
+                del self._turns[caller]
+
+
+def _too_much(kind: str, most: str, seconds: int) -> Refused:
+    after = {"Retry-After": str(seconds)}
+    return Refused(429, kind, f"{most}; wait {seconds} s", headers=after)
 
 
 class ReleaseClock:
@@ -77,9 +149,14 @@ class ReleaseClock:
     def __init__(self, every: float) -> None:
         self._every = every
 
+    @property
+    def strikes(self) -> bool:
+        """Whether answers wait for it at all."""
+        return self._every > 0
+
     def wait(self) -> None:
         """Until the next time at which answers leave."""
-        if self._every > 0:
+        if self.strikes:
             time.sleep(-time.time() % self._every)
 
 
@@ -92,7 +169,12 @@ class AuditLog:
         self._log.setLevel(logging.INFO)
         self._handler: logging.Handler = logging.NullHandler()
         if path is not None:
-            Path(path).touch(mode=0o600)
+            try:
+                Path(path).touch(mode=0o600)
+            except OSError as error:
+                raise InvalidInput(
+                    f"logs.audit must be a file that can be written, got {path} ({error.strerror})"
+                ) from None
             self._handler = logging.FileHandler(path, encoding="utf-8")
         self._log.addHandler(self._handler)
 
@@ -159,15 +241,17 @@ class Protection:
         self._metrics.request(scope["method"], path, status, seconds)
         if path in ("elsewhere", "/health", "/ready", "/metrics"):
             return
-        caller = scope["state"].get("caller")
+        caller, no_entry = scope["state"].get("caller"), scope["state"].get("no_entry")
+        known = caller or no_entry
         self._audit.note(
             who=None if caller is None else caller.key,
-            token=None if caller is None else caller.token,
+            token=None if known is None else known.token,
             method=scope["method"],
             route=path,
             dataset=scope.get("path_params", {}).get("dataset") if status != 404 else None,
             status=status,
             seconds=round(seconds, 3),
+            **({} if no_entry is None else {"refused": no_entry.reason}),
         )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from farthing.composition.tariffs.ladder import EpsilonDelta
 from farthing.engine import Declaration, Desk, open_source
-from farthing.engine.first_budget import EpsilonDelta
 from farthing.example_table import ROWS, UNIT, write_engagements
 from farthing.ledger import Ledger, Limits
 from farthing.server.access.store import AccessStore

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from farthing.engine import query_from
@@ -14,7 +14,6 @@ from farthing.engine.context import Context
 from farthing.engine.desk import Desk
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sql.statement import Statement
 from farthing.engine.translate import statement_of
 from farthing.errors import FarthingError, InvalidInput
 from farthing.ledger import Ledger
@@ -23,7 +22,7 @@ from farthing.server.access.callers import Doorkeeper
 from farthing.server.access.oidc import Issuer
 from farthing.server.access.store import AccessStore
 from farthing.server.jobs import Runner
-from farthing.server.protection import Rates, ReleaseClock
+from farthing.server.protection import Rates, ReleaseClock, UnpaidWork
 from farthing.server.remembering import Remembered
 from farthing.server.settings import DatasetSettings, Settings
 
@@ -43,8 +42,8 @@ class Service:
     sources: Mapping[str, Source]
     doorkeeper: Doorkeeper
     rates: Rates
+    unpaid: UnpaidWork
     runner: Runner
-    clock: ReleaseClock
     remembered: Remembered
     _resources: ExitStack
 
@@ -67,8 +66,8 @@ class Service:
                 _require_same_data(ledger, name, sources[name])
                 _warm(ledger, name, sources[name])
             limits = settings.limits
-            elsewhere = None if settings.oidc is None else Issuer(settings.oidc).caller
-            runner = Runner(access, limits)
+            elsewhere = None if settings.oidc is None else Issuer(settings.oidc).admit
+            runner = Runner(access, limits, ReleaseClock(settings.release_every))
             undo.callback(runner.shut, limits.grace)
             return cls(
                 settings=settings,
@@ -77,8 +76,8 @@ class Service:
                 sources=sources,
                 doorkeeper=Doorkeeper(access, elsewhere),
                 rates=Rates(max(1, limits.requests_per_minute // settings.workers)),
+                unpaid=UnpaidWork(limits.unpaid_seconds_per_minute / settings.workers),
                 runner=runner,
-                clock=ReleaseClock(settings.release_every),
                 remembered=Remembered(),
                 _resources=undo.pop_all(),
             )
@@ -104,6 +103,19 @@ def _opened(one: DatasetSettings, settings: Settings) -> Source:
     return open_source(one.data, table=one.table, spark=one.spark, memory=memory, threads=threads)
 
 
+def require_places(settings: Settings) -> None:
+    """Before a service is started: every file that it names is where the ledger says, or
+    InvalidInput in one sentence. What is elsewhere than in files is looked at by each worker."""
+    with Ledger.open(settings.ledger) as ledger:
+        for name, one in settings.datasets.items():
+            if one.spark is None and "://" not in one.data:
+                source = open_source(one.data, table=one.table, memory=one.memory)
+                try:
+                    _require_same_data(ledger, name, source)
+                finally:
+                    source.shut()
+
+
 def _require_same_data(ledger: Ledger, name: str, source: Source) -> None:
     """A name in the configuration is that data in the ledger, or is not there yet."""
     known = Desk(ledger).name_of(source, name)
@@ -120,7 +132,7 @@ def _warm(ledger: Ledger, name: str, source: Source) -> None:
         by = [one.name for one in context.schema.columns if one.name != context.about.unit][:1]
         query = context.checked(query_from({"kind": "top_k", "by": by, "k": 1}))
         counted, _ = statement_of(context, query)
-        sql = f"SELECT * FROM ({counted.sql}) AS warmed LIMIT 0"
-        query.data(source.run(Statement(sql, counted.parameters)))
+        none = replace(counted, sql=f"SELECT * FROM ({counted.sql}) AS warmed LIMIT 0")
+        query.data(source.run(none))
     except FarthingError as error:  # it is not in the ledger yet, or questions will say why
         log.info("%s was not warmed: %s", name, type(error).__name__)

@@ -1,27 +1,56 @@
-"""Start the service: one process, or several workers that are started again when they die."""
+"""Start the service: one process, or several workers that are started again when they die.
+
+Nothing else ends a worker. One that does not answer for a while may be at a proof, or wait for a
+database or for a processor; ending it would lose the requests that it has, and help nobody.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import multiprocessing
 import os
 import shutil
 import signal
 import socket
 import sys
 import tempfile
+import threading
+import time
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
 
+import ibis.backends.duckdb  # noqa: F401 # loaded before workers are copied
 import uvicorn
-from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from farthing.errors import FarthingError, InvalidInput
+from farthing.ledger.errors import Unavailable
+from farthing.ledger.store.retry import Patience
 from farthing.server.app import make_app
-from farthing.server.metrics import FOLDER
+from farthing.server.metrics import FOLDER, forget_worker
+from farthing.server.service import Service
 from farthing.server.settings import Settings, read_settings
 
-#: How workers are told where the configuration is, and where to listen if not as it says.
-CONFIGURATION, LISTEN = "FARTHING_CONFIGURATION", "FARTHING_LISTEN"
+log = logging.getLogger("farthing.server")
+
 #: How long open requests may go on when the service is told to stop.
 GRACE_SECONDS = 30
+#: The first pause before a worker that died young is started again, and the longest one.
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+#: A worker that has lived for so many seconds is started again at once.
+YOUNG_SECONDS = 30.0
+#: So often a worker looks whether its parent is still there.
+ORPHAN_SECONDS = 0.5
+#: Connections that wait while no worker takes them.
+BACKLOG = 2048
+
+#: On Linux a worker is a copy of its parent, which has loaded every library and opened nothing:
+#: it is there after a fraction of a second of work, where loading them takes three.
+_processes: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+#: What tells the service to stop.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class AnsweringAtOnce(H11Protocol):
@@ -37,42 +66,157 @@ class AnsweringAtOnce(H11Protocol):
         super().connection_made(transport)
 
 
-def worker_app() -> FastAPI:
-    """The application of one worker, from what the environment says."""
-    return make_app(_with_listen(read_settings(os.environ[CONFIGURATION])))
-
-
-def serve_from(path: str, listen: str | None = None) -> None:
-    """Serve until told to stop; open requests and runs are waited for."""
-    settings = read_settings(path)
-    os.environ[CONFIGURATION] = os.path.abspath(path)
-    if listen is not None:
-        os.environ[LISTEN] = listen
-    settings = _with_listen(settings)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # once everything is given back
-    numbers = tempfile.mkdtemp(prefix="farthing-metrics-") if settings.workers > 1 else None
-    if numbers is not None:
-        os.environ[FOLDER] = numbers
+def listening_at(host: str, port: int) -> socket.socket:
+    """A socket that takes connections: they wait until a worker is there."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        uvicorn.run(
-            "farthing.server.serving:worker_app",
-            factory=True,
-            host=settings.host,
-            port=settings.port,
-            workers=settings.workers,
-            http=AnsweringAtOnce,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-            server_header=False,
-            access_log=False,  # the audit log says more, and no address with values in it
-            log_level="warning",
-            proxy_headers=False,
-            h11_max_incomplete_event_size=64 * 1024,
-        )
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise InvalidInput(
+            f"nothing can listen at {host}:{port} ({error.strerror}): stop what does, or say "
+            "another place with --listen HOST:PORT"
+        ) from None
+
+
+def serve_from(path: str, listening: socket.socket) -> None:
+    """Serve until told to stop; open requests and runs are waited for."""
+    workers = read_settings(path).workers
+    if workers == 1:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # once everything is given back
+        _serve(read_settings(path), listening)
+        return
+    numbers = os.environ[FOLDER] = tempfile.mkdtemp(prefix="farthing-metrics-")
+    try:
+        _supervise([Place(path, listening) for _ in range(workers)], listening)
     finally:
-        if numbers is not None:
-            shutil.rmtree(numbers, ignore_errors=True)
+        shutil.rmtree(numbers, ignore_errors=True)
 
 
-def _with_listen(settings: Settings) -> Settings:
-    listen = os.environ.get(LISTEN)
-    return settings if listen is None else settings.at(listen)
+def _serve(settings: Settings, listening: socket.socket) -> None:
+    """In this process, once everything is open."""
+    app = make_app(settings)
+    app.state.service = _opened(settings)
+    config = uvicorn.Config(
+        app,
+        http=AnsweringAtOnce,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        server_header=False,
+        access_log=False,  # the audit log says more, and no address with values in it
+        log_level="warning",
+        proxy_headers=False,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _opened(settings: Settings) -> Service:
+    """The service, as soon as its databases can be used; other errors are raised."""
+    patience, said = Patience(0, LONGEST_PAUSE), ""
+    while True:
+        try:
+            return Service.open(settings)
+        except Unavailable as error:
+            if not error.passes:
+                raise
+            if said != str(error):
+                said = str(error)
+                log.warning("waiting: %s", said)
+        patience.wait()
+
+
+class Place:
+    """Where one worker runs, and after its death the next one. At first it is empty."""
+
+    def __init__(self, path: str, listening: socket.socket) -> None:
+        self._arguments = path, listening
+        self.pause = 0.0
+        self._due = time.monotonic()
+        self.process: BaseProcess | None = None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long it stays empty; None if there is a worker."""
+        return None if self.process is not None else max(0.0, self._due - time.monotonic())
+
+    def look(self) -> None:
+        """Notice a death, and start the next worker when its time has come.
+
+        InvalidInput if the worker said that starting it again would not help.
+        """
+        if self.process is not None and self.process.exitcode is not None:
+            refusal = _told(self._refusal)
+            if refusal is not None:
+                raise InvalidInput(refusal)
+            log.warning("a worker ended with code %s", self.process.exitcode)
+            assert self.process.pid is not None
+            forget_worker(self.process.pid)
+            now = time.monotonic()
+            longer = min(max(2 * self.pause, FIRST_PAUSE), LONGEST_PAUSE)
+            self.pause = longer if now - self._began < YOUNG_SECONDS else 0.0
+            self.process, self._due = None, now + self.pause
+        if self.seconds_left == 0.0:
+            self._begin()
+
+    def _begin(self) -> None:
+        self._refusal, told = _processes.Pipe(duplex=False)
+        self.process = _processes.Process(target=_work, args=(*self._arguments, told))
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until the worker has its own answers
+        self.process.start()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        told.close()
+        self._began = time.monotonic()
+
+
+def _told(refusal: Connection) -> str | None:
+    """What a worker that is dead has said, if anything."""
+    with refusal:
+        try:
+            text: str = refusal.recv()
+            return text
+        except (EOFError, OSError):
+            return None
+
+
+def _supervise(places: list[Place], listening: socket.socket) -> None:
+    """Until a signal says stop."""
+    stop, signalled = socket.socketpair()
+    for number in _SIGNALS:
+        signal.signal(number, lambda *_: signalled.send(b"."))
+    try:
+        while True:
+            alive = [place.process.sentinel for place in places if place.process is not None]
+            pauses = [place.seconds_left for place in places]
+            shortest = min((one for one in pauses if one is not None), default=None)
+            if stop in wait([stop, *alive], shortest):
+                return
+            for place in places:
+                place.look()
+    finally:
+        listening.close()
+        running = [place.process for place in places if place.process is not None]
+        for process in running:
+            process.terminate()
+        for process in running:
+            process.join()
+
+
+def _work(path: str, listening: socket.socket, refusal: Connection) -> None:
+    """A worker. What starting it again would not mend it tells its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the parent decides
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        _serve(read_settings(path), listening)
+    except FarthingError as error:
+        refusal.send(str(error))
+        sys.exit(2)
+
+
+def _end_with_parent() -> None:
+    """Nobody would stop a worker whose parent was killed, and it would keep the port."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    while os.getppid() == parent.pid:
+        time.sleep(ORPHAN_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)

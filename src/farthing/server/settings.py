@@ -55,6 +55,7 @@ class Protections:
     """What one caller may take of the machine. Seconds, bytes and numbers per token."""
 
     requests_per_minute: int = 600
+    unpaid_seconds_per_minute: float = 20.0
     body_bytes: int = 1 << 20
     time_limit: float = 300.0
     answer_within: float = 20.0
@@ -65,7 +66,8 @@ class Protections:
     def __post_init__(self) -> None:
         for name in ("requests_per_minute", "body_bytes", "jobs_at_once", "threads"):
             require_count(name, getattr(self, name), at_least=1)
-        require_real("time_limit", self.time_limit, above=0)
+        for name in ("unpaid_seconds_per_minute", "time_limit"):
+            require_real(name, getattr(self, name), above=0)
         require_real("answer_within", self.answer_within, at_least=0)
         require_real("grace", self.grace, at_least=0)
 

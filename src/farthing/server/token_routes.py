@@ -9,11 +9,10 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from farthing.server.access.tokens import listed, mint, withdraw
-from farthing.server.coming_in import At, Name, OwnerHere, refusals
-from farthing.server.plain_json import PlainRoute
+from farthing.server.coming_in import At, Name, OwnerHere, UnpaidRoute, refusals
 from farthing.server.problems import nothing_here
 
-token_router = APIRouter(prefix="/v1/owner/tokens", route_class=PlainRoute, tags=["tokens"])
+token_router = APIRouter(prefix="/v1/owner/tokens", route_class=UnpaidRoute, tags=["tokens"])
 
 
 class TokenBody(BaseModel):

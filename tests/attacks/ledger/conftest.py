@@ -7,5 +7,6 @@ from tests.ledger.conftest import (  # noqa: F401 # fixtures
     ledger,
     postgres,
     postgres_url,
+    processes,
     target,
 )

@@ -27,9 +27,19 @@ from farthing.schema import Column, Schema
 LEDGER = {"kind", "dataset", "time", "token"}
 FIELDS = {
     "dataset": {"description", "beside", "ledger"},  # the owner; the ledger's identity is random
-    "version": {"description", "beside"},  # the owner
+    "version": {"description", "beside", "former"},  # the owner
     "describe": {"description", "beside"},  # the owner
-    "account": {"account", "mode", "name", "certificate", "levels", "document", "analyst"},
+    "relocate": {"description", "beside", "former"},  # the owner
+    "account": {
+        "account",
+        "share",  # how many accounts the owner has opened
+        "mode",
+        "name",
+        "certificate",
+        "levels",
+        "document",
+        "analyst",
+    },
     "grant": {"account", "analyst", "farthings", "delta_units", "renewal", "month"},
     "revoke": {"account", "analyst", "farthings", "delta_units"},
     "reserve": {  # the analyst: what was asked; the price from the tariff
@@ -99,6 +109,7 @@ def test_no_entry_and_no_export_holds_more_than_was_declared_asked_or_released(
     ann.close(ann.reserve({"count": 1}, question={"count": 1}), "d", use=use, release=7)
     ann.abandon(ann.reserve_list("board"), reason="failed")
     owner.describe(declared)
+    owner.relocate("clicks", "file:/elsewhere/clicks.parquet")
     owner.declare_version("clicks", None)
     owner.revoke("clicks", "bob")
     with Ledger.open(f"{tmp_path}/there.db") as there:

@@ -74,6 +74,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory, signed: fa.Certificate) -> 
                 location="file:/data/e.parquet", version="1",
             )
         )  # fmt: skip # what was declared, and more
+        owner.relocate("e", "file:/new/e.parquet")
         owner.declare_version("e", "2")
         owner.sign("e", signed)
         owner.grant("e", "ann", farthings=40, delta_units=5)
@@ -247,13 +248,15 @@ HARMLESS: dict[tuple[str, str], str] = {
     ("dataset", "ledger"): FIRST + "; and of another name it is as good a copy",
     ("dataset", "description.limits.contribution_limit"): OWNERS,
     ("dataset", "description.version"): OWNERS,
-    ("describe", "description.version"): OWNERS,
     ("version", "description.version"): OWNERS,
     ("describe", "description.schema.*.lower"): "the same number as a real one",
     ("describe", "description.schema.*.upper"): "the same number as a real one",
+    ("relocate", "description.schema.*.lower"): "the same number as a real one",
+    ("relocate", "description.schema.*.upper"): "the same number as a real one",
     ("version", "description.schema.*.lower"): "the same number as a real one",
     ("version", "description.schema.*.upper"): "the same number as a real one",
     ("account", "name"): OWNERS,
+    ("account", "share"): "a larger index is a smaller share; without one its number counts",
     ("account", "certificate.grid"): "any grid is sound, and earlier versions named none",
     ("account", "certificate.grid.cells"): "any grid is sound",
     ("account", "certificate.grid.step"): "any grid is sound",
@@ -308,7 +311,7 @@ def test_every_kind_of_entry_is_forged_below(honest: Facts) -> None:
     kinds = {fact["kind"] for fact in honest}
     assert kinds == {
         "dataset", "describe", "version", "account", "grant", "revoke", "reserve", "close",
-        "abandon", "open", "said", "end", "seal", "resume",
+        "abandon", "open", "said", "end", "seal", "resume", "relocate",
     }  # fmt: skip # all that Replay knows
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -74,6 +75,7 @@ def _profiles_when_spent(
     return MappingProxyType(found)
 
 
+@lru_cache(maxsize=64)
 def list_profile(items: Items, adaptivity: str, delta: float) -> AccountProfile:
     """The profile of a list that is fixed in advance, run whole.
 
@@ -126,10 +128,27 @@ def epsilon_of(accounts: Sequence[AccountProfile], delta: float, *, share: float
     return composed.epsilon_at(inner).upper
 
 
-def epsilon_if_opened_by_releases(accounts: Sequence[AccountProfile], delta: float) -> float:
-    """Σ ε_a at δ/2^a: an ex-post bound whatever led to opening these accounts."""
-    shares = (epsilon_of([one], delta / 2**i) for i, one in enumerate(accounts, start=1))
-    return inflated(sum(shares), 4 + 2 * len(accounts))
+def epsilon_if_opened_by_releases(
+    accounts: Sequence[tuple[int, AccountProfile]], delta: float
+) -> float:
+    """Σ ε_a at each account's share of δ: an ex-post bound whatever led to opening these accounts.
+
+    Each account comes with its index, which was fixed when it was opened.
+    """
+    shares = shares_of_delta([index for index, _ in accounts], delta)
+    parts = (epsilon_of([one], part) for (_, one), part in zip(accounts, shares, strict=True))
+    return inflated(sum(parts), 4 + 2 * len(accounts))
+
+
+def shares_of_delta(indexes: Sequence[int], delta: float) -> list[float]:
+    """δ/2^a for the account with index a, of the part of δ for as many accounts of one index.
+
+    Where no two have one index that part is CAP_SHARE. All other cases share what remains
+    (docs/theory/odometer.md, "Accounts that were decided from releases").
+    """
+    most = max(Counter(indexes).values(), default=1)
+    part = CAP_SHARE if most == 1 else (1 - CAP_SHARE) / (most * most * (most - 1))
+    return [math.ldexp(deflated(part * delta, 8), -index) for index in indexes]
 
 
 def levels(farthings: int, spaced: int | str) -> tuple[int, ...]:

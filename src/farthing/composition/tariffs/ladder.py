@@ -19,7 +19,7 @@ units count for ten labels can still buy ten counts for that price on the lowest
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from farthing.composition.bounds.gaussian import gaussian_noise_multiplier
 from farthing.composition.tariffs.certificate import Certificate
@@ -43,8 +43,38 @@ TOLERANCE = 0.041
 FREEDOM = 0.989
 #: What it uses of ε at least.
 CLOSE = 0.985
+#: A δ above this is a chance that nobody should take with their data.
+LARGE_DELTA = 1e-3
 #: Smaller and larger budgets than these are not made into a ladder.
 SMALLEST, LARGEST = 1e-3, 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class EpsilonDelta:
+    """What all releases together may cost a unit: a ladder of items is made from it and certified.
+
+    δ has no default. It is the chance that the guarantee fails for a unit, so it belongs well
+    below one over the number of units, which nobody but the owner knows.
+    """
+
+    epsilon: float
+    delta: float
+
+    @staticmethod
+    def of(epsilon: float | None, delta: float | None) -> EpsilonDelta | None:
+        """Both or neither."""
+        if epsilon is not None and delta is not None:
+            return EpsilonDelta(epsilon, delta)
+        if epsilon is None and delta is None:
+            return None
+        raise InvalidInput(
+            "epsilon and delta go together: delta is the chance that the guarantee fails, well "
+            "below one over the number of units, such as delta=1e-6"
+        )
+
+    def certificate(self) -> Certificate:
+        """The ladder, proved."""
+        return ladder(epsilon=self.epsilon, delta=self.delta)
 
 
 def ladder(*, epsilon: float, delta: float) -> Certificate:
@@ -63,6 +93,17 @@ def ladder(*, epsilon: float, delta: float) -> Certificate:
             return made
         farthings -= max(1, farthings // 100)
     raise NotCertified(f"no ladder was found within epsilon = {epsilon:g} at delta = {delta:g}")
+
+
+def large_delta(signed: Certificate) -> str | None:
+    """What an owner should know before they sign; None if every δ is small."""
+    delta = min(stated for stated, _ in signed.epsilons)
+    if delta <= LARGE_DELTA:
+        return None
+    return (
+        f"δ = {delta:g} is large: with that chance the guarantee may fail for a person. It belongs "
+        "well below one over the number of people in the data, such as 1e-6"
+    )
 
 
 def is_ladder_for(signed: Certificate, *, epsilon: float, delta: float) -> bool:

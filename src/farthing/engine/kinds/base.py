@@ -13,20 +13,28 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, get_args, get_type_hints
 
-from farthing.engine.filters import Filter, columns_of, filter_from, filter_to_json
+from farthing.engine.filters import (
+    Between,
+    Filter,
+    columns_of,
+    filter_from,
+    filter_to_json,
+)
 from farthing.engine.keys import key_to_json
-from farthing.engine.kinds.captions import caption
+from farthing.engine.kinds.captions import beyond_values, caption, moved_in_words
 from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json, unscaled
 from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import Bounded
-from farthing.engine.sql.conditions import check_filter
+from farthing.engine.sql.conditions import check_filter, require_possible
 from farthing.engine.sql.keys import Label
+from farthing.engine.where_text.writing import condition_in_sql
 from farthing.errors import InvalidInput, did_you_mean
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Guarantee, PureDP
 from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Expectation, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval
-from farthing.schema import Schema
+from farthing.schema import Bounds, DeclaredValues, Schema
+from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -220,6 +228,11 @@ class Query(ABC):
         return False
 
     @property
+    def shown_things(self) -> str:
+        """What a label must have enough of to be shown."""
+        return "members"
+
+    @property
     @abstractmethod
     def title(self) -> str:
         """The question in a few words."""
@@ -232,9 +245,38 @@ class Query(ABC):
         """How much of a unit counts, as the end of a caption; None if nothing can be left out."""
         return None if self.counted is None else f"of each {unit} {self.counted}"
 
-    def caption(self, unit: str) -> str:
-        """What is counted, the filter and the limit, in words."""
-        return caption(self.subject(unit), self.filter, self.limited(unit))
+    def moved(self, declared: DeclaredValues) -> dict[str, Bounds]:
+        """The bounds that its columns are moved into."""
+        bounds = declared.bounds
+        return {name: bounds[name] for name in sorted(self.columns()) if name in bounds}
+
+    @property
+    def listed(self) -> str | None:
+        """Which labels there are, as the end of a caption, where they are known."""
+        return None
+
+    def caption(self, unit: str, declared: DeclaredValues) -> str:
+        """What is counted, the filter, and every bound and limit that is applied, in words."""
+        moved = (moved_in_words(*pair) for pair in self.moved(declared).items())
+        grouped = self.columns() if self.listed is None else frozenset()
+        others = (
+            f"{name} has {many(declared.labels[name], 'declared label')} and others are missing"
+            for name in sorted(grouped | beyond_values(self.filter))
+            if name in declared.labels
+        )
+        applied = (*moved, *others, self.limited(unit), self.listed)
+        return caption(self.subject(unit), self.filter, applied)
+
+    def offered(self, declared: DeclaredValues) -> tuple[str, ...]:
+        """What can be asked to see how much bounds and limits change, for a plan."""
+        beyond = " or ".join(
+            condition_in_sql(Between(name, **{side: bound}))
+            for name, bounds in self.moved(declared).items()
+            for side, bound in zip(("below", "above"), bounds, strict=True)
+            if bound is not None
+        )
+        told = f"count(where='{beyond}') says how many have values that are moved"
+        return (told,) if beyond else ()
 
     @property
     def described(self) -> str:
@@ -308,6 +350,7 @@ def completed_query(query: Query, schema: Schema, unit: str, limits: Limits) -> 
     What nobody says about how much of a unit counts is asked for: nothing is dropped by default.
     """
     check_query(query, schema, unit)
+    require_possible(query.filter, schema)
     whole = query.within(limits).completed(schema)
     for name, words in whole.needed_limits.items():
         if getattr(whole, name) is None:

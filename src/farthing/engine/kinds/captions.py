@@ -1,6 +1,8 @@
-"""What a question is about, in words: what is counted, the filter, how much of a unit counts."""
+"""What a question is about, in words: what is counted, the filter, every bound and limit."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from farthing.engine.filters import (
     AllOf,
@@ -11,18 +13,46 @@ from farthing.engine.filters import (
     Not,
     OneOf,
     Present,
+    columns_of,
 )
-from farthing.schema import Value
+from farthing.schema import Bounds, Value
 
 _SIDES = {"at_least": "at least", "above": "above", "at_most": "at most", "below": "below"}
 #: Longer lists of values are told by their length.
 _MOST_VALUES = 5
 
 
-def caption(subject: str, where: Filter | None, limited: str | None) -> str:
-    """One line: "playerID per yearID where lgID is AL, each in at most 3 yearID"."""
+def caption(subject: str, where: Filter | None, applied: Iterable[str | None]) -> str:
+    """One line: "mean of pay where lgID is AL, pay moved into 0 to 9, of each who at most 1 row".
+
+    `applied` says every bound and limit.
+    """
     passing = "" if where is None else f" where {in_words(where)}"
-    return f"{subject}{passing}{'' if limited is None else f', {limited}'}"
+    return ", ".join((subject + passing, *(words for words in applied if words is not None)))
+
+
+def moved_in_words(name: str, bounds: Bounds) -> str:
+    """What bounds do to the values of a column."""
+    match bounds:
+        case (None, upper):
+            return f"{name} moved to at most {upper}"
+        case (lower, None):
+            return f"{name} moved to at least {lower}"
+        case (lower, upper):
+            return f"{name} moved into {lower} to {upper}"
+
+
+def beyond_values(where: Filter | None) -> frozenset[str]:
+    """The columns of a filter that is not about listed values alone."""
+    match where:
+        case None | Equals(_, str() | int() | float()):
+            return frozenset()
+        case OneOf(_, values) if None not in values:
+            return frozenset()
+        case AllOf(parts) | AnyOf(parts):
+            return frozenset().union(*map(beyond_values, parts))
+        case _:
+            return columns_of(where)
 
 
 def in_words(where: Filter) -> str:

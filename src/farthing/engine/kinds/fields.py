@@ -41,7 +41,8 @@ MaybeBy: TypeAlias = Annotated[
     Key | Iterable[Key] | None, "One answer for each label of this key; repeat for several."
 ]
 ValueBound: TypeAlias = Annotated[
-    NumberBound | None, "Values beyond are moved here; else the schema's."
+    NumberBound | None,
+    "Values beyond are moved here; the schema's bounds are the default and the widest.",
 ]
 RowsOfUnit: TypeAlias = Annotated[
     int | None, "Rows of a unit that count for one label; more of them weigh less."

@@ -28,7 +28,7 @@ from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval, joint_level
-from farthing.schema import DECIMAL, INTEGER, TIMESTAMP, Schema, Value
+from farthing.schema import DECIMAL, INTEGER, TIMESTAMP, DeclaredValues, Schema, Value
 from farthing.wording import many
 
 if TYPE_CHECKING:
@@ -85,6 +85,10 @@ class KeyQuery(Query):
             return self
         known = known_labels(self.key, schema)
         return self.changed(categories=known)
+
+    @property
+    def listed(self) -> str | None:
+        return labels_in_words(self.domain)
 
     def keyed(self, rows: Rows) -> tuple[Rows, list[TypedColumn]]:
         """The rows, and the columns of the key with their kinds.
@@ -191,6 +195,10 @@ class LabelQuery(KeyQuery):
         return tuple(map(str, self.key))
 
     @property
+    def shown_things(self) -> str:
+        return self.counted_things or "members"
+
+    @property
     def counted_things(self) -> str | None:
         """What is counted besides units."""
         return None if self.per_key_limit == 1 else "rows"
@@ -206,6 +214,13 @@ class LabelQuery(KeyQuery):
             return most.removeprefix(" ") or None
         return f"each {unit} in at most {limit} {key}{most}"
 
+    def offered(self, declared: DeclaredValues) -> tuple[str, ...]:
+        offered = KeyQuery.offered(self, declared)
+        limit = self.contribution_limit
+        if self.measure_loss or limit in (None, AUTO) or limit == self.size:
+            return offered
+        return (*offered, "measure_loss says how much the limit leaves out")
+
     @property
     def contribution(self) -> str:
         return counted_in_words(self.limit, self.per_key_limit)
@@ -220,24 +235,35 @@ def check_labels(keys: Sequence[Key], domain: Sequence[Label] | None, schema: Sc
             require_fits(str(key), kind, part)
             if not isinstance(part, _LABELS.get(kind, object) | None):
                 raise InvalidInput(f"a label of {key}, which is {kind}, is exact: {_FORM[kind]}")
-            if isinstance(key, Bins) and part not in (*key.labels, None):
-                raise InvalidInput(f"{key} has the labels {', '.join(key.labels)}")
+            listed = domain_of(key, schema) if isinstance(key, Bins) else None
+            if listed is not None and part not in (*listed, None):
+                raise InvalidInput(f"{key} has the labels {', '.join(map(str, listed))}")
 
 
 def known_labels(keys: Sequence[Key], schema: Schema) -> tuple[Label, ...] | None:
     """Every label, where the keys or the schema list them and they are not too many.
 
-    What is missing has a label of its own, except outside of bins.
+    What is missing is not among them: a question that wants it says so in its categories.
     """
     parts: list[tuple[Value, ...]] = []
     for key in keys:
         listed = domain_of(key, schema)
         if listed is None:
             return None
-        parts.append(listed if isinstance(key, Bins) else (*listed, None))
+        parts.append(tuple(listed))
     if math.prod(map(len, parts)) > MOST_LISTED:
         return None
     return tuple(product(*parts)) if len(parts) > 1 else parts[0]
+
+
+def labels_in_words(domain: Sequence[Label] | None) -> str | None:
+    """How many labels are listed, and what becomes of rows with others; None if none are."""
+    if domain is None:
+        return None
+    parts = (label if isinstance(label, tuple) else (label,) for label in domain)
+    named = sum(None not in label for label in parts)
+    missing = "" if named == len(domain) else " and (missing)"
+    return f"{many(named, 'declared label')}{missing}; rows with others are not counted"
 
 
 def counted_in_words(labels: int | None, rows: int) -> str:

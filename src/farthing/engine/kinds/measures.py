@@ -17,7 +17,7 @@ import numpy.typing as npt
 from farthing.engine.keys import Key, column_of
 from farthing.engine.kinds.base import COUNT, LEAK, Paid
 from farthing.engine.kinds.fields import require_categories, require_number
-from farthing.engine.kinds.labels import check_labels, known_labels
+from farthing.engine.kinds.labels import check_labels, known_labels, labels_in_words
 from farthing.engine.kinds.numbers import NumberQuery
 from farthing.engine.kinds.paid_parameters import coordinate_of, delta_of_leak, suits_any_limit
 from farthing.engine.kinds.rows import Rows
@@ -200,6 +200,10 @@ class MeasureQuery(NumberQuery):
     def parts_of(self, release: Release) -> tuple[Release, ...]:
         """What was measured of each label."""
         return release.parts if self.key else (release,)
+
+    @property
+    def listed(self) -> str | None:
+        return labels_in_words(self.domain)
 
     @property
     def title(self) -> str:

@@ -12,7 +12,7 @@ from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import fixed_point
 from farthing.engine.sql.conditions import require_kind
 from farthing.errors import InvalidInput
-from farthing.schema import DECIMAL, INTEGER, NUMBERS, Column, Schema
+from farthing.schema import DECIMAL, INTEGER, NUMBERS, Bounds, Column, DeclaredValues, Schema
 
 #: Numbers without decimal places of their own are kept to about this part of their range.
 _FINE = 6
@@ -62,22 +62,36 @@ class NumberQuery(Query):
         """With the bounds of the schema, and decimal places that suit them."""
         column = schema[self.column]
         lower, upper = self.bounds_in(column)
-        places = self.places
-        if places is None:
-            places = _places(column, lower, upper)
+        places = _places(column, lower, upper) if self.places is None else self.places
+        if self.places is None or lower != self.lower:
             lower = _rounded(lower, places, ROUND_FLOOR)
+        if self.places is None or upper != self.upper:
             upper = _rounded(upper, places, ROUND_CEILING)
         return self.changed(lower=lower, upper=upper, places=places)
 
     def bounds_in(self, column: Column) -> tuple[NumberBound, NumberBound]:
-        """The bounds of the question, else those that the owner declared."""
-        lower = column.lower if self.lower is None else self.lower
-        upper = column.upper if self.upper is None else self.upper
-        if lower is None or upper is None:
+        """What of the question's bounds lies within those that the owner declared.
+
+        The declared ones move every value first, so nothing is there beyond them.
+        """
+        lowers = [bound for bound in (self.lower, column.lower) if bound is not None]
+        uppers = [bound for bound in (self.upper, column.upper) if bound is not None]
+        if not lowers or not uppers:
             raise InvalidInput(
                 f"the {self.kind} of {self.column} needs lower and upper: the schema declares none"
             )
+        lower, upper = max(lowers), min(uppers)
+        if lower > upper:
+            raise InvalidInput(
+                f"lower and upper must overlap the declared bounds of {self.column}: no value lies "
+                f"between {lower} and {upper}"
+            )
         return lower, upper
+
+    def moved(self, declared: DeclaredValues) -> dict[str, Bounds]:
+        """Its own bounds, which lie within those that are declared."""
+        own = {} if self.lower is None else {self.column: (self.lower, self.upper)}
+        return Query.moved(self, declared) | own
 
     def worth(self, rows: Rows) -> Any:
         """The column in whole units of the last decimal place."""

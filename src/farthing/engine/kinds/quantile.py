@@ -28,9 +28,15 @@ from farthing.engine.kinds.fields import (
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.kinds.paid_parameters import epsilon_of_selection
 from farthing.engine.kinds.rows import Rows
-from farthing.engine.sql.bounding import COUNT as NUMBER
-from farthing.engine.sql.bounding import LABEL, Bounded
-from farthing.engine.sql.measuring import VALUE, WEIGHT, Grouped, weighed_ranks, weighted_values
+from farthing.engine.sql.bounding import LABEL, Bounded, counts_of
+from farthing.engine.sql.measuring import (
+    UNITS,
+    VALUE,
+    WEIGHT,
+    Grouped,
+    weighed_ranks,
+    weighted_values,
+)
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Quantile, Release
 from farthing.mechanisms.per_label import Groups
@@ -108,25 +114,24 @@ class QuantileQuery(MeasureQuery):
         return number / exact_probability(self.probability).denominator
 
     def collected(self, rows: pa.Table) -> Groups[Histogram]:
-        """Values and weights of each label; where labels are found, units stand beside no value."""
-        values, weights = rows.column(VALUE), rows.column(NUMBER).cast("int64").to_numpy()
+        """Values and weights of each label; where labels are found, rows of units weigh nothing."""
+        values, weights = rows.column(VALUE).to_numpy(), counts_of(rows)
         if not self.key:
-            whole = _weighted(values.to_numpy(), weights)
-            return Groups({"": whole}, Histogram.without_rows())
+            return Groups({"": _weighted(values, weights)}, Histogram.without_rows())
         labels = rows.column(LABEL).combine_chunks().dictionary_encode()
         names, place = labels.dictionary.to_pylist(), labels.indices.to_numpy()
-        counted = values.is_null().to_numpy()
+        counted = weights == 0
         of = {}
         order = np.argsort(np.where(counted, len(names), place), kind="stable")
         ends = np.searchsorted(place[order][: int((~counted).sum())], np.arange(len(names) + 1))
-        numbers = values.fill_null(0).to_numpy()
         for i, name in enumerate(names):
             part = order[ends[i] : ends[i + 1]]
-            of[name] = _weighted(numbers[part], weights[part])
+            of[name] = _weighted(values[part], weights[part])
         if not self.finds_labels:
             return Groups(of, Histogram.without_rows())
         found = [names[i] for i in place[counted]]
-        return Groups(of, Histogram.without_rows(), units_of_labels(found, weights[counted]))
+        units = units_of_labels(found, counts_of(rows, UNITS)[counted])
+        return Groups(of, Histogram.without_rows(), units)
 
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """In rows: the mechanism counts what they weigh."""

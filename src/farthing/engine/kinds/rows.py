@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.engine.filters import Filter
 from farthing.engine.keys import Key
-from farthing.engine.sql.conditions import condition
+from farthing.engine.sql.conditions import condition, moved_into
 from farthing.engine.sql.grouping import key_column
 from farthing.engine.sql.texts import Texts
+from farthing.schema import Bounds
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -21,20 +22,31 @@ WHO = "who"
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The declared columns of a table, which of them is the unit, and the texts of a question."""
+    """The declared columns of a table, which of them is the unit, and the texts of a question.
+
+    `bounds` are those of the schema. They move numbers, never a unit: two units that were moved to
+    one bound would be limited as one.
+    """
 
     table: ir.Table
     unit: str
     kinds: Mapping[str, str]
     secret: str
     texts: Texts = field(compare=False)
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
 
     def where(self, wanted: Filter | None) -> Rows:
-        """Only the rows that pass a filter."""
-        if wanted is None:
-            return self
-        passing = condition(self.table, wanted, self.kinds, self.texts)
-        return replace(self, table=self.table.filter(passing))
+        """Only the rows that pass a filter, which compares what is stored; then numbers are moved
+        into their declared bounds."""
+        table = self.table
+        if wanted is not None:
+            table = table.filter(condition(table, wanted, self.kinds, self.texts))
+        moved = {
+            name: moved_into(table[name], self.kinds[name], pair)
+            for name, pair in self.bounds.items()
+            if name != self.unit
+        }
+        return replace(self, table=table.mutate(**moved) if moved else table)
 
     @property
     def owner(self) -> tuple[Any, str]:
@@ -44,7 +56,7 @@ class Rows:
     def keyed(self, keys: Sequence[Key], **more: Any) -> Rows:
         """Whose row it is, the keys as `key0`, `key1`, …, and more columns; nothing else."""
         owner, kind = self.owner
-        made = [key_column(self.table, key, self.kinds, self.texts) for key in keys]
+        made = [key_column(self.table, key, self.kinds, self.texts, self.bounds) for key in keys]
         columns = {f"key{i}": column for i, (column, _) in enumerate(made)}
         kinds = {WHO: kind, **{f"key{i}": kind for i, (_, kind) in enumerate(made)}}
         table = self.table.select(**{WHO: owner}, **columns, **more)

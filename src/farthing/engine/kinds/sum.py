@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from farthing.engine.kinds.base import COUNT, Paid, Result
+from farthing.engine.kinds.base import COUNT, Paid, Query, Result
 from farthing.engine.kinds.fields import (
     LARGEST_REPEATS,
     Categories,
@@ -27,12 +27,12 @@ from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.kinds.paid_parameters import coordinate_of
 from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import COUNT as NUMBER
-from farthing.engine.sql.bounding import LABEL, Bounded
+from farthing.engine.sql.bounding import LABEL, Bounded, counts_of
 from farthing.engine.sql.measuring import VALUE, WHOLE, Grouped, total_name, totals
 from farthing.errors import InvalidInput
 from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Repeated
 from farthing.mechanisms.per_label import Groups
-from farthing.schema import Column
+from farthing.schema import Bounds, Column, DeclaredValues
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,8 +119,7 @@ class SumQuery(MeasureQuery):
         of = dict(zip(labels, map(int, rows.column(NUMBER).to_pylist()), strict=True))
         if not self.finds_labels:
             return Groups(of, 0)
-        units = rows.column(total_name(1)).cast("int64").to_numpy()
-        return Groups(of, 0, units_of_labels(labels, units))
+        return Groups(of, 0, units_of_labels(labels, counts_of(rows, total_name(1))))
 
     @property
     def monotone(self) -> bool:
@@ -142,6 +141,10 @@ class SumQuery(MeasureQuery):
         sums = tuple(unscaled(total, self.decimals) for total in drawn)
         return Result(self.labels_in(release), sums, expectation.counts.half_width)
 
+    def moved(self, declared: DeclaredValues) -> dict[str, Bounds]:
+        """Values by declared bounds alone: its own are those of a unit's sum."""
+        return Query.moved(self, declared)
+
     @property
     def counted_of_label(self) -> str:
-        return f"a sum from {self.lower} to {self.upper}"
+        return f"a sum moved into {self.lower} to {self.upper}"

@@ -37,7 +37,7 @@ from farthing.engine.kinds.fields import (
 )
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.kinds.paid_parameters import coordinate_of
-from farthing.engine.sql.bounding import LABEL, Bounded
+from farthing.engine.sql.bounding import LABEL, Bounded, counts_of
 from farthing.engine.sql.measuring import (
     VALUE,
     WHOLE,
@@ -184,7 +184,7 @@ class TotalsQuery(MeasureQuery):
         without = (0,) * (self.powers + 1)
         if not self.finds_labels:
             return Groups(of, without)
-        units = rows.column(total_name(self.powers + 1)).cast("int64").to_numpy()
+        units = counts_of(rows, total_name(self.powers + 1))
         return Groups(of, without, units_of_labels(labels, units))
 
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from farthing.engine.errors import EngineFailure
+from farthing.engine.errors import EngineFailure, EngineSilent
+from farthing.engine.filters import AnyOf, Between
 from farthing.engine.sources.public_tables import PublicJoin, PublicTable, joins_of, with_places
 from farthing.engine.sources.tables import (
     Physical,
@@ -26,6 +27,7 @@ from farthing.engine.sources.tables import (
     in_order,
     together,
 )
+from farthing.engine.sql.conditions import condition
 from farthing.engine.sql.keys import key_text
 from farthing.engine.sql.statement import ColumnReading, Dialect, Statement, filled, written
 from farthing.engine.sql.texts import Parameter, Texts
@@ -42,6 +44,7 @@ from farthing.schema import (
     Column,
     Schema,
 )
+from farthing.wording import THIN
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -89,6 +92,41 @@ class Proposal:
 
     columns: tuple[Column, ...]
     left_out: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Misfits:
+    """How many stored values of a column are not as declared. It tells of rows: for owners alone.
+
+    Of `values` that are there, `unparsed` do not fit the kind, `undeclared` are not among the
+    categories, and `outside` lie beyond the bounds.
+    """
+
+    column: Column
+    values: int
+    unparsed: int
+    undeclared: int
+    outside: int
+
+    @property
+    def useless(self) -> bool:
+        """Whether there are values and every one of them is missing."""
+        return 0 < self.values == self.unparsed + self.undeclared
+
+    def in_words(self) -> str:
+        """Such as "date: 48 291 of 48 291 values do not parse"."""
+        found = (
+            (self.unparsed, "do not parse"),
+            (self.undeclared, "are not declared: they are missing"),
+            (self.outside, "lie outside the bounds: they are moved"),
+        )
+        of = f"of {self.values:,} values".replace(",", THIN)
+        told = (f"{f'{n:,}'.replace(',', THIN)} {of} {what}" for n, what in found if n)
+        return f"{self.column.name}: {'; '.join(told)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**asdict(self), "column": self.column.name}
 
 
 class Source(ABC):
@@ -158,10 +196,54 @@ class Source(ABC):
         stored = Schema(tuple(column for column in schema.columns if column.parts is None))
         if name not in self._readings:
             self._readings[name] = self._reading(name, stored)
-        types = {column.name: _type(column) for column in stored.columns}
-        table = ibis.table(types, name=name)
+        table = ibis.table(_types(stored.columns), name=name)
         made = {c.name: _joined(table, c.parts, schema) for c in schema.columns if c.parts}
         return table.mutate(**made) if made else table
+
+    def misfits(self, schema: Schema) -> tuple[Misfits, ...]:
+        """The columns of the rows themselves of which some values are not as declared.
+
+        Two passes over all rows. For the owner: no analyst may be told, and nothing is kept.
+        """
+        own = tuple(c for c in schema.columns if c.parts is None and c.lookup is None)
+        there = " UNION ALL ".join(self._there(part, own) for part in self._parts)
+        names = [f"{what}{i}" for i in range(len(own)) for what in ("stored", "parsed")]
+        sums = ", ".join(f"CAST(COALESCE(SUM({name}), 0) AS BIGINT) AS {name}" for name in names)
+        sql, gives = (
+            f"SELECT {sums} FROM ({there}) AS physical",
+            _typed(Column(n, INTEGER) for n in names),
+        )
+        [stored] = self.run(Statement(sql, gives)).to_pylist()
+        table, texts, counts = self.declared(Schema(own)), Texts(), {}
+        for i, column in enumerate(own):
+            counts[f"kept{i}"] = table[column.name].count()
+            sides = (("below", column.lower), ("above", column.upper))
+            beyond = [Between(column.name, **{s: bound}) for s, bound in sides if bound is not None]
+            if beyond:
+                passing = condition(table, AnyOf(tuple(beyond)), schema.kinds, texts)
+                counts[f"outside{i}"] = passing.ifelse(1, 0).sum()
+        [kept] = self.run(self.statement(table.aggregate(**counts), texts)).to_pylist()
+        found = []
+        for i, column in enumerate(own):
+            told = stored[f"stored{i}"], stored[f"parsed{i}"], kept[f"kept{i}"]
+            values, read, fits = map(int, told)
+            parsed = fits if column.categories is None else read  # a day of no year does not parse
+            outside = int(kept.get(f"outside{i}") or 0)
+            found.append(Misfits(column, values, values - parsed, parsed - fits, outside))
+        return tuple(one for one in found if one.unparsed or one.undeclared or one.outside)
+
+    def _there(self, part: SourcePart, columns: Sequence[Column]) -> str:
+        """Whether each column is stored in a row, and whether it can be read, as 1 or 0."""
+        physical = {column.name: column for column in part.columns}
+        flags = []
+        for i, column in enumerate(columns):
+            stored = physical.get(column.name)
+            for what, x in (
+                ("stored", "NULL" if stored is None else stored.sql),
+                ("parsed", self._read(column, stored)),
+            ):
+                flags.append(f"CASE WHEN {x} IS NOT NULL THEN 1 ELSE 0 END AS {what}{i}")
+        return f"SELECT {', '.join(flags)} FROM {part.relation}"
 
     def require_everywhere(self, *names: str) -> None:
         """Each of several tables has these columns, or InvalidInput: no row would count there."""
@@ -191,12 +273,13 @@ class Source(ABC):
             lacking = [column.name for column in join.read_as.columns if column.name not in there]
             if lacking:
                 raise InvalidInput(f"{join.table:.200} has no column {lacking[0]!r:.60}")
+            key = join.read_as.columns[0]
             sql = (
-                "SELECT c0 AS repeated FROM "
+                f"SELECT c0 AS {self._dialect.identifier(key.name)} FROM "
                 f"({self._read_parts(table.parts, join.read_as)}) AS physical "
                 "WHERE c0 IS NOT NULL GROUP BY c0 HAVING count(*) > 1 ORDER BY c0 LIMIT 1"
             )
-            for repeated in self.run(Statement(sql)).column(0).to_pylist():
+            for repeated in self.run(Statement(sql, _typed([key]))).column(0).to_pylist():
                 raise InvalidInput(
                     f"the key {join.key!r:.60} of {join.table:.200} must be unique, but "
                     f"{repeated!s:.60} is there more than once"
@@ -216,14 +299,38 @@ class Source(ABC):
     def run(self, statement: Statement) -> pa.Table:
         """The rows of a statement, or EngineFailure without a word of what the engine said."""
         try:
-            return self._fetch(statement)
+            return self._fetch(statement).cast(statement.gives)
         except Exception:
             log.exception("a statement failed on %s (%s)", self.name, self.dialect)
         raise EngineFailure  # out here, so that the error carries no trace of the engine's own
 
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """What a statement of this thread needs is there and answers, or EngineSilent.
+
+        Asked before farthings are reserved, and about no row: whoever has to wait waits here.
+        """
+        with ExitStack() as held:
+            answers = False
+            try:
+                held.enter_context(self._answering())
+                answers = True
+            except Exception:
+                log.exception("%s (%s) does not answer", self.name, self.dialect)
+            if not answers:  # out here, so that the error carries no trace of the engine's own
+                raise EngineSilent
+            yield
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Hold what a statement needs. Raises whatever the engine raises."""
+        self._fetch(Statement("SELECT 1 AS probed", _typed([Column("probed", INTEGER)])))
+        yield
+
     @abstractmethod
     def _fetch(self, statement: Statement) -> pa.Table:
-        """The rows of a statement. May raise whatever the engine raises."""
+        """The rows of a statement, in the order of its columns. May raise whatever the engine
+        raises."""
 
     def unchanged(self) -> Hashable | None:
         """The same as long as the rows are; None if that cannot be told."""
@@ -256,7 +363,7 @@ class Source(ABC):
                 continue
             day = filled(self._readers[DATE, INSTANT], x=self._moment, zone=zone)
             try:
-                self._fetch(Statement(f"SELECT {day} AS probed"))
+                self._fetch(Statement(f"SELECT {day} AS probed", _typed([Column("probed", DATE)])))
             except Exception:
                 log.exception("the time zone %s failed on %s", zone, self.dialect)
             else:
@@ -265,7 +372,7 @@ class Source(ABC):
             raise InvalidInput(f"{self.dialect} does not know the time zone {zone}")
 
     def _reading(self, name: str, schema: Schema) -> ColumnReading:
-        """Total functions inside, then declared bounds and categories, then public tables."""
+        """Total functions inside, then declared categories, then public tables."""
         parameters: list[Parameter] = []
         own = Schema(tuple(column for column in schema.columns if column.lookup is None))
         named = self._dialect.identifier
@@ -324,32 +431,21 @@ class Source(ABC):
         )
 
     def _inside(self, column: Column, read: str, parameters: list[Parameter]) -> str:
-        """What lies outside the declared bounds or categories is missing."""
+        """What no column of this kind can hold, or is not among its categories, is missing.
+
+        Declared bounds are no part of reading: filters compare what is stored.
+        """
         conditions = []
         if column.kind == DATE:
             conditions.append(f"{read} BETWEEN {DAYS}")
         if column.kind == TIMESTAMP:
             conditions.append(f"{read} BETWEEN {filled(TIMES, type=self._wall_clock)}")
-        if column.lower is not None:
-            conditions.append(self._bound(column, f"{read} >=", column.lower))
-        if column.upper is not None:
-            conditions.append(self._bound(column, f"{read} <=", column.upper))
         if column.categories is not None:
             parameters.append(column.categories)
             numbers = column.kind == INTEGER
             template = self._dialect.one_of_numbers if numbers else self._dialect.one_of_texts
             conditions.append(filled(template, x=read, n=str(len(parameters))))
         return f"CASE WHEN {' AND '.join(conditions)} THEN {read} END" if conditions else read
-
-    def _bound(self, column: Column, compared: str, bound: float) -> str:
-        """A comparison with a declared bound, written from a number alone."""
-        if column.kind == REAL:
-            return f"{compared} CAST({float(bound)!r} AS {self._dialect.real})"
-        places = column.places or 0
-        towards = ROUND_CEILING if compared.endswith(">=") else ROUND_FLOOR
-        units = int(Decimal(str(bound)).scaleb(places).to_integral_value(towards))
-        inside = min(max(units, -_BEYOND), _BEYOND)  # there is no value out there
-        return f"{compared} {Decimal(inside).scaleb(-places):f}"
 
 
 def _joined(table: ir.Table, parts: Sequence[str], schema: Schema) -> Any:
@@ -361,8 +457,19 @@ def _joined(table: ir.Table, parts: Sequence[str], schema: Schema) -> Any:
     return whole.ifelse(text, ibis.null("string"))
 
 
-def _type(column: Column) -> str:
-    return f"decimal({DIGITS}, {column.places})" if column.kind == DECIMAL else _TYPES[column.kind]
+def _types(columns: Iterable[Column]) -> dict[str, str]:
+    """The type of each column, as Ibis writes it."""
+    return {
+        one.name: f"decimal({DIGITS}, {one.places})" if one.kind == DECIMAL else _TYPES[one.kind]
+        for one in columns
+    }
+
+
+def _typed(columns: Iterable[Column]) -> pa.Schema:
+    """The same in Arrow's words."""
+    import ibis
+
+    return ibis.schema(_types(columns)).to_pyarrow()
 
 
 _TYPES = {
@@ -373,4 +480,3 @@ _TYPES = {
     DATE: "date",
     TIMESTAMP: "timestamp(6)",
 }
-_BEYOND = 1 << 64

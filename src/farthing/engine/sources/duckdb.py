@@ -13,7 +13,9 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from farthing.engine.sources.base import LONGEST_TEXT, OBJECT, Proposal, Source, log
@@ -139,10 +141,18 @@ class DuckDBSource(Source):
         self._running[threading.get_ident()] = cursor
         try:
             given = [list(p) if isinstance(p, tuple) else p for p in statement.parameters]
-            return cursor.sql(statement.sql, params=given).to_arrow_table()
+            return _interruptible(
+                lambda: cursor.sql(statement.sql, params=given).to_arrow_table(), cursor.interrupt
+            )
         finally:
             del self._running[threading.get_ident()]
             cursor.close()
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """It runs in this process: it answers unless it was shut."""
+        self._connection.cursor().close()
+        yield
 
     def unchanged(self) -> Hashable | None:
         """What the system says of the files that are read; what was copied does not change."""
@@ -299,6 +309,20 @@ class _Files:
             for row in described
         )
         return schema, spelled, SourcePart(relation, tuple(columns))
+
+
+def _interruptible(work: Callable[[], pa.Table], stop: Callable[[], None]) -> pa.Table:
+    """What work gives. Ctrl-C, of which DuckDB hears late or never, ends it by `stop`."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()  # no other thread hears Ctrl-C
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(work)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            while not wait([running], timeout=0.1).done:
+                stop()
+            raise
 
 
 def _copy(connection: _Database, rows: Copied, relation: str) -> SourcePart:

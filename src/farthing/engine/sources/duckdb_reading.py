@@ -55,7 +55,6 @@ DIALECT = Dialect(
     one_of_numbers="({x}) IN (SELECT UNNEST(CAST(${n} AS BIGINT[])))",
     as_bytes="{x}",
     digest="CAST('0x' || left(md5({x}), 7) AS BIGINT)",
-    real="DOUBLE",
     common_table="AS NOT MATERIALIZED",
 )
 

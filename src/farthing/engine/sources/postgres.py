@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from farthing.engine.sources.base import Source, log
 from farthing.engine.sources.postgres_reading import DIALECT, READERS, physical_column
 from farthing.engine.sources.public_tables import PublicJoin, PublicTable
 from farthing.engine.sources.tables import SourcePart, SourceTable
-from farthing.engine.sql.bounding import COUNT, LABEL
 from farthing.engine.sql.statement import Statement
 from farthing.errors import InvalidInput, Unsupported
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ADDRESSES = ("postgresql://", "postgresql+psycopg://", "postgres://")
+#: Connections of one source at most, as many as a worker of the service has threads; and how many
+#: seconds one is waited for, before anything is paid.
+MOST, PATIENCE = 16, 30
 
 #: What statements rely on. Quotes mean what they mean in the standard, text is UTF-8, and names
 #: of functions are PostgreSQL's own.
@@ -32,6 +35,87 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
+class _Connections:
+    """Connections to one database: as many as there are statements at once, up to `MOST`.
+
+    Each of them can only read and has every setting. One that waited is asked whether it still
+    answers before it is used again, and replaced if it does not.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._room = threading.BoundedSemaphore(MOST)
+        self._idle: list[Any] = []
+        self._shut = False
+        with self._made() as first:
+            self.path, self.server = _search_path(first), _server(first)
+            _force(first)
+            self._idle.append(first)
+
+    @contextmanager
+    def one(self) -> Iterator[Any]:
+        """A connection that answers, for this caller alone."""
+        if not self._room.acquire(timeout=PATIENCE):
+            raise TimeoutError("every connection is in use")
+        try:
+            connection = self._living()
+            try:
+                yield connection
+            finally:
+                if self._shut:
+                    connection.close()
+                elif not connection.closed:
+                    self._idle.append(connection)
+        finally:
+            self._room.release()
+
+    def shut(self) -> None:
+        """Close those that wait; the others close when they come back."""
+        self._shut = True
+        while self._idle:
+            self._idle.pop().close()
+
+    def _living(self) -> Any:
+        import psycopg
+
+        if self._shut:
+            raise psycopg.OperationalError("the source is shut")
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                break
+            try:
+                connection.execute("SELECT 1")
+            except psycopg.Error:
+                connection.close()
+            else:
+                return connection
+        with self._made() as connection:
+            if _server(connection) != self.server:
+                raise Unsupported("the address leads to another database now")
+            _force(connection)
+            return connection
+
+    @contextmanager
+    def _made(self) -> Iterator[Any]:
+        """A new connection, closed again if it turns out not to be what it should be."""
+        import psycopg
+
+        connection = psycopg.connect(
+            self._url,
+            autocommit=True,
+            connect_timeout=PATIENCE,
+            cursor_factory=psycopg.RawCursor,  # parameters stay the server's, text stays text
+        )
+        try:
+            connection.read_only = True
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+
+
 class PostgresSource(Source):
     """Tables in PostgreSQL; every statement runs in a read-only transaction of its own."""
 
@@ -39,19 +123,42 @@ class PostgresSource(Source):
     _dialect = DIALECT
     _readers = READERS
 
-    def __init__(self, connection: Any, path: list[str], tables: Sequence[str]) -> None:
-        self._connection = connection
-        self._path = path
-        self._turn = threading.Lock()  # transactions of one connection come one after another
-        self._running: int | None = None  # the thread whose turn it is
-        self._ending = threading.Lock()  # nobody else's statement is interrupted
-        super().__init__([_table(connection, *_resolved(connection, path, t)) for t in tables])
+    def __init__(self, connections: _Connections, tables: Sequence[str]) -> None:
+        self._connections = connections
+        #: By thread: the connection that it holds; and what it runs on, with a lock, so that
+        #: nobody else's statement is interrupted.
+        self._held: dict[int, Any] = {}
+        self._running: dict[int, tuple[Any, threading.Lock]] = {}
+        with connections.one() as connection:
+            found = [_resolved(connection, connections.path, table) for table in tables]
+            super().__init__([_table(connection, *table) for table in found])
 
     def _public(self, join: PublicJoin) -> PublicTable:
-        with self._turn:
-            schema, name = _resolved(self._connection, self._path, join.table)
-            found = _table(self._connection, schema, name)
+        with self._connections.one() as connection:
+            schema, name = _resolved(connection, self._connections.path, join.table)
+            found = _table(connection, schema, name)
         return PublicTable(f"{schema}.{name}", found.location, found.parts)
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """A connection is kept for the statements of this thread."""
+        thread = threading.get_ident()
+        with self._connections.one() as connection:
+            self._held[thread] = connection
+            try:
+                yield
+            finally:
+                del self._held[thread]
+
+    @contextmanager
+    def _connection(self) -> Iterator[Any]:
+        """The one that this thread holds, or one for a moment."""
+        held = self._held.get(threading.get_ident())
+        if held is not None:
+            yield held
+            return
+        with self._connections.one() as connection:
+            yield connection
 
     @staticmethod
     def _literal(text: str) -> str:
@@ -60,31 +167,30 @@ class PostgresSource(Source):
     def _fetch(self, statement: Statement) -> pa.Table:
         import pyarrow as pa
 
-        given = [_sendable(parameter) for parameter in statement.parameters]
-        with self._turn, self._connection.transaction(), self._connection.cursor() as cursor:
-            self._running = threading.get_ident()
+        sent = [_sendable(parameter) for parameter in statement.parameters]
+        thread, ending = threading.get_ident(), threading.Lock()
+        with self._connection() as used, used.transaction(), used.cursor() as cursor:
+            self._running[thread] = used, ending
             try:
-                cursor.execute(statement.sql, given)
-                names = [column.name for column in cursor.description]
+                cursor.execute(statement.sql, sent)
                 rows = cursor.fetchall()
             finally:
-                with self._ending:
-                    self._running = None
-        columns = list(zip(*rows, strict=True)) or [()] * len(names)
-        return pa.table(
-            {
-                name: pa.array(column, _arrow_type(name))
-                for name, column in zip(names, columns, strict=True)
-            }
-        )
+                with ending:
+                    del self._running[thread]
+        columns = list(zip(*rows, strict=True)) or [()] * len(statement.gives)
+        given = [pa.array(*pair) for pair in zip(columns, statement.gives.types, strict=True)]
+        return pa.table(given, schema=statement.gives)
 
     def interrupt(self, thread: int) -> None:
-        with self._ending:
-            if self._running == thread:
-                self._connection.cancel_safe()
+        connection, ending = self._running.get(thread, (None, None))
+        if connection is None or ending is None:
+            return
+        with ending:  # until it is through, the statement does not end
+            if self._running.get(thread) == (connection, ending):
+                connection.cancel_safe()
 
     def shut(self) -> None:
-        self._connection.close()
+        self._connections.shut()
 
 
 def open_postgres(url: str, *, tables: Sequence[str | None]) -> PostgresSource:
@@ -96,27 +202,20 @@ def open_postgres(url: str, *, tables: Sequence[str | None]) -> PostgresSource:
             "command line)"
         )
     try:
-        import psycopg
+        import psycopg  # noqa: F401 # for what follows
     except ImportError:
         raise Unsupported("psycopg is not installed; install farthing[engine]") from None
-    connection = None
+    connections = None
     try:
-        connection = psycopg.connect(
-            url.replace("postgresql+psycopg://", "postgresql://"),
-            autocommit=True,
-            cursor_factory=psycopg.RawCursor,  # parameters stay the server's, text stays text
-        )
-        connection.read_only = True
-        path = _search_path(connection)
-        _force(connection)
-        return PostgresSource(connection, path, names)
+        connections = _Connections(url.replace("postgresql+psycopg://", "postgresql://"))
+        return PostgresSource(connections, names)
     except (InvalidInput, Unsupported):
-        if connection is not None:
-            connection.close()
+        if connections is not None:
+            connections.shut()
         raise
     except Exception:
-        if connection is not None:
-            connection.close()
+        if connections is not None:
+            connections.shut()
         log.exception("the table %s could not be opened", " and ".join(names))
     shown = " and ".join(names)
     raise InvalidInput(f"the table {shown} could not be opened; the owner's log says why")
@@ -218,9 +317,3 @@ def _sendable(parameter: str | tuple[str | int, ...]) -> str | list[str | int]:
             raise InvalidInput("a text to compare with cannot contain the character NUL")
         return parameter
     return [value for value in parameter if not (isinstance(value, str) and "\0" in value)]
-
-
-def _arrow_type(name: str) -> Any:
-    import pyarrow as pa
-
-    return {LABEL: pa.string(), COUNT: pa.decimal128(38, 0)}.get(name)

@@ -41,7 +41,6 @@ DIALECT = Dialect(
     one_of_numbers="({x}) = ANY(CAST(${n} AS bigint[]))",
     as_bytes='({x}) COLLATE "C"',
     digest="CAST(CAST('x0' || left(md5({x}), 7) AS bit(32)) AS bigint)",
-    real="float8",
     common_table="AS NOT MATERIALIZED",
 )
 

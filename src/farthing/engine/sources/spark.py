@@ -119,8 +119,9 @@ class SparkSource(Source):
     _moment = "TIMESTAMP '2000-01-01 00:00:00'"
     _wall_clock = "TIMESTAMP_NTZ"
 
-    def __init__(self, session: Any, tables: Sequence[_Frame]) -> None:
+    def __init__(self, session: Any, tables: Sequence[_Frame], *, own: bool) -> None:
         self._session = session
+        self._own = own
         self._views: list[str] = []
         super().__init__([self._table(table) for table in tables])
 
@@ -163,26 +164,29 @@ class SparkSource(Source):
             return self._session.sql(statement.sql, args=given).toArrow()
 
     def shut(self) -> None:
-        """The session belongs to whoever made it; only our names for the tables go."""
+        """A session at an address goes; any other belongs to whoever made it, and only our names
+        for the tables go."""
         for view in self._views:
             self._session.catalog.dropTempView(view)
+        if self._own:
+            self._session.stop()
 
 
 def open_spark(given: Sequence[Any], spark: Any) -> SparkSource:
     """A source from Parquet files, tables of the catalogue, or a Spark data frame."""
-    session = session_of(spark)
-    force(session)
     texts = [os.fspath(data) for data in given if isinstance(data, str | os.PathLike)]
     shown = " and ".join(map(title_of, texts)) or "the data frame"
 
     def opened() -> SparkSource:
+        session = session_of(spark)
+        force(session)
         frames = [
             _opened(session, os.fspath(data))
             if isinstance(data, str | os.PathLike)
             else _Frame(data, "table", None)
             for data in given
         ]
-        return SparkSource(session, frames)
+        return SparkSource(session, frames, own=_is_address(spark))
 
     return _in_words(shown, opened)
 
@@ -192,7 +196,7 @@ def _in_words(shown: str, opened: Callable[[], _Opened]) -> _Opened:
     try:
         with _quiet:
             return opened()
-    except InvalidInput:
+    except (InvalidInput, Unsupported):
         raise
     except Exception:
         log.exception("the source %s could not be opened", shown)
@@ -218,15 +222,19 @@ def session_of(spark: Any) -> Any:
             from pyspark.sql import SparkSession
     except ImportError:
         raise Unsupported("PySpark is not installed; install farthing[spark]") from None
-    if spark.startswith("sc://"):
+    if _is_address(spark):
         try:
-            with without_warnings():
-                return SparkSession.builder.remote(spark).getOrCreate()
+            with without_warnings():  # of its own: an existing one may be at another address
+                return SparkSession.builder.remote(spark).create()
         except ImportError:
             raise Unsupported("Spark Connect needs gRPC; install farthing[spark]") from None
     if not spark.startswith("local"):
         raise InvalidInput('spark must be a session, an address sc://host:port, or "local[N]"')
     return _started(SparkSession, spark)
+
+
+def _is_address(spark: Any) -> bool:
+    return isinstance(spark, str) and spark.startswith("sc://")
 
 
 def force(session: Any) -> None:

@@ -57,7 +57,6 @@ DIALECT = Dialect(
     one_of_numbers="({x}) IN (SELECT EXPLODE(FROM_JSON(:p{n}, 'array<bigint>')))",
     as_bytes="{x}",
     digest="CAST(conv(left(md5({x}), 7), 16, 10) AS BIGINT)",
-    real="DOUBLE",
     common_table="AS",
 )
 

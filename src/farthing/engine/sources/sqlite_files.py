@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from farthing.engine.sources.base import LONGEST_TEXT
 from farthing.engine.sources.copied import ENCODED, TYPED, UNTYPED, Copied, copied
 from farthing.errors import InvalidInput
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SQLITE = (".sqlite", ".sqlite3")
-_ROWS = 100_000
+#: So few that no part is larger than Arrow holds, whatever the texts are.
+_ROWS = 2000
 
 
 def sqlite_table(path: str, table: str) -> str:
@@ -74,6 +76,8 @@ def _fitting(value: Any, dtype: pa.DataType) -> Any:
         return value if isinstance(value, int) else None
     if dtype == pa.float64():
         return float(value) if isinstance(value, int | float) else None
+    if isinstance(value, bytes) and len(value) > LONGEST_TEXT:
+        return None
     return str(value).encode() if isinstance(value, int | float) else value
 
 

@@ -50,6 +50,19 @@ class Bounded:
     others: tuple[int, ...] = ()
     total: int | None = None
 
+    def __post_init__(self) -> None:
+        """Nothing that it gives can be missing, and every column has exactly its type."""
+        import ibis
+
+        table = self.expression
+        present = {
+            name: ibis.coalesce(table[name], "" if dtype.is_string() else 0).cast(
+                dtype.copy(nullable=False)
+            )
+            for name, dtype in table.schema().items()
+        }
+        object.__setattr__(self, "expression", table.select(**present))
+
 
 def bounded_histogram(
     rows: ir.Table,
@@ -155,7 +168,7 @@ def labels_and_counts(rows: pa.Table) -> tuple[npt.NDArray[Any], npt.NDArray[np.
     return labels, counts_of(rows)
 
 
-def counts_of(rows: pa.Table) -> npt.NDArray[np.int64]:
-    """The column of counts."""
-    numbers: npt.NDArray[np.int64] = rows.column(COUNT).cast("int64").to_numpy()
+def counts_of(rows: pa.Table, name: str = COUNT) -> npt.NDArray[np.int64]:
+    """A column of counts."""
+    numbers: npt.NDArray[np.int64] = rows.column(name).cast("int64").to_numpy()
     return numbers

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,9 @@ from farthing.schema import (
     REAL,
     TEXT,
     TIMESTAMP,
+    Bounds,
+    Column,
+    Schema,
     Value,
 )
 
@@ -80,6 +85,78 @@ def check_filter(where: Filter | None, kinds: Mapping[str, str]) -> None:
             return
 
 
+def require_possible(where: Filter | None, schema: Schema) -> None:
+    """Some row could pass, by the filter and the schema alone; otherwise nobody should pay."""
+    column = None if where is None else _contradiction(where, schema)
+    if column is not None:
+        raise InvalidInput(
+            f"no row can pass this filter: nothing that {column} is declared to hold fits what it "
+            "says of it. Nothing was charged"
+        )
+
+
+def _contradiction(where: Filter, schema: Schema) -> str | None:
+    """The column that rules every row out; None if there is none, or it is not easily seen."""
+    match where:
+        case AllOf(parts):
+            inner = [_contradiction(part, schema) for part in parts]
+            own: dict[str, list[Equals | OneOf | Between | Present]] = {}
+            for part in parts:
+                if isinstance(part, Equals | OneOf | Between | Present):
+                    own.setdefault(part.column, []).append(part)
+            inner += [None if _possible(same, schema[c]) else c for c, same in own.items()]
+            return next((column for column in inner if column is not None), None)
+        case AnyOf(parts):
+            found = [_contradiction(part, schema) for part in parts]
+            return None if None in found else found[0]
+        case Not():
+            return None
+        case _:
+            return None if _possible([where], schema[where.column]) else where.column
+
+
+def _possible(conditions: Sequence[Equals | OneOf | Between | Present], column: Column) -> bool:
+    """Whether one value, or a missing one, meets all of these conditions."""
+    listed = [
+        one.values if isinstance(one, OneOf) else (one.value,)
+        for one in conditions
+        if isinstance(one, OneOf | Equals)
+    ]
+    if len(listed) == len(conditions) and all(None in values for values in listed):
+        return True
+    sides = [side for one in conditions if isinstance(one, Between) for side in one.sides]
+    known = [[_comparable(v, column.kind) for v in values if v is not None] for values in listed]
+    if column.categories is not None:
+        known.append([_comparable(label, column.kind) for label in column.categories])
+    bounds = [(name, _comparable(value, column.kind)) for name, value in sides]
+    if any(value is None for values in known for value in values) or any(
+        bound is None for _, bound in bounds
+    ):
+        return True  # not compared here
+    if known:
+        values = set(known[0]).intersection(*known[1:])
+        return any(
+            all(_HOLDS[name](value, bound) for name, bound in bounds)
+            and (column.kind != INTEGER or value == int(value))
+            for value in values
+        )
+    lows = [(bound, name == "above") for name, bound in bounds if name in ("at_least", "above")]
+    highs = [(bound, name == "below") for name, bound in bounds if name in ("at_most", "below")]
+    if column.kind == INTEGER:
+        lows = [(math.floor(b) + 1 if strict else math.ceil(b), False) for b, strict in lows]
+        highs = [(math.ceil(b) - 1 if strict else math.floor(b), False) for b, strict in highs]
+    return all(low < high or (low == high and not (a or b)) for low, a in lows for high, b in highs)
+
+
+def _comparable(value: Value, kind: str) -> Any:
+    """A value as it is compared with a column; None where that is more than a comparison."""
+    if kind == REAL:
+        return float(value)  # type: ignore[arg-type] # a number: the filter was checked
+    if kind in (INTEGER, DECIMAL):
+        return Decimal(str(value))
+    return None if kind == TIMESTAMP else value
+
+
 def condition(
     table: ir.Table, where: Filter, kinds: Mapping[str, str], texts: Texts
 ) -> ir.BooleanValue:
@@ -130,6 +207,33 @@ def _denied(
             return table[column].isnull()
         case Equals(column) | OneOf(column) | Between(column):
             return table[column].notnull() & ~condition(table, where, kinds, texts)
+
+
+def moved_into(column: Any, kind: str, bounds: Bounds) -> Any:
+    """A number moved to the nearest value of its column within declared bounds.
+
+    A missing one stays missing: the largest and smallest of several leave out what is missing.
+    """
+    import ibis
+
+    moved = column
+    for bound, towards, moving in zip(
+        bounds, (ROUND_CEILING, ROUND_FLOOR), (ibis.greatest, ibis.least), strict=True
+    ):
+        if bound is not None:
+            moved = moving(moved, _bound(column, kind, bound, towards))
+    return column.isnull().ifelse(ibis.null(column.type()), moved)
+
+
+def _bound(column: Any, kind: str, bound: float, towards: str) -> Any:
+    """A bound as a value of the column: the next one inside, or the last there is."""
+    import ibis
+
+    if kind == REAL:
+        return ibis.literal(float(bound), "float64")
+    places, smallest, largest = _reach(column, kind)
+    units = int(Decimal(str(bound)).scaleb(places, context=EXACT).to_integral_value(towards))
+    return _units(min(max(units, smallest), largest), places, kind)
 
 
 def within(
@@ -188,9 +292,7 @@ def _exact(side: str, column: Any, kind: str, value: Decimal) -> Any:
     """
     import ibis
 
-    places = 0 if kind == INTEGER else column.type().scale
-    smallest = _SMALLEST if kind == INTEGER else -(10**DIGITS - 1)
-    largest = _LARGEST if kind == INTEGER else 10**DIGITS - 1
+    places, smallest, largest = _reach(column, kind)
     units = value.scaleb(places, context=EXACT)
     floor = int(units.to_integral_value("ROUND_FLOOR"))
     whole = units == floor
@@ -209,6 +311,13 @@ def _exact(side: str, column: Any, kind: str, value: Decimal) -> Any:
     return column <= _units(min(last, largest), places, kind)
 
 
+def _reach(column: Any, kind: str) -> tuple[int, int, int]:
+    """The decimal places of an exact column, and its least and largest value in the last place."""
+    if kind == INTEGER:
+        return 0, _SMALLEST, _LARGEST
+    return column.type().scale, -(10**DIGITS - 1), 10**DIGITS - 1
+
+
 def _moment(value: datetime) -> Any:
     """A time of no zone, to the microsecond."""
     import ibis
@@ -224,6 +333,12 @@ def _units(units: int, places: int, kind: str) -> Any:
     return ibis.literal(Decimal(units).scaleb(-places), f"decimal({DIGITS}, {places})")
 
 
+_HOLDS: dict[str, Callable[[Any, Any], bool]] = {
+    "at_least": operator.ge,
+    "above": operator.gt,
+    "at_most": operator.le,
+    "below": operator.lt,
+}
 _COMPARE = {
     "equal": lambda column, bound: column == bound,  # reals too: 64-bit floats, never NaN
     "at_least": lambda column, bound: column >= bound,

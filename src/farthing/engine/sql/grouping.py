@@ -10,7 +10,7 @@ from farthing.engine.keys import Bins, Key, Period, column_of
 from farthing.engine.sql.bounding import TypedColumn
 from farthing.engine.sql.conditions import condition
 from farthing.engine.sql.functions import as_bytes
-from farthing.schema import DATE, TEXT, TIMESTAMP
+from farthing.schema import DATE, TEXT, TIMESTAMP, Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 _TRUNCATED = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
 
 
-def key_column(table: ir.Table, key: Key, kinds: Mapping[str, str], texts: Texts) -> TypedColumn:
+def key_column(
+    table: ir.Table,
+    key: Key,
+    kinds: Mapping[str, str],
+    texts: Texts,
+    bounds: Mapping[str, Bounds],
+) -> TypedColumn:
     """The expression of a key, and the kind of its labels."""
     match key:
         case Period(column, "hour"):
@@ -31,18 +37,24 @@ def key_column(table: ir.Table, key: Key, kinds: Mapping[str, str], texts: Texts
         case Period(column, period):
             return table[column].truncate(_TRUNCATED[period]).cast("date"), DATE
         case Bins():
-            return _binned(table, key, kinds, texts), TEXT
+            declared = bounds.get(key.column, (None, None))
+            return _binned(table, key, kinds, texts, declared), TEXT
     name = column_of(key)
     return table[name], kinds[name]
 
 
-def _binned(table: ir.Table, key: Bins, kinds: Mapping[str, str], texts: Texts) -> Any:
+def _binned(
+    table: ir.Table, key: Bins, kinds: Mapping[str, str], texts: Texts, bounds: Bounds
+) -> Any:
     """The text of the range that holds the value: compared exactly, as a filter would."""
     import ibis
 
-    ranges = (Between(key.column, at_least=low, below=high) for low, high in pairwise(key.edges))
+    name = key.column
+    ranges = [Between(name, at_least=low, below=high) for low, high in pairwise(key.edges)]
+    if key.closed(bounds):
+        ranges[-1] = Between(name, at_least=key.edges[-2], at_most=key.edges[-1])
     cases = [
         (condition(table, inside, kinds, texts), ibis.literal(label))
-        for inside, label in zip(ranges, key.labels, strict=True)
+        for inside, label in zip(ranges, key.labels(bounds), strict=True)
     ]
     return as_bytes(ibis.cases(*cases, else_=ibis.null("string")))

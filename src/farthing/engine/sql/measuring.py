@@ -28,6 +28,8 @@ WHO, VALUE, ROWS = "who", "value", "rows"
 #: What a row weighs whose unit is within its limit. Units with this many times more rows than they
 #: may have weigh nothing.
 WEIGHT = 1 << 20
+#: What the rows with one value weigh at most, so that it fits into 64 bits: of 2^42 of them.
+HEAVIEST = (1 << 62) - 1
 WHOLE = "decimal(38, 0)"
 
 
@@ -93,6 +95,10 @@ def total_name(place: int) -> str:
     return COUNT if place == 0 else f"{COUNT}{place}"
 
 
+#: The column of the number of units beside weights.
+UNITS = total_name(1)
+
+
 def scaled_to(total: Any, rows: Any, limit: int) -> Any:
     """What a unit's total is when its rows count as at most `limit`; both are at least 0."""
     share = rounded_quotient(total.cast("float64") * float(limit), rows)
@@ -134,8 +140,8 @@ def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.
     """Columns `label` (with a key), `value` and `n`: what the rows with each value weigh.
 
     A row weighs WEIGHT; those of a unit with more than `per_key_limit` rows for a key weigh less,
-    together at most per_key_limit·WEIGHT. With `units` there is a row for each label whose value is
-    missing, and whose number is that of the units.
+    together at most per_key_limit·WEIGHT. With `units` there is a column `n1` too, and a row more
+    for each label: nothing weighs anything there, and `n1` is the number of its units.
     """
     import ibis
 
@@ -148,16 +154,14 @@ def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.
     most = ibis.least(rows.all_rows, per_key_limit)
     each = (most.cast("float64") * float(WEIGHT) / rows.all_rows.cast("float64")).floor()
     heavy = rows.select(*keys, VALUE, weight=rows[ROWS].cast(WHOLE) * each.cast(WHOLE))
-    summed = heavy.group_by([*keys, VALUE]).aggregate(
-        **{COUNT: heavy.weight.cast(WHOLE).sum().cast(WHOLE)}
-    )
-    found = summed.select(**grouped.label(summed), **{VALUE: summed[VALUE], COUNT: summed[COUNT]})
-    found = found.filter(found[COUNT] > 0)
+    total = ibis.least(heavy.weight.cast(WHOLE).sum(), ibis.literal(HEAVIEST).cast(WHOLE))
+    summed = heavy.group_by([*keys, VALUE]).aggregate(**{COUNT: total.cast(WHOLE)})
+    summed = summed.filter(summed[COUNT] > 0)
+    named = {**grouped.label(summed), VALUE: summed[VALUE], COUNT: summed[COUNT]}
     if not units:
-        return found
+        return summed.select(**named)
+    nothing = ibis.literal(0).cast(WHOLE)
     owners = rows.select(WHO, *keys).distinct().group_by(keys).aggregate(units=lambda t: t.count())
-    counted = owners.select(
-        **grouped.label(owners),
-        **{VALUE: ibis.null("int64"), COUNT: owners.units.cast(WHOLE)},
-    )
-    return found.union(counted)
+    counted = {VALUE: ibis.literal(0, "int64"), COUNT: nothing, UNITS: owners.units.cast(WHOLE)}
+    found = summed.select(**named, **{UNITS: nothing})
+    return found.union(owners.select(**grouped.label(owners), **counted))

@@ -3,7 +3,7 @@
 Ibis writes the SQL; before it becomes text its tree is searched for our marks, and each becomes
 what the engine has for it. Rows are read through the schema in a part of its own in front:
 
-    WITH declared0 AS (SELECT …total functions of the columns… FROM …) SELECT * FROM (…)
+    WITH declared0 AS (SELECT …total functions of the columns… FROM …) SELECT label, n FROM (…)
 """
 
 from __future__ import annotations
@@ -18,13 +18,19 @@ from farthing.engine.sql.texts import Parameter, Texts
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """SQL of one engine; the placeholders stand for `parameters`, in their order."""
+    """SQL of one engine; the placeholders stand for `parameters`, in their order.
+
+    `gives` are the columns of its rows: a source returns exactly these names and types, whatever
+    the rows are, and no missing value where none is allowed.
+    """
 
     sql: str
+    gives: pa.Schema
     parameters: tuple[Parameter, ...] = ()
 
 
@@ -43,7 +49,6 @@ class Dialect:
     one_of_numbers: str
     as_bytes: str
     digest: str
-    real: str
     common_table: str
 
     def identifier(self, name: str) -> str:
@@ -70,12 +75,14 @@ def written(
     compiler = dialect.compiler()
     tree = compiler.to_sqlglot(expression).copy()  # Ibis uses one node in several places
     _replace_marks(tree, dialect, texts.values, len(reading.parameters) + 1)
+    gives = expression.schema().to_pyarrow()
+    names = ", ".join(map(dialect.identifier, gives.names))
     sql = (
         f"WITH {dialect.identifier(reading.name)} {dialect.common_table} ({reading.sql}) "
-        f"SELECT * FROM ({tree.sql(dialect=compiler.dialect)}) "
+        f"SELECT {names} FROM ({tree.sql(dialect=compiler.dialect)}) "
         f"AS {dialect.identifier('answered')}"
     )
-    return Statement(sql, reading.parameters + texts.values)
+    return Statement(sql, gives, reading.parameters + texts.values)
 
 
 def filled(template: str, **parts: str) -> str:

@@ -250,7 +250,8 @@ class Store:
             return Damaged(f"{self.name} is damaged or not a ledger: {what}")
         if isinstance(cause, sqlite3.Error) and primary_code(cause) in _NOT_WRITABLE:
             what += "; the file and its folder must be writable (SQLite keeps a log beside it)"
-        return Unavailable(f"the ledger at {self.name} could not be used: {what}")
+        sentence = f"the ledger at {self.name} could not be used: {what}"
+        return Unavailable(sentence, passes=self._passes(error))
 
 
 def _url(target: str | os.PathLike[str]) -> URL:

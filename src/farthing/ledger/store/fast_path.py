@@ -104,9 +104,10 @@ class FastPath:
 
     def _together(self, tickets: list[Ticket]) -> None:
         """One transaction on SQLite; a work that fails takes nothing of the others with it."""
-        run = self._borrow()
-        run.shared = len(tickets) > 1
+        run = None
         try:
+            run = self._borrow()
+            run.shared = len(tickets) > 1
             begin_writing(run.connection.execute)
             for ticket in tickets:
                 self._one_of_them(run, ticket)
@@ -122,7 +123,8 @@ class FastPath:
         finally:
             for ticket in tickets:
                 ticket.done = True
-            self._give_back(run)
+            if run is not None:
+                self._give_back(run)
 
     def _one_of_them(self, run: FastTransaction, ticket: Ticket) -> None:
         if run.shared:
@@ -155,7 +157,10 @@ class FastPath:
             if run.process == os.getpid():
                 return run
             self._of_parent.append(run)  # neither used nor closed on this side of a fork
-        pooled = self._engine.raw_connection()
+        try:
+            pooled = self._engine.raw_connection()
+        except self.driver_error as error:  # as SQLAlchemy's own connections say it
+            raise DBAPIError(None, None, error) from None
         raw: Any = pooled.driver_connection
         pooled.detach()
         if not self._is_sqlite:

@@ -54,11 +54,22 @@ class AnalystCaller:
 Caller: TypeAlias = OwnerCaller | AnalystCaller
 
 
+@dataclass(frozen=True, slots=True)
+class NoEntry:
+    """Why a token lets nobody in: for the audit log, never for whoever sent it.
+
+    `token` is the id of a token that was minted here.
+    """
+
+    reason: str
+    token: str | None = None
+
+
 class Doorkeeper:
     """Tells who holds a token. Remembers hashes of tokens whose secret was right, for a while."""
 
     def __init__(
-        self, store: AccessStore, elsewhere: Callable[[str], Caller | None] | None = None
+        self, store: AccessStore, elsewhere: Callable[[str], Caller | NoEntry] | None = None
     ) -> None:
         self._store = store
         #: Who holds a token that was not minted here.
@@ -68,14 +79,26 @@ class Doorkeeper:
 
     def caller(self, token: str) -> Caller | None:
         """Who holds this token; None if it is not genuine, expired or revoked."""
+        found = self.admit(token)
+        return None if isinstance(found, NoEntry) else found
+
+    def admit(self, token: str) -> Caller | NoEntry:
+        """Who holds this token, or why nobody does."""
         identity = identity_in(token)
         if identity is None and self._elsewhere is not None:
             return self._elsewhere(token)
-        if not self._is_genuine(token) or identity is None:
-            return None
+        if identity is None:
+            return NoEntry("it does not look like a token")
+        genuine = self._is_genuine(token)
         record = find(self._store, identity)
-        if record is None or not record.is_valid:
-            return None
+        if record is None:
+            return NoEntry("no token with this id was minted here")
+        if not genuine:
+            return NoEntry("the secret is wrong", record.id)
+        if record.revoked is not None:
+            return NoEntry("it was withdrawn", record.id)
+        if not record.is_valid:
+            return NoEntry("it has expired", record.id)
         if record.role == OWNER:
             return OwnerCaller(record.name, record.id)
         return AnalystCaller(record.name, record.id, record.datasets)

@@ -22,7 +22,7 @@ import jwt
 
 from farthing.errors import InvalidInput
 from farthing.ledger.records import require_name
-from farthing.server.access.callers import AnalystCaller, Caller, OwnerCaller
+from farthing.server.access.callers import AnalystCaller, Caller, NoEntry, OwnerCaller
 from farthing.server.problems import Refused
 from farthing.server.settings import OidcSettings
 
@@ -48,13 +48,18 @@ class Issuer:
 
     def caller(self, token: str) -> Caller | None:
         """Who holds this token; None if it is not a genuine one of somebody who may come in."""
+        found = self.admit(token)
+        return None if isinstance(found, NoEntry) else found
+
+    def admit(self, token: str) -> Caller | NoEntry:
+        """Who holds this token, or why nobody does; nothing that the token says is repeated."""
         if len(token) > LONGEST or token.count(".") != 2 or not token.isascii():
-            return None
+            return NoEntry("it does not look like a token")
         try:
             header = jwt.get_unverified_header(token)
             key = self._key(header)
             if key is None or header.get("alg") not in ALGORITHMS:
-                return None
+                return NoEntry("the OpenID provider has no such key")
             claims = jwt.decode(
                 token,
                 key,
@@ -64,9 +69,16 @@ class Issuer:
                 leeway=self._settings.leeway,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
+        except jwt.ExpiredSignatureError:
+            return NoEntry("it has expired")
+        except jwt.InvalidAudienceError:
+            return NoEntry("it is for another audience")
+        except jwt.InvalidIssuerError:
+            return NoEntry("it is from another issuer")
         except (jwt.PyJWTError, ValueError, TypeError):
-            return None
-        return caller_from(claims, self._settings)
+            return NoEntry("it is not a genuine token of the OpenID provider")
+        named = caller_from(claims, self._settings)
+        return named or NoEntry("its claims name nobody who may come in, or both roles")
 
     def look(self) -> int:
         """How many keys the provider has now; Refused if it cannot be reached."""

@@ -24,7 +24,6 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DBAPIError
 
 from farthing.ledger.errors import Unavailable
 from farthing.ledger.store.connection import Store
@@ -90,19 +89,20 @@ def written_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def _make_tables(connection: Connection) -> bool:
+    metadata.create_all(connection)
+    return True
+
+
 class AccessStore:
     """The database, open. Safe to share between threads; each process opens its own."""
 
     def __init__(self, target: str) -> None:
         self._store = Store(target, create=True)
-        for last in (False, True):
-            try:
-                with self._store.engine.begin() as connection:
-                    metadata.create_all(connection)
-                break
-            except DBAPIError:  # another worker made the same tables at this moment
-                if last:
-                    raise
+        try:
+            self.write(_make_tables)
+        except Unavailable:  # another worker made the same tables at this moment
+            self.write(_make_tables)
         self.add(keys, {"id": 1, "secret": secrets.token_hex(32)})
         self.secret = str(self.ask(lambda connection: connection.scalar(select(keys.c.secret))))
 

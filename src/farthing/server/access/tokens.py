@@ -56,6 +56,11 @@ class TokenRecord:
         expired = self.expires is not None and datetime.fromisoformat(self.expires) <= _now()
         return self.revoked is None and not expired
 
+    def lets_in(self, analyst: str, dataset: str) -> bool:
+        """Whether this analyst comes in with it to this dataset."""
+        theirs = (self.role, self.name) == (ANALYST, analyst) and self.is_valid
+        return theirs and (self.datasets is None or dataset in self.datasets)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "id": self.id,

@@ -3,7 +3,7 @@
 import { get, path } from "./api.js";
 import { showAnswer } from "./answers.js";
 import { askView } from "./asking.js";
-import { amount, bound, el, empty, into, meter, moment, number, power, table } from "./dom.js";
+import { amount, bound, el, empty, into, meter, moment, number, power, short, table } from "./dom.js";
 import { watchView } from "./watching.js";
 import { term } from "./words.js";
 
@@ -90,6 +90,16 @@ function releaseRow(about, at, one) {
     el("div", { class: "row" }, show, edit)), place);
 }
 
+// What the owner declared of a column's values.
+function valuesOf(column) {
+  const said = [];
+  if (column.lower !== undefined || column.upper !== undefined) said.push(column.lower === undefined ? `up to ${number(column.upper)}` : column.upper === undefined ? `from ${number(column.lower)}` : `${number(column.lower)} to ${number(column.upper)}`);
+  if (column.categories) said.push(`${column.categories.length} declared: ${column.categories.slice(0, 12).join(", ")}${column.categories.length > 12 ? ", …" : ""}`);
+  if (column.places !== undefined) said.push(`${column.places} decimal places`);
+  if (column.time_zone) said.push(column.time_zone);
+  return said.join("; ") || "not declared";
+}
+
 function aboutData(about, said) {
   return el("div", { class: "stack" },
     el("section", { class: "card" }, el("h2", {}, "What is proved"),
@@ -97,10 +107,10 @@ function aboutData(about, said) {
       el("p", {}, `Protected is each ${said.unit_of_privacy} as a whole (neighbouring datasets: ${said.neighbouring_relation}).`),
       el("h3", {}, "It holds if"), el("ul", {}, said.assumptions.map((one) => el("li", {}, one)))),
     el("section", { class: "card" }, el("h2", {}, "Columns"),
-      table("Columns", ["name", "kind"], about.columns.map((one) => [one.name, one.name === about.unit ? `${one.kind}; the unit of privacy` : one.kind])),
+      table("Columns", ["name", "kind", "values"], about.columns.map((one) => [one.name, one.name === about.unit ? `${one.kind}; the unit of privacy` : one.kind, valuesOf(one)])),
       el("p", {}, term("version", "Version"), ` ${about.version ?? "not declared: the rows may change"}. `,
         about.limits.contribution_limit ? `Each ${about.unit} counts in at most ${about.limits.contribution_limit} labels` : "",
         about.limits.per_key_limit ? `, with at most ${about.limits.per_key_limit} rows of each.` : ".")),
     el("section", { class: "card" }, el("h2", {}, "Prices"),
-      table("Items of the tariff", ["item", "guarantee", "farthings", "δ units"], about.items.map((one) => [one.name, one.guarantee, number(one.farthings), number(one.delta_units)]), [2, 3])));
+      table("Items of the tariff", ["item", "guarantee", "farthings", "δ units"], about.items.map((one) => [one.name, short(one.guarantee), number(one.farthings), number(one.delta_units)]), [2, 3])));
 }

@@ -2,6 +2,7 @@
 
 import { bars, labelText } from "./charts.js";
 import { amount, copy, el, number, save, table } from "./dom.js";
+import { csvCell } from "./spreadsheet.js";
 import { term } from "./words.js";
 
 const MANY = 40;
@@ -48,9 +49,10 @@ function limited(answer) {
   if (query.contribution_limit) said.push(`each ${unit} counts in at most ${query.contribution_limit} ${by}`);
   if (query.per_key_limit === 1) said.push(`each ${unit} counts once${query.by ? ` for each ${by}` : ""}`);
   else if (query.per_key_limit) said.push(`at most ${query.per_key_limit} rows of each ${unit}${query.by ? ` for each ${by}` : ""}`);
-  if (query.lower !== undefined && query.lower !== null) said.push(`values moved into ${query.lower} to ${query.upper}`);
+  const moved = query.kind === "sum" ? `the sum of each ${unit}` : "values";
+  if (query.lower !== undefined && query.lower !== null) said.push(`${moved} moved into ${query.lower} to ${query.upper}`);
   if (said.length === 0) return null;
-  return el("p", {}, "What was ", term("limit"), `: ${said.join("; ")}. More than that is left out of the numbers.`);
+  return el("p", {}, "What was ", term("limit"), `: ${said.join("; ")}.`);
 }
 
 function rowsOf(answer) {
@@ -65,14 +67,10 @@ function figures(title, answer) {
 }
 
 export function csv(answer) {
-  const cell = (value) => {
-    const text = value === null ? "" : String(value);
-    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
   const by = answer.query?.by;
   const names = Array.isArray(by) && Array.isArray(answer.labels[0]) ? by.map(labelText) : ["label"];
   const lines = rowsOf(answer).map(([label, ...rest]) => [...(Array.isArray(label) ? label : [label]), ...rest]);
-  return [[...names, "number", "lower", "upper"], ...lines].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
+  return [[...names, "number", "lower", "upper"], ...lines].map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
 }
 
 export function notebookCell(dataset, query) {

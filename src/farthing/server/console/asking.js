@@ -96,7 +96,7 @@ function showPlan(plan, run) {
   const ways = el("dl", { class: "ways" },
     way(number(price.farthings), term("farthing", price.farthings === 1 ? "farthing" : "farthings"),
       price.delta_units ? [`and ${number(price.delta_units)} `, term("unit", price.delta_units === 1 ? "δ unit" : "δ units")] : null),
-    spending ? way(percent(spending.share), "of the dataset's budget", null) : null,
+    spending ? way(percent(spending.share), term("share", "of the dataset's budget"), null) : null,
     (spending?.epsilon_after ?? null) !== null
       ? way([term("epsilon", "ε"), ` ≤ ${bound(spending.epsilon_after)}`], "afterwards, of all you were told",
         [`before ${bound(spending.epsilon_before)}, at `, term("delta", "δ"), ` = ${power(spending.delta)}`]) : null);

@@ -56,6 +56,12 @@ export function bound(value, places = 2) {
   return (Math.ceil(value * scale - 1e-9) / scale).toFixed(places);
 }
 
+// Guarantees have numbers of up to 17 digits: shown with four, and all of them on hover.
+export function short(text) {
+  const shown = text.replace(/([a-z]:)(\d+\.\d{3,})/g, (_, kind, one) => `${kind}${Number(Number(one).toPrecision(4))}`);
+  return shown === text ? text : el("span", { title: text }, shown);
+}
+
 export function power(value) {
   const exponent = Math.log10(value);
   const near = Math.round(exponent);
@@ -97,13 +103,15 @@ export function choice(options, chosen) {
 
 export function table(caption, heads, rows, numeric = []) {
   const side = (i) => (numeric.includes(i) ? { class: "number" } : {});
+  // on a phone a row becomes a block of lines, each with its head; roles keep it a table
+  const head = (i) => (typeof heads[i] === "string" ? { "data-head": heads[i] } : {});
   const cell = (one, i) =>
-    i === 0 ? el("th", { scope: "row", ...side(i) }, one) : el("td", side(i), one);
+    i === 0 ? el("th", { scope: "row", role: "rowheader", ...head(i), ...side(i) }, one) : el("td", { role: "cell", ...head(i), ...side(i) }, one);
   return el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption },
-    el("table", {},
+    el("table", { role: "table" },
       el("caption", { class: "unseen" }, caption),
-      el("thead", {}, el("tr", {}, heads.map((one, i) => el("th", { scope: "col", ...side(i) }, one)))),
-      el("tbody", {}, rows.map((row) => el("tr", {}, row.map(cell))))));
+      el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, heads.map((one, i) => el("th", { scope: "col", role: "columnheader", ...side(i) }, one)))),
+      el("tbody", { role: "rowgroup" }, rows.map((row) => el("tr", { role: "row" }, row.map(cell))))));
 }
 
 export function meter(label, spent, most) {

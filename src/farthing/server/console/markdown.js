@@ -1,6 +1,6 @@
 // As much of Markdown as a privacy statement uses: headings, lists, tables, paragraphs.
 
-import { el, table } from "./dom.js";
+import { el, short, table } from "./dom.js";
 
 const plain = (text) => text.replace(/\\([\\`*_{}[\]()#+\-.!|<>~])/g, "$1");
 const cells = (line) => line.slice(1, -1).split(/(?<!\\)\|/).map((one) => plain(one.trim()));
@@ -21,7 +21,7 @@ export function markdown(text, down = 1) {
       while (lines[0]?.trim().startsWith("|")) rows.push(lines.shift().trim());
       const [heads, , ...body] = rows.map(cells);
       const numeric = heads.map((_, i) => i).filter((i) => i > 0 && body.every((row) => /^[\d.]*(e-\d+)?$/.test(row[i])));
-      made.push(table(title, heads, body, numeric));
+      made.push(table(title, heads, body.map((row) => row.map(short)), numeric));
     } else if (line.startsWith("- ")) {
       const points = [line];
       while (lines[0]?.trim().startsWith("- ")) points.push(lines.shift().trim());

@@ -79,7 +79,7 @@ function pursesOf(at, account, grants, redraw) {
   const told = el("div", { "aria-live": "polite" });
   const rows = grants.map((one) => [one.analyst, one.renewal ? `${number(one.farthings)} ${one.renewal}` : number(one.farthings), number(one.farthings_spent), one.open ? number(one.left.farthings) : "closed",
     one.open ? el("button", { type: "button", "aria-label": `Revoke the purse of ${one.analyst}`, onclick: () => ask(one) }, "Revoke") : ""]);
-  const ask = (one) => confirmed(`Take back the ${amount(one.left)} that ${one.analyst} has left?`, "What was released stays readable for them. Tokens stay valid.", "Revoke", async () => {
+  const ask = (one) => confirmed(`Take back the ${amount(one.left)} that ${one.analyst} has left?`, "What was released stays readable for them. Their tokens stay valid until you withdraw them under Tokens.", "Revoke", async () => {
     const { taken } = await remove(`${at}${path("grants", one.analyst)}`);
     say(`Taken back: ${amount(taken)}`);
     await redraw();
