@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing as fa
-from farthing.composition import ladder as rungs
+from farthing.composition.tariffs import ladder as rungs
 from farthing.composition.tariffs.ladder import ladder
 
 ROWS = pa.table({"player": ["a", "a", "b"], "year": [2001, 2002, 2001]})
