@@ -9,9 +9,8 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 import farthing as fa
 from benchmarks.findings import Beside, Findings, Goal, Table
 from benchmarks.timing import best_of, forget, own_megabytes
-from farthing.composition.items import items_from
-from farthing.composition.moments import moment_bounds
-from farthing.composition.subgaussian import subgaussian_bounds
+from farthing.composition.bounds.moments import moment_bounds, subgaussian_bounds
+from farthing.composition.items import losses_of
 
 DELTA = 1e-6
 BR, DP = fa.BoundedRange, fa.PureDP
@@ -89,7 +88,7 @@ def _tariff() -> fa.Bracket:
 
 def _others(items: list[tuple[fa.Guarantee, int]], adaptivity: str) -> list[str]:
     """MGF, optimal-KL (set-wise), ε²/8-zCDP with the tight conversion, dp-accounting."""
-    listed = items_from(items)
+    listed = losses_of(items)
     bounds = {b.name: b for b in (*moment_bounds(listed), *subgaussian_bounds(listed))}
     rho = [(_rho(guarantee), count) for guarantee, count in items]
     plain = fa.compose(rho, adaptivity=adaptivity).bounds_at(DELTA)["zcdp-tight"].upper

@@ -8,9 +8,9 @@ from itertools import pairwise
 import farthing as fa
 from benchmarks.findings import Findings, Table
 from farthing import checker
-from farthing.composition.certificate import verify_document
-from farthing.composition.ladder import ladder
-from farthing.composition.tariff_proof import Proof
+from farthing.composition.tariffs.ladder import ladder
+from farthing.composition.tariffs.proof import Proof
+from farthing.composition.tariffs.verification import verify_document
 
 README = fa.Tariff(
     {"select": (fa.BoundedRange(0.1), 1), "count": (fa.PureDP(0.1), 4)}, farthings=400

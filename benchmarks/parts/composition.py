@@ -12,8 +12,8 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 import farthing as fa
 from benchmarks.findings import Beside, Findings, Goal, Table
 from benchmarks.timing import best_of, forget, peak_megabytes, seconds_of_process
-from farthing.composition import bounded_range, equal_pure_dp
-from farthing.composition.pure_dp_and_bounded_range import Mix
+from farthing.composition.bounds import bounded_range, closed_forms
+from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
 
 DELTA = 1e-6
 
@@ -40,7 +40,7 @@ def measure() -> Findings:
     )
     row("the same, k = 1000, δ = 1e-300", None, seconds, bracket)
     seconds, bracket = best_of(
-        3, lambda: equal_pure_dp.epsilon_equal(DELTA, epsilon=0.001, count=10**6)
+        3, lambda: closed_forms.epsilon_equal(DELTA, epsilon=0.001, count=10**6)
     )
     response = pld.from_randomized_response(_flip(0.001), 2, value_discretization_interval=1e-4)
     theirs, their_epsilon = best_of(
@@ -65,7 +65,7 @@ def measure() -> Findings:
     row("1000 unequal ε-DP", 2000, seconds, bracket)
     goals.append(Goal("1000 unequal ε-DP, width", 100 * bracket.width, 0.1, "%"))
     memory = peak_megabytes(
-        "from farthing.composition.bounded_range import epsilon_nonadaptive\n"
+        "from farthing.composition.bounds.bounded_range import epsilon_nonadaptive\n"
         "epsilon_nonadaptive(1e-6, epsilon=1e-4, count=10**8)"
     )
     start = seconds_of_process(sys.executable, "-c", "import farthing")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import farthing as fa
 from farthing.canonical import canonical, sha256
-from farthing.composition.account_profiles import epsilon_of, profiles_when_spent
+from farthing.composition.accounts.account_profiles import epsilon_of, profiles_when_spent
 from farthing.ledger import Dataset, Ledger, verify
 
 ANALYSTS, DAYS, EACH, SAVED = 200, 250, 20, 12

@@ -10,21 +10,21 @@ import logging
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from farthing.composition.accountant import Accountant, Allowance, BudgetExceeded
-from farthing.composition.calibration import noise_for, sgd_noise
-from farthing.composition.compose import ADAPTIVITIES, Composition, compose
-from farthing.composition.gaussian import (
+from farthing.composition.accounts.accountant import Accountant, Allowance, BudgetExceeded
+from farthing.composition.bounds.closed_forms import laplace_histogram_epsilon
+from farthing.composition.bounds.gaussian import (
     gaussian_delta,
     gaussian_epsilon,
     gaussian_noise_multiplier,
     zcdp_epsilon,
     zcdp_noise_multiplier,
 )
-from farthing.composition.ladder import ladder
-from farthing.composition.laplace import laplace_histogram_epsilon
-from farthing.composition.planning import largest_count, largest_epsilon
-from farthing.composition.tariff import Certificate, Price, Tariff
-from farthing.composition.tariff_planning import largest_farthings, propose_prices
+from farthing.composition.compose import ADAPTIVITIES, Composition, compose
+from farthing.composition.planning import largest_count, largest_epsilon, noise_for, sgd_noise
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.ladder import ladder
+from farthing.composition.tariffs.prices import largest_farthings, propose_prices
+from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.errors import (
     FarthingError,
     InvalidInput,
@@ -42,6 +42,7 @@ from farthing.guarantees.kinds import (
     Guarantee,
     Laplace,
     LossDistribution,
+    PermuteAndFlip,
     PureDP,
     RenyiDP,
     Subsampled,
@@ -133,6 +134,7 @@ __all__ = [
     "LossDistribution",
     "News",
     "NotCertified",
+    "PermuteAndFlip",
     "Price",
     "PureDP",
     "RenyiDP",

@@ -24,7 +24,7 @@ from flint import arb
 
 from farthing.errors import require_count, require_real
 from farthing.numerics.ball import in_balls
-from farthing.numerics.bisection import turning_point
+from farthing.numerics.search import turning_point
 
 #: How many candidate events of each shape are tried on the first half of the trials.
 _CANDIDATES = 48

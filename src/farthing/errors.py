@@ -5,7 +5,7 @@
     ├── Unsupported       the question is well formed, but no theorem answers it
     ├── Unattainable      the target cannot be met by any value
     ├── NotCertified      the numerics could not prove an answer; none is returned
-    └── BudgetExceeded    an accountant has not enough left (composition/accountant.py)
+    └── BudgetExceeded    an accountant has not enough left (composition/accounts/accountant.py)
 
 Messages say what must hold, what was given and, where it helps, what to do instead.
 """

@@ -25,20 +25,19 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from farthing.composition.fixed_sums import responses_of, two_losses
+from farthing.composition.adaptive.operators import BoundedRangeChoice, FixedLoss
 from farthing.composition.items import items_from
-from farthing.composition.operators import BoundedRangeChoice, FixedLoss
 from farthing.errors import Unsupported, require_choice, require_count, require_real
 from farthing.guarantees.bracket import Bracket
-from farthing.guarantees.conversions import pure_epsilon
-from farthing.guarantees.kinds import BoundedRange, Guarantee, OneWay, PureDP, Subsampled
+from farthing.guarantees.kinds import Guarantee
+from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.sampled import SampledResponse
 from farthing.mechanisms.randomized_response import GeneralizedRandomizedResponse
 from farthing.numerics.ball import Ball, down, in_balls, up
 from farthing.numerics.curves import Grid, Supports
 from farthing.numerics.rounding import FloatArray
 
 Left = tuple[int, ...]
-Playable = PureDP | BoundedRange | OneWay
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class _Plan:
 class Strategy:
     """A complete strategy: a move for every state (items left, distance x = ε_g − loss so far)."""
 
-    kinds: tuple[Playable, ...]
+    losses: tuple[Loss, ...]
     start: Left
     epsilon_g: float
     value: float
@@ -79,7 +78,7 @@ class Strategy:
         place = min(max(cells + self.grid.below, 0), self.grid.size - 1)
         plan = self.plans[left]
         item = int(plan.items[place])
-        t, spread = _range(self.kinds[item])
+        t, spread = _range(self.losses[item])
         return Move(item, float(plan.choices[place]) if t is None else t, spread)
 
 
@@ -121,22 +120,22 @@ def adversary(
     ways = items_from(items).directions()
     pairs = ways[0 if with_unit else -1]
     pairs = pairs.unordered() if adaptivity == "setwise" else pairs
-    kinds = [_playable(guarantee) for guarantee, _ in pairs]
+    losses = [_playable(loss) for loss, _ in pairs]
     start = tuple(count for _, count in pairs)
-    epsilons = [pure_epsilon(kind) or 0.0 for kind in kinds]
+    epsilons = [loss.pure_epsilon or 0.0 for loss in losses]
     total = sum(epsilon * count for epsilon, count in zip(epsilons, start, strict=True))
     step = min(epsilons) / cells
     reach = math.ceil(total / step) + 2
     grid = Grid(step, reach, reach, origin=epsilon_g)
     profiles: dict[Left, Supports] = {}
     plans: dict[Left, _Plan] = {}
-    operators = [_operator(kind, step) for kind in kinds]
+    operators = [_operator(loss, step) for loss in losses]
     for left in _states(start, adaptivity):
         if not any(left):
             profiles[left] = Supports.of_nothing(grid)
             continue
         profiles[left], plans[left] = _best(left, operators, profiles, grid, adaptivity)
-    return Strategy(tuple(kinds), start, epsilon_g, profiles[start].at(epsilon_g), grid, plans)
+    return Strategy(tuple(losses), start, epsilon_g, profiles[start].at(epsilon_g), grid, plans)
 
 
 @in_balls
@@ -171,7 +170,7 @@ def simulate(strategy: Strategy, *, games: int, seed: int | None = None) -> Esti
     grid, rounds = strategy.grid, sum(strategy.start)
     left = np.tile(np.array(strategy.start), (games, 1))
     x = np.full(games, strategy.epsilon_g)
-    ranges = [_range(kind) for kind in strategy.kinds]
+    ranges = [_range(kind) for kind in strategy.losses]
     spreads = np.array([spread for _, spread in ranges])
     fixed = np.array([math.nan if t is None else t for t, _ in ranges])
     for _ in range(rounds):
@@ -245,35 +244,31 @@ def _best(
     return profile, _Plan(items, choices)
 
 
-def _playable(guarantee: Guarantee) -> Playable:
-    match guarantee:
-        case PureDP() | BoundedRange() | OneWay(Subsampled(PureDP())) if (
-            pure_epsilon(guarantee) != 0
-        ):
-            return guarantee
-        case _:
-            raise Unsupported(
-                "games are played with dp, br and sampled dp items of positive epsilon, got "
-                f"{guarantee!r}"
-            )
+def _playable(loss: Loss) -> Loss:
+    two = loss.outcomes_apart is not None or loss.chosen_range is not None
+    if not two or loss.pure_epsilon == 0:
+        raise Unsupported(
+            "games are played with dp, br and sampled dp items of positive epsilon, got "
+            f"{loss.guarantee!r}"
+        )
+    return loss
 
 
-def _range(kind: Playable) -> tuple[float | None, float]:
+def _range(kind: Loss) -> tuple[float | None, float]:
     """The largest loss, None if it is chosen in every state, and how far the losses are apart."""
-    match kind:
-        case PureDP(epsilon):
-            return epsilon, 2 * epsilon
-        case BoundedRange(epsilon):
-            return None, epsilon
-        case _:
-            low, high = two_losses(kind)
-            return high, high - low
+    if kind.chosen_range is not None:
+        return None, kind.chosen_range
+    if isinstance(kind, SampledResponse):
+        low, high = kind.two_losses()
+        return high, high - low
+    assert kind.pure_epsilon is not None
+    return kind.pure_epsilon, 2 * kind.pure_epsilon
 
 
-def _operator(kind: Playable, step: float) -> BoundedRangeChoice | FixedLoss:
-    if isinstance(kind, BoundedRange):
-        return BoundedRangeChoice(kind.epsilon)
-    known = responses_of(kind, 1, step)
+def _operator(kind: Loss, step: float) -> BoundedRangeChoice | FixedLoss:
+    if kind.chosen_range is not None:
+        return BoundedRangeChoice(kind.chosen_range)
+    known = kind.responses(1, step)
     assert known is not None
     return FixedLoss(*known)
 

@@ -23,8 +23,9 @@ from hypothesis import strategies as st
 import farthing as fa
 from farthing import checker
 from farthing.canonical import digest
-from farthing.composition.certificate import certificate_from_json, verify, verify_document
-from farthing.composition.tariff_proof import Proof
+from farthing.composition.tariffs.budget import Budget
+from farthing.composition.tariffs.proof import Proof
+from farthing.composition.tariffs.verification import certificate_from_json, verify, verify_document
 from farthing.numerics.curves import Supports
 from tests.tariffs.drawn import tariffs
 
@@ -73,8 +74,8 @@ def test_another_machine_may_differ_in_the_last_digits(
     data = certificate.to_json()
     proof_of = Proof.of
 
-    def slightly_larger(tariff: fa.Tariff, tolerance: float, delta: float) -> Proof:
-        proof = proof_of(tariff, tolerance, delta)
+    def slightly_larger(budget: Budget, leak: float, tolerance: float, delta: float) -> Proof:
+        proof = proof_of(budget, leak, tolerance, delta)
         proof.end.upper.values[:] *= 1 + 1e-12
         return proof
 
@@ -99,7 +100,7 @@ def test_a_profile_between_the_two_sides(certificate: fa.Certificate) -> None:
     """The old check held points to the lower side: all of these were accepted."""
 
     def lower(data: Document) -> None:
-        proof = Proof.of(TARIFF, certificate.tolerance / 4, 1e-3)
+        proof = Proof.of(TARIFF.budget, TARIFF.leak, certificate.tolerance / 4, 1e-3)
         data["profile"] = [
             [x, max(0.5 * (proof.end.lower.at(x) + proof.end.upper.at(x)), 1e-12)]
             for x, _ in data["profile"]
@@ -292,7 +293,9 @@ def test_a_forgery_is_refused_or_claims_nothing_better(
     honest = tariff.certify(tolerance=TOLERANCE, deltas=DELTAS, epsilons=(0.0, 0.7, 3.0))
     source = random.Random(seed)
     data = forged(honest, lambda d: forge(source, d))
-    proofs = [Proof.of(tariff, TOLERANCE / finer, DELTAS[-1]) for finer in (1, 4)]
+    proofs = [
+        Proof.of(tariff.budget, tariff.leak, TOLERANCE / finer, DELTAS[-1]) for finer in (1, 4)
+    ]
     better = any(
         claim["upper"] < min(b.upper for p in proofs if (b := p.epsilon_at(claim["delta"])))
         for claim in data["epsilon_at"]

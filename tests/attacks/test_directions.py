@@ -11,8 +11,7 @@ from itertools import product
 import pytest
 
 import farthing as fa
-from farthing.guarantees.directions import attained_one_way
-from farthing.guarantees.kinds import OneWay
+from farthing.guarantees.losses.discrete import attained_one_way
 
 #: probabilities with the unit and without it
 Pair = tuple[Fraction, Fraction]
@@ -113,7 +112,7 @@ def test_both_directions_are_attained() -> None:
         values = {True: attained([pairs], z), False: attained([reverse(pairs)], z)}
         assert values[with_unit] == values[not with_unit] + Fraction(1, 20)
         for way, value in values.items():
-            alone = fa.compose([OneWay(item, way)]).delta_at(math.log(z))
+            alone = fa.compose([item]).directions[0 if way else 1].delta_at(math.log(z))
             assert alone.lower - 1e-9 <= value <= alone.upper <= float(value) * 1.01
         both = fa.compose([item]).delta_at(math.log(z))
         assert both.lower - 1e-9 <= values[with_unit] <= both.upper
@@ -140,8 +139,8 @@ def test_what_two_promises_let_somebody_attain(seed: int) -> None:
     source = random.Random(seed)
     one, other = some_pairs(source, 3), some_pairs(source, 2)
     pair = fa.TwoWayLoss(loss(one), loss(other))
-    atoms = attained_one_way(OneWay(pair, True))
-    consistent = attained_one_way(OneWay(two_way(one), True))
+    atoms = attained_one_way(pair, with_unit=True)
+    consistent = attained_one_way(two_way(one), with_unit=True)
 
     def profile(atoms, z: Fraction) -> float:
         gains = (

@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import farthing as fa
-from farthing.composition.grid_choice import WORK_LIMIT, Layout
-from farthing.composition.items import items_from
-from farthing.composition.profiles import curves
+from farthing.composition.adaptive.grid_choice import WORK_LIMIT, Layout
+from farthing.composition.adaptive.profiles import curves
+from farthing.composition.items import losses_of
 
 BR, DP = fa.BoundedRange, fa.PureDP
 
@@ -153,7 +153,7 @@ def test_what_is_left_out_below_still_counts_above():
 )
 def test_blocks_and_trials_are_counted_as_work(items, adaptivity):
     """A block costs its steps and the convolution of all blocks; too much is not begun."""
-    listed = items_from(items)
+    listed = losses_of(items)
     layout = Layout.of(listed, 1e-5, 1e-6, whole=False)
     work = math.inf if layout is None else layout.work(listed, adaptivity)
     assert work > WORK_LIMIT

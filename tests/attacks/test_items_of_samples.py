@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import farthing as fa
-from farthing.guarantees.covering import covers
+from farthing.guarantees.losses.registry import loss_of
 
 SAMPLES = {
     "dp": fa.Subsampled(fa.PureDP(1.0), 0.1),
@@ -71,4 +71,4 @@ def test_no_conversation_is_paid_with_a_sample(data: fa.Session, name: str) -> N
 @pytest.mark.parametrize("sold", SAMPLES.values(), ids=str)
 def test_a_sample_covers_nothing(sold: fa.Subsampled) -> None:
     for used in (fa.PureDP(1e-9), fa.BoundedRange(1e-9), fa.Gaussian(1e9), sold):
-        assert not covers(sold, used)
+        assert not loss_of(sold).covers(used)

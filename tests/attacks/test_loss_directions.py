@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import farthing as fa
-from farthing.guarantees.directions import attained_loss
+from farthing.guarantees.losses.discrete import attained_loss
 
 #: outcomes of P and Q as whole numbers of twentieths
 Pair = list[tuple[Fraction, Fraction]]

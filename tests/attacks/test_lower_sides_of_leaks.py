@@ -8,8 +8,7 @@ import math
 import pytest
 
 import farthing as fa
-from farthing.guarantees.directions import attained_one_way
-from farthing.guarantees.kinds import OneWay
+from farthing.guarantees.losses.discrete import attained_one_way
 
 P = (0.05292981682180007, 0.021505182083474465, 0.21377406578979422, 0.5547328547827485,
      0.15695808052218257)  # fmt: skip # found by chance
@@ -33,6 +32,6 @@ def test_both_sides_of_what_next_to_nothing_attains(adaptivity):
 
 @pytest.mark.parametrize("with_unit", [True, False])
 def test_nothing_is_attained_beyond_the_losses_of_a_direction(with_unit):
-    atoms = attained_one_way(OneWay(PAIR, with_unit))
+    atoms = attained_one_way(PAIR, with_unit=with_unit)
     most = PAIR.with_unit.losses[-1] if with_unit else PAIR.without_unit.losses[-1]
     assert atoms.losses[atoms.masses > 0].max() <= most

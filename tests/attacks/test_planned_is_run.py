@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import farthing as fa
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.ledger import TariffChanged
 
 ROWS = pa.table({"member": list(range(400)), "k": ["a", "b"] * 200})

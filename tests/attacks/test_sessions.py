@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import farthing as fa
 from farthing.cli.main import app
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Declaration, open_source
 from farthing.errors import FarthingError, InvalidInput
 from farthing.ledger import AlreadyThere, Ledger, NotInLedger, RowsChanged, export_lines

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing as fa
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Declaration, open_source
 from farthing.ledger import Ledger, RowsChanged
 

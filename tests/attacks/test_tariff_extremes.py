@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import farthing as fa
-from farthing.composition import budget
-from farthing.composition.certificate import verify_document
-from farthing.composition.tariff_proof import tariff_profiles
+from farthing.composition.tariffs import budget
+from farthing.composition.tariffs.tariff import tariff_profiles
+from farthing.composition.tariffs.verification import verify_document
 
 SMALL = fa.Tariff({"count": (fa.PureDP(0.5), 2), "select": (fa.BoundedRange(0.3), 2)}, farthings=13)
 

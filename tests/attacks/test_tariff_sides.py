@@ -11,8 +11,8 @@ import random
 import pytest
 
 import farthing as fa
-from farthing.composition import budget
-from farthing.composition.tariff_proof import tariff_profiles
+from farthing.composition.tariffs import budget
+from farthing.composition.tariffs.tariff import tariff_profiles
 from tests.tariffs.strategies import best_delta
 
 ONE_OF_THEM = fa.Tariff(

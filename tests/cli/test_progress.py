@@ -13,7 +13,6 @@ import pytest
 
 import farthing as fa
 from farthing.cli.output import PATIENCE_SECONDS
-from farthing.composition.tariff_files import write_tariff
 from farthing.ledger import Dataset, Ledger
 
 AT_ONCE = """
@@ -67,7 +66,7 @@ def on_a_terminal(folder: Path, *arguments: str) -> tuple[str, str]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     tariff = fa.Tariff({"a": (fa.BoundedRange(0.1), 1), "b": (fa.PureDP(0.1), 4)}, farthings=40)
-    write_tariff(tariff, tmp_path / "tariff.toml")
+    tariff.write(tmp_path / "tariff.toml")
     return tmp_path
 
 

@@ -76,6 +76,7 @@ def test_epsilon() -> None:
     taken = entered(lambda: CliRunner().invoke(app, ["epsilon", "97xbr:0.0931", "--delta", "1e-6"]))
     named = walk("`farthing epsilon`")
     assert [name for name in taken if name in named] == named
+    assert len(taken) <= 30
 
 
 def test_a_reservation(ledger) -> None:
@@ -114,8 +115,9 @@ def modules(folder: Path) -> set[str]:
 
 
 def test_every_module_has_its_place() -> None:
-    whole = PAGE.split("## Inside the engine", 1)[0]
+    whole = PAGE.split("## Inside composition", 1)[0]
     assert names_in(whole) == modules(SOURCE) - {"data", "py"}  # a table of words, a marker
+    assert names_in(section("Inside composition")) == modules(SOURCE / "composition")
     assert names_in(section("Inside the engine")) == modules(SOURCE / "engine")
     assert names_in(section("Inside the ledger")) == modules(SOURCE / "ledger")
     assert names_in(section("Inside the client")) == modules(SOURCE / "client")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from farthing.composition.account_profiles import CAP_SHARE
-from farthing.composition.moment_witness import GIVEN_UP
+from farthing.composition.accounts.account_profiles import CAP_SHARE
+from farthing.composition.bounds.moment_witness import GIVEN_UP
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted((DOCS / "theory").glob("*.md"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import farthing as fa
-from farthing.composition.ladder import ladder
+from farthing.composition.tariffs.ladder import ladder
 from farthing.figures.our_bounds import STANDARD_NOISE, several_counts
 from farthing.numerics.rounding import shown_up
 

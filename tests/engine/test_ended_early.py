@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing as fa
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Interrupted, execute
 from farthing.ledger import Ledger
 from tests.engine.conftest import Opened

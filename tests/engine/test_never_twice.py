@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import farthing as fa
 from farthing.cli.main import app
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from tests.engine.conftest import Opened
 
 ROWS = pa.table({"member": list(range(60)), "k": ["a", "b", "c"] * 20, "age": list(range(60))})

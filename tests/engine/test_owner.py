@@ -8,8 +8,7 @@ import pytest
 from rich.console import Console
 
 import farthing as fa
-from farthing.composition.tariff import Price
-from farthing.composition.tariff_files import write_tariff
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Declaration, EngineFailure, open_source, query_from
 from farthing.engine.kinds.count import CountQuery
 from farthing.engine.purchase import buy
@@ -221,7 +220,7 @@ def test_what_cannot_be_signed_leaves_no_dataset_behind(wrong, tmp_path, certifi
 def test_a_tariff_is_named_by_its_file_or_by_that_of_its_certificate(tmp_path) -> None:
     rows = pa.table({"member": [1, 2]})
     tariff = fa.Tariff({"count": (fa.PureDP(0.1), 1)}, farthings=20)
-    write_tariff(tariff, tmp_path / "tariff.toml")
+    tariff.write(tmp_path / "tariff.toml")
     tariff.certify(tolerance=0.5, deltas=(1e-3,)).write(tmp_path / "certificate.json")
     known = {"unit": "member", "ledger": tmp_path / "budget.db", "dataset": "d"}
     with fa.open(rows, **known, tariff=tmp_path / "certificate.json", farthings=10):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import farthing as fa
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.cheapest import Aim
 from farthing.engine.cheapest import cheapest as cheapest_for
 from farthing.engine.errors import ChargeMismatch
@@ -19,8 +19,8 @@ from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.top_k import TopKQuery
 from farthing.engine.purchase import buy
 from farthing.errors import InvalidInput, Unattainable
-from farthing.guarantees.covering import covers
 from farthing.guarantees.kinds import DiscreteGaussian as GaussianItem
+from farthing.guarantees.losses.registry import loss_of
 from farthing.mechanisms import Histogram
 from tests.engine.conftest import TARIFF
 
@@ -105,12 +105,12 @@ def test_a_mechanism_that_costs_more_than_was_bought_is_caught() -> None:
 
 
 def test_items_are_matched_by_what_they_guarantee() -> None:
-    assert covers(fa.PureDP(0.2), fa.PureDP(0.1))
-    assert not covers(fa.PureDP(0.1), fa.PureDP(0.2))
-    assert not covers(fa.Laplace(0.1), fa.PureDP(0.1))
-    assert not covers(fa.Gaussian(5), GaussianItem(5))
-    assert covers(fa.ApproximateDP(0.1, 1e-6), fa.ApproximateDP(0, 1e-9))
-    assert not covers(fa.ApproximateDP(0.1, 1e-9), fa.ApproximateDP(0, 1e-6))
+    assert loss_of(fa.PureDP(0.2)).covers(fa.PureDP(0.1))
+    assert not loss_of(fa.PureDP(0.1)).covers(fa.PureDP(0.2))
+    assert not loss_of(fa.Laplace(0.1)).covers(fa.PureDP(0.1))
+    assert not loss_of(fa.Gaussian(5)).covers(GaussianItem(5))
+    assert loss_of(fa.ApproximateDP(0.1, 1e-6)).covers(fa.ApproximateDP(0, 1e-9))
+    assert not loss_of(fa.ApproximateDP(0.1, 1e-9)).covers(fa.ApproximateDP(0, 1e-6))
     other = fa.Tariff({"only": (fa.Laplace(0.1), 1)}, farthings=5)
     for query in (
         TOP,

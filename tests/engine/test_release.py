@@ -10,7 +10,7 @@ import pytest
 
 import farthing as fa
 from farthing import engine
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine import ChargeMismatch, plan_of_steps, translate
 from farthing.errors import InvalidInput
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, verify

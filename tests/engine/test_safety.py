@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine import EngineFailure
 from farthing.engine.kinds.count import CountQuery
 from farthing.errors import FarthingError, InvalidInput

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Answer
 from farthing.engine.kinds.count import CountQuery
 from farthing.engine.kinds.histogram import HistogramQuery

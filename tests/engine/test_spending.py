@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 
 import farthing as fa
-from farthing.composition.account_profiles import (
+from farthing.composition.accounts.account_profiles import (
     HALVING,
     epsilon_at_levels,
     level_reached,
     levels,
     profiles_when_spent,
 )
-from farthing.composition.quick_reading import reading_by_moments, stated_delta
+from farthing.composition.accounts.quick_reading import reading_by_moments, stated_delta
 from farthing.engine.spending import Spending
 from farthing.ledger import Ledger, odometer
 

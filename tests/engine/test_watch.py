@@ -18,7 +18,7 @@ import pytest
 import farthing as fa
 from farthing import engine
 from farthing.audit import audit
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.converse import WatchAnswer
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.kinds.count import CountQuery

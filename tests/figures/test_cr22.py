@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from farthing.composition.bounded_range import epsilon_nonadaptive
-from farthing.composition.equal_pure_dp import epsilon_equal
-from farthing.composition.gaussian import zcdp_noise_multiplier
-from farthing.composition.pure_dp_and_bounded_range import Mix
+from farthing.composition.bounds.bounded_range import epsilon_nonadaptive
+from farthing.composition.bounds.closed_forms import epsilon_equal
+from farthing.composition.bounds.gaussian import zcdp_noise_multiplier
+from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
 from farthing.figures.cr22_composition import (
     COUNTS,
     DELTA,

@@ -8,7 +8,6 @@ import pytest
 
 import farthing as fa
 from farthing.games import Strategy, adversary, attained, play, simulate
-from farthing.guarantees.kinds import OneWay
 
 BR, DP = fa.BoundedRange, fa.PureDP
 CASES = [
@@ -27,7 +26,7 @@ def test_the_value_is_what_the_transcripts_sum_to(
 ) -> None:
     strategy = adversary(items, epsilon_g=epsilon_g, adaptivity=adaptivity, cells=12)
     exact = attained(strategy)
-    cells = [k.epsilon / strategy.grid.step for k in strategy.kinds]
+    cells = [loss.pure_epsilon / strategy.grid.step for loss in strategy.losses]
     aligned = all(abs(cell - round(cell)) < 1e-6 for cell in cells)
     # between grid points the table is only a guide
     assert exact.upper == pytest.approx(strategy.value, rel=1e-9 if aligned else 1e-3)
@@ -81,7 +80,7 @@ def test_simulation_notices_a_wrong_strategy() -> None:
     right = adversary([(BR(1.0), 6)], epsilon_g=1.5, cells=10)
     wrong = adversary([(BR(1.0), 6)], epsilon_g=-1.5, cells=10)
     shifted = Strategy(
-        right.kinds, right.start, right.epsilon_g, right.value, right.grid,
+        right.losses, right.start, right.epsilon_g, right.value, right.grid,
         {left: _shifted(plan) for left, plan in wrong.plans.items()},
     )  # fmt: skip
     assert attained(shifted).upper < 0.999 * attained(right).upper
@@ -124,11 +123,7 @@ def test_samples_are_played_in_either_direction(with_unit):
         strategy = adversary(items, epsilon_g=epsilon_g, cells=60, with_unit=with_unit)
         value = attained(strategy)
         charged = fa.compose(items).delta_at(epsilon_g)
-        facing = [
-            (OneWay(guarantee, with_unit) if isinstance(guarantee, fa.Subsampled) else guarantee, n)
-            for guarantee, n in items
-        ]
-        alone = fa.compose(facing).delta_at(epsilon_g)
+        alone = fa.compose(items).directions[0 if with_unit else 1].delta_at(epsilon_g)
         assert value.lower <= alone.upper
         assert value.lower <= charged.upper
         assert value.upper >= alone.lower * (1 - 5e-3)

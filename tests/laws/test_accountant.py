@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import farthing as fa
-from farthing.composition.items import items_from
-from farthing.composition.moments import MomentBound, concentrated_moment
-from farthing.guarantees.kinds import OneWay
+from farthing.composition.bounds.moments import MomentBound, concentrated_moment
+from farthing.composition.items import losses_of
 from tests.laws.kinds import GROWING, GUARANTEES
 
 
@@ -67,7 +66,7 @@ def test_concentrated_budgets_have_their_closed_form() -> None:
     """All of zCDP: the ρ that the tight conversion turns into (ε, 63/64·δ), at the best order."""
     for epsilon, delta in ((3.0, 1e-6), (0.3, 1e-9), (20.0, 1e-3)):
         rho = fa.Accountant(epsilon, delta).remaining.rho
-        bound = MomentBound(items_from([fa.ZeroConcentratedDP(rho)]), concentrated_moment)
+        bound = MomentBound(losses_of([fa.ZeroConcentratedDP(rho)]), concentrated_moment)
         assert bound.epsilon_at(delta * 63 / 64) == pytest.approx(epsilon, rel=1e-4)
         assert fa.Accountant(epsilon, delta).would_fit(fa.ZeroConcentratedDP(rho))
         assert not fa.Accountant(epsilon, delta).would_fit(fa.ZeroConcentratedDP(rho * 1.0001))
@@ -208,7 +207,5 @@ def test_what_cannot_be_spent() -> None:
         budget().spend(fa.PureDP(0.1), 0)
     with pytest.raises(fa.Unsupported, match="replace-one"):
         budget().spend(fa.SubsampledWithoutReplacement(fa.Gaussian(1.0), 0.1))
-    with pytest.raises(fa.Unsupported, match="one direction"):
-        budget().spend(OneWay(fa.Subsampled(fa.Gaussian(1.0), 0.1), with_unit=False))
     with pytest.raises(fa.Unattainable, match="reveals nothing"):
         budget().how_many(fa.PureDP(0.0))

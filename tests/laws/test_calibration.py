@@ -3,7 +3,7 @@
 import pytest
 
 import farthing as fa
-from farthing.composition import calibration
+from farthing.composition import planning
 
 TARGET = {"epsilon": 1.0, "delta": 1e-6}
 
@@ -66,7 +66,7 @@ def test_narrow_brackets_are_asked_for_at_the_end_only(monkeypatch):
         widths.append(how["tolerance"])
         return fa.compose(items, **how)
 
-    monkeypatch.setattr(calibration, "compose", counted)
+    monkeypatch.setattr(planning, "compose", counted)
     fa.noise_for(lambda s: [(fa.Gaussian(s), 10), (fa.BoundedRange(0.05), 10)], **TARGET)
     assert widths.count(1e-3) <= 4
     assert widths[: -widths.count(1e-3)] == [0.05] * widths.count(0.05)

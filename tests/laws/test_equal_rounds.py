@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from farthing.composition.equal_rounds import rounds_above, rounds_below
-from farthing.composition.grid_choice import Layout
-from farthing.composition.items import Items
-from farthing.composition.operators import BoundedRangeChoice
+from farthing.composition.adaptive.grid_choice import Layout
+from farthing.composition.adaptive.operators import BoundedRangeChoice, rounds_above, rounds_below
+from farthing.composition.items import losses_of
 from farthing.guarantees.kinds import BoundedRange
 from farthing.numerics.curves import Chords, Grid, Supports
 
@@ -24,7 +23,7 @@ def test_shared_rounds_are_the_same_rounds(count):
 
 def test_neighbouring_counts_share_a_grid_and_it_reaches_as_far_as_each_needs():
     grids = [
-        Layout.of(Items(((BoundedRange(0.01), count),)), 2e-3, 1e-6, whole=False).grid
+        Layout.of(losses_of([(BoundedRange(0.01), count)]), 2e-3, 1e-6, whole=False).grid
         for count in (2177, 2240, 2304, 2305)
     ]
     assert grids[0] == grids[1] == grids[2]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import farthing as fa
-from farthing.composition.account_profiles import (
+from farthing.composition.accounts.account_profiles import (
     FINENESS,
     HALVING,
     AccountProfile,
@@ -22,9 +22,10 @@ from farthing.composition.account_profiles import (
     list_profile,
     profiles_when_spent,
 )
-from farthing.composition.operators import BoundedRangeChoice
-from farthing.composition.profiles import operator_of
-from farthing.composition.tariff_proof import tariff_profiles
+from farthing.composition.adaptive.operators import BoundedRangeChoice
+from farthing.composition.adaptive.profiles import operator_of
+from farthing.composition.tariffs.tariff import tariff_profiles
+from farthing.guarantees.losses.registry import loss_of
 from farthing.ledger import Dataset, Ledger, NotInLedger, RegisteredBatch, RegisteredSet, odometer
 from farthing.ledger.budget import PLANNED
 from farthing.ledger.lifetime import Lifetimes
@@ -98,8 +99,8 @@ def test_accounts_compose_however_they_are_interleaved() -> None:
     tariff = fa.Tariff({"a": (fa.BoundedRange(0.8), 1), "b": (fa.PureDP(0.3), 1)}, farthings=3)
     listed = RegisteredSet({"s": (fa.BoundedRange(0.5), 2), "l": (fa.Laplace(0.4), 1)})
     grid = Grid(0.01, 500, 500)
-    of_tariff = [operator_of(g, grid, 1e-6) for g, _ in tariff.items.values()]
-    selection, laplace = BoundedRangeChoice(0.5), operator_of(fa.Laplace(0.4), grid, 1e-6)
+    of_tariff = [operator_of(loss_of(g), grid, 1e-6) for g, _ in tariff.items.values()]
+    selection, laplace = BoundedRangeChoice(0.5), operator_of(loss_of(fa.Laplace(0.4)), grid, 1e-6)
     table: dict[tuple[int, int, int], Supports] = {}
     for b, s, n in itertools.product(range(4), range(3), range(2)):
         best = Supports.of_nothing(grid)

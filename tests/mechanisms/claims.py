@@ -9,6 +9,7 @@ from farthing.guarantees.kinds import (
     BoundedRange,
     DiscreteGaussian,
     Gaussian,
+    PermuteAndFlip,
     PureDP,
 )
 from farthing.mechanisms import Uses
@@ -21,7 +22,7 @@ def claimed(uses: Uses) -> tuple[float, float]:
     epsilon, delta, rho = 0.0, 0.0, 0.0
     for guarantee, count in uses:
         match guarantee:
-            case PureDP(value) | BoundedRange(value):
+            case PureDP(value) | BoundedRange(value) | PermuteAndFlip(value):
                 epsilon += count * value
             case ApproximateDP(value, leak):
                 epsilon += count * value

@@ -25,6 +25,7 @@ from farthing.mechanisms import (
     KnownGumbel,
     Largest,
     LeakyRandomizedResponse,
+    PermuteAndFlipMechanism,
     Quantile,
     Release,
     Repeated,
@@ -129,6 +130,11 @@ CASES = {
     "ExponentialMechanism": Case(
         ExponentialMechanism.from_sensitivity(epsilon=1.0, sensitivity=1.0),
         (([0, 0], [1, -1]), ([0.5, 0.5, 0.5], [1.5, -0.5, -0.5]), ([3, 0, 0], [2, 1, 1])),
+        str,
+    ),
+    "PermuteAndFlipMechanism": Case(
+        PermuteAndFlipMechanism(epsilon=1.0, score_range=2.0),
+        (([0, 0], [1, -1]), ([0.5, -0.5], [-0.5, 0.5]), ([3, 0, 0], [2, 1, 1])),
         str,
     ),
     "Quantile": Case(

@@ -18,6 +18,7 @@ from farthing.mechanisms import (
     KnownCounts,
     KnownGumbel,
     LeakyRandomizedResponse,
+    PermuteAndFlipMechanism,
     Quantile,
     ThresholdedCounts,
     TopKWithCounts,
@@ -44,6 +45,7 @@ GOOD: list[Any] = [
     GeneralizedRandomizedResponse(epsilon=1.0, largest_loss=0.5),
     LeakyRandomizedResponse(epsilon=1.0, delta=0.1),
     KnownCounts(coordinate=Gaussian(2.0), **LIMITS),
+    PermuteAndFlipMechanism(epsilon=1.0, score_range=1.0),
 ]
 
 NAN = float("nan")

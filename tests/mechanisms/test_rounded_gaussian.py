@@ -16,8 +16,8 @@ from flint import arb
 import farthing as fa
 from farthing.audit import audit
 from farthing.errors import InvalidInput
-from farthing.guarantees.covering import covers
 from farthing.guarantees.kinds import DiscreteGaussian, Gaussian
+from farthing.guarantees.losses.registry import loss_of
 from farthing.mechanisms import (
     ClippedSum,
     Histogram,
@@ -202,11 +202,11 @@ def test_the_noise_follows_from_the_guarantee() -> None:
 
 
 def test_what_pays_for_it() -> None:
-    assert covers(Gaussian(2.0), Gaussian(2.0))
-    assert covers(Gaussian(2.0), Gaussian(3.0))
-    assert not covers(Gaussian(2.0), Gaussian(1.9))
-    assert not covers(Gaussian(2.0), DiscreteGaussian(2.0, 1))
-    assert not covers(DiscreteGaussian(2.0, 1), Gaussian(2.0))
+    assert loss_of(Gaussian(2.0)).covers(Gaussian(2.0))
+    assert loss_of(Gaussian(2.0)).covers(Gaussian(3.0))
+    assert not loss_of(Gaussian(2.0)).covers(Gaussian(1.9))
+    assert not loss_of(Gaussian(2.0)).covers(DiscreteGaussian(2.0, 1))
+    assert not loss_of(DiscreteGaussian(2.0, 1)).covers(Gaussian(2.0))
 
 
 def audited(mechanism: Any, low: Any, high: Any, view: Callable[[Any], Any]) -> float:

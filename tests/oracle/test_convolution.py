@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import farthing as fa
-from farthing.composition.operators import BoundedRangeChoice, FixedLoss
-from farthing.guarantees.losses import atoms_above, atoms_below
+from farthing.composition.adaptive.operators import BoundedRangeChoice, FixedLoss
+from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics import convolution
 from farthing.numerics.convolution import averaged, convolved, pieces
 from farthing.numerics.curves import Chords, Grid, Supports
@@ -43,7 +43,9 @@ def test_operators_in_pieces(monkeypatch, kind):
     operator = BoundedRangeChoice(0.1)
     if kind == "noise":
         noise = fa.Gaussian(2.0)
-        operator = FixedLoss(atoms_above(noise, 0.01, 4.0), atoms_below(noise, 0.01, 4.0))
+        operator = FixedLoss(
+            loss_of(noise).atoms_above(0.01, 4.0), loss_of(noise).atoms_below(0.01, 4.0)
+        )
     above, below = Chords.of_nothing(grid), Supports.of_nothing(grid)
     for _ in range(2):
         whole = operator.above(above), operator.below(below)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import farthing as fa
-from farthing.guarantees.losses import atoms_above, atoms_below, reach_of
+from farthing.guarantees.losses.registry import loss_of
 
 CASES = [(0.5, 1), (1.0, 1), (2.5, 2), (4.0, 3)]
 
@@ -37,8 +37,9 @@ def of_atoms(atoms, x: float) -> float:
 def test_atoms_lie_on_their_sides(sigma: float, sensitivity: int, x: float) -> None:
     guarantee = fa.DiscreteGaussian(sigma, sensitivity)
     exact = profile(sigma, sensitivity, sensitivity, x)
-    reach = reach_of(guarantee, 1e-20)
-    above, below = (f(guarantee, 1e-3, reach) for f in (atoms_above, atoms_below))
+    loss = loss_of(guarantee)
+    reach = loss.reach(1e-20)
+    above, below = loss.atoms_above(1e-3, reach), loss.atoms_below(1e-3, reach)
     assert of_atoms(below, x) <= exact + mpmath.mpf(10) ** -15
     assert of_atoms(above, x) >= exact - mpmath.mpf(10) ** -15
     assert of_atoms(above, x) <= exact * (1 + 1e-6) + 1e-12

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 import farthing as fa
-from farthing.composition.equal_pure_dp import delta_equal, epsilon_equal
+from farthing.composition.bounds.closed_forms import delta_equal, epsilon_equal
 from oracle.reference import inside, mp, pure_equal, pure_subset_sum
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import farthing as fa
-from farthing.composition.operators import BoundedRangeChoice
+from farthing.composition.adaptive.operators import BoundedRangeChoice
 from farthing.numerics.curves import Chords, Grid, Supports
 from oracle import recursion
 

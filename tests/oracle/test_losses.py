@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import farthing as fa
-from farthing.guarantees.losses import Atoms, atoms_above, atoms_below, merged, reach_of, responses
+from farthing.guarantees.atoms import Atoms, merged
+from farthing.guarantees.losses.randomized_response import binomial_atoms
+from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import in_balls
 from oracle.reference import atoms_profile, gaussian, laplace, mp, pure_equal, ranged_at
 
@@ -33,14 +35,14 @@ def _points(step, reach):
 
 @in_balls
 def _above(guarantee, step):
-    reach = reach_of(guarantee, TINY)
-    return atoms_above(guarantee, step, reach), reach
+    reach = loss_of(guarantee).reach(TINY)
+    return loss_of(guarantee).atoms_above(step, reach), reach
 
 
 @in_balls
 def _below(guarantee, step):
-    reach = reach_of(guarantee, TINY)
-    return atoms_below(guarantee, step, reach), reach
+    reach = loss_of(guarantee).reach(TINY)
+    return loss_of(guarantee).atoms_below(step, reach), reach
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_atoms_below(guarantee, step, profile):
 @in_balls
 def test_beyond_the_reach_hardly_anything_is_left(guarantee, step, profile):
     assert step > 0
-    assert profile(mp.mpf(reach_of(guarantee, TINY))) <= TINY
+    assert profile(mp.mpf(loss_of(guarantee).reach(TINY))) <= TINY
 
 
 RESPONSES = [
@@ -95,7 +97,7 @@ RESPONSES = [
 @pytest.mark.parametrize("step", [1e-6, 0.03, 0.4])
 @in_balls
 def test_many_responses_at_once(count, epsilon, t, step):
-    above, below = responses(count=count, epsilon=epsilon, t=t, step=step)
+    above, below = binomial_atoms(count=count, epsilon=epsilon, t=t, step=step)
     rng = np.random.default_rng(4)
     for x in [*rng.uniform(-1, 1, 12) * min(count * epsilon, 6.0), 0.0]:
         x = float(x)
@@ -110,7 +112,7 @@ def test_many_responses_at_once(count, epsilon, t, step):
 @in_balls
 def test_a_choice_near_the_end_reveals_next_to_nothing(t):
     """At t = 0 and at t = ε the answer is the same for both neighbours."""
-    above, below = responses(count=3, epsilon=1.0, t=t, step=0.1)
+    above, below = binomial_atoms(count=3, epsilon=1.0, t=t, step=0.1)
     for x in (-0.5, 0.0, 0.4):
         exact = max(-mp.expm1(mp.mpf(x)), mp.mpf(0))
         assert atoms_profile(above, x) >= exact

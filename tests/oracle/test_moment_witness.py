@@ -7,12 +7,16 @@ import pytest
 from mpmath import mp, mpf
 
 import farthing as fa
-from farthing.composition.items import items_from
-from farthing.composition.moment_witness import Moments
-from farthing.composition.moments import MomentBound
-from farthing.composition.moments_as_loss import dominating, moments_as_loss
-from farthing.composition.moments_first import moments_first
-from farthing.composition.profiles import curves
+from farthing.composition.adaptive.moments_beside_others import (
+    dominating,
+    moments_as_loss,
+    moments_first,
+)
+from farthing.composition.adaptive.profiles import curves
+from farthing.composition.bounds.moment_witness import Moments
+from farthing.composition.bounds.moments import MomentBound
+from farthing.composition.items import losses_of
+from farthing.guarantees.losses.registry import loss_of
 
 BR = fa.BoundedRange
 KINDS = [
@@ -31,7 +35,7 @@ FEW_ORDERS = fa.TruncatedConcentratedDP(0.05, 4.0)
 @pytest.mark.parametrize("delta", [1e-3, 1e-9])
 def test_a_witness_keeps_every_moment(guarantee, delta):
     """Renyi divergences by their definition, in 40 digits, in both directions."""
-    moments = Moments.of(guarantee)
+    moments = Moments.of(loss_of(guarantee))
     found = [one for one in map(moments.witness, moments.losses_for(delta)[::3]) if one is not None]
     assert found
     with mp.workdps(40):
@@ -51,7 +55,7 @@ def test_a_witness_keeps_every_moment(guarantee, delta):
 
 
 def test_more_than_is_allowed_is_not_confirmed():
-    moments = Moments.of(KINDS[0])
+    moments = Moments.of(loss_of(KINDS[0]))
     for loss in (1.2, 1.5, 2.0):
         most = math.exp(moments.log_chance(loss))
         assert moments._allows(loss, most * math.exp(-1e-3), 1e-3)
@@ -88,7 +92,7 @@ def test_a_few_together_attain_what_their_moments_allow(listed, width, adaptivit
 
 def test_a_few_together_by_hand():
     """Three witnesses at one order, every outcome enumerated in 40 digits."""
-    moments = Moments.of(fa.ZeroConcentratedDP(0.02))
+    moments = Moments.of(loss_of(fa.ZeroConcentratedDP(0.02)))
     one = moments.witness(moments.slope(13.6))
     bracket = fa.compose([(fa.ZeroConcentratedDP(0.02), 3)]).epsilon_at(1e-6)
     with mp.workdps(40):
@@ -118,9 +122,9 @@ def test_beside_a_profile_both_sides_meet(after):
 def test_no_mechanism_exceeds_the_conversion_beside_a_profile(delta):
     """Every witness, and noise, before ten bounded-range draws."""
     guarantee = fa.ZeroConcentratedDP(0.1)
-    items = items_from([guarantee, (BR(0.2), 10)])
+    items = losses_of([guarantee, (BR(0.2), 10)])
     upper = moments_first(items, "adaptive").epsilon_at(delta)[1]
-    moments = Moments.of(guarantee)
+    moments = Moments.of(loss_of(guarantee))
     examples = [one for one in map(moments.witness, moments.losses_for(delta)[::3]) if one]
     for one in (*examples, fa.Gaussian(math.sqrt(5.0))):
         reached = fa.compose([one, (BR(0.2), 10)], tolerance=1e-2).epsilon_at(delta)
@@ -129,7 +133,7 @@ def test_no_mechanism_exceeds_the_conversion_beside_a_profile(delta):
 
 @pytest.mark.parametrize("power", [2.0, 4.0, 30.0])
 def test_the_peak_of_a_profile(power):
-    found = curves(items_from([(BR(0.3), 6)]), "adaptive", 8e-3, 1e-9, whole=True).upper
+    found = curves(losses_of([(BR(0.3), 6)]), "adaptive", 8e-3, 1e-9, whole=True).upper
     peak = found.log_peak(power)
     end = found.grid.above * found.grid.step
     tried = [0.00037 * i - end for i in range(int(2 * end / 0.00037))]
@@ -138,10 +142,10 @@ def test_the_peak_of_a_profile(power):
 
 
 def test_where_the_order_is_open_nothing_is_said():
-    items = items_from([fa.ZeroConcentratedDP(0.1), (BR(0.2), 2)])
+    items = losses_of([fa.ZeroConcentratedDP(0.1), (BR(0.2), 2)])
     assert moments_first(items, "setwise") is None
-    assert moments_first(items_from([(BR(0.2), 2), fa.ZeroConcentratedDP(0.1)]), "adaptive") is None
-    assert moments_first(items_from([(BR(0.2), 2), fa.ZeroConcentratedDP(0.1)]), "none") is not None
+    assert moments_first(losses_of([(BR(0.2), 2), fa.ZeroConcentratedDP(0.1)]), "adaptive") is None
+    assert moments_first(losses_of([(BR(0.2), 2), fa.ZeroConcentratedDP(0.1)]), "none") is not None
 
 
 @pytest.mark.parametrize("before", [[(BR(0.1), 20)], [(fa.Gaussian(5.0), 3)], [fa.Laplace(0.3)]])
@@ -150,15 +154,15 @@ def test_what_comes_last_is_chosen_last(before, adaptivity):
     last = fa.ZeroConcentratedDP(0.05)
     bracket = fa.compose([*before, last], adaptivity=adaptivity).epsilon_at(1e-6)
     assert bracket.width <= 0.01
-    for one in (Moments.of(last).witness(1.8), fa.Gaussian(math.sqrt(10.0))):
+    for one in (Moments.of(loss_of(last)).witness(1.8), fa.Gaussian(math.sqrt(10.0))):
         assert fa.compose([*before, one], tolerance=1e-2).epsilon_at(1e-6).lower <= bracket.upper
 
 
 @pytest.mark.parametrize("guarantee", KINDS)
 def test_one_loss_lies_above_every_witness_and_what_is_chosen_below_the_conversion(guarantee):
-    items = items_from([guarantee])
+    items = losses_of([guarantee])
     above, bound = dominating(items, 1e-6), MomentBound(items)
-    moments = Moments.of(guarantee)
+    moments = Moments.of(loss_of(guarantee))
     chosen = moments.chosen_last(1e-6)
     witnesses = [moments.witness(loss) for loss in moments.losses_for(1e-6)[::4]]
 
@@ -178,6 +182,6 @@ def test_one_loss_lies_above_every_witness_and_what_is_chosen_below_the_conversi
 
 
 def test_a_run_that_others_may_interrupt_is_not_one_loss():
-    items = items_from([(fa.ZeroConcentratedDP(0.05), 2), (BR(0.1), 3)])
+    items = losses_of([(fa.ZeroConcentratedDP(0.05), 2), (BR(0.1), 3)])
     assert moments_as_loss(items, "setwise") is None
     assert moments_as_loss(items, "adaptive") is not None

@@ -3,9 +3,10 @@
 import pytest
 
 import farthing as fa
-from farthing.composition.items import items_from
-from farthing.composition.moments import MomentBound
-from farthing.guarantees.conversions import log_moment, max_kl, zero_concentrated
+from farthing.composition.bounds.moments import MomentBound
+from farthing.composition.items import losses_of
+from farthing.guarantees.losses.bounded_range import max_kl
+from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import in_balls
 from oracle.reference import down_probability, mp, truth, up_probability
 
@@ -14,7 +15,7 @@ ORDERS = [1.001, 1.5, 2.0, 7.3, 60.0]
 
 @in_balls
 def _moment(guarantee, alpha):
-    return mp.mpf(log_moment(guarantee, alpha).mid().str(40, radius=False))
+    return mp.mpf(loss_of(guarantee).log_moment(alpha).mid().str(40, radius=False))
 
 
 @pytest.mark.parametrize("alpha", ORDERS)
@@ -114,9 +115,9 @@ def test_the_exact_zcdp_constant_is_the_mean_loss(guarantee, mean, epsilon):
 def test_concentrated_kinds_dominate_their_moments(kind):
     """ξ + ρα is never below D_α: Lemma 2.2 and Lemma 3.2 of [CR22]."""
     for parameter in (0.05, 0.7, 3.0):
-        xi, rho = zero_concentrated(kind(parameter))
+        xi, rho = loss_of(kind(parameter)).zero_concentrated()
         for alpha in ORDERS:
-            exact = log_moment(kind(parameter), alpha)
+            exact = loss_of(kind(parameter)).log_moment(alpha)
             assert not exact > (alpha - 1) * (xi + rho * alpha) * (1 + 1e-30)
 
 
@@ -124,13 +125,13 @@ LIST = [(fa.BoundedRange(0.3), 20), (fa.PureDP(0.1), 5), fa.Gaussian(4.0), (fa.L
 
 
 def _total(alpha):
-    return sum(count * _moment(g, alpha) for g, count in items_from(LIST))
+    return sum(count * _moment(loss.guarantee, alpha) for loss, count in losses_of(LIST))
 
 
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 1e-2])
 def test_the_tight_conversion_minimised_over_the_order(delta):
     """[CKS20, Prop. 12]: ε = D + ln(1 − 1/α) − (ln δ + ln α)/(α − 1)."""
-    found = MomentBound(items_from(LIST)).epsilon_at(delta)
+    found = MomentBound(losses_of(LIST)).epsilon_at(delta)
     values = []
     for i in range(400):
         a = mp.mpf(1 + 10 ** (-2 + i / 80))
@@ -144,7 +145,7 @@ def test_the_tight_conversion_minimised_over_the_order(delta):
 
 @pytest.mark.parametrize("delta", [1e-12, 1e-2])
 def test_the_chernoff_conversion_minimised_over_the_order(delta):
-    found = MomentBound(items_from(LIST), tight=False).epsilon_at(delta)
+    found = MomentBound(losses_of(LIST), tight=False).epsilon_at(delta)
     values = []
     for i in range(400):
         alpha = 1 + 10 ** (-2 + i / 80)
@@ -155,7 +156,7 @@ def test_the_chernoff_conversion_minimised_over_the_order(delta):
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 6.0])
 def test_delta_and_epsilon_of_the_moment_bound_are_inverse(epsilon):
-    bound = MomentBound(items_from(LIST))
+    bound = MomentBound(losses_of(LIST))
     delta = bound.delta_at(epsilon)
     assert bound.epsilon_at(delta) == pytest.approx(epsilon, rel=1e-6)
 
@@ -163,7 +164,7 @@ def test_delta_and_epsilon_of_the_moment_bound_are_inverse(epsilon):
 @pytest.mark.parametrize("omega", [1 + 1e-12, 1 + 1e-9, 1 + 1e-7, 1.001, 2.0, 50.0])
 def test_only_orders_that_are_promised_are_used(omega):
     """Below ω nothing better than the order ω itself can be had when the conversion wants more."""
-    bound = MomentBound(items_from([fa.TruncatedConcentratedDP(0.01, omega)]), tight=False)
+    bound = MomentBound(losses_of([fa.TruncatedConcentratedDP(0.01, omega)]), tight=False)
     power = mp.mpf(omega) - 1
     wanted = mp.sqrt(mp.log(mp.mpf(10) ** 6) / mp.mpf("0.01"))  # α − 1 without a limit
     best = min(power, wanted)

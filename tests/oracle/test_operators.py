@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from farthing.composition.operators import FEW, BoundedRangeChoice, FixedLoss, Kernel, atoms_of
-from farthing.guarantees.losses import Atoms
+from farthing.composition.adaptive.operators import (
+    FEW,
+    BoundedRangeChoice,
+    FixedLoss,
+    Kernel,
+    atoms_of,
+)
+from farthing.guarantees.atoms import Atoms
 from farthing.numerics.curves import Chords, Grid, Supports
 from oracle.polygons import (
     chord_value,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import farthing as fa
-from farthing.composition.operators import BoundedRangeChoice
-from farthing.composition.setwise import AnyOrder, prices
+from farthing.composition.adaptive.any_order import AnyOrder, prices
+from farthing.composition.adaptive.operators import BoundedRangeChoice
 from farthing.numerics.curves import Chords, Grid
 
 LISTS = [

@@ -3,8 +3,8 @@
 import pytest
 
 import farthing as fa
-from farthing.composition.items import items_from
-from farthing.composition.subgaussian import subgaussian_bounds
+from farthing.composition.bounds.moments import subgaussian_bounds
+from farthing.composition.items import losses_of
 from oracle.reference import mp
 
 DELTA = 1e-6
@@ -96,7 +96,7 @@ def test_bounded_range_as_zcdp_has_a_negative_offset():
 @pytest.mark.parametrize("name", ["strong", "cdp", "zcdp", "drv10"])
 @pytest.mark.parametrize("epsilon_g", [0.1, 1.0, 4.0])
 def test_delta_is_the_inverse_of_epsilon(name, epsilon_g):
-    items = items_from([(fa.PureDP(0.1), 30)])
+    items = losses_of([(fa.PureDP(0.1), 30)])
     bound = next(b for b in subgaussian_bounds(items) if b.name == name)
     delta = bound.delta_at(epsilon_g)[1]
     if delta == 1:  # ε_g is not above the mean: the bound says nothing, for any δ

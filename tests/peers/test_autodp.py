@@ -6,7 +6,7 @@ import pytest
 from autodp import rdp_bank
 
 import farthing as fa
-from farthing.guarantees.conversions import log_moment
+from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import in_balls, middle
 
 ORDERS = [1.5, 2.0, 5.0, 32.0]
@@ -14,7 +14,7 @@ ORDERS = [1.5, 2.0, 5.0, 32.0]
 
 @in_balls
 def _divergence(guarantee, alpha):
-    return middle(log_moment(guarantee, alpha) / (alpha - 1))
+    return middle(loss_of(guarantee).log_moment(alpha) / (alpha - 1))
 
 
 @pytest.mark.parametrize("alpha", ORDERS)

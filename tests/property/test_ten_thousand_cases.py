@@ -11,9 +11,9 @@ import pytest
 from scipy.stats import binom
 
 import farthing as fa
-from farthing.composition import bounded_range, equal_pure_dp
-from farthing.composition.pure_dp_and_bounded_range import Mix
-from farthing.composition.subgaussian import subgaussian_bounds
+from farthing.composition.bounds import bounded_range, closed_forms
+from farthing.composition.bounds.moments import subgaussian_bounds
+from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
 from oracle.reference import (
     gaussian,
     inside,
@@ -59,13 +59,13 @@ def _threshold(rng, total):
 def pure_delta(rng):
     epsilon, count = _epsilon(rng), int(rng.integers(1, 40))
     x = _threshold(rng, epsilon * count)
-    bracket = equal_pure_dp.delta_equal(x, epsilon=epsilon, count=count)
+    bracket = closed_forms.delta_equal(x, epsilon=epsilon, count=count)
     return inside(bracket, min(pure_equal(epsilon, count, x), mp.mpf(1)))  # 1 + 1e-50 is 1
 
 
 def pure_epsilon(rng):
     epsilon, count, delta = _epsilon(rng), int(rng.integers(1, 40)), _delta(rng)
-    bracket = equal_pure_dp.epsilon_equal(delta, epsilon=epsilon, count=count)
+    bracket = closed_forms.epsilon_equal(delta, epsilon=epsilon, count=count)
     return pure_equal(epsilon, count, bracket.upper) <= delta and (
         bracket.lower == 0 or pure_equal(epsilon, count, bracket.lower) >= delta
     )
@@ -74,7 +74,7 @@ def pure_epsilon(rng):
 def pure_long(rng):
     count, delta = int(10 ** rng.uniform(2, 4)), _delta(rng)
     epsilon = float(10 ** rng.uniform(-3, -0.5))
-    bracket = equal_pure_dp.epsilon_equal(delta, epsilon=epsilon, count=count)
+    bracket = closed_forms.epsilon_equal(delta, epsilon=epsilon, count=count)
     return pure_equal(epsilon, count, bracket.upper) <= delta and (
         bracket.lower == 0 or pure_equal(epsilon, count, bracket.lower) >= delta
     )

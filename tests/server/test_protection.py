@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine import EngineFailure
 from farthing.errors import InvalidInput
 from farthing.ledger import DoesNotFit

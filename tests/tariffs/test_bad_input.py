@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import farthing as fa
-from farthing.composition.certificate import tariff_from_json
+from farthing.composition.tariffs.tariff import tariff_from_json
 
 SELECT = fa.BoundedRange(0.1)
 

@@ -9,8 +9,8 @@ import pytest
 
 import farthing as fa
 from farthing.canonical import digest
-from farthing.composition.certificate import certificate_from_json, verify
-from farthing.composition.tariff_files import read_tariff, tariff_to_toml, write_tariff
+from farthing.composition.tariffs.tariff import read_tariff
+from farthing.composition.tariffs.verification import certificate_from_json, verify
 
 TARIFF = fa.Tariff(
     {"select": (fa.BoundedRange(0.1), 1), "count": (fa.PureDP(0.1), 4)}, farthings=60
@@ -125,6 +125,6 @@ def test_a_certificate_is_read_back_from_its_data(certificate: fa.Certificate) -
 def test_a_tariff_file_is_read_back(tmp_path: Path, name: str) -> None:
     items = {name: (fa.ApproximateDP(0.1, 1e-9), 3), "noise": (fa.DiscreteGaussian(9.5, 2), 1)}
     tariff = fa.Tariff(items, farthings=60, delta_units=7, delta_unit=1e-9)
-    write_tariff(tariff, tmp_path / "tariff.toml")
+    tariff.write(tmp_path / "tariff.toml")
     assert read_tariff(tmp_path / "tariff.toml") == tariff
-    assert (tmp_path / "tariff.toml").read_text(encoding="utf-8") == tariff_to_toml(tariff)
+    assert (tmp_path / "tariff.toml").read_text(encoding="utf-8") == tariff.to_toml()

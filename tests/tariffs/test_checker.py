@@ -24,9 +24,9 @@ import farthing as fa
 from farthing import checker
 from farthing.canonical import digest
 from farthing.cli.tariff import tariff as command
-from farthing.composition.ladder import _rungs
-from farthing.composition.tariff import ASSUMPTIONS, COMPUTED_BY, FORMAT
-from farthing.composition.tariff_proof import THEOREM, Proof
+from farthing.composition.tariffs.certificate import ASSUMPTIONS, COMPUTED_BY, FORMAT
+from farthing.composition.tariffs.ladder import _rungs
+from farthing.composition.tariffs.proof import THEOREM, Proof
 from tests.tariffs.drawn import tariffs
 from tests.tariffs.strategies import best_delta, loss_of_refinement
 
@@ -343,7 +343,7 @@ def test_whatever_grid_is_proposed_proves_no_less_than_is_reached(
     """The grid of a certificate is a proposal: a forged one can only prove too little."""
     source = random.Random(seed)
     certificate = tariff.certify(tolerance=0.3, deltas=(1e-2, 1e-6), epsilons=(0.7,))
-    lower = Proof.of(tariff, 0.3 / 4, 1e-6).end.lower
+    lower = Proof.of(tariff.budget, tariff.leak, 0.3 / 4, 1e-6).end.lower
     ours = proved(certificate)
     other = proved(
         certificate,
@@ -355,7 +355,7 @@ def test_whatever_grid_is_proposed_proves_no_less_than_is_reached(
         reached = Fraction(lower.at(x))
         for found in (ours, other):
             assert reached * (1 - Fraction(1, 10**12)) <= found.inner(Fraction(x))
-        above = max(1e-12, Proof.of(tariff, 0.3, 1e-6).end.delta_at_most(x))
+        above = max(1e-12, Proof.of(tariff.budget, tariff.leak, 0.3, 1e-6).end.delta_at_most(x))
         assert ours.inner(Fraction(x)) <= Fraction(above) * (1 + Fraction(1, 10**9))
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import farthing as fa
 from farthing.cli.tariff import tariff
-from farthing.composition.tariff_files import read_tariff, write_tariff
+from farthing.composition.tariffs.tariff import read_tariff
 
 ITEMS = {"select": (fa.BoundedRange(0.1), 1), "leak": (fa.ApproximateDP(0.0, 1e-9), 1)}
 
@@ -25,7 +25,7 @@ def run(*arguments: str) -> str:
 
 def test_uppers_are_rounded_up_and_lowers_down(tmp_path: Path) -> None:
     file = str(tmp_path / "tariff.toml")
-    write_tariff(fa.Tariff(ITEMS, 30, delta_units=10, delta_unit=1e-9), file)
+    fa.Tariff(ITEMS, 30, delta_units=10, delta_unit=1e-9).write(file)
     shown = run("certify", file, "--delta", "1e-6", "--output", str(tmp_path / "certificate.json"))
     exact = json.loads(run("certify", file, "--delta", "1e-6", "--json"))
     row = next(line for line in shown.splitlines() if "1e-06" in line)

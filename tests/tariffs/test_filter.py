@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import farthing as fa
-from farthing.composition.tariff_proof import tariff_profiles
+from farthing.composition.tariffs.tariff import tariff_profiles
 
 
 def test_one_item_equals_plain_composition() -> None:

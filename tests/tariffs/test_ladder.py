@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 import farthing as fa
-from farthing.composition.budget import Budget
-from farthing.composition.ladder import LEAKS, _rungs, ladder
-from farthing.composition.offers import Offer
-from farthing.composition.tariff import Tariff
-from farthing.composition.tariff_proof import Proof
+from farthing.composition.tariffs.budget import Budget
+from farthing.composition.tariffs.budget_items import Offer
+from farthing.composition.tariffs.ladder import LEAKS, _rungs, ladder
+from farthing.composition.tariffs.proof import Proof
+from farthing.composition.tariffs.tariff import Tariff
 from farthing.errors import InvalidInput
-from farthing.guarantees.conversions import zero_concentrated
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Gaussian, PureDP
+from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import middle
 
 CLOSE = 0.97
@@ -37,7 +37,7 @@ def test_it_is_within_what_was_asked_for_and_close(epsilon: float, delta: float)
     assert 850 <= made.tariff.farthings <= 1150
     assert dict(made.epsilons)[delta].lower >= 0.94 * epsilon, "and somebody reaches almost that"
     more = replace(made.tariff, farthings=int(1.1 * made.tariff.farthings))
-    finer = Proof.of(more, 0.1, delta).epsilon_at(delta)
+    finer = Proof.of(more.budget, more.leak, 0.1, delta).epsilon_at(delta)
     assert finer is not None
     assert finer.upper > epsilon, "a tenth more would be too many"
 
@@ -55,7 +55,7 @@ def test_rungs_and_what_they_cost() -> None:
     for name, (guarantee, price) in sold.items.items():
         if isinstance(guarantee, ApproximateDP):
             continue
-        rho = zero_concentrated(guarantee)
+        rho = loss_of(guarantee).zero_concentrated()
         assert rho is not None
         fair = middle(rho[1]) / (0.02**2 / 2)
         assert 0.97 * price < fair <= price * (1 + 1e-12), name
@@ -63,9 +63,9 @@ def test_rungs_and_what_they_cost() -> None:
 
 def test_only_what_adds_something_is_in_the_recursion() -> None:
     offers = _rungs(0.02, 1e-6).budget.offers
-    assert sum(isinstance(offer.guarantee, Gaussian) for offer in offers) == 1
-    assert [o.farthings for o in offers if isinstance(o.guarantee, PureDP)] == [256]
-    assert sum(isinstance(offer.guarantee, BoundedRange) for offer in offers) == 7
+    assert sum(isinstance(offer.losses[0].guarantee, Gaussian) for offer in offers) == 1
+    assert [o.farthings for o in offers if isinstance(o.losses[0].guarantee, PureDP)] == [256]
+    assert sum(isinstance(offer.losses[0].guarantee, BoundedRange) for offer in offers) == 7
 
 
 def test_what_is_left_out_changes_nothing() -> None:
@@ -81,7 +81,7 @@ def test_what_is_left_out_changes_nothing() -> None:
     )
     assert len(few.budget.offers) == 2
     whole = Budget(
-        offers=tuple(Offer(g, price, 0) for g, price in few.items.values()),
+        offers=tuple(Offer.of(g, price, 0) for g, price in few.items.values()),
         farthings=12,
         delta_units=0,
         farthing_step=1,

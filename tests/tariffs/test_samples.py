@@ -9,9 +9,8 @@ import pytest
 
 import farthing as fa
 from farthing import checker
-from farthing.composition.account_profiles import AccountProfile, epsilon_of, list_profile
+from farthing.composition.accounts.account_profiles import AccountProfile, epsilon_of, list_profile
 from farthing.composition.items import items_from
-from farthing.composition.tariff_proof import recursion_of
 
 STEP = fa.Subsampled(fa.Gaussian(1.0), 0.01)
 SMALL = {
@@ -71,13 +70,14 @@ def test_every_way_to_spend_in_both_directions(names: tuple[str, ...]) -> None:
 
 def test_each_direction_has_its_recursion() -> None:
     tariff = fa.Tariff({"step": (STEP, 1), "select": (fa.BoundedRange(0.05), 2)}, farthings=12)
-    both = recursion_of(tariff, 0.01, 1e-6)
+    both = tariff.budget.recursion(0.01, 1e-6)
     one, other = (way.last() for way in both.directions)
     larger = both.last()
     assert (one.upper.values != other.upper.values).any()
     assert (larger.upper.values >= one.upper.values).all()
     assert (larger.upper.values >= other.upper.values).all()
-    assert len(recursion_of(fa.Tariff({"a": (fa.PureDP(0.1), 1)}, 3), 0.1, 1e-3).directions) == 1
+    pure = fa.Tariff({"a": (fa.PureDP(0.1), 1)}, 3).budget
+    assert len(pure.recursion(0.1, 1e-3).directions) == 1
 
 
 @pytest.mark.parametrize("guarantee", [STEP, fa.Subsampled(fa.Laplace(0.5), 0.4)])

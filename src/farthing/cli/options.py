@@ -23,7 +23,7 @@ ItemTexts = Annotated[
     typer.Argument(
         metavar="ITEM...",
         help="Mechanisms as [COUNTx]KIND:PARAMETERS, e.g. 100xbr:0.1. Kinds: dp:ε, br:ε, adp:ε,δ, "
-        "lap:ε, gauss:noise_multiplier, dgauss:noise_multiplier[,sensitivity], cdp:μ,τ, "
+        "lap:ε, gauss:noise_multiplier, dgauss:noise_multiplier[,sensitivity], pf:ε, cdp:μ,τ, "
         "zcdp:ρ[,ξ[,δ]], tcdp:ρ,ω; of a sample poisson:rate/KIND:…, subset:rate/KIND:….",
         show_default=False,
     ),

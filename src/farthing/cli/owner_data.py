@@ -15,7 +15,7 @@ from farthing.cli.ledger_options import Name, say
 from farthing.cli.output import patience
 from farthing.cli.owner import Delta, Epsilon, signable
 from farthing.cli.owner_book import owner
-from farthing.composition.certificate import Certificate
+from farthing.composition.tariffs.certificate import Certificate
 from farthing.engine.first_budget import ledger_beside
 from farthing.errors import FarthingError
 from farthing.ledger import Ledger, Limits

@@ -12,11 +12,10 @@ import farthing as fa
 from farthing import checker
 from farthing.cli import options
 from farthing.cli.output import console, patience, print_json, spread
-from farthing.composition.certificate import verify
-from farthing.composition.tariff import USUAL_DELTAS
-from farthing.composition.tariff_files import read_tariff, tariff_to_toml, write_tariff
+from farthing.composition.tariffs.tariff import USUAL_DELTAS, read_tariff
+from farthing.composition.tariffs.verification import verify
 from farthing.errors import InvalidInput, NotCertified, Unattainable
-from farthing.guarantees.conversions import delta_of
+from farthing.guarantees.losses.registry import loss_of
 from farthing.guarantees.notation import parse_guarantee
 from farthing.numerics.rounding import shown_down, shown_up
 from farthing.progress import tell
@@ -151,7 +150,7 @@ def propose_command(
         guarantees[name] = parse_guarantee(text)
     prices = fa.propose_prices(guarantees, finest=finest)
     priced = {name: (guarantee, prices[name]) for name, guarantee in guarantees.items()}
-    leaks = [delta_of(guarantee) for guarantee in guarantees.values() if delta_of(guarantee) > 0]
+    leaks = [leak for g in guarantees.values() if (leak := loss_of(g).leak) > 0]
     unit = min(leaks, default=1e-12)
     units = int(min(delta / 2 / unit * (1 + 1e-9), 1e15)) if leaks else 0
     if leaks and units < 1:
@@ -164,9 +163,9 @@ def propose_command(
         raise Unattainable(f"not even one item fits epsilon = {epsilon:g} at delta = {delta:g}")
     proposed = fa.Tariff(priced, farthings, units, unit)
     if output is not None:
-        write_tariff(proposed, output)
+        proposed.write(output)
     if as_json:
         sold = {"farthings": farthings, "delta_units": units, "delta_unit": unit, "prices": prices}
         print_json({**sold, "epsilon": epsilon, "delta": delta})
         return
-    console().print(tariff_to_toml(proposed), markup=False)
+    console().print(proposed.to_toml(), markup=False)

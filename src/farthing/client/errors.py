@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.errors import EngineFailure, EngineSilent
 from farthing.errors import FarthingError, InvalidInput, Unsupported
 from farthing.interactive import ConversationOver

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from farthing.client.wire import Wire
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer
 from farthing.engine.kinds import query_from
 from farthing.engine.spending import Spending

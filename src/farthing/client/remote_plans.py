@@ -8,7 +8,7 @@ from typing import Any
 
 from farthing.client.errors import refused_price
 from farthing.client.remote_data import RemoteData
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer, Answers
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query

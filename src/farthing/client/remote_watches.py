@@ -9,7 +9,7 @@ from typing import Any
 
 from farthing.client.remote_data import RemoteData
 from farthing.client.remote_plans import ToldPlan
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.any_conversation import AnyConversation, AskedPair, WatchAnswer, asked_pairs
 from farthing.engine.watch_kinds import ThresholdWatch, WatchKind
 from farthing.interactive import WatchAccuracy

@@ -9,7 +9,7 @@ from farthing.client.remote_data import RemoteData
 from farthing.client.remote_questions import RemoteBatch, RemoteQuestion
 from farthing.client.remote_watches import RemoteConversation, RemoteWatch, opened_from
 from farthing.client.wire import PATIENCE_SECONDS, Wire
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.any_session import AnySession
 from farthing.engine.kinds.base import Query
 from farthing.engine.past_release import PastRelease

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from farthing.composition.concurrent import require_concurrent
-from farthing.composition.items import Items, items_from, take_out_leaks
-from farthing.composition.list_conversions import total_mu, total_rho
-from farthing.composition.one_direction import OneDirection
-from farthing.errors import require_choice, require_real
+from flint import arb
+
+from farthing.composition.adaptive.moments_beside_others import moments_as_loss, moments_first
+from farthing.composition.adaptive.optimum import by_example, by_operators
+from farthing.composition.bounds.bound import Bound, Sides
+from farthing.composition.bounds.closed_forms import basic, closed_forms, fixed_in_advance
+from farthing.composition.bounds.moments import moment_bounds, renyi, subgaussian_bounds
+from farthing.composition.items import Items, Leaky, Losses, items_from, take_out_leaks
+from farthing.errors import NotCertified, Unattainable, Unsupported, require_choice, require_real
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Guarantee
-from farthing.progress import about
+from farthing.guarantees.notation import format_guarantee
+from farthing.numerics.ball import Ball, down, in_balls, larger, up
+from farthing.numerics.rounding import shown_up
+from farthing.progress import about, tell_between
 
+#: Interactive mechanisms whose conversations are interleaved. One whose guarantee has a dominating
+#: pair is a post-processing of one draw made when it is opened, so it counts as a fixed loss and
+#: the set-wise adaptive optimum holds, with one-shot bounded-range answers between. Where only
+#: moments are known these add up. Proofs: docs/theory/concurrency.md.
+ONE_DRAW = "conversations are one draw each [VZ23]"
+MOMENTS = "moments of conversations add up [Lyu22, Thm 2, Cor. 1]"
 #: none: everything is chosen in advance. adaptive: mechanisms are chosen from earlier answers,
 #: parameters and order are fixed. setwise: the order too is chosen as you go. concurrent:
 #: interactive mechanisms, their conversations interleaved.
@@ -21,6 +35,149 @@ ADAPTIVITIES = ("none", "adaptive", "setwise", "concurrent")
 
 #: Relative width that often shows that a direction is not the worst one.
 COARSE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class OneDirection:
+    """What a list proves for neighbours that face one way, or either way if it is symmetric."""
+
+    items: Losses
+    adaptivity: str
+    tolerance: float
+    leaky: Leaky
+
+    def epsilon_at(self, delta: float) -> Bracket:
+        """The smallest ε ≥ 0 for which everything together is (ε, δ)-DP."""
+        low, high = self._inner_delta(delta)
+        return self._tightest(
+            "ε",
+            lambda bound: (bound.epsilon_at(high)[0], bound.epsilon_at(low)[1]),
+            f"no finite epsilon is proved at delta = {delta}",
+        )
+
+    def delta_at(self, epsilon: float) -> Bracket:
+        """The smallest δ for which everything together is (ε, δ)-DP."""
+        epsilon = require_real("epsilon", epsilon, at_least=0)
+        inner = self._tightest(
+            "δ", lambda bound: bound.delta_at(epsilon), f"no delta is proved at epsilon = {epsilon}"
+        )
+        return self._with_leak(inner)
+
+    def bounds_at(self, delta: float) -> dict[str, Bracket]:
+        """Every bound that applies, by name, as ε at this δ."""
+        low, high = self._inner_delta(delta)
+        found = {}
+        settled = False
+        for bound in self._bounds(all_of_them=True):
+            if settled and bound.on_grid:
+                continue
+            upper = bound.epsilon_at(low)[1]
+            if upper < math.inf:
+                lower = min(bound.epsilon_at(high)[0], upper)
+                found[bound.name] = Bracket(lower, upper, self._named(bound))
+                settled = settled or self._settled(bound, lower, upper)
+        return found
+
+    def _tightest(self, what: str, read: Callable[[Bound], Sides], failure: str) -> Bracket:
+        lower, upper, theorem = 0.0, math.inf, ""
+        for bound in self._bounds(all_of_them=False):
+            low, high = read(bound)
+            lower = max(lower, low)
+            if high < upper:
+                upper, theorem = high, self._named(bound)
+            tell_between(what, lower, upper)
+            if self._settled(bound, lower, upper):
+                break
+        if upper == math.inf:
+            raise Unattainable(failure)
+        if lower > upper:
+            raise NotCertified(f"two bounds contradict each other: {lower} > {upper}")
+        if self._optimum_is_known() and upper - lower > self.tolerance * upper:
+            width = shown_up(100 * (upper - lower) / upper, digits=2)
+            theorem += f"; limit reached: {width} % wide, {100 * self.tolerance:g} % was asked"
+        return Bracket(lower, upper, theorem)
+
+    def _optimum_is_known(self) -> bool:
+        """Whether only cost and floats stand between the bracket and the tolerance."""
+        if self.adaptivity == "concurrent" and take_out_leaks(self.items).items != self.leaky.items:
+            return False
+        items = self.leaky.items
+        return items.known and all(loss.attained for loss, _ in items)
+
+    def _settled(self, bound: Bound, lower: float, upper: float) -> bool:
+        """Whether nothing better exists and the bracket is as narrow as was asked."""
+        return bound.optimal and upper < math.inf and upper - lower <= self.tolerance * upper
+
+    def _bounds(self, *, all_of_them: bool) -> Iterable[Bound]:
+        """Cheap ones first; those that another one always beats only for `all_of_them`."""
+        items = self.leaky.items
+        if not items.pairs:
+            yield Bound("basic", "nothing is revealed", lambda _: (0, 0), lambda _: (0, 0), True)
+            return
+        if self.adaptivity != "concurrent":
+            yield from self._bounds_of(items, self.adaptivity, all_of_them)
+        elif items.known:
+            yield from self._bounds_of(items, "setwise", all_of_them)
+        else:
+            yield renyi(items)
+            attained = by_example(items, "setwise", self.tolerance)
+            if attained is not None:
+                yield attained
+
+    def _bounds_of(self, items: Losses, adaptivity: str, all_of_them: bool) -> Iterable[Bound]:
+        forms = closed_forms(items, adaptivity)
+        if (simple := basic(items)) is not None:
+            yield simple
+        yield from forms
+        if all_of_them:
+            yield from subgaussian_bounds(items)
+            yield from moment_bounds(items)
+        if any(form.optimal for form in forms):
+            return
+        sampled = any(loss.on_lattice(count) for loss, count in items)
+        if not all_of_them and not sampled:
+            yield renyi(items)
+        if (before := moments_first(items, adaptivity)) is not None:
+            yield before
+        if (beside := moments_as_loss(items, adaptivity)) is not None:
+            yield beside
+        in_advance = fixed_in_advance(items)
+        if in_advance is not None:
+            yield in_advance
+        engine = by_operators(items, adaptivity, self.tolerance)
+        engine = engine or by_example(items, adaptivity, self.tolerance)
+        if engine is not None:
+            yield engine
+        if not all_of_them and sampled:  # moments of samples take longer than all of this
+            yield renyi(items)
+
+    def _named(self, bound: Bound) -> str:
+        if self.adaptivity != "concurrent":
+            return bound.theorem
+        return f"{bound.theorem}; {ONE_DRAW if self.items.known else MOMENTS}"
+
+    @in_balls
+    def _inner_delta(self, delta: float) -> Sides:
+        """The δ left for the mechanisms without their leaks, rounded down and up."""
+        delta = require_real("delta", delta, at_least=0, below=1)
+        leak, attained = self.leaky.leak, self.leaky.attained
+        if leak == 0:
+            return delta, delta
+        rest = (arb(delta) - leak) / (1 - leak)
+        if not rest >= 0 and not self.leaky.at_most(delta):
+            raise Unattainable(
+                f"delta must be at least {shown_up(up(leak))}, which the mechanisms leak whatever "
+                f"epsilon is, got {delta}"
+            )
+        most = (arb(delta) - attained) / (1 - attained)
+        return max(0.0, down(rest)), max(0.0, up(most))
+
+    @in_balls
+    def _with_leak(self, inner: Bracket) -> Bracket:
+        leak, attained = self.leaky.leak, self.leaky.attained
+        low = attained + (1 - attained) * arb(inner.lower)
+        high = leak + (1 - leak) * arb(inner.upper)
+        return Bracket(max(0.0, down(low)), min(1.0, up(high)), inner.theorem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +212,11 @@ class Composition:
 
     def rho(self) -> float:
         """A ρ for which everything together is ρ-zCDP, rounded up; Unsupported if there is none."""
-        return total_rho(self.items)
+        return _total_rho(self.items.facing())
 
     def mu(self) -> float:
         """A μ for which everything together is μ-GDP, rounded up; Unsupported if none is known."""
-        return total_mu(self.items)
+        return _total_mu(self.items.facing())
 
     def _worst(self, read: Callable[[OneDirection], Bracket]) -> Bracket:
         first, *others = self.directions
@@ -98,8 +255,57 @@ def compose(
     tolerance = require_real("tolerance", tolerance, above=0, below=1)
     given = items_from(items)
     if adaptivity == "concurrent":
-        require_concurrent(given)
+        _require_concurrent(given.facing())
     directions = tuple(
         OneDirection(one, adaptivity, tolerance, take_out_leaks(one)) for one in given.directions()
     )
     return Composition(given, adaptivity, tolerance, directions)
+
+
+def _require_concurrent(items: Losses) -> None:
+    """Unsupported for what no concurrent composition theorem covers.
+
+    A bounded-range item is one answer, given while conversations are open; that a conversation
+    is not sold as one is seen to where it is opened.
+    """
+    for loss, _ in items:
+        if (why := loss.why_not_concurrent()) is not None:
+            raise Unsupported(why)
+
+
+@in_balls
+def _total_rho(items: Losses) -> float:
+    """The whole list is ρ-zCDP for this ρ: Σρ, and Σξ if that is positive, as D_α ≤ ξ + ρα."""
+    rho, xi = arb(0), arb(0)
+    for loss, count in items:
+        pair = loss.zero_concentrated() if loss.leak == 0 else None
+        if pair is None:
+            raise Unsupported(f"{format_guarantee(loss.guarantee):.60} is not rho-zCDP for any rho")
+        xi += count * pair[0]
+        rho += count * pair[1]
+    return up(rho + larger(xi, arb(0)))
+
+
+@in_balls
+def _total_mu(items: Losses) -> float:
+    """The whole list is μ-GDP for this μ: μ² adds up [DRS22, Cor. 3.3]."""
+    square = arb(0)
+    for loss, count in items:
+        if (variance := loss.gaussian_variance()) is not None:
+            square += count / variance
+        elif loss.pure_epsilon is not None:
+            square += count * _mu_of_pure(loss.pure_epsilon) ** 2
+        else:
+            text = format_guarantee(loss.guarantee)
+            raise Unsupported(f"{text:.60} is not mu-GDP for a known mu")
+    return up(square.sqrt())
+
+
+def _mu_of_pure(epsilon: float) -> Ball:
+    """ε-DP is μ-GDP exactly from −2Φ⁻¹(1/(1 + e^ε)) on.
+
+    The trade-off curve of randomized response has its one corner at type I = type II =
+    1/(1 + e^ε), and a convex curve through the same ends lies below it if it does there; that of
+    two normals at distance μ has equal errors Φ(−μ/2).
+    """
+    return 2 * arb(2).sqrt() * (2 / (1 + arb(epsilon).exp())).erfcinv()  # Φ⁻¹(p) = −√2·erfc⁻¹(2p)

@@ -1,7 +1,7 @@
-"""Lists of guarantees with multiplicities, in one normal form.
+"""Lists of guarantees, and of losses, with multiplicities, in one normal form.
 
 Multiplicity is handled here and nowhere else. The leak (the δ of approximate kinds) is
-taken out here too: what follows sees mechanisms without δ only.
+taken out here too: what follows sees losses without δ only.
 """
 
 from __future__ import annotations
@@ -9,28 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Generic, Self, TypeVar
 
 from flint import arb
 
 from farthing.errors import InvalidInput, Unsupported, require_count
-from farthing.guarantees.conversions import (
-    attained_delta_of,
-    delta_of,
-    pure_epsilon,
-    without_delta,
-)
-from farthing.guarantees.directions import facing, has_two_losses
-from farthing.guarantees.kinds import Guarantee, SubsampledWithoutReplacement
+from farthing.guarantees.kinds import Guarantee, replaces_one
+from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import Ball, in_balls
+
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
-    """An ordered list of (guarantee, count), counts positive, equal neighbours merged."""
+class Counted(Generic[Entry]):
+    """An ordered list of (entry, count), counts positive, equal neighbours merged."""
 
-    pairs: tuple[tuple[Guarantee, int], ...]
+    pairs: tuple[tuple[Entry, int], ...]
 
-    def __iter__(self) -> Iterator[tuple[Guarantee, int]]:
+    def __iter__(self) -> Iterator[tuple[Entry, int]]:
         return iter(self.pairs)
 
     def __len__(self) -> int:
@@ -41,41 +39,77 @@ class Items:
         """How many mechanisms there are."""
         return sum(count for _, count in self.pairs)
 
+    def unordered(self) -> Self:
+        """The same multiset with equal entries merged wherever they stand."""
+        merged: dict[Entry, int] = {}
+        for entry, count in self.pairs:
+            merged[entry] = merged.get(entry, 0) + count
+        return type(self)(tuple(merged.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Losses(Counted[Loss]):
+    """Losses that face one way."""
+
     @property
     def kinds(self) -> set[type]:
-        return {type(guarantee) for guarantee, _ in self.pairs}
+        """The kinds of the guarantees."""
+        return {type(loss.guarantee) for loss, _ in self.pairs}
 
     def only(self, *kinds: type) -> bool:
-        """Whether every item is one of `kinds`."""
+        """Whether every guarantee is one of `kinds`."""
         return self.kinds <= set(kinds)
 
-    def unordered(self) -> Items:
-        """The same multiset with equal guarantees merged wherever they stand."""
-        merged: dict[Guarantee, int] = {}
-        for guarantee, count in self.pairs:
-            merged[guarantee] = merged.get(guarantee, 0) + count
-        return Items(tuple(merged.items()))
+    @property
+    def known(self) -> bool:
+        """Whether every worst case is known, so that the engine loses nothing."""
+        return all(loss.known for loss, _ in self.pairs)
 
-    def directions(self) -> tuple[Items, ...]:
+    @property
+    def ranges(self) -> list[float]:
+        """The ε of every bounded-range entry, in order."""
+        found = [loss.chosen_range for loss, _ in self.pairs]
+        return [epsilon for epsilon in found if epsilon is not None]
+
+    def choices(self) -> tuple[tuple[float, int], ...]:
+        """The bounded-range entries as (ε, count)."""
+        found = [(loss.chosen_range, count) for loss, count in self.pairs]
+        return tuple((epsilon, count) for epsilon, count in found if epsilon is not None)
+
+    def split(self) -> tuple[list[tuple[Loss, int]], list[tuple[Loss, int]]]:
+        """Entries that leave the adversary a choice, and those that do not."""
+        choices = [pair for pair in self.pairs if pair[0].chosen_range is not None]
+        return choices, [pair for pair in self.pairs if pair[0].chosen_range is None]
+
+    def epsilon_sum(self) -> Ball | None:
+        """Σ ε, if every mechanism is ε-DP for some ε."""
+        total = arb(0)
+        for loss, count in self.pairs:
+            if loss.pure_epsilon is None:
+                return None
+            total += count * arb(loss.pure_epsilon)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Items(Counted[Guarantee]):
+    """Guarantees as they were given."""
+
+    def facing(self, *, with_unit: bool = True) -> Losses:
+        """What the list promises in one direction of neighbours."""
+        faced = [(loss_of(g, with_unit=with_unit).whole(), count) for g, count in self.pairs]
+        return Losses(_merged(faced))
+
+    def directions(self) -> tuple[Losses, ...]:
         """What the list promises in each direction of neighbours; one if it is the same in both.
 
         All items face the same way: two neighbouring datasets are fixed for the whole interaction
         (docs/theory/directions.md).
         """
-        ways = (True, False) if any(has_two_losses(g) for g, _ in self.pairs) else (True,)
-        return tuple(
-            _merged([(facing(g, with_unit=way), n) for g, n in self.pairs]) for way in ways
-        )
-
-    def epsilon_sum(self) -> Ball | None:
-        """Σ ε, if every mechanism is ε-DP for some ε."""
-        total = arb(0)
-        for guarantee, count in self.pairs:
-            epsilon = pure_epsilon(guarantee)
-            if epsilon is None:
-                return None
-            total += count * arb(epsilon)
-        return total
+        with_unit = self.facing()
+        if not any(loss.one_way for loss, _ in with_unit):
+            return (with_unit,)
+        return with_unit, self.facing(with_unit=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +124,7 @@ class Leaky:
     through every operator. For zCDP this is [CR22, Lemma 3.4] with its last line not rounded.
     """
 
-    items: Items
+    items: Losses
     leak: Ball
     attained: Ball
     sum_of_deltas: Fraction
@@ -112,37 +146,44 @@ def items_from(given: Iterable[Guarantee | tuple[Guarantee, int]]) -> Items:
         pairs.append((guarantee, require_count("count", count, at_least=1)))
     if not pairs:
         raise InvalidInput("at least one guarantee is needed, got an empty list")
-    replaced = {isinstance(guarantee, SubsampledWithoutReplacement) for guarantee, _ in pairs}
+    replaced = {replaces_one(guarantee) for guarantee, _ in pairs}
     if len(replaced) > 1:
         raise Unsupported(
             "samples without replacement have replace-one neighbours, everything else has "
             "add/remove; put a mechanism that holds for replace-one beside them as "
             "SubsampledWithoutReplacement(mechanism, 1)"
         )
-    return _merged(pairs)
+    return Items(_merged(pairs))
 
 
-def _merged(pairs: Iterable[tuple[Guarantee, int]]) -> Items:
+def losses_of(
+    given: Iterable[Guarantee | tuple[Guarantee, int]], *, with_unit: bool = True
+) -> Losses:
+    """The losses of a list in one direction of neighbours."""
+    return items_from(given).facing(with_unit=with_unit)
+
+
+def _merged(pairs: Iterable[tuple[Entry, int]]) -> tuple[tuple[Entry, int], ...]:
     """Equal neighbours as one."""
-    kept: list[tuple[Guarantee, int]] = []
-    for guarantee, count in pairs:
-        if kept and kept[-1][0] == guarantee:
-            kept[-1] = (guarantee, kept[-1][1] + count)
+    kept: list[tuple[Entry, int]] = []
+    for entry, count in pairs:
+        if kept and kept[-1][0] == entry:
+            kept[-1] = (entry, kept[-1][1] + count)
         else:
-            kept.append((guarantee, count))
-    return Items(tuple(kept))
+            kept.append((entry, count))
+    return tuple(kept)
 
 
 @in_balls
-def take_out_leaks(items: Items) -> Leaky:
-    """Split off every δ; guarantees that promise perfect privacy disappear."""
+def take_out_leaks(losses: Losses) -> Leaky:
+    """Split off every δ; what promises perfect privacy disappears."""
     log_survival, log_attained, deltas = arb(0), arb(0), Fraction(0)
-    kept: list[tuple[Guarantee, int]] = []
-    for guarantee, count in items:
-        log_survival += count * (-arb(delta_of(guarantee))).log1p()
-        log_attained += count * (-arb(attained_delta_of(guarantee))).log1p()
-        deltas += count * Fraction(delta_of(guarantee))
-        rest = without_delta(guarantee)
-        if pure_epsilon(rest) != 0:
+    kept: list[tuple[Loss, int]] = []
+    for loss, count in losses:
+        log_survival += count * (-arb(loss.leak)).log1p()
+        log_attained += count * (-arb(loss.attained_leak)).log1p()
+        deltas += count * Fraction(loss.leak)
+        rest = loss.without_leak()
+        if rest.pure_epsilon != 0:
             kept.append((rest, count))
-    return Leaky(_merged(kept), -log_survival.expm1(), -log_attained.expm1(), deltas)
+    return Leaky(Losses(_merged(kept)), -log_survival.expm1(), -log_attained.expm1(), deltas)

@@ -1,4 +1,4 @@
-"""Planning a budget: how many mechanisms, or which parameter each, for a target (ε, δ).
+"""Planning: how many mechanisms, which parameter each, or how much noise, for a target (ε, δ).
 
 Answers are rounded to the private side: the composition they describe is certified to meet
 the target; one more mechanism, or a slightly larger parameter, may not be.
@@ -7,14 +7,29 @@ the target; one more mechanism, or a slightly larger parameter, may not be.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 
+from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.compose import ADAPTIVITIES, compose
-from farthing.composition.items import Items, items_from, take_out_leaks
-from farthing.composition.moments import MomentBound
+from farthing.composition.items import Losses, items_from, take_out_leaks
 from farthing.errors import InvalidInput, Unattainable, require_choice, require_count, require_real
-from farthing.guarantees.kinds import BoundedRange, Guarantee, Laplace, PureDP
-from farthing.numerics.bisection import last_whole
+from farthing.guarantees.kinds import (
+    BoundedRange,
+    Gaussian,
+    Guarantee,
+    Laplace,
+    PureDP,
+    Subsampled,
+)
+from farthing.numerics.rounding import float_up
+from farthing.numerics.search import (
+    about_least,
+    largest_place,
+    last_by_power,
+    last_whole,
+    least_place,
+)
 from farthing.progress import narrowing
 
 #: No plan looks further than this many mechanisms.
@@ -23,6 +38,11 @@ MOST = 10**12
 COARSE = (0.5, 0.2, 0.05, 0.01)
 #: A search begins with this one: what fits there fits where brackets are narrower.
 QUICK = 0.03
+#: Noise is looked for in this range, with brackets of this relative width first.
+LEAST, LOUDEST, WIDE = 0.02, 1e9, 0.05
+
+#: A list as a function of its noise; more noise must mean more privacy.
+NoisyList = Callable[[float], Iterable[Guarantee | tuple[Guarantee, int]]]
 
 
 def largest_count(
@@ -56,7 +76,7 @@ def largest_count(
                 raise Unattainable(
                     f"more than {MOST:g} such mechanisms fit; the count is unlimited"
                 )
-        return _last_that_fits(fits, excess, low, high)
+        return last_by_power(fits, excess, low, high)
 
     with narrowing("the count is") as seen:
         if not _fits([(guarantee, 1)], epsilon, delta, adaptivity, tolerance):
@@ -94,7 +114,7 @@ def largest_epsilon(
             return found.upper
 
         precision = max(1e-9, 0.02 * width)
-        return _largest(total, epsilon, start=start, growth=growth, precision=precision)
+        return largest_place(total, epsilon, start=start, growth=growth, precision=precision)
 
     if epsilon == 0:
         raise Unattainable("epsilon must be greater than 0 to leave anything for each mechanism")
@@ -103,6 +123,78 @@ def largest_epsilon(
         if tolerance < QUICK:
             start, growth = search(QUICK, start, growth), 1 + 0.2 * QUICK
         return search(tolerance, start, growth)
+
+
+def noise_for(
+    items: NoisyList,
+    *,
+    epsilon: float,
+    delta: float,
+    adaptivity: str = "adaptive",
+    tolerance: float = 1e-3,
+) -> float:
+    """The least noise with which `items(noise)` is certified (ε, δ)-DP together.
+
+    `items` makes the list from the free parameter, for example
+    `lambda noise: [(Subsampled(Gaussian(noise), 0.01), 1000), (BoundedRange(0.1), 100)]`; for a
+    Laplace mechanism the noise multiplier is 1/ε. The answer is within `tolerance` of the least.
+    """
+    epsilon = require_real("epsilon", epsilon, above=0)
+    delta = require_real("delta", delta, at_least=0, below=1)
+    tolerance = require_real("tolerance", tolerance, above=0, below=1)
+
+    def excess(noise: float, width: float) -> float:
+        """ln of how much too large ε is; at most 0 where the list is certified."""
+        try:
+            found = compose(items(noise), adaptivity=adaptivity, tolerance=width)
+            upper = found.epsilon_at(delta).upper
+        except Unattainable:
+            return math.inf
+        return math.log(upper / epsilon) if upper > 0 else -math.inf
+
+    def answered(noise: float) -> float:
+        value = excess(noise, tolerance)
+        seen(noise, value > 0)
+        return value
+
+    with narrowing("the noise is") as seen:
+        try:
+            about = about_least(lambda noise: excess(noise, max(WIDE, tolerance)), LEAST, LOUDEST)
+            return least_place(
+                answered, about, least=LEAST, most=LOUDEST, precision=0.5 * tolerance
+            )
+        except Unattainable:
+            raise Unattainable(
+                "no noise is enough: what else is in the list exceeds the target by itself"
+            ) from None
+
+
+def sgd_noise(
+    *,
+    epsilon: float,
+    delta: float,
+    epochs: float,
+    batch_size: int,
+    dataset_size: int,
+    tolerance: float = 1e-3,
+) -> float:
+    """The noise multiplier of DP-SGD: Poisson batches of `batch_size` on average.
+
+    Every step sees each of `dataset_size` examples with probability batch_size/dataset_size and
+    adds Gaussian noise of this many clipping norms to the sum of clipped gradients. Neighbours are
+    add/remove of one example.
+    """
+    batch = require_count("batch_size", batch_size, at_least=1)
+    examples = require_count("dataset_size", dataset_size, at_least=batch)
+    epochs = require_real("epochs", epochs, above=0)
+    rate = min(1.0, float_up(Fraction(batch, examples)))
+    steps = math.ceil(Fraction(epochs) * Fraction(examples, batch))
+    return noise_for(
+        lambda noise: [(Subsampled(Gaussian(noise), rate), steps)],
+        epsilon=epsilon,
+        delta=delta,
+        tolerance=tolerance,
+    )
 
 
 def _target(epsilon: float, delta: float, adaptivity: str) -> tuple[float, float]:
@@ -142,29 +234,6 @@ def _upper(
         return math.inf
 
 
-def _last_that_fits(
-    fits: Callable[[int], bool], excess: Callable[[int], float], low: int, high: int
-) -> int:
-    """The largest count that fits, between one that does and one that does not.
-
-    Where many are left, guessed from ε as a power of the count; the guess and the next count are
-    asked, so a good guess ends the search.
-    """
-    while high - low > 8:
-        at_low, at_high = excess(low), excess(high)
-        if not -math.inf < at_low < at_high < math.inf:
-            break
-        share = min(max(-at_low / (at_high - at_low), 0.0), 1.0)
-        guess = math.floor(low * (high / low) ** share)
-        before = high - low
-        for count in (guess, guess + 1):
-            if low < count < high:
-                low, high = (count, high) if fits(count) else (low, count)
-        if high - low > before // 2:
-            break
-    return last_whole(fits, low, high)
-
-
 def _by_moments(guarantee: Guarantee, epsilon: float, delta: float) -> int:
     """A count that certainly fits, found with the cheap bound only; 1 if it shows nothing."""
     return max(1, largest_repeats([(guarantee, 1)], epsilon=epsilon, delta=delta))
@@ -180,9 +249,8 @@ def largest_repeats(items: Sequence[tuple[Guarantee, int]], *, epsilon: float, d
         raise InvalidInput("at least one mechanism must be planned, got none")
 
     def fits(times: int) -> bool:
-        leaky = take_out_leaks(items_from([(one, n * times) for one, n in items]))
-        rest = delta - float(leaky.leak.upper())
-        return rest > 0 and _moment_epsilon(leaky.items, rest) <= epsilon
+        whole = items_from([(one, n * times) for one, n in items])
+        return all(_fits_by_moments(one, epsilon, delta) for one in whole.directions())
 
     if not fits(1):
         return 0
@@ -192,50 +260,9 @@ def largest_repeats(items: Sequence[tuple[Guarantee, int]], *, epsilon: float, d
     return last_whole(fits, low, high)
 
 
-def _moment_epsilon(items: Items, delta: float) -> float:
-    return MomentBound(items).epsilon_at(delta) if items.pairs else 0.0
-
-
-def _largest(
-    total: Callable[[float], float],
-    target: float,
-    *,
-    start: float,
-    growth: float,
-    precision: float,
-) -> float:
-    """The largest x, up to `precision` relative, with total(x) ≤ target; `start` fits.
-
-    Secant steps on ln total against ln x, which is close to a line, kept inside the bracket.
-    """
-    low, at_low = start, total(start)
-    if at_low > target:
-        raise Unattainable(f"no parameter fits: even {start:g} each gives {at_low:g} > {target:g}")
-    high = growth * low
-    while (at_high := total(high)) <= target:
-        low, at_low, growth = high, at_high, growth**2
-        high = growth * low
-        if high > 1e12:
-            raise Unattainable("every parameter fits")
-    while high - low > precision * low:
-        slope = math.log(at_high / max(at_low, 1e-300)) / math.log(high / low)
-        guess = low * math.exp(math.log(target / max(at_low, 1e-300)) / max(slope, 1e-9))
-        margin = 0.2 * precision * low
-        guess = min(max(guess - margin, low + margin), high - margin)
-        for x in (guess, min(guess + 2 * margin, high - 0.5 * margin)):
-            if not low < x < high:
-                continue
-            value = total(x)
-            if value <= target:
-                low, at_low = x, value
-            else:
-                high, at_high = x, value
-                break
-        else:
-            between = 0.5 * (low + high)
-            value = total(between)
-            if value <= target:
-                low, at_low = between, value
-            else:
-                high, at_high = between, value
-    return low
+def _fits_by_moments(losses: Losses, epsilon: float, delta: float) -> bool:
+    leaky = take_out_leaks(losses)
+    rest = delta - float(leaky.leak.upper())
+    if rest <= 0:
+        return False
+    return not leaky.items.pairs or MomentBound(leaky.items).epsilon_at(rest) <= epsilon

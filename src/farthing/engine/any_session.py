@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, Generic, Self, TypeVar
 
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.any_question import BATCH, AboutData, AnyBatch, AnyQuestion
 from farthing.engine.kinds import Kinds, query_from
 from farthing.engine.kinds.base import Query

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from farthing.composition.tariff import Price, Tariff
+from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.engine.companions import with_companions
 from farthing.engine.kinds.base import COUNT, SELECT, Query
 from farthing.engine.kinds.fields import AUTO

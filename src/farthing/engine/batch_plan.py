@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from farthing.canonical import digest
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer, Answers
 from farthing.engine.companions import of_question
 from farthing.engine.context import Context

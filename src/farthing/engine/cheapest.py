@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from farthing.composition.tariff import Tariff
+from farthing.composition.tariffs.tariff import Tariff
 from farthing.engine.kinds.base import COUNT, SELECT, Query
 from farthing.engine.purchase import buy, items_for
 from farthing.engine.show.sheet import width
 from farthing.errors import InvalidInput, Unattainable, require_count, require_real
 from farthing.mechanisms import Expectation
-from farthing.numerics.bisection import last_whole
+from farthing.numerics.search import last_whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from farthing.canonical import canonical
-from farthing.composition.tariff import Tariff
+from farthing.composition.tariffs.tariff import Tariff
 from farthing.engine.any_conversation import (
     GUESS,
     THRESHOLD,

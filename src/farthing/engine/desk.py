@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from farthing.composition.certificate import Certificate, certificate_in, tariff_in
-from farthing.composition.tariff import Price, Tariff, tariff_to_json
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.tariff import Price, Tariff
+from farthing.composition.tariffs.verification import certificate_in, tariff_in
 from farthing.engine.companions import with_companions
 from farthing.engine.first_budget import require_no_other_budget
 from farthing.engine.kinds import query_from
@@ -273,7 +274,7 @@ def _require_tariff(given: object) -> None:
 
 def matching_tariff(in_force: Tariff, given: TariffLike, dataset: str) -> None:
     """Opening signs nothing: a tariff may be named again, another one is refused."""
-    if tariff_to_json(in_force) != tariff_to_json(tariff_of(given)):
+    if in_force.to_json() != tariff_of(given).to_json():
         raise InvalidInput(
             f"another tariff is in force for {dataset}; leave tariff out, or let the owner sign it"
         )

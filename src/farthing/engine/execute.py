@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from farthing.canonical import digest
-from farthing.composition.tariff import Price, Tariff
+from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.engine.answer import Answer
 from farthing.engine.companions import folded, paired
 from farthing.engine.context import Context, record_of
@@ -25,7 +25,7 @@ from farthing.engine.spending import spending_of, spent_if_interrupted
 from farthing.engine.sql.statement import Statement
 from farthing.engine.translate import Step
 from farthing.errors import InvalidInput
-from farthing.guarantees.covering import covers
+from farthing.guarantees.losses.registry import loss_of
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import RegisteredBatch, Reservation, RowsChanged, Terms, Use
 from farthing.ledger.registered_lists import Registered
@@ -152,7 +152,7 @@ def _check_charge(
         return
     for step in steps.values():
         for name, guarantee in step.purchase.guarantees.items():
-            if name not in tariff.items or not covers(tariff.items[name][0], guarantee):
+            if name not in tariff.items or not loss_of(tariff.items[name][0]).covers(guarantee):
                 raise ChargeMismatch(f"{name} is not sold under the tariff that was charged")
     if charge != dict(held.items) or tariff.price_of(charge) != held.price:
         raise ChargeMismatch(f"the mechanisms cost {charge}, but {held.items} was reserved")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from farthing.composition.certificate import certificate_from_json
-from farthing.composition.ladder import EpsilonDelta, is_ladder_for
+from farthing.composition.tariffs.ladder import EpsilonDelta, is_ladder_for
+from farthing.composition.tariffs.verification import certificate_from_json
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from farthing.canonical import digest
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer
 from farthing.engine.automatic_limits import Automatic, automatic
 from farthing.engine.cheapest import Aim, cheapest

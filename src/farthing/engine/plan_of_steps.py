@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer
 from farthing.engine.companions import of_question, with_companions
 from farthing.engine.context import Context

@@ -21,11 +21,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from farthing.canonical import digest
-from farthing.composition.tariff import Price, Tariff
+from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.engine.errors import ChargeMismatch
 from farthing.engine.kinds.base import COUNT, LEAK, SELECT, Query
 from farthing.errors import InvalidInput
-from farthing.guarantees.covering import covers
 from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,
@@ -34,6 +33,7 @@ from farthing.guarantees.kinds import (
     Guarantee,
     PureDP,
 )
+from farthing.guarantees.losses.registry import loss_of
 from farthing.guarantees.notation import format_guarantee
 from farthing.mechanisms import Uses
 
@@ -56,7 +56,8 @@ class Purchase:
         """The items that a mechanism's own guarantees amount to: another way to the numbers."""
         charged: Counter[str] = Counter(dict.fromkeys(self.items, 0))
         for guarantee, times in uses:
-            name = next((n for n, g in self.guarantees.items() if covers(g, guarantee)), None)
+            paying = (n for n, sold in self.guarantees.items() if loss_of(sold).covers(guarantee))
+            name = next(paying, None)
             if name is None:
                 raise ChargeMismatch(
                     f"the mechanism uses {format_guarantee(guarantee)}, which was not bought"

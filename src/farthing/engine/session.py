@@ -12,9 +12,9 @@ from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from farthing.composition.certificate import Certificate
-from farthing.composition.ladder import EpsilonDelta
-from farthing.composition.tariff import Price, Tariff
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.ladder import EpsilonDelta
+from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.engine.any_session import AnySession
 from farthing.engine.context import Context, record_in_words
 from farthing.engine.converse import WatchConversation

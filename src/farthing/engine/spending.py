@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from farthing.composition.quick_reading import reading_by_moments, stated_delta
-from farthing.composition.tariff import Price
+from farthing.composition.accounts.quick_reading import reading_by_moments, stated_delta
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.show.sheet import amount
 from farthing.ledger import Snapshot
 from farthing.numerics.rounding import shown_up

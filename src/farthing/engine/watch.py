@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.context import Context
 from farthing.engine.converse import WatchConversation, open_watch
 from farthing.engine.show.plans import FITS, Line, ShownPlan

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from farthing.composition.tariff import Tariff
+from farthing.composition.tariffs.tariff import Tariff
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import PureDP
 from farthing.guarantees.notation import format_guarantee

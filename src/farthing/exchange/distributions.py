@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from farthing.composition.items import Items, items_from, take_out_leaks
-from farthing.composition.operators import Kernel, atoms_of
-from farthing.composition.profile_as_loss import loss_distribution_above
-from farthing.composition.profiles import KINDS, curves
+from farthing.composition.adaptive.operators import Kernel, atoms_of
+from farthing.composition.adaptive.profile_as_loss import loss_distribution_above
+from farthing.composition.adaptive.profiles import curves
+from farthing.composition.items import Losses, items_from, take_out_leaks
 from farthing.errors import InvalidInput, Unsupported, require_choice, require_real
 from farthing.guarantees.kinds import Guarantee, LossDistribution, TwoWayLoss
 from farthing.numerics.ball import up
@@ -55,11 +55,11 @@ def to_dp_accounting(
     return pld.privacy_loss_distribution.PrivacyLossDistribution(*pmfs)
 
 
-def _pmf(pld: Any, items: Items, adaptivity: str, accuracy: tuple[float, float, float]) -> Any:
+def _pmf(pld: Any, items: Losses, adaptivity: str, accuracy: tuple[float, float, float]) -> Any:
     """One direction of neighbours; with the unit comes first, which is `remove` there."""
     interval, delta, tolerance = accuracy
     leaky = take_out_leaks(items)
-    if not leaky.items.only(*KINDS):
+    if not leaky.items.known:
         raise Unsupported("only kinds with a known worst case have a privacy loss distribution")
     found = curves(leaky.items, adaptivity, tolerance, delta, whole=True)
     if found is None:

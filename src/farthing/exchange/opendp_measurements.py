@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from farthing.composition.profile_as_loss import loss_distribution_above
+from farthing.composition.adaptive.profile_as_loss import loss_distribution_above
 from farthing.errors import InvalidInput, Unsupported, require_real
 from farthing.exchange.distributions import FARTHEST
 from farthing.guarantees.kinds import (

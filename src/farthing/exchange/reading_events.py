@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from flint import arb
 
-from farthing.composition.items import items_from
+from farthing.composition.items import losses_of
 from farthing.errors import InvalidInput, Unsupported, require_choice, require_count, require_real
 from farthing.exchange.distributions import from_dp_accounting
-from farthing.guarantees.conversions import pure_epsilon
 from farthing.guarantees.kinds import (
     Gaussian,
     Guarantee,
@@ -29,6 +28,7 @@ from farthing.guarantees.kinds import (
     SubsampledWithoutReplacement,
     ZeroConcentratedDP,
 )
+from farthing.guarantees.losses.registry import loss_of
 from farthing.guarantees.neighbours import for_replace_one, group_privacy
 from farthing.numerics.ball import down, in_balls, up
 from farthing.numerics.rounding import float_up
@@ -129,7 +129,7 @@ class _Reading:
             return guarantee
         if all(isinstance(guarantee, Gaussian) for guarantee, _ in items):
             return _one_gaussian(items)
-        total = items_from(items).epsilon_sum()
+        total = losses_of(items).epsilon_sum()
         if total is None:
             raise Unsupported(
                 "several mechanisms on one sample are understood if all of them are Gaussian or "
@@ -146,7 +146,7 @@ class _Reading:
             case self.events.DiscreteLaplaceDpEvent(noise_parameter=noise, sensitivity=steps):
                 loss = discrete_laplace(noise, steps)
                 if self.replaced:
-                    return PureDP(_known(pure_epsilon(loss)))
+                    return PureDP(_known(loss_of(loss).pure_epsilon))
                 return loss
             case self.events.ZCDpEvent(rho=rho, xi=xi):
                 return ZeroConcentratedDP(rho, xi)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.composition.items import items_from
 from farthing.errors import Unsupported
-from farthing.guarantees.conversions import zero_concentrated
 from farthing.guarantees.kinds import (
     BoundedRange,
     ConcentratedDP,
@@ -16,10 +15,12 @@ from farthing.guarantees.kinds import (
     Gaussian,
     Guarantee,
     Laplace,
+    PermuteAndFlip,
     PureDP,
     Subsampled,
     ZeroConcentratedDP,
 )
+from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import in_balls, up
 from farthing.numerics.rounding import float_down
 from farthing.optional import required
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 def to_event(items: Iterable[Guarantee | tuple[Guarantee, int]]) -> DpEvent:
     """A tree of events that promises no more than the list does.
 
-    Pure DP becomes discrete Laplace noise of sensitivity 1, which is its worst case. Bounded range,
+    Pure DP becomes discrete Laplace noise of sensitivity 1, which is its worst case, and so does
+    permute-and-flip, for which there is no event. Bounded range,
     discrete Gaussian noise and concentrated DP become zCDP, which only the Rényi accountant there
     understands; a block of them keeps its optimum as a distribution, by `to_dp_accounting`.
     """
@@ -49,9 +51,9 @@ def _event(events: Any, guarantee: Guarantee) -> Any:
             return events.GaussianDpEvent(noise)
         case Laplace(epsilon) if epsilon > 0:
             return events.LaplaceDpEvent(float_down(1 / Fraction(epsilon)))
-        case PureDP(epsilon) if epsilon > 0:
+        case PureDP(epsilon) | PermuteAndFlip(epsilon) if epsilon > 0:
             return events.DiscreteLaplaceDpEvent(epsilon, 1)
-        case PureDP() | Laplace() | BoundedRange(0.0):
+        case PureDP() | PermuteAndFlip() | Laplace() | BoundedRange(0.0):
             return events.NoOpDpEvent()
         case Subsampled(inner, rate):
             return events.PoissonSampledDpEvent(rate, _event(events, inner))
@@ -68,6 +70,6 @@ def _event(events: Any, guarantee: Guarantee) -> Any:
 
 @in_balls
 def _concentrated_event(events: Any, guarantee: Guarantee) -> Any:
-    pair = zero_concentrated(guarantee)
+    pair = loss_of(guarantee).zero_concentrated()
     assert pair is not None
     return events.ZCDpEvent(up(pair[1]), max(0.0, up(pair[0])))

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
+from farthing.composition.bounds.closed_forms import epsilon_equal
+from farthing.composition.bounds.moments import moment_bounds, subgaussian_bounds
 from farthing.composition.compose import compose
-from farthing.composition.equal_pure_dp import epsilon_equal
-from farthing.composition.items import Items
-from farthing.composition.moments import moment_bounds
+from farthing.composition.items import losses_of
 from farthing.composition.planning import largest_count
-from farthing.composition.subgaussian import subgaussian_bounds
 from farthing.figures.other_libraries import OfConcentrated, of_concentrated, of_samples
 from farthing.figures.points import Axis, Curve, Figure, Panel, bracketed_curve
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import BoundedRange, Gaussian, Subsampled
-from farthing.numerics.bisection import last_whole
+from farthing.numerics.search import last_whole
 
 EPSILON, DELTA = 0.1, 1e-6
 BUDGETS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
@@ -36,7 +35,7 @@ def how_many(epsilon_of: Callable[[int], float], budget: float) -> int:
 @cache
 def quick_bounds(count: int) -> dict[str, float]:
     """Bounds by name on ε of `count` selections; those that need no grid."""
-    items = Items(((BoundedRange(EPSILON), count),))
+    items = losses_of([(BoundedRange(EPSILON), count)])
     optimal = epsilon_equal(DELTA, epsilon=EPSILON, count=count).upper
     others = {
         b.name: b.epsilon_at(DELTA)[1] for b in (*moment_bounds(items), *subgaussian_bounds(items))

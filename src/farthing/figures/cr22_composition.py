@@ -5,11 +5,11 @@ The text does not print the parameters of Figures 1 and 2; ours are in the capti
 
 from __future__ import annotations
 
+from farthing.composition.bounds.closed_forms import epsilon_equal
+from farthing.composition.bounds.moments import subgaussian_bounds
+from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
 from farthing.composition.compose import compose
-from farthing.composition.equal_pure_dp import epsilon_equal
-from farthing.composition.items import Items
-from farthing.composition.pure_dp_and_bounded_range import Mix
-from farthing.composition.subgaussian import subgaussian_bounds
+from farthing.composition.items import losses_of
 from farthing.figures.points import Axis, Curve, Figure, Panel, bracketed_curve
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import BoundedRange, Guarantee, PureDP
@@ -29,7 +29,7 @@ _PURE, _RANGED = PureDP(1.0), BoundedRange(1.0)
 def setwise(pure: int, ranged: int) -> float:
     """ε_g of equation (3), for `pure` ε-DP and `ranged` ε-bounded-range mechanisms."""
     pairs = ((PureDP(EPSILON), pure), (BoundedRange(EPSILON), ranged))
-    items = Items(tuple((guarantee, count) for guarantee, count in pairs if count > 0))
+    items = losses_of([(guarantee, count) for guarantee, count in pairs if count > 0])
     return next(b.epsilon_at(DELTA)[1] for b in subgaussian_bounds(items) if b.name == "cdp")
 
 

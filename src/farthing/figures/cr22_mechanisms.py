@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from farthing.composition.gaussian import zcdp_noise_multiplier
-from farthing.composition.laplace import laplace_histogram_epsilon
+from farthing.composition.bounds.closed_forms import laplace_histogram_epsilon
+from farthing.composition.bounds.gaussian import zcdp_noise_multiplier
 from farthing.data import macbeth_word_counts
 from farthing.figures.points import Axis, Curve, Figure, Panel
 from farthing.guarantees.kinds import Gaussian, PureDP
@@ -18,8 +18,8 @@ from farthing.mechanisms.count_mle import ordered_counts
 from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.known_counts import KnownCounts
 from farthing.mechanisms.unknown_counts import UnknownCounts
-from farthing.numerics.bisection import turning_point
 from farthing.numerics.rounding import FloatArray
+from farthing.numerics.search import turning_point
 
 DELTA = 1e-6
 WORDS, TRIALS = 25, 100

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
+from farthing.composition.bounds.closed_forms import laplace_histogram_epsilon
+from farthing.composition.bounds.gaussian import gaussian_epsilon, zcdp_epsilon
 from farthing.composition.compose import compose
-from farthing.composition.gaussian import gaussian_epsilon, zcdp_epsilon
-from farthing.composition.laplace import laplace_histogram_epsilon
 from farthing.figures.points import Axis, Curve, Figure, Panel, bracketed_curve
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import ApproximateDP, Laplace

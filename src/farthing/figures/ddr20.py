@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from farthing.composition.bounds.closed_forms import epsilon_equal
 from farthing.composition.compose import compose
-from farthing.composition.equal_pure_dp import epsilon_equal
 from farthing.figures.points import Axis, Curve, Figure, Panel
-from farthing.guarantees.conversions import log_moment, max_kl
 from farthing.guarantees.kinds import BoundedRange
+from farthing.guarantees.losses.bounded_range import max_kl
+from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import in_balls, up
 
 DELTA = 1e-6
@@ -64,7 +65,7 @@ def log_moment_bounds(power: float) -> dict[str, float]:
         "Improved DRV10": (power**2 + power) / 2,
         "DR19": (power**2 / 4 + power) / 2,
         "KL-improved DR19": power**2 / 8 + power * up(max_kl(1.0)),
-        "General MGF": up(log_moment(BoundedRange(1.0), 1 + power)) if power > 0 else 0.0,
+        "General MGF": up(loss_of(BoundedRange(1.0)).log_moment(1 + power)) if power > 0 else 0.0,
     }
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from farthing.composition.bounded_range import epsilon_nonadaptive
+from farthing.composition.bounds.bounded_range import epsilon_nonadaptive
+from farthing.composition.bounds.gaussian import gaussian_epsilon
 from farthing.composition.compose import compose
-from farthing.composition.gaussian import gaussian_epsilon
-from farthing.composition.tariff import Tariff
+from farthing.composition.tariffs.tariff import Tariff
 from farthing.figures.points import Axis, Curve, Figure, Panel
 from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import BoundedRange, Guarantee, PureDP, ZeroConcentratedDP

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from farthing.composition.basic import basic
-from farthing.composition.equal_pure_dp import epsilon_equal
-from farthing.composition.items import Items
-from farthing.composition.subgaussian import subgaussian_bounds
+from farthing.composition.bounds.closed_forms import basic, epsilon_equal
+from farthing.composition.bounds.moments import subgaussian_bounds
+from farthing.composition.items import losses_of
 from farthing.figures.points import Axis, Curve, Figure, Panel, bracketed_curve
 from farthing.guarantees.kinds import PureDP
 
@@ -15,12 +14,12 @@ COUNTS = (*range(1, 41), *range(45, 201, 5))
 
 def strong(count: int) -> float:
     """ε̃ of Theorem 1.1, for `count` mechanisms."""
-    items = Items(((PureDP(EPSILON), count),))
+    items = losses_of([(PureDP(EPSILON), count)])
     return next(b.epsilon_at(DELTA)[1] for b in subgaussian_bounds(items) if b.name == "strong")
 
 
 def _panels() -> tuple[Panel, ...]:
-    simple = [basic(Items(((PureDP(EPSILON), count),))) for count in COUNTS]
+    simple = [basic(losses_of([(PureDP(EPSILON), count)])) for count in COUNTS]
     curves = (
         Curve(
             "basic composition",

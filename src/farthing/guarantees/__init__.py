@@ -1,1 +1,1 @@
-"""What a mechanism promises: guarantees, brackets, conversions."""
+"""What a mechanism promises, and in `losses` what is known about the worst case of each kind."""

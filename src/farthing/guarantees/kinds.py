@@ -2,7 +2,10 @@
 
 The meaning of a kind never changes. Neighbours are add/remove of one unit, except where a kind
 says otherwise. Most kinds promise the same with the unit and without it; those that do not are
-`Subsampled` and `TwoWayLoss`, and `OneWay` is what one of them promises in one of the directions.
+`Subsampled` and `TwoWayLoss`. What is known about a kind's worst case is in `guarantees/losses`.
+
+`notation` is how short text names a kind; `not_sampled` says why a mechanism cannot be sampled by
+what the kind promises.
 """
 
 from __future__ import annotations
@@ -12,15 +15,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from farthing.errors import InvalidInput, Unsupported, require_count, require_real
 from farthing.numerics.rounding import float_down, float_up
+
+_MOMENTS = (
+    "a guarantee that only bounds moments cannot be subsampled: it has no pair of "
+    "distributions that dominates; sample the mechanism itself, such as Gaussian(σ)"
+)
+_SAMPLED = "a sample of a sample is one sample: multiply the rates"
+_DISCRETISED = "a discretised loss cannot be subsampled; sample the mechanism and discretise then"
 
 
 @dataclass(frozen=True, slots=True)
 class PureDP:
     """ε-differential privacy: every privacy loss lies in [−ε, ε]."""
+
+    notation: ClassVar[str | None] = "dp"
+    not_sampled: ClassVar[str | None] = None
 
     epsilon: float
 
@@ -36,6 +49,12 @@ class BoundedRange:
     that answer once, not for interactive ones.
     """
 
+    notation: ClassVar[str | None] = "br"
+    not_sampled: ClassVar[str | None] = (
+        "bounded range cannot be subsampled: its worst pair depends on t, and no pair "
+        "dominates all of them; sample PureDP({0.epsilon!r}), which it implies"
+    )
+
     epsilon: float
 
     def __post_init__(self) -> None:
@@ -45,6 +64,9 @@ class BoundedRange:
 @dataclass(frozen=True, slots=True)
 class ApproximateDP:
     """(ε, δ)-differential privacy."""
+
+    notation: ClassVar[str | None] = "adp"
+    not_sampled: ClassVar[str | None] = None
 
     epsilon: float
     delta: float
@@ -61,6 +83,9 @@ class ApproximateDP:
 class Laplace:
     """The Laplace mechanism itself, with scale sensitivity/ε: more is known than ε-DP."""
 
+    notation: ClassVar[str | None] = "lap"
+    not_sampled: ClassVar[str | None] = None
+
     epsilon: float
 
     def __post_init__(self) -> None:
@@ -75,6 +100,9 @@ class Laplace:
 @dataclass(frozen=True, slots=True)
 class Gaussian:
     """The Gaussian mechanism, with standard deviation noise_multiplier × ℓ2-sensitivity."""
+
+    notation: ClassVar[str | None] = "gauss"
+    not_sampled: ClassVar[str | None] = None
 
     noise_multiplier: float
 
@@ -97,6 +125,9 @@ class DiscreteGaussian:
     is close to that of `Gaussian` but exceeds it in places, so the two are kept apart.
     """
 
+    notation: ClassVar[str | None] = "dgauss"
+    not_sampled: ClassVar[str | None] = None
+
     noise_multiplier: float
     sensitivity: int = 1
 
@@ -115,8 +146,28 @@ class DiscreteGaussian:
 
 
 @dataclass(frozen=True, slots=True)
+class PermuteAndFlip:
+    """The permute-and-flip mechanism itself, ε per range of the score: more is known than ε-DP.
+
+    Its losses lie in an interval of length 2·ln(2e^{ε/2} − 1) inside [−ε, ε]
+    (docs/theory/mechanisms.md, "Permute-and-flip"). It is not ε-bounded range.
+    """
+
+    notation: ClassVar[str | None] = "pf"
+    not_sampled: ClassVar[str | None] = None
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _set(self, epsilon=require_real("epsilon", self.epsilon, at_least=0))
+
+
+@dataclass(frozen=True, slots=True)
 class ConcentratedDP:
     """(μ, τ)-concentrated DP: mean loss at most μ, centred loss τ-subgaussian [CR22, Def. 2.6]."""
+
+    notation: ClassVar[str | None] = "cdp"
+    not_sampled: ClassVar[str | None] = _MOMENTS
 
     mu: float
     tau: float
@@ -133,6 +184,9 @@ class ConcentratedDP:
 class ZeroConcentratedDP:
     """δ-approximate (ξ, ρ)-zero-concentrated DP: D_α ≤ ξ + ρα for α > 1 [CR22, Def. 2.7]."""
 
+    notation: ClassVar[str | None] = "zcdp"
+    not_sampled: ClassVar[str | None] = _MOMENTS
+
     rho: float
     xi: float = 0.0
     delta: float = 0.0
@@ -148,6 +202,9 @@ class ZeroConcentratedDP:
 @dataclass(frozen=True, slots=True)
 class TruncatedConcentratedDP:
     """(ρ, ω)-truncated concentrated DP: D_α ≤ ρα for 1 < α < ω [Lyu22, Def. 5]."""
+
+    notation: ClassVar[str | None] = "tcdp"
+    not_sampled: ClassVar[str | None] = _MOMENTS
 
     rho: float
     omega: float
@@ -168,6 +225,9 @@ class RenyiDP:
     infinity where nothing is known. Two curves are equal only if they are the same object.
     """
 
+    notation: ClassVar[str | None] = None
+    not_sampled: ClassVar[str | None] = _MOMENTS
+
     curve: Callable[[float], float]
     orders_below: float = field(default=float("inf"))
 
@@ -187,6 +247,9 @@ class LossDistribution:
     the two datasets holds the unit. The loss of one direction of an asymmetric mechanism does not
     promise that; the larger of its two profiles does (docs/theory/directions.md).
     """
+
+    notation: ClassVar[str | None] = None
+    not_sampled: ClassVar[str | None] = _DISCRETISED
 
     losses: tuple[float, ...]
     masses: tuple[float, ...]
@@ -259,7 +322,10 @@ class Subsampled:
     is not, so the two directions have different losses (docs/theory/subsampling.md).
     """
 
-    guarantee: PureDP | ApproximateDP | Laplace | Gaussian | DiscreteGaussian
+    notation: ClassVar[str | None] = "poisson"
+    not_sampled: ClassVar[str | None] = _SAMPLED
+
+    guarantee: PureDP | ApproximateDP | Laplace | Gaussian | DiscreteGaussian | PermuteAndFlip
     rate: float
 
     def __post_init__(self) -> None:
@@ -276,7 +342,10 @@ class SubsampledWithoutReplacement:
     sampled, with replace-one neighbours.
     """
 
-    guarantee: PureDP | ApproximateDP | Laplace | Gaussian | DiscreteGaussian
+    notation: ClassVar[str | None] = "subset"
+    not_sampled: ClassVar[str | None] = _SAMPLED
+
+    guarantee: PureDP | ApproximateDP | Laplace | Gaussian | DiscreteGaussian | PermuteAndFlip
     rate: float
 
     def __post_init__(self) -> None:
@@ -292,6 +361,9 @@ class TwoWayLoss:
     reverse. A `LossDistribution` by itself is valid in both.
     """
 
+    notation: ClassVar[str | None] = None
+    not_sampled: ClassVar[str | None] = _DISCRETISED
+
     with_unit: LossDistribution
     without_unit: LossDistribution
 
@@ -301,26 +373,6 @@ class TwoWayLoss:
                 raise InvalidInput(f"both losses must be LossDistribution, got {loss!r:.60}")
 
 
-@dataclass(frozen=True, slots=True)
-class OneWay:
-    """What an asymmetric guarantee promises in one direction of neighbours.
-
-    With `with_unit` the loss is that of outcomes with the unit against those without it. Once its
-    infinite loss is counted elsewhere it is `leakless`.
-    """
-
-    guarantee: Subsampled | TwoWayLoss
-    with_unit: bool
-    leakless: bool = False
-
-    @property
-    def loss(self) -> LossDistribution:
-        """The loss of this direction, of a guarantee that states it."""
-        if not isinstance(self.guarantee, TwoWayLoss):
-            raise TypeError(f"{self.guarantee!r} states no discrete loss")
-        return self.guarantee.with_unit if self.with_unit else self.guarantee.without_unit
-
-
 Guarantee: TypeAlias = (
     PureDP
     | BoundedRange
@@ -328,6 +380,7 @@ Guarantee: TypeAlias = (
     | Laplace
     | Gaussian
     | DiscreteGaussian
+    | PermuteAndFlip
     | ConcentratedDP
     | ZeroConcentratedDP
     | TruncatedConcentratedDP
@@ -336,8 +389,12 @@ Guarantee: TypeAlias = (
     | Subsampled
     | SubsampledWithoutReplacement
     | TwoWayLoss
-    | OneWay
 )
+
+
+def replaces_one(guarantee: Guarantee) -> bool:
+    """Whether a guarantee is about replace-one neighbours."""
+    return isinstance(guarantee, SubsampledWithoutReplacement)
 
 
 def _set(fact: object, **values: float) -> None:
@@ -360,24 +417,7 @@ def _rate(rate: object) -> float:
 
 def _require_sampled(guarantee: object) -> None:
     """Unsupported for what has no fixed worst pair of distributions, with the reason."""
-    match guarantee:
-        case PureDP() | ApproximateDP() | Laplace() | Gaussian() | DiscreteGaussian():
-            return
-        case BoundedRange(epsilon):
-            raise Unsupported(
-                "bounded range cannot be subsampled: its worst pair depends on t, and no pair "
-                f"dominates all of them; sample PureDP({epsilon!r}), which it implies"
-            )
-        case ZeroConcentratedDP() | ConcentratedDP() | TruncatedConcentratedDP() | RenyiDP():
-            raise Unsupported(
-                "a guarantee that only bounds moments cannot be subsampled: it has no pair of "
-                "distributions that dominates; sample the mechanism itself, such as Gaussian(σ)"
-            )
-        case Subsampled() | SubsampledWithoutReplacement():
-            raise Unsupported("a sample of a sample is one sample: multiply the rates")
-        case LossDistribution() | TwoWayLoss() | OneWay():
-            raise Unsupported(
-                "a discretised loss cannot be subsampled; sample the mechanism and discretise then"
-            )
-        case _:
-            raise InvalidInput(f"a guarantee is needed to be sampled, got {guarantee!r:.60}")
+    if not isinstance(guarantee, Guarantee):
+        raise InvalidInput(f"a guarantee is needed to be sampled, got {guarantee!r:.60}")
+    if guarantee.not_sampled is not None:
+        raise Unsupported(guarantee.not_sampled.format(guarantee))

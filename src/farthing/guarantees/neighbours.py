@@ -8,27 +8,17 @@ then adding a unit is replacing that record.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
-from flint import arb
+from typing import Any
 
 from farthing.errors import InvalidInput, Unsupported, require_count
 from farthing.guarantees.kinds import (
-    ApproximateDP,
-    BoundedRange,
-    DiscreteGaussian,
-    Gaussian,
     Guarantee,
-    Laplace,
     PureDP,
     SubsampledWithoutReplacement,
-    ZeroConcentratedDP,
 )
-from farthing.numerics.ball import in_balls, up
-from farthing.numerics.rounding import float_down, float_up
+from farthing.guarantees.losses.registry import loss_of
 
 
-@in_balls
 def group_privacy(guarantee: Guarantee, units: int) -> Guarantee:
     """What a mechanism promises to a group of `units` units together.
 
@@ -39,28 +29,7 @@ def group_privacy(guarantee: Guarantee, units: int) -> Guarantee:
     k = require_count("units", units, at_least=1)
     if k == 1:
         return guarantee
-    match guarantee:
-        case PureDP(epsilon) | BoundedRange(epsilon) | Laplace(epsilon):
-            return type(guarantee)(float_up(k * Fraction(epsilon)))
-        case Gaussian(sigma):
-            return Gaussian(float_down(Fraction(sigma) / k))
-        case DiscreteGaussian(sigma, sensitivity):
-            return DiscreteGaussian(float_down(Fraction(sigma) / k), k * sensitivity)
-        case ApproximateDP(epsilon, delta):
-            each = arb(epsilon)
-            grown = arb(delta) * ((k * each).expm1() / each.expm1() if epsilon > 0 else k)
-            if not grown < 1:
-                raise Unsupported(f"delta grows to {up(grown):.3g} for a group of {k} units")
-            return ApproximateDP(float_up(k * Fraction(epsilon)), up(grown))
-        case ZeroConcentratedDP(rho, xi, delta=0.0):
-            harmonic = sum((Fraction(1, i) for i in range(1, k + 1)), Fraction(0))
-            offset = float_up(max(Fraction(xi), Fraction(0)) * k * harmonic)
-            return ZeroConcentratedDP(float_up(k * k * Fraction(rho)), offset)
-        case _:
-            raise Unsupported(
-                f"no theorem gives {guarantee!r:.60} for a group; take the guarantee of the "
-                "mechanism itself with the sensitivity of the group"
-            )
+    return loss_of(guarantee).for_group(k)
 
 
 def for_replace_one(guarantee: Guarantee) -> SubsampledWithoutReplacement:
@@ -69,16 +38,16 @@ def for_replace_one(guarantee: Guarantee) -> SubsampledWithoutReplacement:
     If a mechanism is known to change by no more when a unit is replaced, state its guarantee for
     that directly: SubsampledWithoutReplacement(guarantee, 1).
     """
-    match group_privacy(guarantee, 2):
-        case (PureDP() | ApproximateDP() | Laplace() | Gaussian() | DiscreteGaussian()) as doubled:
-            return SubsampledWithoutReplacement(doubled, 1.0)
-        case BoundedRange(epsilon):
-            return SubsampledWithoutReplacement(PureDP(epsilon), 1.0)
-        case _:
-            raise Unsupported(
-                f"{guarantee!r:.60} has no counterpart for replace-one neighbours; dp, br, adp, "
-                "lap, gauss and dgauss have"
-            )
+    doubled: Any = group_privacy(guarantee, 2)
+    if doubled.not_sampled is None:
+        return SubsampledWithoutReplacement(doubled, 1.0)
+    pure = loss_of(doubled).pure_epsilon
+    if pure is None:
+        raise Unsupported(
+            f"{guarantee!r:.60} has no counterpart for replace-one neighbours; dp, br, adp, "
+            "lap, gauss, dgauss and pf have"
+        )
+    return SubsampledWithoutReplacement(PureDP(pure), 1.0)
 
 
 def from_replace_one(guarantee: SubsampledWithoutReplacement) -> Guarantee:

@@ -7,42 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import astuple, fields
-from typing import Any
+from dataclasses import MISSING, astuple, fields
+from typing import Any, get_args
 
 from farthing.errors import InvalidInput
-from farthing.guarantees.kinds import (
-    ApproximateDP,
-    BoundedRange,
-    ConcentratedDP,
-    DiscreteGaussian,
-    Gaussian,
-    Guarantee,
-    Laplace,
-    PureDP,
-    Subsampled,
-    SubsampledWithoutReplacement,
-    TruncatedConcentratedDP,
-    ZeroConcentratedDP,
-)
-
-#: kind → (constructor, names of its parameters, how many of them are required)
-KINDS: dict[str, tuple[Callable[..., Guarantee], tuple[str, ...], int]] = {
-    "dp": (PureDP, ("epsilon",), 1),
-    "br": (BoundedRange, ("epsilon",), 1),
-    "adp": (ApproximateDP, ("epsilon", "delta"), 2),
-    "lap": (Laplace, ("epsilon",), 1),
-    "gauss": (Gaussian, ("noise_multiplier",), 1),
-    "dgauss": (DiscreteGaussian, ("noise_multiplier", "sensitivity"), 1),
-    "cdp": (ConcentratedDP, ("mu", "tau"), 2),
-    "zcdp": (ZeroConcentratedDP, ("rho", "xi", "delta"), 1),
-    "tcdp": (TruncatedConcentratedDP, ("rho", "omega"), 2),
-}
+from farthing.guarantees.kinds import Guarantee, Subsampled, SubsampledWithoutReplacement
 
 #: how a sample is drawn → the guarantee of a mechanism that sees one
 SAMPLES: dict[str, type[Subsampled] | type[SubsampledWithoutReplacement]] = {
-    "poisson": Subsampled,
-    "subset": SubsampledWithoutReplacement,
+    kind.notation: kind for kind in (Subsampled, SubsampledWithoutReplacement) if kind.notation
+}
+
+#: text → kind, for the others that have one
+KINDS: dict[str, Callable[..., Guarantee]] = {
+    kind.notation: kind
+    for kind in get_args(Guarantee)
+    if kind.notation is not None and kind.notation not in SAMPLES
 }
 
 _ITEM = re.compile(r"^(?:(?P<count>[^x:]+)x)?(?P<kind>[a-z]+)(?::(?P<parameters>.*))?$")
@@ -66,14 +46,14 @@ def parse_item(text: str) -> tuple[Guarantee, int]:
         # what cannot be sampled is refused by the guarantee itself
         sampled: Any = parse_guarantee(inner)
         return SAMPLES[kind](sampled, _number("rate", rate)), count
-    constructor, names, required = KINDS[kind]
+    names, required = _parameters(KINDS[kind])
     if parameters is None:
         raise InvalidInput(f"{kind} needs {_form(kind)}, got {text!r}")
     values = parameters.split(",")
     if not required <= len(values) <= len(names):
         raise InvalidInput(f"{kind} needs {_form(kind)}, got {text!r}")
     numbers = [_number(name, value) for name, value in zip(names, values, strict=False)]
-    return constructor(*numbers), count
+    return KINDS[kind](*numbers), count
 
 
 def split_item(text: str) -> tuple[str, int, str | None]:
@@ -103,13 +83,20 @@ def format_guarantee(guarantee: Guarantee) -> str:
     for kind, sample in SAMPLES.items():
         if isinstance(guarantee, sample):
             return f"{kind}:{guarantee.rate!r}/{format_guarantee(guarantee.guarantee)}"
-    for kind, (constructor, _, required) in KINDS.items():
+    for kind, constructor in KINDS.items():
         if type(guarantee) is constructor:
+            _, required = _parameters(constructor)
             values, defaults = list(astuple(guarantee)), _defaults(constructor)
             while len(values) > required and values[-1] == defaults[len(values) - 1]:
                 values.pop()
             return f"{kind}:{','.join(repr(value) for value in values)}"
     return repr(guarantee)
+
+
+def _parameters(constructor: Callable[..., Guarantee]) -> tuple[list[str], int]:
+    """Their names, and how many of them are required."""
+    names = [field.name for field in fields(constructor)]  # type: ignore[arg-type] # dataclasses
+    return names, _defaults(constructor).count(MISSING)
 
 
 def _defaults(constructor: Callable[..., Guarantee]) -> list[object]:
@@ -124,6 +111,6 @@ def _number(name: str, text: str) -> float:
 
 
 def _form(kind: str) -> str:
-    _, names, required = KINDS[kind]
+    names, required = _parameters(KINDS[kind])
     optional = "".join(f"[,{name}" for name in names[required:]) + "]" * (len(names) - required)
     return f"{kind}:{','.join(names[:required])}{optional}"

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from farthing.composition.tariff import Tariff
+from farthing.composition.tariffs.tariff import Tariff
 from farthing.errors import InvalidInput, Unsupported
-from farthing.guarantees.covering import covers
 from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,
@@ -20,6 +19,7 @@ from farthing.guarantees.kinds import (
     PureDP,
     ZeroConcentratedDP,
 )
+from farthing.guarantees.losses.registry import loss_of
 from farthing.guarantees.notation import format_guarantee
 from farthing.mechanisms.protocol import Uses
 
@@ -65,7 +65,7 @@ def cheapest_items(tariff: Tariff, uses: Uses) -> dict[str, int]:
     """The cheapest items that pay for a conversation, one for each use of a guarantee."""
     bought: Counter[str] = Counter()
     for guarantee, times in require_chargeable(uses):
-        fitting = [name for name, (sold, _) in tariff.items.items() if covers(sold, guarantee)]
+        fitting = [n for n, (sold, _) in tariff.items.items() if loss_of(sold).covers(guarantee)]
         if not fitting:
             raise InvalidInput(
                 f"the conversation needs an item that covers {format_guarantee(guarantee)}, "
@@ -85,7 +85,7 @@ def require_paid(tariff: Tariff, items: Mapping[str, int], uses: Uses) -> None:
     for guarantee, times in sorted(require_chargeable(uses), key=_size, reverse=True):
         wanted = times
         for name in left:
-            if covers(tariff.items[name][0], guarantee):
+            if loss_of(tariff.items[name][0]).covers(guarantee):
                 taken = min(wanted, left[name])
                 left[name] -= taken
                 wanted -= taken

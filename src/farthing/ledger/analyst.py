@@ -9,7 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from farthing.canonical import digest, sha256
-from farthing.composition.tariff import Certificate, Price
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.interactive import cheapest_items
 from farthing.interactive.composer import Part

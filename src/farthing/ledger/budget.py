@@ -6,15 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from farthing.composition.account_profiles import (
+from farthing.composition.accounts.account_profiles import (
     AccountProfile,
     level_reached,
     levels,
     list_profile,
     profiles_when_spent,
 )
-from farthing.composition.certificate import tariff_from_json
-from farthing.composition.tariff import Tariff
+from farthing.composition.tariffs.tariff import Tariff, tariff_from_json
 from farthing.ledger.entries import Grant, OpenList, OpenTariff, Reserve, Restore
 from farthing.ledger.errors import Damaged
 from farthing.ledger.months import month_number

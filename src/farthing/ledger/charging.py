@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Integer, String, bindparam, literal_column, select
 
 from farthing.canonical import digest
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.ledger.entries import Charge, Entry, Reserve
 from farthing.ledger.errors import (
     DoesNotFit,

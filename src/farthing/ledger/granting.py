@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, insert, select, update
 
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.errors import InvalidInput, require_choice, require_count
 from farthing.ledger.entries import Entry, Grant, Revoke
 from farthing.ledger.errors import NotInLedger

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 from farthing.canonical import canonical
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.ledger.entries import Close, Reserve, written_fact
 from farthing.ledger.errors import Damaged
 from farthing.ledger.lookups import entry_at, row_of_dataset

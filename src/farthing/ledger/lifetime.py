@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
 
-from farthing.composition.account_profiles import (
+from farthing.composition.accounts.account_profiles import (
     CAP_SHARE,
     AccountProfile,
     epsilon_if_opened_by_releases,

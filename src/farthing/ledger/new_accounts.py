@@ -9,8 +9,8 @@ from functools import partial
 from sqlalchemy import Connection, insert, update
 
 from farthing.canonical import digest
-from farthing.composition.certificate import Certificate
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.ledger import registered_lists
 from farthing.ledger.entries import Entry, OpenList, OpenTariff

@@ -21,9 +21,9 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from farthing.composition.account_profiles import AccountProfile, epsilon_at_levels
+from farthing.composition.accounts.account_profiles import AccountProfile, epsilon_at_levels
 from farthing.errors import require_real
-from farthing.guarantees.conversions import pure_epsilon, without_delta
+from farthing.guarantees.losses.registry import loss_of
 from farthing.ledger.budget import (
     PLANNED,
     ListAccount,
@@ -134,7 +134,7 @@ def pure_sum(
         else:
             continue
         for guarantee, times in uses:
-            epsilon = pure_epsilon(without_delta(guarantee)) if times else 0.0
+            epsilon = loss_of(guarantee).without_leak().pure_epsilon if times else 0.0
             if epsilon is None:
                 return math.inf
             total += times * Fraction(epsilon)

@@ -9,8 +9,9 @@ from typing import TypedDict
 
 from sqlalchemy import Connection, Update, bindparam, select, update
 
-from farthing.composition.certificate import certificate_from_json, tariff_from_json
-from farthing.composition.tariff import Certificate, Tariff
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.tariff import Tariff, tariff_from_json
+from farthing.composition.tariffs.verification import certificate_from_json
 from farthing.ledger.entries import Entry, Reserve
 from farthing.ledger.errors import NotInLedger
 from farthing.ledger.lookups import (

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from sqlalchemy import Connection, update
 
-from farthing.composition.certificate import Certificate
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.ledger import granting, registered_lists, retiring, settling
 from farthing.ledger.conversations import Talk

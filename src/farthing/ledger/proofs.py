@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from farthing.canonical import canonical
-from farthing.composition.certificate import verify_document
+from farthing.composition.tariffs.verification import verify_document
 from farthing.errors import NotCertified
 from farthing.ledger.registered_lists import TOLERANCE, claims_of, composition_of, stated_in
 

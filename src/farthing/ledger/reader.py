@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from farthing.composition.tariff import Tariff
+from farthing.composition.tariffs.tariff import Tariff
 from farthing.ledger.conversations import Talk, opened_conversations
 from farthing.ledger.declared_data import Dataset
 from farthing.ledger.entries import Entry

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from farthing.canonical import canonical
-from farthing.composition.tariff import Price, Tariff
+from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.errors import InvalidInput, require_count
 from farthing.interactive import Verdict
 from farthing.interactive.composer import Part

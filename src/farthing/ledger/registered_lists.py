@@ -17,13 +17,13 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from farthing.canonical import canonical
-from farthing.composition.certificate import USUAL_DELTAS
 from farthing.composition.compose import Composition, compose
 from farthing.composition.items import Items, items_from
-from farthing.composition.tariff import SELLABLE
+from farthing.composition.tariffs.tariff import USUAL_DELTAS
 from farthing.errors import InvalidInput, Unattainable, Unsupported, require_real
 from farthing.guarantees.bracket import Bracket
-from farthing.guarantees.kinds import BoundedRange, Guarantee
+from farthing.guarantees.kinds import Guarantee
+from farthing.guarantees.losses.registry import loss_of
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.ledger.records import BATCH, SETWISE, require_items, require_name
 
@@ -204,12 +204,12 @@ def from_document(data: Mapping[str, Any]) -> Registered:
 
 
 def _depends_on_itself(items: Items) -> bool:
-    return items.total > 1 and any(isinstance(guarantee, BoundedRange) for guarantee, _ in items)
+    return items.total > 1 and bool(items.facing().ranges)
 
 
 def _sellable(items: Items) -> Items:
     for guarantee, _ in items:
-        if not isinstance(guarantee, SELLABLE):
+        if not loss_of(guarantee).sold:
             raise Unsupported(
                 "a list may hold dp, br, adp, lap, gauss, dgauss and poisson, got "
                 f"{format_guarantee(guarantee)}"

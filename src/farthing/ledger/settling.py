@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import IntegrityError
 
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.ledger.entries import Abandon, Close, Entry, Reserve, Revoke, Settlement
 from farthing.ledger.errors import AlreadySettled

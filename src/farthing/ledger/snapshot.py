@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from farthing.composition.tariff import Certificate, Price
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.tariff import Price
 from farthing.ledger.charging import no_purse
 from farthing.ledger.declared_data import Dataset
 from farthing.ledger.lookups import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import metadata
 from typing import Any
 
-from farthing.composition.certificate import ASSUMPTIONS
+from farthing.composition.tariffs.certificate import ASSUMPTIONS
 from farthing.errors import FarthingError, require_real
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger.budget import PLANNED, ListAccount, TariffAccount

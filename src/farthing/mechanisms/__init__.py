@@ -20,6 +20,7 @@ from farthing.mechanisms.least_total import LeastTotal
 from farthing.mechanisms.noise import Noise, coordinate_noise
 from farthing.mechanisms.noisy_totals import NoisyTotals
 from farthing.mechanisms.per_label import Groups, PerLabel
+from farthing.mechanisms.permute_and_flip import PermuteAndFlipMechanism
 from farthing.mechanisms.protocol import Contribution, Mechanism, Uses
 from farthing.mechanisms.quantile import Quantile
 from farthing.mechanisms.randomized_response import (
@@ -55,6 +56,7 @@ __all__ = [
     "Noise",
     "NoisyTotals",
     "PerLabel",
+    "PermuteAndFlipMechanism",
     "Quantile",
     "Release",
     "Repeated",

@@ -16,7 +16,7 @@ from farthing.mechanisms.accuracy import Interval
 from farthing.mechanisms.noise import Noise
 from farthing.mechanisms.tails import least_reaching
 from farthing.numerics.ball import in_balls
-from farthing.numerics.bisection import last_whole
+from farthing.numerics.search import last_whole
 
 
 def intervals_after(

@@ -15,7 +15,7 @@ from farthing.mechanisms.inverse_transform import Integers, Inversion, exact_bal
 from farthing.mechanisms.randomness import BitSource
 from farthing.mechanisms.tails import symmetric_half_width
 from farthing.numerics.ball import Ball
-from farthing.numerics.bisection import turning_point
+from farthing.numerics.search import turning_point
 
 #: With counts below 2^62 and scales up to this, sums stay inside 64 bits: noise beyond 2^62
 #: has probability below e^−(2^22).

@@ -55,7 +55,7 @@ class ExponentialMechanism:
 
     def run(self, scores: ArrayLike) -> int:
         """The position of the chosen score."""
-        return Selection(_score_array(scores), self.rate, system_bits()).draw()
+        return Selection(score_array(scores), self.rate, system_bits()).draw()
 
     def accuracy(self, *, domain_size: int, confidence: float = DEFAULT_CONFIDENCE) -> Accuracy:
         """How far below the best score the chosen one lies, among `domain_size` candidates."""
@@ -63,7 +63,8 @@ class ExponentialMechanism:
         return selection_accuracy(float(self.rate), size - 1, confidence)
 
 
-def _score_array(scores: ArrayLike) -> Scores:
+def score_array(scores: ArrayLike) -> Scores:
+    """Scores as whole numbers or floats, all finite."""
     array = np.asarray(scores)
     if array.ndim != 1 or array.size == 0:
         raise InvalidInput(f"scores must be a non-empty sequence, got shape {array.shape}")

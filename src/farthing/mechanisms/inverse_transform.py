@@ -26,7 +26,7 @@ from flint import arb, ctx, fmpq
 from farthing.errors import NotCertified
 from farthing.mechanisms.randomness import WORD_BITS, BitSource, Words
 from farthing.numerics.ball import Ball
-from farthing.numerics.bisection import last_whole
+from farthing.numerics.search import last_whole
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 

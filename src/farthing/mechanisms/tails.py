@@ -8,7 +8,7 @@ from flint import arb
 
 from farthing.errors import NotCertified
 from farthing.numerics.ball import Ball, in_balls
-from farthing.numerics.bisection import last_whole
+from farthing.numerics.search import last_whole
 
 _TOO_FAR = 1 << 70
 

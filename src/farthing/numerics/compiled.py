@@ -36,9 +36,6 @@ class Compiled(NamedTuple):
         [FloatArray, FloatArray, IntArray, FloatArray, FloatArray, int, float],
         tuple[FloatArray, FloatArray],
     ]
-    event_ceiling: Callable[
-        [FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, float, int], float
-    ]
 
 
 @cache
@@ -51,7 +48,6 @@ def compiled() -> Compiled:
         _interruptible(kernels.chord_supremum),
         _interruptible(kernels.support_maximum),
         _interruptible(kernels.support_average),
-        _interruptible(kernels.event_ceiling),
     )
 
 

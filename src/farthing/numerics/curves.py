@@ -1,7 +1,7 @@
 """Convex decreasing functions of z = e^x on a uniform grid in x, bounded from both sides.
 
 A profile V is convex and decreasing in z, 1 at z = 0. Two representations keep a certain
-side of it, and both are closed under the operators of composition/operators.py:
+side of it, and both are closed under the operators of composition/adaptive/operators.py:
 
     Chords    values at the grid points; between them the chord in z, which lies above a
               convex function. Left of the grid the chord to (z = 0, V = 1), right of it the

@@ -26,8 +26,6 @@ Number = TypeVar("Number", float, FloatArray)
 
 #: The relative error of one rounding to the nearest float.
 UNIT = 2.0**-53
-#: Relative error that sums of a few thousand exponentials of sums stay far below.
-SUMMED = 1e-11
 
 #: Significant digits that a bound is shown with at least, and decimals from 0.1 on.
 DIGITS = 6

@@ -15,8 +15,6 @@ def main() -> None:
     kernels.support_maximum(profile, profile, 8, 0.1, 0.5, 5, 0.0)
     places, parts = np.zeros(2, np.int64), np.array([0.0, 0.05])
     kernels.support_average(profile, profile, places, parts, parts, 8, 0.1)
-    lost, slopes = np.zeros((2, 4)), np.ones((1, 12))
-    kernels.event_ceiling(profile[:4], -profile[:4], lost, slopes, np.ones((1, 1)), 1.0, 1)
 
 
 if __name__ == "__main__":

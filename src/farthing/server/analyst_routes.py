@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from farthing.composition.certificate import ASSUMPTIONS
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.certificate import ASSUMPTIONS
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine import BatchPlan, Plan
 from farthing.engine.spending import spending_of
 from farthing.errors import InvalidInput

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from farthing.canonical import canonical
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Answer, Answers, Batch, BatchPlan, Plan, Question, Session
 from farthing.engine.context import Context, record_in_words
 from farthing.errors import FarthingError, InvalidInput

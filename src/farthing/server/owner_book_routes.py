@@ -11,9 +11,10 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from farthing.composition.certificate import Certificate, certificate_from_json
+from farthing.composition.accounts.quick_reading import whole_by_addition, whole_by_moments
 from farthing.composition.planning import largest_repeats
-from farthing.composition.quick_reading import whole_by_addition, whole_by_moments
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.verification import certificate_from_json
 from farthing.engine.context import record_in_words
 from farthing.errors import FarthingError
 from farthing.guarantees.notation import parse_item

@@ -10,9 +10,10 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from farthing.composition.certificate import Certificate, verify_document
-from farthing.composition.ladder import EpsilonDelta
-from farthing.composition.tariff_files import tariff_from_json
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.ladder import EpsilonDelta
+from farthing.composition.tariffs.tariff import tariff_from_json
+from farthing.composition.tariffs.verification import verify_document
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Purse
 from farthing.server.access.callers import OwnerCaller

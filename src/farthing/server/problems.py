@@ -17,7 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.errors import ChargeMismatch, EngineFailure, EngineSilent
 from farthing.errors import FarthingError, InvalidInput
 from farthing.interactive import ConversationOver

@@ -14,7 +14,8 @@ from fastapi import Response
 from fastapi.responses import JSONResponse
 
 from farthing.canonical import digest
-from farthing.composition.tariff import Certificate, Price
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.recent import Kept, Recent
 from farthing.ledger import Analyst, Dataset, Ledger, Purse, Snapshot
 from farthing.ledger.remaining import left_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from farthing.composition.ladder import EpsilonDelta
+from farthing.composition.tariffs.ladder import EpsilonDelta
 from farthing.engine import Declaration, Desk, open_source
 from farthing.example_table import ROWS, UNIT, write_engagements
 from farthing.ledger import Ledger, Limits

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import farthing as fa
-from farthing.composition.account_profiles import shares_of_delta
+from farthing.composition.accounts.account_profiles import shares_of_delta
 from farthing.ledger import Dataset, Ledger, RegisteredBatch, verify
 from farthing.ledger.lifetime import Lifetimes
 from farthing.ledger.records import Entry

@@ -13,7 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import farthing as fa
-from farthing.composition.account_profiles import CAP_SHARE, epsilon_of, profiles_when_spent
+from farthing.composition.accounts.account_profiles import (
+    CAP_SHARE,
+    epsilon_of,
+    profiles_when_spent,
+)
 from farthing.ledger import (
     AlreadyThere,
     Analyst,

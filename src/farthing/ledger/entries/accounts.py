@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from farthing.canonical import digest
-from farthing.composition.account_profiles import HALVING
-from farthing.composition.certificate import certificate_from_json
-from farthing.composition.tariff import Price
+from farthing.composition.accounts.account_profiles import HALVING
+from farthing.composition.tariffs.tariff import Price
+from farthing.composition.tariffs.verification import certificate_from_json
 from farthing.ledger import registered_lists
 from farthing.ledger.entries.fact import Fact, kind
 from farthing.ledger.entries.rules import Amount, Document, Month, Name, Number, one_of

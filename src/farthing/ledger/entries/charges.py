@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from farthing.canonical import digest
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.ledger.entries.fact import Fact, kind
 from farthing.ledger.entries.rules import (
     Amount,

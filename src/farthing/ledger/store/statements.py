@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 
 from farthing.canonical import sha256
-from farthing.composition.tariff import Price
+from farthing.composition.tariffs.tariff import Price
 from farthing.ledger.entries import Charge, Entry, Fact, Seal
 from farthing.ledger.errors import NotInLedger, ReadOnly, Sealed, WrongSchema
 from farthing.ledger.records import EVERYBODY

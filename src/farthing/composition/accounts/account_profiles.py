@@ -1,0 +1,196 @@
+"""Profiles of accounts: what a tariff or a list reveals, several together, and level by level.
+
+The profile of an account dominates everything that is done inside it, whatever comes before,
+after or in between; so accounts compose like mechanisms with a fixed privacy loss
+(docs/theory/odometer.md, "Several accounts").
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+import numpy as np
+
+from farthing.canonical import canonical
+from farthing.composition.adaptive.profile_as_loss import loss_distribution_above
+from farthing.composition.adaptive.profiles import curves
+from farthing.composition.compose import compose
+from farthing.composition.items import Items, Losses, take_out_leaks
+from farthing.composition.tariffs.tariff import Tariff, tariff_from_json, tariff_profiles
+from farthing.errors import FarthingError, NotCertified, Unattainable
+from farthing.numerics.ball import up
+from farthing.numerics.curves import Chords, Grid
+from farthing.numerics.rounding import deflated, inflated
+
+#: Relative width in ε that profiles are computed to, or that of a long tariff with many items.
+FINENESS = 4e-3
+COARSE = 0.033
+#: About nanoseconds: what takes longer is computed coarsely.
+LONG = 4e9
+#: The share of δ of an account that is spent to its cap; what remains is for the levels below it.
+CAP_SHARE = 0.99
+#: How levels are spaced: in equal steps, so many of them, or each √2 of the one before.
+HALVING = "halving"
+
+
+@dataclass(frozen=True, slots=True)
+class AccountProfile:
+    """What one account may have revealed: a profile, and the chance that it told everything."""
+
+    profile: Chords | None
+    leak: float
+
+    @property
+    def unused(self) -> AccountProfile:
+        """The same account when nothing of it was bought; its leak is counted all the same."""
+        return AccountProfile(None, self.leak)
+
+
+def profiles_when_spent(
+    tariff: Tariff, farthings: frozenset[int], delta: float
+) -> Mapping[int, AccountProfile]:
+    """V_b for each of these b, accurate down to about `delta`; 0 has no profile.
+
+    The leak is that of all δ units whatever is spent, so that it is counted once over all levels.
+    """
+    return _profiles_when_spent(canonical(tariff.to_json()), farthings, delta)
+
+
+@lru_cache(maxsize=64)
+def _profiles_when_spent(
+    written: str, farthings: frozenset[int], delta: float
+) -> Mapping[int, AccountProfile]:
+    tariff = tariff_from_json(json.loads(written))
+    found = {0: AccountProfile(None, tariff.leak)}
+    fineness = FINENESS if tariff.budget.work(FINENESS, delta) < LONG else COARSE
+    for spent in tariff_profiles(tariff, fineness, delta, lower=False):
+        if spent.farthings in farthings and spent.farthings > 0:
+            found[spent.farthings] = AccountProfile(spent.upper, tariff.leak)
+    return MappingProxyType(found)
+
+
+@lru_cache(maxsize=64)
+def list_profile(items: Items, adaptivity: str, delta: float) -> AccountProfile:
+    """The profile of a list that is fixed in advance, run whole.
+
+    Where its loss differs with the unit and without it, the larger of both at every ε, which
+    bounds both directions and so may be composed with other accounts (docs/theory/directions.md).
+    """
+    found = [_one_direction(one, adaptivity, delta) for one in items.directions()]
+    profiles = [account.profile for account in found if account.profile is not None]
+    leak = max(account.leak for account in found)
+    if len(profiles) < 2:
+        return AccountProfile(profiles[0] if profiles else None, leak)
+    return AccountProfile(_larger(profiles), leak)
+
+
+def _larger(profiles: list[Chords]) -> Chords:
+    """At least each of them, on one grid: chords through points above a convex function."""
+    step = min(one.grid.step for one in profiles)
+    left = min(one.grid.below * one.grid.step for one in profiles)
+    right = max(one.grid.above * one.grid.step for one in profiles)
+    grid = Grid(step, math.floor(left / step), math.ceil(right / step))
+    values = [max(one.at(x) for one in profiles) for x in grid.points().tolist()]
+    return Chords(grid, np.array(values))
+
+
+def _one_direction(items: Losses, adaptivity: str, delta: float) -> AccountProfile:
+    leaky = take_out_leaks(items)
+    leak = up(leaky.leak) if leaky.sum_of_deltas > 0 else 0.0
+    if not leaky.items.pairs:
+        return AccountProfile(None, leak)
+    found = curves(leaky.items, adaptivity, FINENESS, delta, whole=True)
+    if found is None:
+        raise NotCertified("the registered list is too long for one profile; register it in parts")
+    return AccountProfile(found.upper, leak)
+
+
+def epsilon_of(accounts: Sequence[AccountProfile], delta: float, *, share: float = 1.0) -> float:
+    """ε for all accounts together, with a share of what the leaks leave of δ."""
+    inner = deflated(_without_leaks(accounts, delta) * share, 8)
+    profiles = [account.profile for account in accounts if account.profile is not None]
+    if not profiles:
+        return 0.0
+    if len(profiles) == 1:
+        found = profiles[0].first_below(inner)
+        if found is None:
+            raise NotCertified(f"no epsilon is proved at delta = {delta:g}")
+        return found
+    composed = compose(
+        [loss_distribution_above(p) for p in profiles], adaptivity="adaptive", tolerance=FINENESS
+    )
+    return composed.epsilon_at(inner).upper
+
+
+def epsilon_if_opened_by_releases(
+    accounts: Sequence[tuple[int, AccountProfile]], delta: float
+) -> float:
+    """Σ ε_a at each account's share of δ: an ex-post bound whatever led to opening these accounts.
+
+    Each account comes with its index, which was fixed when it was opened.
+    """
+    shares = shares_of_delta([index for index, _ in accounts], delta)
+    parts = (epsilon_of([one], part) for (_, one), part in zip(accounts, shares, strict=True))
+    return inflated(sum(parts), 4 + 2 * len(accounts))
+
+
+def shares_of_delta(indexes: Sequence[int], delta: float) -> list[float]:
+    """δ/2^a for the account with index a, of the part of δ for as many accounts of one index.
+
+    Where no two have one index that part is CAP_SHARE. All other cases share what remains
+    (docs/theory/odometer.md, "Accounts that were decided from releases").
+    """
+    most = max(Counter(indexes).values(), default=1)
+    part = CAP_SHARE if most == 1 else (1 - CAP_SHARE) / (most * most * (most - 1))
+    return [math.ldexp(deflated(part * delta, 8), -index) for index in indexes]
+
+
+def levels(farthings: int, spaced: int | str) -> tuple[int, ...]:
+    """Up to the cap: in so many equal steps, or "halving" with every second one.
+
+    Of halving levels none reads more than 2^¼ of what the exact amount would, down to about a
+    thousandth of the cap.
+    """
+    if isinstance(spaced, int):
+        return tuple(sorted({math.ceil(farthings * j / spaced) for j in range(1, spaced + 1)}))
+    # the smallest m with m²·2^j ≥ farthings², in whole numbers
+    return tuple(sorted({math.isqrt((farthings**2 - 1) >> j) + 1 for j in range(20)}))
+
+
+def level_reached(steps: Sequence[int], spent: int) -> int:
+    """The smallest level that is not below what is spent; 0 while nothing is."""
+    return next((step for step in (0, *steps) if step >= spent), steps[-1])
+
+
+def epsilon_at_levels(
+    reached: Sequence[AccountProfile], full: Sequence[AccountProfile], cases: int, delta: float
+) -> float:
+    """The odometer's reading: accounts at the levels reached, of so many combinations of levels.
+
+    The full combination has CAP_SHARE of δ, and no reading exceeds it. All others but the empty
+    one, which reveals nothing, share the rest.
+    """
+    epsilon = epsilon_of(reached, delta, share=(1 - CAP_SHARE) / max(cases - 2, 1))
+    return min(epsilon, epsilon_of(full, delta, share=CAP_SHARE)) if epsilon > 0 else epsilon
+
+
+def proved(compute: Callable[[], float]) -> float | None:
+    """None where nothing is proved at this δ; never a guess."""
+    try:
+        return float(compute())
+    except FarthingError:
+        return None
+
+
+def _without_leaks(accounts: Sequence[AccountProfile], delta: float) -> float:
+    """What of δ is left for the profiles, rounded down."""
+    leak = inflated(sum(account.leak for account in accounts), 8 * len(accounts))
+    if delta <= leak:
+        raise Unattainable(f"delta must exceed the {leak:g} of the delta units, got {delta:g}")
+    return deflated(delta - leak, 8)

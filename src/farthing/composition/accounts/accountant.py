@@ -1,0 +1,301 @@
+"""An accountant for guarantees that are chosen as you go."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from threading import Lock
+from types import MappingProxyType
+
+from farthing.canonical import digest
+from farthing.composition.accounts.renyi_filter import Charge, best_order, caps, cost_of
+from farthing.composition.tariffs.prices import propose_prices
+from farthing.composition.tariffs.tariff import Tariff
+from farthing.errors import (
+    FarthingError,
+    InvalidInput,
+    Unattainable,
+    require_count,
+    require_real,
+)
+from farthing.guarantees.bracket import Bracket
+from farthing.guarantees.kinds import Guarantee, ZeroConcentratedDP
+from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.notation import format_guarantee, parse_guarantee
+from farthing.numerics.rounding import deflated, float_down, float_up
+from farthing.whole_files import whole_file
+
+FORMAT = "farthing accountant 1"
+#: What most budgets are spent on has moments like this.
+USUAL = ZeroConcentratedDP(1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What would still fit, each alone: ρ of zCDP, ε of pure DP; and the δ left for leaks."""
+
+    rho: float
+    epsilon: float
+    delta: float
+
+
+class BudgetExceeded(FarthingError):
+    """What was asked for does not fit; nothing was spent.
+
+    `requested` is the guarantee and its count, `remaining` what would still fit.
+    """
+
+    def __init__(self, requested: tuple[Guarantee, int], remaining: Allowance, why: str) -> None:
+        guarantee, count = requested
+        super().__init__(f"{count} x {format_guarantee(guarantee)} does not fit: {why}")
+        self.requested = requested
+        self.remaining = remaining
+        self.why = why
+
+    def __reduce__(self) -> tuple[type[BudgetExceeded], tuple[object, ...]]:
+        return BudgetExceeded, (self.requested, self.remaining, self.why)
+
+
+class Accountant:
+    """Spends (ε, δ) on guarantees that are chosen as you go, and never past it.
+
+    Whatever is spent, in whichever order, chosen from all earlier answers, everything together is
+    (ε, δ)-DP for add/remove neighbours (docs/theory/accountant.md). `leaks` is the part of δ that
+    is set aside, beforehand, for guarantees with a δ of their own; without it none of them fits.
+    `mostly` is what is expected to be bought most: the Rényi order that counts is chosen,
+    beforehand, so that most of it fits. Anything else may be bought all the same.
+
+    It does not compose what was bought so far to see whether that still fits. Each such number is
+    right for a list that was fixed in advance, but the list depends on the answers: somebody who
+    buys more exactly when the answers told little exceeds δ, although every list that could be
+    bought stays below it (the page above has an example). For the same reason there is no
+    ε of what was spent so far.
+
+    A mechanism with a conversation is charged when it is opened. `spend` may be called by several
+    threads. For a book that several programs share, use a ledger; a tariff that is fixed in
+    advance affords more (`tariff_epsilon`).
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        leaks: float = 0.0,
+        mostly: Guarantee = USUAL,
+    ) -> None:
+        self.epsilon = require_real("epsilon", epsilon, at_least=0)
+        self.delta = require_real("delta", delta, at_least=0, below=1)
+        self.leaks = require_real("leaks", leaks, at_least=0)
+        if self.leaks > self.delta:
+            raise InvalidInput(f"leaks must be at most delta = {self.delta:g}, got {leaks:g}")
+        if not isinstance(mostly, Guarantee):
+            raise InvalidInput(f"mostly must be a guarantee, got {mostly!r:.60}")
+        self._lock = Lock()
+        self._start(best_order(self.epsilon, self._rest, mostly))
+
+    def _start(self, order: float) -> None:
+        """With this order, and nothing spent."""
+        self.order = require_real("order", order, above=1)
+        self._caps = caps(self.epsilon, self._rest, self.order)
+        self._orders = tuple(cap.order for cap in self._caps)
+        self._spent: tuple[Fraction | None, ...] = (Fraction(0),) * len(self._caps)
+        self._leaked = Fraction(0)
+        self._bought: dict[str, int] = {}
+
+    @property
+    def _rest(self) -> float:
+        """The δ that is not set aside."""
+        return float_down(Fraction(self.delta) - Fraction(self.leaks))
+
+    def spend(self, guarantee: Guarantee, count: int = 1) -> None:
+        """Take what `count` mechanisms with this guarantee cost, before they run.
+
+        BudgetExceeded if they do not fit; then nothing is taken.
+        """
+        cost, count = self._cost(guarantee, count)
+        with self._lock:
+            after = self._after(cost, count)
+            if isinstance(after, str):
+                raise BudgetExceeded((guarantee, count), self._remaining(), after)
+            self._spent, self._leaked = after
+            text = format_guarantee(guarantee)
+            self._bought[text] = self._bought.get(text, 0) + count
+
+    def would_fit(self, guarantee: Guarantee, count: int = 1) -> bool:
+        """Whether `spend` would take it now."""
+        cost, count = self._cost(guarantee, count)
+        with self._lock:
+            return not isinstance(self._after(cost, count), str)
+
+    def how_many(self, guarantee: Guarantee) -> int:
+        """The largest count that fits now."""
+        cost, _ = self._cost(guarantee, 1)
+        with self._lock:
+            counts = [
+                (cap.most - spent) // moment if moment > 0 else None
+                for cap, spent, moment in zip(self._caps, self._spent, cost.moments, strict=True)
+                if spent is not None and moment is not None and spent <= cap.most
+            ]
+            leaks = (Fraction(self.leaks) - self._leaked) // cost.leak if cost.leak > 0 else None
+        most = None if None in counts else max((n for n in counts if n is not None), default=0)
+        limits = [limit for limit in (most, leaks) if limit is not None]
+        if not limits:
+            raise Unattainable("what reveals nothing fits any number of times")
+        return min(limits)
+
+    @property
+    def remaining(self) -> Allowance:
+        """What would still fit, rounded down."""
+        with self._lock:
+            return self._remaining()
+
+    @property
+    def spent(self) -> float:
+        """The share of the budget that is gone, in the order that has most left; rounded up."""
+        with self._lock:
+            shares = [
+                spent / cap.most if cap.most > 0 else Fraction(int(spent > 0))
+                for cap, spent in zip(self._caps, self._spent, strict=True)
+                if spent is not None
+            ]
+        return float_up(min(shares, default=Fraction(1)))
+
+    @property
+    def bought(self) -> Mapping[str, int]:
+        """How often each guarantee was bought, by its short text."""
+        with self._lock:
+            return MappingProxyType(dict(self._bought))
+
+    def as_tariff(self, *, finest: int = 1) -> Tariff:
+        """A tariff that would have sold what was bought so far, priced by ρ.
+
+        A tariff holds if it is fixed before anything is answered: this is for the next time.
+        """
+        items = {text: parse_guarantee(text) for text in self.bought}
+        prices = propose_prices(items, finest=finest)
+        leaks = [loss_of(guarantee).leak for guarantee in items.values()]
+        unit = min((leak for leak in leaks if leak > 0), default=1e-12)
+        priced = {text: (guarantee, prices[text]) for text, guarantee in items.items()}
+        total = Tariff(priced, 1, 0, unit).price_of(self.bought)
+        return Tariff(priced, total.farthings, total.delta_units, unit)
+
+    def tariff_epsilon(self, *, finest: int = 1) -> Bracket:
+        """The ε, at this δ, of a tariff fixed in advance that sells what was bought so far."""
+        tariff = self.as_tariff(finest=finest)
+        (_, bracket), *_ = tariff.certify(deltas=(self.delta,), epsilons=()).epsilons
+        return bracket
+
+    def to_json(self) -> dict[str, object]:
+        """Everything as plain data, with a digest. Numbers that add up are exact fractions."""
+        with self._lock:
+            spent = [None if one is None else str(one) for one in self._spent]
+            body: dict[str, object] = {
+                "format": FORMAT,
+                "epsilon": self.epsilon,
+                "delta": self.delta,
+                "leaks": self.leaks,
+                "order": self.order,
+                "orders": [None if math.isinf(order) else order for order in self._orders],
+                "spent": spent,
+                "leaked": str(self._leaked),
+                "bought": dict(self._bought),
+            }
+        return {**body, "digest": digest(body)}
+
+    @classmethod
+    def from_json(cls, data: object) -> Accountant:
+        """What `to_json` gave. Caps are computed again; only what was spent is taken from it."""
+        try:
+            return cls._read(data)
+        except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput(f"this is not {FORMAT!r} as `to_json` gives it") from None
+
+    @classmethod
+    def _read(cls, data: object) -> Accountant:
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise InvalidInput(f"an accountant must have the format {FORMAT!r}")
+        body = {name: value for name, value in data.items() if name != "digest"}
+        if data.get("digest") != digest(body):
+            raise InvalidInput("the digest of this accountant does not match: it was changed")
+        made = cls(data["epsilon"], data["delta"], leaks=data["leaks"])
+        made._start(data["order"])
+        orders = tuple(math.inf if order is None else order for order in data["orders"])
+        spent = [None if one is None else Fraction(one) for one in data["spent"]]
+        leaked = Fraction(data["leaked"])
+        below = leaked < 0 or any(one is not None and one < 0 for one in spent)
+        if orders != made._orders or len(spent) != len(orders) or below:
+            raise InvalidInput("the orders or amounts of this accountant do not belong together")
+        made._spent, made._leaked = tuple(spent), leaked
+        made._bought = {
+            str(k): require_count("count", n, at_least=1) for k, n in data["bought"].items()
+        }
+        return made
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file whole or not at all. An older copy forgets what was spent since."""
+        with whole_file(path) as file:
+            file.write(json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Accountant:
+        """Read what `save` wrote."""
+        try:
+            with open(path, encoding="utf-8") as file:
+                data = json.load(file)
+        except OSError as error:
+            raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
+        except ValueError:
+            raise InvalidInput(f"{path} is not JSON") from None
+        return cls.from_json(data)
+
+    def __repr__(self) -> str:
+        return (
+            f"Accountant(epsilon={self.epsilon!r}, delta={self.delta!r}, leaks={self.leaks!r}, "
+            f"order={self.order!r}; {100 * self.spent:.4g} % spent)"
+        )
+
+    def _cost(self, guarantee: object, count: object) -> tuple[Charge, int]:
+        if not isinstance(guarantee, Guarantee):
+            raise InvalidInput(f"a guarantee is needed, got {guarantee!r:.60}")
+        return cost_of(guarantee, self._orders), require_count("count", count, at_least=1)
+
+    def _after(
+        self, cost: Charge, count: int
+    ) -> tuple[tuple[Fraction | None, ...], Fraction] | str:
+        """What would be spent then, or why it may not be."""
+        leaked = self._leaked + count * cost.leak
+        if leaked > Fraction(self.leaks):
+            left = float_down(Fraction(self.leaks) - self._leaked)
+            return (
+                f"its delta is {float_up(count * cost.leak):g}, and {left:g} is left of what was "
+                "set aside for that by leaks=… when the accountant was made"
+            )
+        after = tuple(
+            None if spent is None or moment is None else spent + count * moment
+            for spent, moment in zip(self._spent, cost.moments, strict=True)
+        )
+        pairs = zip(self._caps, after, strict=True)
+        if not any(total is not None and total <= cap.most for cap, total in pairs):
+            fitting = self._remaining()
+            return f"rho = {fitting.rho:.6g} or epsilon = {fitting.epsilon:.6g} would still fit"
+        return after, leaked
+
+    def _remaining(self) -> Allowance:
+        left = [
+            (cap.order, cap.most - spent)
+            for cap, spent in zip(self._caps, self._spent, strict=True)
+            if spent is not None and spent <= cap.most
+        ]
+        rhos = [amount / Fraction(order) for order, amount in left if math.isfinite(order)]
+        return Allowance(
+            rho=deflated(float_down(max(rhos, default=Fraction(0))), 8),  # charges are rounded up
+            epsilon=float_down(max((amount for _, amount in left), default=Fraction(0))),
+            delta=float_down(Fraction(self.leaks) - self._leaked),
+        )

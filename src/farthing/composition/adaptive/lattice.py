@@ -1,0 +1,291 @@
+"""Many fixed losses added up on a lattice, from both sides, with small relative error.
+
+Every loss is moved to whole multiples of a step: outwards for the upper side, so that chords of
+the profile between neighbouring multiples appear, and inwards for the lower one, where outcomes
+are put together whose common loss is such a multiple. Their sums are cyclic products
+(numerics/convolution.py). So that tails keep their digits the masses are tilted by e^{θ·loss}
+first, with θ chosen for the δ that is asked for; what the window leaves out is bounded by moments
+of the tilted masses. docs/theory/subsampling.md has the proofs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from farthing.guarantees.atoms import Atoms
+from farthing.numerics.convolution import cyclic_product
+from farthing.numerics.curves import Chords, Grid, Supports
+from farthing.numerics.rounding import UNIT, FloatArray, deflated, inflated
+from farthing.numerics.search import golden_section
+
+#: Tilted mass outside a window, on either side, at most.
+OUTSIDE = 1e-13
+#: Places of a lattice inside a cell that are tried.
+PHASES = 4
+#: A loss with this share of all mass is worth a place of its own.
+HEAVY = 0.05
+#: Points of a window at most.
+MOST_POINTS = 1 << 21
+#: A little less than the best tilt has far lighter tails.
+LIGHTER = 0.75
+#: Factors of e that a tilt may bring, at most: floats end near e^709.
+STEEPEST = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """Mass `masses[i]` at the loss (first + phase + i)·step, `infinity` beyond all of them."""
+
+    step: float
+    first: int
+    masses: FloatArray
+    infinity: float = 0.0
+    phase: float = 0.0
+
+    @property
+    def losses(self) -> FloatArray:
+        return (self.first + self.phase + np.arange(len(self.masses), dtype=np.float64)) * self.step
+
+    def upper(self, grid: Grid) -> Chords:
+        """The profile at the points of a grid of this step; masses are upper bounds."""
+        above, shadow = self._tails(grid)
+        units = 8 * len(self.masses) + 64
+        values = above - deflated(shadow, 2 * units) + inflated(self.infinity, 8)
+        return Chords(grid, np.clip(inflated(values, units) + units * UNIT * above, 0.0, 1.0))
+
+    def lower(self, grid: Grid) -> Supports:
+        """Lines below the profile at the points of a grid of this step; masses are lower bounds."""
+        above, shadow = self._tails(grid)
+        values = above - shadow - (8 * len(self.masses) + 64) * UNIT * above
+        fine = values > 0
+        return Supports(grid, np.where(fine, values, 0.0), np.where(fine, shadow, 0.0))
+
+    def _tails(self, grid: Grid) -> tuple[FloatArray, FloatArray]:
+        """Σ masses and Σ masses·e^{x − loss} over losses above x, for every point x of the grid."""
+        last = self.first + len(self.masses) - 1
+        low, high = -grid.below, grid.above
+        padded = np.zeros(max(high, last) - min(low, self.first) + 1)
+        start = self.first - min(low, self.first)
+        padded[start : start + len(self.masses)] = self.masses
+        above = np.cumsum(padded[::-1])[::-1] - 0.0
+        shadow = _discounted(padded, self.step)
+        place = low - min(low, self.first) + 1
+        size = grid.size
+        decay = math.exp(-self.step)
+        above = np.append(above, 0.0)[place : place + size]
+        return above, decay * np.append(shadow, 0.0)[place : place + size]
+
+
+def _discounted(masses: FloatArray, step: float) -> FloatArray:
+    """Σ_{i ≥ j} masses[i]·e^{−(i − j)·step} for every j, in blocks over which e stays small."""
+    size = len(masses)
+    block = max(1, min(size, int(30 / step)))
+    result = np.empty(size)
+    carried = 0.0
+    for start in range((size - 1) // block * block, -1, -block):
+        part = masses[start : start + block]
+        scale = np.exp(-step * np.arange(len(part)))
+        sums = np.cumsum((part * scale)[::-1])[::-1] / scale
+        sums += carried * np.exp(-step * np.arange(len(part), 0, -1))
+        result[start : start + block] = sums
+        carried = float(sums[0])
+    return result
+
+
+def lattice_above(atoms: Atoms, step: float) -> Lattice:
+    """Every atom split between its two neighbours on the lattice: chords of its profile."""
+    cells = np.floor(atoms.losses / step)
+    rests = atoms.losses - cells * step
+    cells = np.where(rests >= step, cells + 1, cells)  # the quotient was rounded
+    rests = np.clip(atoms.losses - cells * step, 0.0, step)
+    # a rest is off by a few units of the loss; more of the atom goes to the right for that
+    rests = np.minimum(rests + 4 * UNIT * np.abs(atoms.losses), step)
+    width = -math.expm1(-step)
+    right = inflated(-np.expm1(-rests) / width, 8)
+    left = inflated(np.exp(-rests) * -np.expm1(rests - step) / width, 8) + 4 * UNIT
+    places = cells.astype(np.int64)
+    first = int(places.min())
+    masses = np.zeros(int(places.max()) - first + 2)
+    np.add.at(masses, places - first, atoms.masses * left)
+    np.add.at(masses, places - first + 1, atoms.masses * right)
+    most = int(np.bincount(places - first).max())
+    return Lattice(step, first, inflated(masses, 8 + 4 * most), atoms.infinity)
+
+
+def lattice_below(atoms: Atoms, step: float, count: int) -> Lattice:
+    """Outcomes put together, some of them in part, so that their common loss is on the lattice.
+
+    Putting outcomes together is post-processing. The lattice may be moved by a whole number of
+    `count`-th parts of a cell, which a sum of `count` losses does not see. Of several places, and
+    of both ways to go through the losses, the one that keeps most of E[e^{2·loss}] is taken.
+    """
+    losses, masses = atoms.losses.tolist(), atoms.masses.tolist()
+    best: tuple[float, dict[int, float], float] | None = None
+    for phase, ascending in _ways_to_group(atoms, step, count):
+        found = _grouped(losses, list(masses), step, phase, ascending)
+        kept = sum(
+            mass * math.expm1(min(2 * (place + phase) * step, 600.0))
+            for place, mass in found.items()
+        )
+        if best is None or kept > best[0]:
+            best = kept, found, phase
+    assert best is not None
+    _, found, phase = best
+    first = min(found)
+    spread = np.zeros(max(found) - first + 1)
+    for place, mass in found.items():
+        spread[place - first] = mass
+    return Lattice(step, first, deflated(spread, 4 * len(losses) + 64), phase=phase)
+
+
+def _ways_to_group(atoms: Atoms, step: float, count: int) -> set[tuple[float, bool]]:
+    """Phases, and whether to ascend: the dense end of a loss comes first, so that what does not
+    come out even is left at the thin one; a heavy atom lies just beside a place."""
+    total = float(np.sum(atoms.masses))
+    middle = int(np.searchsorted(np.cumsum(atoms.masses), 0.5 * total))
+    median = float(atoms.losses[min(middle, len(atoms.losses) - 1)])
+    ascending = 2 * median < float(atoms.losses[0] + atoms.losses[-1])
+    ways = {(round(i * count / PHASES) / count, ascending) for i in range(PHASES)}
+    heavy = atoms.losses[atoms.masses > HEAVY * total].tolist()
+    for loss in {*heavy[:1], *heavy[-1:]}:
+        share = loss / step
+        ways.add((math.floor((share - 1e-9) % 1.0 * count) / count, False))
+        ways.add((math.ceil((share + 1e-9) % 1.0 * count) / count, True))
+    return ways
+
+
+def _grouped(
+    losses: list[float], masses: list[float], step: float, phase: float, ascending: bool
+) -> dict[int, float]:
+    """Masses at (place + phase)·step. Each group has Σ P ≥ e^x Σ Q; x is a little larger here.
+
+    Ascending, a group is what lies below the next such x, and then so much of what lies above it
+    as makes up for that. Descending, it is what lies above, and so much below as it can carry.
+    """
+    found: dict[int, float] = {}
+    i, end, onward = (0, len(losses), 1) if ascending else (len(losses) - 1, -1, -1)
+    while i != end:
+        start = losses[i] if ascending else losses[i] - 3e-14 * (1 + abs(losses[i]))
+        place = math.floor(start / step - phase) + (1 if ascending else 0)
+        x = (place + phase) * step
+        x += 1e-14 * (1 + abs(x))
+        total, surplus = 0.0, 0.0
+        while i != end and (losses[i] < x) == ascending:
+            total += masses[i]
+            surplus -= masses[i] * math.expm1(x - losses[i])
+            i += onward
+        while i != end and (surplus < 0) == ascending:
+            gain = -masses[i] * math.expm1(x - losses[i])
+            if abs(gain) > abs(surplus):
+                share = abs(surplus / gain) * (1 + 1e-12 if ascending else 1 - 1e-12)
+                total += share * masses[i]
+                masses[i] *= 1 - share
+                break
+            total += masses[i]
+            surplus += gain
+            i += onward
+        else:
+            if surplus < 0:  # nothing is left above: the next place below what they have in common
+                common = x - math.log1p(-surplus / total)
+                place = math.floor((common - 3e-14 * (1 + abs(common))) / step - phase)
+        found[place] = found.get(place, 0.0) + total
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """Lattices of one step, each so many times; all masses upper bounds, or all lower ones."""
+
+    parts: tuple[tuple[Lattice, int], ...]
+
+    def log_moment(self, theta: float) -> float:
+        """K(θ) = Σ count·ln Σ masses·e^{θ·loss}, of the finite losses."""
+        return math.fsum(count * _log_sum(_tilted(one, theta)) for one, count in self.parts)
+
+    def tilt_for(self, delta: float) -> float:
+        """θ > 0 that makes (K(θ) − ln δ)/θ least: there sums lie near the ε of this δ."""
+        rest = -math.log(delta)
+
+        def height(log_theta: float) -> float:
+            theta = math.exp(log_theta)
+            return (self.log_moment(theta) + rest) / theta
+
+        farthest = max(float(np.abs(one.losses[[0, -1]]).max()) for one, _ in self.parts)
+        low, high = -14.0, math.log(STEEPEST / (farthest + 1e-9))
+        low, _, _, high = golden_section(height, low, high, width=0.02)
+        return LIGHTER * math.exp(0.5 * (low + high))
+
+    def sums(self, theta: float, *, upward: bool) -> Lattice | None:
+        """The losses added up, tilted by θ meanwhile; None if the window is too large.
+
+        Bounds in the direction of `upward`: no mass is below, or above, what it stands for.
+        """
+        step = self.parts[0][0].step
+        first = math.floor(self._beyond(theta, -1) / step) - 1
+        cells = math.ceil(self._beyond(theta, +1) / step) + 2 - first
+        size = 1 << max(4, (cells - 1).bit_length())
+        if size > MOST_POINTS:
+            return None
+        vectors, offset, log_scale, rounding = [], 0, 0.0, 16.0
+        for one, count in self.parts:
+            logs = _tilted(one, theta)
+            log_sum = _log_sum(logs)
+            vectors.append((np.exp(logs - log_sum), count))
+            offset += count * one.first + round(count * one.phase)
+            log_scale += count * log_sum
+            steepest = theta * float(np.abs(one.losses[[0, -1]]).max())
+            rounding += count * (16 + 4 * steepest + 8 * abs(log_sum))
+        tilted, error = cyclic_product(vectors, size)
+        if error == math.inf:
+            return None
+        tilted = np.roll(tilted, (offset - first) % size)
+        losses = (first + np.arange(size, dtype=np.float64)) * step
+        exponents = log_scale - theta * losses
+        rounding += 8 * float(np.abs(exponents).max())
+        scales = np.exp(np.minimum(exponents, 50.0))
+        if not upward:
+            masses = np.maximum(tilted - error - 3 * OUTSIDE, 0.0) * scales
+            masses[exponents > 50] = 0.0
+            return Lattice(step, first, deflated(masses, rounding))
+        masses = np.minimum(inflated((np.maximum(tilted, 0.0) + error) * scales, rounding), 1.0)
+        infinity = math.fsum(count * one.infinity for one, count in self.parts)
+        infinity += OUTSIDE * math.exp(min(float(exponents[-1]), 50.0)) + 1e-300  # underflow
+        return Lattice(step, first, masses, inflated(infinity, rounding))
+
+    def _beyond(self, theta: float, side: int) -> float:
+        """A place beyond which the tilted masses have less than OUTSIDE of their sum.
+
+        By Markov's inequality for e^{λ·sum}, for several λ; the 1 pays for rounding.
+        """
+        base = self.log_moment(theta)
+        deviation = math.sqrt(self._variance(theta)) + 1e-300
+        rest = 1 - math.log(OUTSIDE)
+        powers = [0.5 * 1.55**i / deviation for i in range(12)]
+        return side * min(
+            (self.log_moment(theta + side * power) - base + rest) / power for power in powers
+        )
+
+    def _variance(self, theta: float) -> float:
+        total = 0.0
+        for one, count in self.parts:
+            logs, losses = _tilted(one, theta), one.losses
+            weights = np.exp(logs - logs.max())
+            weights /= weights.sum()
+            mean = float(np.sum(weights * losses))
+            total += count * float(np.sum(weights * (losses - mean) ** 2))
+        return total
+
+
+def _tilted(one: Lattice, theta: float) -> FloatArray:
+    """ln(mass·e^{θ·loss}) of every mass; −∞ where there is none."""
+    with np.errstate(divide="ignore"):
+        logs: FloatArray = np.log(one.masses) + theta * one.losses
+    return logs
+
+
+def _log_sum(logs: FloatArray) -> float:
+    largest = float(logs.max())
+    return largest + math.log(float(np.exp(logs - largest).sum()))

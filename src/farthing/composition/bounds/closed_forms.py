@@ -1,0 +1,216 @@
+"""Lists whose optimum has a closed form, for the adaptivity that is asked for.
+
+Equal ε-DP mechanisms [KOV15] have theirs here: the worst one is randomized response, whatever the
+adaptivity, and the losses of k of them are (k − 2i)ε with i binomial.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from flint import arb
+
+from farthing.composition.bounds import bounded_range
+from farthing.composition.bounds.bound import Bound, Sides, lower_only
+from farthing.composition.bounds.bounded_range import adaptivity_is_free
+from farthing.composition.bounds.gaussian import analytic_gaussian
+from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
+from farthing.composition.items import Losses
+from farthing.errors import require_count, require_real
+from farthing.guarantees.bracket import Bracket
+from farthing.guarantees.kinds import BoundedRange, PureDP
+from farthing.numerics.ball import down, in_balls, middle, up
+from farthing.numerics.binomial import MOST_TRIALS, HockeyStick, binomial_hockey_stick
+from farthing.numerics.search import invert
+
+EQUAL_PURE = "optimal composition of equal ε-DP mechanisms [KOV15; CR22, Thm 1]"
+HISTOGRAM = "Laplace histogram as Δ mechanisms of ε-DP [CR22, Lemma 6.2]"
+#: Outside this range most candidates of [DDR20, Thm 3] stay undecided; so many can all be tried.
+SMALL, LARGE, FEW = 1e-20, 20.0, 1000
+#: Bounded-range times ε-DP items of a mixture: above this their convolution takes too long.
+MOST_PRODUCT = 4 * 10**8
+
+
+def closed_forms(items: Losses, adaptivity: str) -> list[Bound]:
+    """The closed forms that bound this list from above, optimal ones marked."""
+    found = [
+        analytic_gaussian(items),
+        _equal_dp(items),
+        _equal_range(items, adaptivity),
+        _mixture(items, adaptivity),
+    ]
+    return [bound for bound in found if bound is not None]
+
+
+@in_balls
+def basic(items: Losses) -> Bound | None:
+    """Σ ε_i at δ = 0, for any adaptivity [Smith25, Exercise 3.5]; needs ε-DP mechanisms."""
+    total = items.epsilon_sum()
+    if total is None:
+        return None
+    limit = up(total)
+    return Bound(
+        name="basic",
+        theorem="basic composition [Smith25, Exercise 3.5]",
+        epsilon_at=lambda _: (0.0, limit),
+        delta_at=lambda epsilon: (0.0, 0.0 if epsilon >= limit else 1.0),
+    )
+
+
+def _equal_dp(items: Losses) -> Bound | None:
+    """Kairouz–Oh–Viswanath, reading bounded range and Laplace as ε-DP."""
+    epsilon = _common_epsilon(items)
+    if epsilon is None:
+        return None
+    exact, count = items.only(PureDP), items.total
+    return Bound(
+        name="optimal-dp",
+        theorem=EQUAL_PURE,
+        epsilon_at=lambda delta: _sides(epsilon_equal(delta, epsilon=epsilon, count=count), exact),
+        delta_at=lambda at: _sides(delta_equal(at, epsilon=epsilon, count=count), exact),
+        optimal=exact,
+    )
+
+
+def _equal_range(items: Losses, adaptivity: str) -> Bound | None:
+    """Theorem 3 of [DDR20]; one mechanism alone is the same adaptively."""
+    if not items.only(BoundedRange) or len(items.unordered()) != 1:
+        return None
+    if adaptivity != "none" and items.total > 1:
+        return None
+    epsilon, count = _common_epsilon(items), items.total
+    if epsilon is None or (count > FEW and not SMALL < epsilon < LARGE):
+        return None
+    return Bound(
+        name="optimal-br",
+        theorem=bounded_range.THEOREM,
+        epsilon_at=lambda delta: _sides(
+            bounded_range.epsilon_nonadaptive(delta, epsilon=epsilon, count=count), True
+        ),
+        delta_at=lambda at: _sides(
+            bounded_range.delta_nonadaptive(at, epsilon=epsilon, count=count), True
+        ),
+        optimal=True,
+    )
+
+
+def _mixture(items: Losses, adaptivity: str) -> Bound | None:
+    """Theorem 3 of [CR22]; with a single bounded-range item also adaptively (Cor. 5.1 there)."""
+    epsilon = _common_epsilon(items)
+    if epsilon is None or items.kinds != {BoundedRange, PureDP}:
+        return None
+    ranged = sum(count for _, count in items.choices())
+    if (adaptivity != "none" and ranged > 1) or ranged * (items.total - ranged) > MOST_PRODUCT:
+        return None
+    mix = Mix(epsilon, pure=items.total - ranged, ranged=ranged)
+    theorem = (
+        "optimal non-adaptive DP + bounded range [CR22, Thm 3]"
+        if adaptivity == "none"
+        else "one bounded-range item may be adaptive [CR22, Cor. 5.1 with m = k − 1]"
+    )
+    return Bound(
+        name="optimal-mixed",
+        theorem=theorem,
+        epsilon_at=lambda delta: _sides(mix.epsilon_at(delta), True),
+        delta_at=lambda at: _sides(mix.delta_at(at), True),
+        optimal=True,
+    )
+
+
+def _common_epsilon(items: Losses) -> float | None:
+    """The one ε that all items share, unless they are too many or e^ε is too large for floats."""
+    epsilons = {loss.pure_epsilon for loss, _ in items}
+    epsilon = epsilons.pop() if len(epsilons) == 1 and items.total <= MOST_TRIALS else None
+    return epsilon if epsilon is not None and epsilon < 600 else None
+
+
+def _sides(bracket: Bracket, exact: bool) -> Sides:
+    return (bracket.lower if exact else 0.0), bracket.upper
+
+
+def fixed_in_advance(items: Losses) -> Bound | None:
+    """The non-adaptive closed form of a list whose adaptive optimum has none.
+
+    It bounds the adaptive optimum from below, and equals it for equal bounded-range items from
+    ε_g = (k − 1)ε on [DDR20, Lemma 6.10].
+    """
+    if (mixture := _mixture(items, "none")) is not None:
+        return lower_only(mixture)
+    ranged = _equal_range(items, "none")
+    if ranged is None:
+        return None
+    epsilon, count = items.pairs[0][0].pure_epsilon, items.total
+    assert epsilon is not None
+
+    def epsilon_at(delta: float) -> Sides:
+        lower, upper = ranged.epsilon_at(delta)
+        free = adaptivity_is_free(lower, epsilon=epsilon, count=count)
+        return lower, upper if free else math.inf
+
+    def delta_at(at: float) -> Sides:
+        lower, upper = ranged.delta_at(at)
+        return lower, upper if adaptivity_is_free(at, epsilon=epsilon, count=count) else math.inf
+
+    return Bound(
+        name="optimal-br",
+        theorem="adaptive equals non-adaptive bounded range here [DDR20, Lemma 6.10, Thm 3]",
+        epsilon_at=epsilon_at,
+        delta_at=delta_at,
+        optimal=True,
+    )
+
+
+@in_balls
+def delta_equal(epsilon_g: float, *, epsilon: float, count: int) -> Bracket:
+    """Optimal δ of `count` ε-DP mechanisms, for every real ε_g.
+
+    Theorem 1 of [CR22], due to [KOV15]; exact, both sides attained, valid for adaptive,
+    set-wise and concurrent composition. Checked against the subset sum in tests/oracle.
+    """
+    at = arb(epsilon_g)
+    if abs(at) >= count * arb(epsilon):
+        value = -at.expm1() if epsilon_g < 0 else arb(0)
+    else:
+        value = _stick(epsilon_g, epsilon, count).value
+    return Bracket(max(0.0, down(value)), min(1.0, up(value)), EQUAL_PURE)
+
+
+@in_balls
+def epsilon_equal(delta: float, *, epsilon: float, count: int) -> Bracket:
+    """The smallest ε_g ≥ 0 whose optimal δ is at most `delta`; relative width about 1e-9."""
+    total = arb(epsilon) * count
+    limit = up(total)
+    if delta == 0 or limit == 0:
+        return Bracket(down(total), limit, EQUAL_PURE)
+    mean, spread = count * epsilon * math.tanh(epsilon / 2), epsilon * math.sqrt(count)
+    lower, upper = invert(
+        lambda x: _stick(x, epsilon, count),
+        lambda x: _stick(x, epsilon, count).value.upper(),
+        delta,
+        start=mean + spread * math.sqrt(-2 * math.log(delta)),
+        limit=limit,
+    )
+    return Bracket(lower, upper, EQUAL_PURE)
+
+
+def _stick(epsilon_g: float, epsilon: float, count: int) -> HockeyStick:
+    each = arb(epsilon)
+    last = min(max(math.floor(middle((count - arb(epsilon_g) / each) / 2)) + 1, 0), count)
+    while (gap := (count - 2 * last) * each - arb(epsilon_g)) < 0:
+        last -= 1
+    return binomial_hockey_stick(count=count, log_odds=each, step=2 * each, gap=gap, last=last)
+
+
+def laplace_histogram_epsilon(delta: float, *, epsilon: float, contribution_limit: int) -> Bracket:
+    """ε_g at `delta` of a histogram with Lap(τ/ε) noise, by Lemma 6.2 of [CR22].
+
+    A unit that changes at most Δ counts by at most τ each meets Δ mechanisms of ε-DP and nothing
+    else: the other counts are the same on both datasets. The bracket is the optimum for any Δ
+    mechanisms of ε-DP. For continuous Laplace noise
+    `compose([(Laplace(epsilon), contribution_limit)])` is smaller still.
+    """
+    delta = require_real("delta", delta, at_least=0, below=1)
+    epsilon = require_real("epsilon", epsilon, at_least=0)
+    count = require_count("contribution_limit", contribution_limit, at_least=1)
+    return replace(epsilon_equal(delta, epsilon=epsilon, count=count), theorem=HISTOGRAM)

@@ -1,0 +1,81 @@
+"""What can be bought with a budget: offers that make sense, that floats can carry, that matter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from farthing.errors import NotCertified, Unsupported
+from farthing.guarantees.kinds import Guarantee
+from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.notation import format_guarantee
+from farthing.numerics.curves import Grid
+
+#: Beyond this ε floats end, and so does privacy.
+FARTHEST = 500.0
+#: Losses below this one are counted as this one; grids are not finer than a tenth of it.
+NEGLIGIBLE = 1e-7
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one purchase does, its δ taken out, and what it takes from the budget.
+
+    `losses` are those with the unit and without it.
+    """
+
+    losses: tuple[Loss, Loss]
+    farthings: int
+    delta_units: int
+
+    @staticmethod
+    def of(guarantee: Guarantee, farthings: int, delta_units: int) -> Offer:
+        """What a guarantee does for this price."""
+        with_unit, without_unit = (
+            loss_of(guarantee, with_unit=way).whole().without_leak() for way in (True, False)
+        )
+        return Offer((with_unit, without_unit), farthings, delta_units)
+
+    @property
+    def text(self) -> str:
+        """The short text of what is bought."""
+        return format_guarantee(self.losses[0].guarantee)
+
+    @property
+    def epsilon(self) -> float | None:
+        """The ε of ε-DP, if it has one."""
+        return self.losses[0].pure_epsilon
+
+    @property
+    def carried(self) -> Loss:
+        """What floats can carry, with the unit if it is a sample: for grids and costs."""
+        return self.losses[0].carried(NEGLIGIBLE)
+
+    def replaces(self, other: Offer) -> bool:
+        """Whoever may buy this, some number of times, gains nothing by `other` for the same price.
+
+        V stays the same supremum (docs/theory/tariffs.md). The relation does not go round in a
+        circle, so leaving out all that is replaced loses nothing.
+        """
+        times = other.farthings // self.farthings
+        return self.delta_units == 0 and self.losses[0].replaces(other.losses[0], times)
+
+    def require_sane(self) -> None:
+        """Refuse at once what protects nobody, and noise that cannot be enumerated."""
+        if self.losses[0].worst_epsilon() > FARTHEST:
+            raise NotCertified(
+                f"one {self.text} lets an analyst reach an epsilon of {FARTHEST:g} "
+                "and more, which protects nobody; sell something smaller"
+            )
+        if (why := self.losses[0].why_not_sold()) is not None:
+            raise Unsupported(why)
+
+    def nanoseconds(self, grid: Grid, delta: float) -> float:
+        """About how many nanoseconds one application takes, on both sides."""
+        sane = self.carried
+        if sane.chosen_range is not None:
+            return 2e5 + 6 * grid.size * sane.chosen_range / grid.step
+        if sane.shifts is not None:
+            return 3e5 + 15 * sane.shifts * grid.size
+        atoms = 2 * sane.reach(delta * 1e-7) / grid.step
+        return 3e5 + atoms * (1e4 + 6 * grid.size)

@@ -1,0 +1,239 @@
+"""What a privacy loss can be asked: the one place where composition meets a kind of guarantee.
+
+A loss belongs to one guarantee and one direction of neighbours. Most kinds have the same loss in
+both directions; then `with_unit` is True for both. Every method sees one application of one
+mechanism, except those with a `count`. Values are enclosed in ball arithmetic or rounded to the
+safe side; methods that say "about" are for choosing grids and never for a bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from flint import arb
+
+from farthing.errors import InvalidInput, Unsupported
+from farthing.guarantees.atoms import Atoms
+from farthing.guarantees.kinds import Guarantee
+from farthing.numerics.ball import Ball
+
+#: Atoms above and below a loss.
+Sandwich = tuple[Atoms, Atoms]
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The privacy loss of a guarantee, with the unit against without it or the reverse.
+
+    The defaults are those of a kind that promises nothing but its name.
+    """
+
+    guarantee: Guarantee
+    with_unit: bool = True
+
+    #: Whether the worst mechanism is known, so that nothing is lost by composing it.
+    known: ClassVar[bool] = True
+    #: Whether some mechanism attains its worst case, so that both sides of a bracket meet.
+    attained: ClassVar[bool] = True
+    #: Whether a tariff may sell it: known, and written in short text.
+    sold: ClassVar[bool] = False
+    #: Whether the other direction of neighbours has another loss.
+    one_way: ClassVar[bool] = False
+    #: Whether its atoms are made in ball arithmetic, which takes longer.
+    by_balls: ClassVar[bool] = False
+    #: Whether much of its mass lies at few places.
+    lumpy: ClassVar[bool] = False
+    #: How many atoms one application shifts a profile by, if they are so few.
+    shifts: ClassVar[int | None] = None
+
+    # what it implies
+
+    @property
+    def leak(self) -> float:
+        """The probability δ with which the mechanism may give everything away."""
+        return 0.0
+
+    @property
+    def attained_leak(self) -> float:
+        """The probability with which some mechanism of this kind does give everything away."""
+        return self.leak
+
+    def without_leak(self) -> Loss:
+        """What remains when the leak does not happen."""
+        return self
+
+    @property
+    def pure_epsilon(self) -> float | None:
+        """The ε for which the mechanism is ε-DP."""
+        return None
+
+    def concentrated(self) -> tuple[Ball, Ball] | None:
+        """(μ, τ²): mean loss at most μ, centred loss subgaussian with variance proxy τ²
+        [CR22, Lemma 3.2]."""
+        return None
+
+    def zero_concentrated(self) -> tuple[Ball, Ball] | None:
+        """(ξ, ρ) with D_α ≤ ξ + ρα for every α > 1; (μ, τ)-CDP gives ξ = μ − τ²/2, ρ = τ²/2
+        [CR22, Lemma 2.2]."""
+        pair = self.concentrated()
+        return None if pair is None else (pair[0] - pair[1] / 2, pair[1] / 2)
+
+    @property
+    def orders_below(self) -> float:
+        """The Rényi orders α that are bounded: 1 < α < this."""
+        return math.inf
+
+    def log_moment(self, alpha: float) -> Ball:
+        """ln E[e^{(α−1)L}] = (α − 1)·D_α at most, for an order 1 < α < `orders_below`.
+
+        [DDR20, Lemma 7.1]. The default reads the kind as (ξ, ρ)-zCDP.
+        """
+        pair = self.zero_concentrated()
+        if pair is None:
+            raise InvalidInput(f"no Rényi divergence is known for {self.guarantee!r}")
+        order = arb(alpha)
+        return (order - 1) * (pair[0] + pair[1] * order)
+
+    def moment_line(self) -> tuple[float, float, float] | None:
+        """(ξ, ρ, orders below) if D_α ≤ ξ + ρα is all that is promised."""
+        return None
+
+    def example(self) -> Loss | None:
+        """A loss with a known worst case that has this guarantee; None if only a silent one."""
+        return self
+
+    def gaussian_variance(self) -> Ball | None:
+        """σ² of Gaussian noise with the same loss, if there is such noise."""
+        return None
+
+    # the worst case
+
+    def whole(self) -> Loss:
+        """The same; a sample of everybody is no sample."""
+        return self
+
+    @property
+    def chosen_range(self) -> float | None:
+        """The ε of bounded range, where the adversary chooses the loss out of [t − ε, t]."""
+        return None
+
+    def atoms_above(self, step: float, reach: float) -> Atoms:
+        """Atoms at multiples of `step`, or where they are, with a profile nowhere below the true
+        one; beyond `reach` the remaining profile becomes infinite loss."""
+        raise TypeError(f"{self.guarantee!r} has no fixed privacy loss ({step}, {reach})")
+
+    def atoms_below(self, step: float, reach: float) -> Atoms:
+        """Atoms with a profile nowhere above the true one; those closer than `step` are merged."""
+        raise TypeError(f"{self.guarantee!r} has no fixed privacy loss ({step}, {reach})")
+
+    def reach(self, tiny: float) -> float:
+        """A loss beyond which at most `tiny` of the profile lies."""
+        raise TypeError(f"{self.guarantee!r} has no fixed privacy loss (up to {tiny})")
+
+    def total(self, count: int, step: float, tiny: float, *, upward: bool) -> tuple[Atoms, int]:
+        """`count` losses: atoms on one side of a sum of some of them, and how many such sums."""
+        make = self.atoms_above if upward else self.atoms_below
+        return make(step, self.reach(tiny)), count
+
+    def responses(self, count: int, step: float) -> Sandwich | None:
+        """Atoms above and below the sum of `count` losses, if the worst case has two outcomes."""
+        return None
+
+    def before_sampling(self, reach: float) -> tuple[Sandwich, float] | None:
+        """Atoms of a loss that is discrete before it is sampled, and Q's mass beyond them."""
+        return None
+
+    # about: for grids and costs
+
+    def mean_and_variance(self) -> tuple[float, float]:
+        """About where the loss lies."""
+        raise TypeError(f"{self.guarantee!r} has no fixed privacy loss")
+
+    def tariff_variance(self) -> float:
+        """About the variance of the loss, for the grid of a tariff."""
+        return self.mean_and_variance()[1]
+
+    def number_of_atoms(self, step: float, reach: float) -> float:
+        """How many atoms a discretisation has at most; infinite if it is refused."""
+        return 2 * reach / step + 3
+
+    def cells(self, count: int, step: float, tiny: float) -> float:
+        """About how many atoms and cells `count` of it have on a lattice."""
+        return 2 * self.number_of_atoms(step, self.reach(tiny / count))
+
+    def spread(self, reach: float) -> float:
+        """How far its losses are apart."""
+        return 2 * reach
+
+    def as_one(self, count: int) -> tuple[Loss, int]:
+        """About the same as fewer losses, and how many: noise that adds up to noise of its kind."""
+        return self, count
+
+    @property
+    def outcomes_apart(self) -> float | None:
+        """How far the two losses are apart, before sampling, if there are only two."""
+        return None
+
+    @property
+    def heavy_end(self) -> float | None:
+        """The ε of a loss with heavy atoms at −ε and ε."""
+        return None
+
+    @property
+    def ends_apart(self) -> float | None:
+        """How far heavy atoms at both ends of the loss are apart."""
+        return None if self.heavy_end is None else 2 * self.heavy_end
+
+    def coarsest(self, count: int, step: float) -> float:
+        """A step that is fine enough for `count` of it on a lattice of `step`."""
+        return step
+
+    def on_lattice(self, count: int) -> bool:
+        """Whether so many copies are added up on a lattice.
+
+        Two losses have sums in closed form; heavy losses far apart are better added where they are
+        while they are few.
+        """
+        return False
+
+    @property
+    def in_range(self) -> bool:
+        """Whether e^±loss and the grid steps stay well inside the range of floats."""
+        return self.pure_epsilon is None or 1e-60 < self.pure_epsilon < 300
+
+    # selling
+
+    def covers(self, used: Guarantee) -> bool:
+        """Whether an item with this guarantee pays for a step with the guarantee `used`."""
+        return False
+
+    def worst_epsilon(self) -> float:
+        """About the ε that one use lets somebody reach."""
+        return math.inf if self.pure_epsilon is None else self.pure_epsilon
+
+    def why_not_sold(self) -> str | None:
+        """What forbids to sell it although its kind is sold."""
+        return None
+
+    def carried(self, negligible: float) -> Loss:
+        """The same, or if its loss is `negligible` one with a larger loss that floats can carry."""
+        return self
+
+    def replaces(self, other: Loss, times: int) -> bool:
+        """Whoever may buy this `times` times gains nothing by `other` for the same price."""
+        return False
+
+    # other neighbours and conversations
+
+    def for_group(self, units: int) -> Guarantee:
+        """What the mechanism promises to a group of units together, rounded to the safe side."""
+        raise Unsupported(
+            f"no theorem gives {self.guarantee!r:.60} for a group; take the guarantee of the "
+            "mechanism itself with the sensitivity of the group"
+        )
+
+    def why_not_concurrent(self) -> str | None:
+        """Why no theorem covers conversations of this kind that are interleaved."""
+        return None

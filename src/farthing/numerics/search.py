@@ -1,0 +1,279 @@
+"""Every search, once: by bisection, golden section, Newton's method, and secants on logarithms.
+
+Searches only find places. What is certified is what the caller evaluates there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from farthing.errors import NotCertified, Unattainable
+from farthing.numerics.ball import Ball, middle
+from farthing.numerics.binomial import HockeyStick
+
+#: Relative distance from the guessed root at which each side is certified first.
+WIDTH = 2.5e-10
+#: No root is looked for outside this range.
+SMALLEST, LARGEST = 1e-300, 1e300
+#: Steps of `least_place` are no larger than this ratio, nor is the place that it begins with wider.
+NEAR = 1.1
+
+_RATIO = (math.sqrt(5) - 1) / 2
+
+
+def last_whole(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The largest n in [low, high) that holds, where `low` does and `high` does not."""
+    while high - low > 1:
+        between = (low + high) // 2
+        low, high = (between, high) if holds(between) else (low, between)
+    return low
+
+
+def turning_point(
+    holds: Callable[[float], bool | None], low: float, high: float, *, width: float
+) -> tuple[float, float]:
+    """(low, high) moved together up to `width` relative: `low` holds and `high` does not.
+
+    None means that it cannot be decided, and ends the search. While the two ends differ by orders
+    of magnitude the middle is the geometric one.
+    """
+    while high - low > width * high:
+        between = math.sqrt(low) * math.sqrt(high) if 0 < 4 * low < high else 0.5 * (low + high)
+        if not low < between < high:
+            break
+        answer = holds(between)
+        if answer is None:
+            break
+        low, high = (between, high) if answer else (low, between)
+    return low, high
+
+
+def golden_section(
+    height: Callable[[float], float], low: float, high: float, *, width: float
+) -> tuple[float, float, float, float]:
+    """Ends at most `width` apart around the lowest place, with two places between, in order."""
+    left, right = high - _RATIO * (high - low), low + _RATIO * (high - low)
+    at_left, at_right = height(left), height(right)
+    while high - low > width:
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _RATIO * (high - low)
+            at_left = height(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _RATIO * (high - low)
+            at_right = height(right)
+    return low, left, right, high
+
+
+def invert(
+    attained: Callable[[float], HockeyStick],
+    ceiling: Callable[[float], Ball],
+    delta: float,
+    *,
+    start: float,
+    limit: float,
+) -> tuple[float, float]:
+    """(lower, upper) for the smallest ε in [0, limit] with δ(ε) ≤ `delta` > 0.
+
+    `attained(ε)` encloses a value that some adversary reaches, `ceiling(ε)` one that none
+    exceeds; at `limit` the true δ is 0. A Newton iteration on ln δ finds the place in floats,
+    and the two sides are then certified in ball arithmetic just beside it.
+    """
+    if ceiling(0.0) <= delta:
+        return 0.0, 0.0
+
+    def log_delta(x: float) -> tuple[float, float]:
+        stick = attained(x)
+        return middle(stick.value.log()), 1 - middle(stick.tail / stick.value)
+
+    guess = _newton(log_delta, math.log(delta), start=start, low=0.0, high=limit * (1 - 1e-15))
+    upper = next(
+        (x for x in _steps(guess, +1) if x >= limit or ceiling(x) <= delta),
+        limit,
+    )
+    lower = next((x for x in _steps(guess, -1) if x <= 0 or attained(x).value > delta), 0.0)
+    lower, upper = max(lower, 0.0), min(upper, limit)
+    if not lower <= upper:
+        raise NotCertified(f"no bracket could be certified around epsilon = {guess}")
+    return lower, upper
+
+
+def _newton(
+    log_delta: Callable[[float], tuple[float, float]],
+    target: float,
+    *,
+    start: float,
+    low: float,
+    high: float,
+) -> float:
+    """Where a decreasing function with known slope is about `target`: a guess, not a bound."""
+    x = min(max(start, low), 0.5 * (low + high))
+    for _ in range(200):
+        value, slope = log_delta(x)
+        if value > target:
+            low = x
+        else:
+            high = x
+        step = (value - target) / -slope if slope < 0 else math.nan
+        if abs(step) <= 1e-12 * abs(x) and abs(value - target) <= 0.1:
+            return x + step
+        following = x + step
+        if not low < following < high or abs(step) > 0.9 * (high - low):
+            following = 0.5 * (low + high)
+        if following in (low, high):
+            return following
+        x = following
+    return x
+
+
+def _steps(guess: float, direction: int) -> list[float]:
+    return [guess * (1 + direction * WIDTH * 2.0**i) for i in range(40)]
+
+
+def crossing(
+    decreasing: Callable[[float], Ball], target: float, *, start: float, width: float = 1e-12
+) -> tuple[float, float]:
+    """(lower, upper) around the x > 0 where a decreasing function crosses `target`.
+
+    At `lower` the function is certainly above the target, at `upper` certainly at or below.
+    """
+
+    def above(x: float) -> bool | None:
+        value = decreasing(x)
+        if value <= target:
+            return False
+        return True if value > target and x > SMALLEST else None
+
+    lower, upper = 0.0, start
+    while above(upper) is not False:
+        lower, upper = (upper, 2 * upper) if above(upper) else (lower, 2 * upper)
+        if upper > LARGEST:
+            raise NotCertified("the function never falls to its target")
+    return turning_point(above, lower, upper, width=width)
+
+
+def last_by_power(
+    fits: Callable[[int], bool], excess: Callable[[int], float], low: int, high: int
+) -> int:
+    """The largest count that fits, between one that does and one that does not.
+
+    Where many are left, guessed from ε as a power of the count; the guess and the next count are
+    asked, so a good guess ends the search.
+    """
+    while high - low > 8:
+        at_low, at_high = excess(low), excess(high)
+        if not -math.inf < at_low < at_high < math.inf:
+            break
+        share = min(max(-at_low / (at_high - at_low), 0.0), 1.0)
+        guess = math.floor(low * (high / low) ** share)
+        before = high - low
+        for count in (guess, guess + 1):
+            if low < count < high:
+                low, high = (count, high) if fits(count) else (low, count)
+        if high - low > before // 2:
+            break
+    return last_whole(fits, low, high)
+
+
+def largest_place(
+    total: Callable[[float], float],
+    target: float,
+    *,
+    start: float,
+    growth: float,
+    precision: float,
+) -> float:
+    """The largest x, up to `precision` relative, with total(x) ≤ target; `start` fits.
+
+    Secant steps on ln total against ln x, which is close to a line, kept inside the bracket.
+    """
+    low, at_low = start, total(start)
+    if at_low > target:
+        raise Unattainable(f"no parameter fits: even {start:g} each gives {at_low:g} > {target:g}")
+    high = growth * low
+    while (at_high := total(high)) <= target:
+        low, at_low, growth = high, at_high, growth**2
+        high = growth * low
+        if high > 1e12:
+            raise Unattainable("every parameter fits")
+    while high - low > precision * low:
+        slope = math.log(at_high / max(at_low, 1e-300)) / math.log(high / low)
+        guess = low * math.exp(math.log(target / max(at_low, 1e-300)) / max(slope, 1e-9))
+        margin = 0.2 * precision * low
+        guess = min(max(guess - margin, low + margin), high - margin)
+        for x in (guess, min(guess + 2 * margin, high - 0.5 * margin)):
+            if not low < x < high:
+                continue
+            value = total(x)
+            if value <= target:
+                low, at_low = x, value
+            else:
+                high, at_high = x, value
+                break
+        else:
+            between = 0.5 * (low + high)
+            value = total(between)
+            if value <= target:
+                low, at_low = between, value
+            else:
+                high, at_high = between, value
+    return low
+
+
+def about_least(excess: Callable[[float], float], least: float, most: float) -> tuple[float, float]:
+    """About the least place between `least` and `most` with no excess, and −d excess/d ln place."""
+    low = high = 1.0
+    while (at_high := excess(high)) > 0:
+        low, high = high, 2 * high
+        if high > most:
+            raise Unattainable(f"nothing up to {most:g} is enough")
+    low = low if low < high else 0.5 * low
+    while (at_low := excess(low)) <= 0:
+        if low == least:
+            return least, 1.0
+        low, high, at_high = max(0.5 * low, least), low, at_low
+    while high > NEAR * low:
+        between = math.sqrt(low * high)
+        value = excess(between)
+        if value > 0:
+            low, at_low = between, value
+        else:
+            high, at_high = between, value
+    slope = (at_low - at_high) / math.log(high / low)
+    if not 0.1 < slope < math.inf:
+        return high, 1.0
+    return low * math.exp(at_low / slope), slope
+
+
+def least_place(
+    excess: Callable[[float], float],
+    about: tuple[float, float],
+    *,
+    least: float,
+    most: float,
+    precision: float,
+) -> float:
+    """A place with no excess within `precision` of one that has some, or `least`.
+
+    `about` is a place and a slope. Steps along excess = constant − slope·ln place, each a little
+    beyond where that meets 0; halves if that does not end it soon.
+    """
+    place, slope = about
+    low, high, beyond = 0.0, math.inf, 1 + precision / 3
+    steps = 0
+    while high > low * (1 + precision):
+        value = excess(place)
+        low, high = (low, place) if value <= 0 else (place, high)
+        if high <= least:
+            break
+        if low > most:
+            raise Unattainable(f"nothing up to {most:g} is enough")
+        ratio = math.exp(min(max(value / slope, -1.0), 1.0))
+        place *= min(max(ratio * beyond if value > 0 else ratio / beyond, 1 / NEAR), NEAR)
+        steps += 1
+        if not low < place < high or (steps > 5 and 0 < low < high < math.inf):
+            place = math.sqrt(low) * math.sqrt(high)
+        place = max(place, least)
+    return high
