@@ -104,7 +104,8 @@ class DiscreteGaussianLoss(Loss):
         return self.guarantee == used
 
     def worst_epsilon(self) -> float:
-        return 0.5 / self.guarantee.noise_multiplier**2
+        sigma = self.guarantee.noise_multiplier
+        return 0.5 / sigma / sigma  # a square would leave the floats
 
     def why_not_sold(self) -> str | None:
         if Fraction(self.guarantee.noise_multiplier) * self.guarantee.sensitivity <= WIDEST_SOLD:

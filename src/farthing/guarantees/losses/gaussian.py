@@ -68,7 +68,8 @@ class GaussianLoss(ContinuousLoss):
         return isinstance(used, Gaussian) and used.noise_multiplier >= least
 
     def worst_epsilon(self) -> float:
-        return 0.5 / self.guarantee.noise_multiplier**2
+        sigma = self.guarantee.noise_multiplier
+        return 0.5 / sigma / sigma  # a square would leave the floats
 
     def carried(self, negligible: float) -> Loss:
         return GaussianLoss(Gaussian(min(self.guarantee.noise_multiplier, 1 / negligible)))
