@@ -16,6 +16,7 @@ from farthing.ledger import Ledger, Limits
 from tests.ledger.server import Server
 from tests.server.deployment import Deployment
 from tests.server.test_jobs import until_over
+from tests.waiting import until
 
 PEOPLE = "/v1/datasets/people"
 AGAIN = {"query": {"kind": "count"}, "again": True}
@@ -131,6 +132,25 @@ def test_a_database_that_is_away_costs_nothing(served: Deployment, data_server: 
         assert left(ann) == before
         assert ann.post(f"{PEOPLE}/run", json=AGAIN).status_code == 200
         assert ann.post(ask, json=asked).status_code == 200
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_database_that_is_away_at_the_start_is_waited_for(
+    served: Deployment, data_server: Server, workers: int
+) -> None:
+    """It ended the service, with a code after which nobody starts it again."""
+    assert served.stop() == 0
+    served.options["workers"] = workers
+    data_server.halt("fast")
+    try:
+        served.begin()
+        until(lambda: "waiting: the database of people cannot be reached" in served.log)
+        assert served.process is not None
+        assert served.process.poll() is None
+    finally:
+        data_server.begin()
+    served.wait_until_ready()
+    assert "Traceback" not in served.log
 
 
 def test_slow_runs_of_one_are_not_anothers(served: Deployment) -> None:

@@ -225,6 +225,8 @@ class Protection:
         try:
             if _stated_length(scope) > self._most:
                 await _answer(413, plain_problem(413), send_protected)
+            elif "\0" in scope["path"] or b"%00" in scope["query_string"]:
+                await _answer(404, plain_problem(404), send_protected)  # no name has it
             else:
                 await self._app(scope, receive_limited, send_protected)
         except Exception as error:
