@@ -16,7 +16,6 @@ from farthing.ledger import Ledger, Limits
 from tests.ledger.server import Server
 from tests.server.deployment import Deployment
 from tests.server.test_jobs import until_over
-from tests.waiting import until
 
 PEOPLE = "/v1/datasets/people"
 AGAIN = {"query": {"kind": "count"}, "again": True}
@@ -144,9 +143,7 @@ def test_a_database_that_is_away_at_the_start_is_waited_for(
     data_server.halt("fast")
     try:
         served.begin()
-        until(lambda: "waiting: the database of people cannot be reached" in served.log)
-        assert served.process is not None
-        assert served.process.poll() is None
+        served.wait_for(lambda: "waiting: the database of people cannot be reached" in served.log)
     finally:
         data_server.begin()
     served.wait_until_ready()
