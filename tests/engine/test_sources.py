@@ -28,6 +28,7 @@ from farthing.engine.sql.bounding import fixed_point
 from farthing.engine.sql.statement import Statement
 from farthing.engine.sql.texts import Texts
 from farthing.errors import InvalidInput, Unsupported
+from farthing.ledger.errors import Unavailable
 from tests.engine.engines import clipped_sums, histogram, proposed
 
 ROWS = pa.table(
@@ -183,8 +184,10 @@ def test_bad_addresses(spark, tmp_path) -> None:
         open_source("rows", spark="yarn")
     with pytest.raises(InvalidInput, match="table="):
         open_source("postgresql://localhost/x")
-    with pytest.raises(InvalidInput, match="could not be opened"):
-        open_source("postgresql://localhost:1/x", table="t")
+    with pytest.raises(Unavailable, match=r"database of t cannot be reached: .*refused") as away:
+        open_source("postgresql://somebody:secret@localhost:1/x", table="t")
+    assert away.value.passes
+    assert "secret" not in str(away.value)
     with pytest.raises(InvalidInput, match="no file"):
         open_source(tmp_path / "nothing.parquet")
     (tmp_path / "notes.txt").write_text("")

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -148,14 +149,22 @@ class Deployment:
         with self.client(None) as client:
 
             def ready() -> bool:
-                assert self.process is not None
-                assert self.process.poll() is None, self.log
                 try:
                     return client.get("/ready").status_code == 200
                 except httpx.TransportError:
                     return False
 
-            until(ready)
+            self.wait_for(ready)
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """As long as the process lives."""
+
+        def holds() -> bool:
+            assert self.process is not None
+            assert self.process.poll() is None, self.log
+            return condition()
+
+        until(holds)
 
     @property
     def url(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -18,8 +17,10 @@ import farthing as fa
 from farthing.ledger import Ledger
 from farthing.server.app import make_app
 from farthing.server.protection import ReleaseClock
+from farthing.server.service import Service
 from farthing.server.settings import settings_from
 from tests.server.deployment import TARIFF, Deployment, free_port
+from tests.waiting import HANGS, until
 
 
 @contextmanager
@@ -38,7 +39,9 @@ def served(
         **deployed.options,
     }
     deployed.port = free_port()
-    app = make_app(settings_from(given, deployed.folder))
+    settings = settings_from(given, deployed.folder)
+    app = make_app(settings)
+    app.state.service = Service.open(settings)
     server = uvicorn.Server(uvicorn.Config(app, port=deployed.port, log_config=None))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -60,7 +63,7 @@ class HeldClock:
 
     def _wait(self) -> None:
         self.waited_for.set()
-        assert self._strike.wait(60)
+        assert self._strike.wait(HANGS)
 
     def strike(self) -> None:
         self._strike.set()
@@ -69,15 +72,6 @@ class HeldClock:
 def kinds_of_entries(deployed: Deployment, dataset: str) -> list[str]:
     with Ledger.open(deployed.ledger) as ledger:
         return [entry.kind for entry in ledger.reader().entries(dataset)]
-
-
-def until(condition: Any) -> None:
-    """Wait for something that must come to be."""
-    for _ in range(600):
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it did not come to be")
 
 
 @cache

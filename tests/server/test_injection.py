@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
 import pytest
 
 from farthing.ledger import Ledger, verify
+from tests.server.conftest import WIDE
 from tests.server.deployment import Deployment
 
 EVENTS = "/v1/datasets/events"
@@ -19,6 +20,7 @@ WORDS = [
     "<script>alert(1)</script>",
     "../../../../etc/passwd",
     "\x00",
+    "e\x00vents",
     "\u202e\u0007\x1b[31m",
     "a" * 5000,
     "",
@@ -65,6 +67,14 @@ OWNERS: list[tuple[str, dict[str, Any]]] = [
     ("/v1/owner/tariffs", {"tariff": {HERE: HERE}}),
     ("/v1/owner/tariffs", {"certificate": {HERE: HERE}}),
     ("/v1/owner/datasets/later/versions", {"version": HERE}),
+    (
+        "/v1/owner/datasets/events/lists",
+        {"analyst": HERE, "name": "x", "queries": {"q": {"kind": "count"}}},
+    ),
+    (
+        "/v1/owner/datasets/events/lists",
+        {"analyst": "ann", "name": HERE, "queries": {HERE: {"kind": HERE}}},
+    ),
 ]
 PLACES = [
     "/v1/datasets/{}",
@@ -85,10 +95,11 @@ OWNERS_PLACES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def deployed(deployed_apart: Deployment) -> Deployment:
-    """What is asked here may be anything."""
-    return deployed_apart
+@pytest.fixture(params=["sqlite", "postgresql"])
+def deployed(request: pytest.FixtureRequest, deploy: Callable[..., Deployment]) -> Deployment:
+    """What is asked here may be anything. PostgreSQL keeps no text with NUL in it."""
+    ledger = request.getfixturevalue("postgres_url") if request.param == "postgresql" else None
+    return deploy(ledger, WIDE)
 
 
 def with_word(value: Any, word: str) -> Any:

@@ -133,6 +133,23 @@ def test_a_database_that_is_away_costs_nothing(served: Deployment, data_server: 
         assert ann.post(ask, json=asked).status_code == 200
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_database_that_is_away_at_the_start_is_waited_for(
+    served: Deployment, data_server: Server, workers: int
+) -> None:
+    """It ended the service, with a code after which nobody starts it again."""
+    assert served.stop() == 0
+    served.options["workers"] = workers
+    data_server.halt("fast")
+    try:
+        served.begin()
+        served.wait_for(lambda: "waiting: the database of people cannot be reached" in served.log)
+    finally:
+        data_server.begin()
+    served.wait_until_ready()
+    assert "Traceback" not in served.log
+
+
 def test_slow_runs_of_one_are_not_anothers(served: Deployment) -> None:
     """They used up the time of others, whose farthings were reserved before they waited."""
     whole = {"kind": "histogram", "by": "slow", "categories": ["flu"]}

@@ -66,6 +66,24 @@ def test_strange_bodies_are_refused(ann: httpx.Client, content: bytes) -> None:
         assert set(answer.json()) == {"error"}
 
 
+def test_nothing_is_read_of_a_stranger(deployed: Deployment) -> None:
+    """A body of 1 MB took 0.2 s of the thread that answers everybody."""
+    with deployed.client(None) as stranger:
+        for content in (b"{", b"[" * 1_000_000):
+            refused = stranger.post(f"{EVENTS}/run", content=content, headers=JSON)
+            assert refused.status_code == 401
+
+
+def test_reading_a_large_body_is_unpaid_work(deploy) -> None:
+    deployed: Deployment = deploy(limits={"unpaid_seconds_per_minute": 0.001})
+    with deployed.client("ann") as ann:
+        large = b"[" + b"[]," * 100_000 + b"[]"  # without its end
+        assert ann.post(f"{EVENTS}/run", content=large, headers=JSON).status_code == 400
+        refused = ann.post(f"{EVENTS}/run", content=large, headers=JSON)
+        assert refused.status_code == 429
+        assert refused.json()["error"]["kind"] == "too_much_work"
+
+
 def test_every_answer_has_the_headers(deployed: Deployment) -> None:
     with deployed.client("ann") as ann:
         answers = [

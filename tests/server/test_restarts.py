@@ -127,9 +127,7 @@ def test_a_database_that_is_away_at_the_start_is_waited_for(
     postgres.halt("fast")
     try:
         deployed.begin()
-        until(lambda: "waiting: the ledger at postgresql" in deployed.log)
-        assert deployed.process is not None
-        assert deployed.process.poll() is None
+        deployed.wait_for(lambda: "waiting: the ledger at postgresql" in deployed.log)
     finally:
         postgres.begin()
     deployed.wait_until_ready()

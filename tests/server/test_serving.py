@@ -57,7 +57,7 @@ def test_what_is_written_leaves_at_once() -> None:
 def test_the_first_question_finds_everything_loaded(deployed: Deployment) -> None:
     """In a process of its own, as a worker is: what a question needs was imported before it."""
     code = f"""
-import sys
+import asyncio, sys
 from farthing.server.access.callers import AnalystCaller
 from farthing.server.analyst_routes import run_question
 from farthing.server.asking import RunBody
@@ -66,7 +66,8 @@ from farthing.server.settings import read_settings
 service = Service.open(read_settings({str(deployed.configuration)!r}))
 before = set(sys.modules)
 body = RunBody(query={{"kind": "histogram", "by": "country", "categories": ["NO"]}})
-answer = run_question("events", body, service, AnalystCaller("ann", "token"))
+caller = AnalystCaller("ann", "token")
+answer = asyncio.run(run_question("events", body, service, caller))
 assert answer.status_code == 200, answer.body
 service.shut()
 large = ("duckdb", "ibis", "pandas", "pyarrow", "sqlglot", "sqlalchemy", "numba", "flint")

@@ -32,7 +32,6 @@ def serve(
     two analysts, a signed budget.
     """
     from farthing.server.sample import make_sample  # the service's libraries may be missing
-    from farthing.server.service import require_places
     from farthing.server.serving import listening_at, serve_from
     from farthing.server.settings import read_settings
 
@@ -51,7 +50,6 @@ def serve(
     settings = read_settings(config)
     settings = settings if listen is None else settings.at(listen)
     with listening_at(settings.host, settings.port) as listening:
-        require_places(settings)
         _say(f"The console: http://{settings.host}:{settings.port}/  (Ctrl-C stops the service)")
         serve_from(str(config), listening)
 

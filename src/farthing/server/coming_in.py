@@ -7,8 +7,9 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Annotated, Any
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Header, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import Field
 
@@ -19,7 +20,7 @@ from farthing.server.access.callers import (
     NoEntry,
     OwnerCaller,
 )
-from farthing.server.plain_json import PlainRoute
+from farthing.server.plain_json import PlainRequest
 from farthing.server.problems import Refused
 from farthing.server.service import Service
 
@@ -44,6 +45,9 @@ async def any_caller(
     given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
     """Who holds the token; the same refusal whatever is wrong with it, which the log says."""
+    known: Caller | None = getattr(request.state, "caller", None)
+    if known is not None:
+        return known
     caller: Caller | NoEntry = NoEntry("no token was sent")
     if given is not None:
         caller = await _admit(service.doorkeeper, given.credentials)
@@ -88,11 +92,28 @@ def _wrong_role(whom: str) -> Refused:
     return Refused(403, "forbidden", f"this is for the token of {whom}")
 
 
-class UnpaidRoute(PlainRoute):
-    """A route whose plain functions are unpaid work of their caller; see `UnpaidWork`."""
+class UnpaidRoute(APIRoute):
+    """A route whose plain functions are unpaid work of their caller; see `UnpaidWork`.
+
+    So is reading a large body. Nothing is read before it is known who the caller is.
+    """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         super().__init__(path, _as_unpaid_work(endpoint), **options)
+
+    def get_route_handler(self) -> Callable[[Request], Any]:
+        handle = super().get_route_handler()
+
+        async def known_first(request: Request) -> Response:
+            service = await service_of(request)
+            caller = await any_caller(request, service, await _bearer(request))
+            plain = PlainRequest(request.scope, request.receive)
+            if self.body_field is not None:
+                await plain.read(partial(service.unpaid.do, caller.key))
+            response: Response = await handle(plain)
+            return response
+
+        return known_first
 
 
 def _as_unpaid_work(endpoint: Callable[..., Any]) -> Callable[..., Any]:

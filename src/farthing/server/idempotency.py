@@ -43,7 +43,7 @@ async def once(
         raise Refused(
             422, "invalid", f"a key has 1 to {_LONGEST} plain characters", field="Idempotency-Key"
         )
-    earlier = await run_in_threadpool(_begin, store, caller, key, digest(asked))
+    earlier = await run_in_threadpool(_begin, store, caller, key, asked)
     if earlier is not None:
         return earlier
     try:
@@ -65,14 +65,15 @@ def is_used(store: AccessStore, caller: str, key: str | None) -> bool:
     return key is not None and _look(store, caller, key) is not None
 
 
-def _begin(store: AccessStore, caller: str, key: str, asked: str) -> Outcome | None:
+def _begin(store: AccessStore, caller: str, key: str, asked: Any) -> Outcome | None:
     """None if the key is new, and from now on it is not."""
-    row = {"caller": caller, "key": key, "digest": asked, "at": time.time()}
+    body = digest(asked)
+    row = {"caller": caller, "key": key, "digest": body, "at": time.time()}
     if _look(store, caller, key) is None and store.add(answered, row):
         _tidy(store)
         return None
     found = _look(store, caller, key)
-    if found is None or found.digest != asked:
+    if found is None or found.digest != body:
         raise Refused(409, "key_reused", "this key was used for another request; take a new one")
     if found.status is None:
         raise Refused(

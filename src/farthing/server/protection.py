@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from farthing.errors import InvalidInput
@@ -42,6 +43,8 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
+#: Nobody reads what else the caller sends.
+CLOSE = {"connection": "close"}
 #: Callers whose rate is remembered.
 MOST_CALLERS = 100_000
 #: Pieces of unpaid work at once, in one worker.
@@ -224,14 +227,16 @@ class Protection:
 
         try:
             if _stated_length(scope) > self._most:
-                await _answer(413, plain_problem(413), send_protected)
+                await _problem(413)(scope, receive, send_protected)
+            elif "\0" in scope["path"] or b"%00" in scope["query_string"]:  # as in no name
+                await _problem(404)(scope, receive, send_protected)
             else:
                 await self._app(scope, receive_limited, send_protected)
         except Exception as error:
             # not raised again: the server would print what it says, which may quote the data
             failed, body = problem_of(error)
             if not begun:
-                await _answer(failed, body, send_protected)
+                await JSONResponse(body, failed, CLOSE)(scope, receive, send_protected)
         finally:
             self._note(scope, status, time.monotonic() - started)
 
@@ -260,8 +265,5 @@ def _stated_length(scope: MutableMapping[str, Any]) -> int:
     return int(stated) if stated.isdigit() else 0
 
 
-async def _answer(status: int, problem: dict[str, Any], send: Send) -> None:
-    body = json.dumps(problem).encode()
-    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def _problem(status: int) -> JSONResponse:
+    return JSONResponse(plain_problem(status), status, CLOSE)

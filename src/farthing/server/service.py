@@ -103,19 +103,6 @@ def _opened(one: DatasetSettings, settings: Settings) -> Source:
     return open_source(one.data, table=one.table, spark=one.spark, memory=memory, threads=threads)
 
 
-def require_places(settings: Settings) -> None:
-    """Before a service is started: every file that it names is where the ledger says, or
-    InvalidInput in one sentence. What is elsewhere than in files is looked at by each worker."""
-    with Ledger.open(settings.ledger) as ledger:
-        for name, one in settings.datasets.items():
-            if one.spark is None and "://" not in one.data:
-                source = open_source(one.data, table=one.table, memory=one.memory)
-                try:
-                    _require_same_data(ledger, name, source)
-                finally:
-                    source.shut()
-
-
 def _require_same_data(ledger: Ledger, name: str, source: Source) -> None:
     """A name in the configuration is that data in the ledger, or is not there yet."""
     known = Desk(ledger).name_of(source, name)

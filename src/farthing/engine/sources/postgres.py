@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from farthing.engine.sources.base import Source, log
@@ -12,7 +12,8 @@ from farthing.engine.sources.postgres_reading import DIALECT, READERS, physical_
 from farthing.engine.sources.public_tables import PublicJoin, PublicTable
 from farthing.engine.sources.tables import SourcePart, SourceTable
 from farthing.engine.sql.statement import Statement
-from farthing.errors import InvalidInput, Unsupported
+from farthing.errors import FarthingError, InvalidInput, Unsupported
+from farthing.ledger.errors import Unavailable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -194,7 +195,10 @@ class PostgresSource(Source):
 
 
 def open_postgres(url: str, *, tables: Sequence[str | None]) -> PostgresSource:
-    """A source from tables at postgresql://…; each is a name, or schema.name."""
+    """A source from tables at postgresql://…; each is a name, or schema.name.
+
+    Unavailable if the server does not answer: nothing is wrong then that would not pass.
+    """
     names = [table for table in tables if table is not None]
     if not names:
         raise InvalidInput(
@@ -202,23 +206,28 @@ def open_postgres(url: str, *, tables: Sequence[str | None]) -> PostgresSource:
             "command line)"
         )
     try:
-        import psycopg  # noqa: F401 # for what follows
+        import psycopg
     except ImportError:
         raise Unsupported("psycopg is not installed; install farthing[engine]") from None
-    connections = None
-    try:
-        connections = _Connections(url.replace("postgresql+psycopg://", "postgresql://"))
-        return PostgresSource(connections, names)
-    except (InvalidInput, Unsupported):
-        if connections is not None:
-            connections.shut()
-        raise
-    except Exception:
-        if connections is not None:
-            connections.shut()
-        log.exception("the table %s could not be opened", " and ".join(names))
     shown = " and ".join(names)
-    raise InvalidInput(f"the table {shown} could not be opened; the owner's log says why")
+    failure: FarthingError = InvalidInput(
+        f"the table {shown} could not be opened; the owner's log says why"
+    )
+    try:
+        with ExitStack() as undo:
+            connections = _Connections(url.replace("postgresql+psycopg://", "postgresql://"))
+            undo.callback(connections.shut)
+            source = PostgresSource(connections, names)
+            undo.pop_all()
+            return source
+    except (InvalidInput, Unsupported):
+        raise
+    except psycopg.OperationalError as error:
+        why = str(error).partition("\n")[0]
+        failure = Unavailable(f"the database of {shown} cannot be reached: {why}", passes=True)
+    except Exception:
+        log.exception("the table %s could not be opened", shown)
+    raise failure  # out here, so that the error carries no trace of the engine's own
 
 
 def _force(connection: Any) -> None:

@@ -54,7 +54,7 @@ def granted(ledger: Ledger, caller: AnalystCaller) -> list[str]:
 
 def standing_of(ledger: Ledger, caller: AnalystCaller, dataset: str) -> CallerStanding | None:
     """What is declared, granted and spent by the caller; None if there is nothing of theirs."""
-    wanted = {"analyst": caller.name, "dataset": dataset.replace("\0", "")}
+    wanted = {"analyst": caller.name, "dataset": dataset}
     rows = ledger.book.store.look_up(_STANDING, wanted)
-    known = caller.may_see(dataset) and "\0" not in dataset and any(row[2] for row in rows)
+    known = caller.may_see(dataset) and any(row[2] for row in rows)
     return tuple(map(tuple, rows)) if known else None

@@ -13,8 +13,7 @@ export async function budgetView(about) {
   const sofar = el("div", { class: "quiet" });
   if (account !== undefined) into(sofar, async () => learned(await patiently("GET", `${at}/odometer`)), "Proving what everybody has learned so far …");
   const purses = el("div");
-  const spent = new Map(time.analysts.map((one) => [one.analyst, one.points.at(-1)[1]]));
-  const draw = (found) => purses.replaceChildren(pursesOf(at, account, found.map((one) => afterRevoking(one, spent)), redraw));
+  const draw = (found) => purses.replaceChildren(pursesOf(at, account, found, redraw));
   const redraw = async () => draw((await get(`${at}/grants`)).grants);
   draw(grants);
   return el("div", { class: "stack" }, account === undefined ? signForm(about)
@@ -55,11 +54,6 @@ function listsOf(about, at) {
     el("p", {}, "Questions that are fixed in advance get a tighter bound of their own. A list adds to what the dataset gives away; it is no part of a purse."), rows,
     el("form", { onsubmit: register }, field("Name of the list", name), field("Who may run it", analyst),
       field("Questions as JSON", queries, "{\"name\": {query}, …}"), el("button", { type: "submit", class: "main" }, "Prove and register")), told);
-}
-
-// What is taken back counts as spent of a purse; here it is what questions cost.
-function afterRevoking(purse, spent) {
-  return purse.open ? purse : { ...purse, farthings_spent: Math.min(purse.farthings_spent, spent.get(purse.analyst) ?? 0) };
 }
 
 function withEverybody(lines) {
