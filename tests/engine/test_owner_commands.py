@@ -168,7 +168,8 @@ def test_a_folder_and_a_file_in_it_have_one_budget(table: Path) -> None:
             run("owner", "add", "inner/rows.parquet", *given, *ledger)
 
 
-def test_other_data_is_not_relocated_to_data_with_a_budget(table: Path) -> None:
+@pytest.mark.usefixtures("table")
+def test_other_data_is_not_relocated_to_data_with_a_budget() -> None:
     run("owner", "add", "rows.parquet", "--unit", "member", *SMALL)
     pq.write_table(pa.table({"member": [1], "team": ["a"]}), "small.parquet")
     run("owner", "add", "small.parquet", "--unit", "member", *SMALL)
