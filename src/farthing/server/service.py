@@ -17,6 +17,7 @@ from farthing.engine.sources.opening import open_source
 from farthing.engine.translate import statement_of
 from farthing.errors import FarthingError, InvalidInput
 from farthing.ledger import Ledger
+from farthing.ledger.errors import Unavailable
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE
 from farthing.server.access.callers import Doorkeeper
 from farthing.server.access.oidc import Issuer
@@ -105,8 +106,15 @@ def _opened(one: DatasetSettings, settings: Settings) -> Source:
 
 def require_places(settings: Settings) -> None:
     """Before a service is started: every file that it names is where the ledger says, or
-    InvalidInput in one sentence. What is elsewhere than in files is looked at by each worker."""
-    with Ledger.open(settings.ledger) as ledger:
+    InvalidInput in one sentence. What is elsewhere than in files is looked at by each worker, and
+    so is everything while a ledger restarts: workers wait for it."""
+    try:
+        opened = Ledger.open(settings.ledger)
+    except Unavailable as error:
+        if not error.passes:
+            raise
+        return
+    with opened as ledger:
         for name, one in settings.datasets.items():
             if one.spark is None and "://" not in one.data:
                 source = open_source(one.data, table=one.table, memory=one.memory)
