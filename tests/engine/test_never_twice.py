@@ -88,6 +88,21 @@ def test_what_is_measured_beside_a_question_comes_with_it(opened: Opened) -> Non
     assert data.remaining() == left - Price(4)
 
 
+def test_what_was_measured_beside_a_question_of_a_batch_can_be_asked_alone(opened: Opened) -> None:
+    """It was looked for under a name that the batch released nothing under, and failed."""
+    data = opened(ROWS)
+    asked = {"contribution_limit": 1, "categories": ["a", "b", "c"]}
+    data.batch({"h": data.histogram("k", **asked, measure_loss=True), "n": data.count()}).run()
+    assert not data.loss("k", **asked).run().cached
+
+
+def test_a_question_of_a_batch_has_a_name(opened: Opened) -> None:
+    """Without one it is kept like a question that was asked alone, and the others are not found."""
+    data = opened(ROWS)
+    with pytest.raises(fa.InvalidInput, match="must have a name"):
+        data.batch({"": data.count(), "old": data.count(where=OLD)})
+
+
 def test_a_batch_that_is_paid_for_again_is_paid_for_whole(opened: Opened) -> None:
     data = opened(ROWS)
     data.count().run()

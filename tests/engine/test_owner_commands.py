@@ -147,3 +147,31 @@ def test_the_ledger_beside_the_data_is_its_only_one(table: Path) -> None:
     run("owner", "move", str(table / "other.db"), "--ledger", "rows.farthing.db")
     with pytest.raises(AlreadyThere, match="choose another name"):
         run(*add, str(table / "other.db"))
+    with pytest.raises(InvalidInput, match="the one in which its book goes on"):
+        run(*add, str(table / "third.db"))
+    with pytest.raises(InvalidInput, match="has a budget already, in"):
+        run("owner", "add", str(table), *add[3:], str(table / "third.db"))
+
+
+def test_a_folder_and_a_file_in_it_have_one_budget(table: Path) -> None:
+    inner = table / "inner"
+    inner.mkdir()
+    (table / "rows.parquet").rename(inner / "rows.parquet")
+    given = ("--unit", "member", *SMALL)
+    run("owner", "add", "inner/rows.parquet", *given)
+    with pytest.raises(InvalidInput, match="has a budget already, in"):
+        run("owner", "add", "inner", *given)
+    (inner / "rows.farthing.db").unlink()
+    run("owner", "add", "inner", *given)
+    for ledger in ((), ("--ledger", "other.db")):
+        with pytest.raises(InvalidInput, match="has a budget already, in"):
+            run("owner", "add", "inner/rows.parquet", *given, *ledger)
+
+
+@pytest.mark.usefixtures("table")
+def test_other_data_is_not_relocated_to_data_with_a_budget() -> None:
+    run("owner", "add", "rows.parquet", "--unit", "member", *SMALL)
+    pq.write_table(pa.table({"member": [1], "team": ["a"]}), "small.parquet")
+    run("owner", "add", "small.parquet", "--unit", "member", *SMALL)
+    with pytest.raises(InvalidInput, match="has a budget already, in"):
+        run("owner", "relocate", "small", "rows.parquet", "--ledger", "small.farthing.db")

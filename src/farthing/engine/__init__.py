@@ -12,7 +12,7 @@ from farthing.engine.any_conversation import WatchAnswer
 from farthing.engine.batch_plan import BatchPlan
 from farthing.engine.converse import WatchConversation
 from farthing.engine.desk import Declaration, Desk
-from farthing.engine.errors import ChargeMismatch, EngineFailure, EngineSilent
+from farthing.engine.errors import ChargeMismatch, EngineFailure, EngineSilent, PaidInPart
 from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Not, OneOf, Present
 from farthing.engine.keys import bins, day, hour, month, quarter, week, year
 from farthing.engine.kinds import query_from
@@ -41,6 +41,7 @@ __all__ = [
     "Interrupted",
     "Not",
     "OneOf",
+    "PaidInPart",
     "PastRelease",
     "Plan",
     "Present",

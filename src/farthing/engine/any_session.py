@@ -63,6 +63,8 @@ class AnySession(Kinds[Asked], Generic[Asked, AskedTogether, Watched]):
         """Several questions, queries or plain data, fixed in advance and run together."""
         queries = {}
         for name, one in questions.items():
+            if not name:
+                raise InvalidInput("every question of a batch must have a name, got an empty one")
             if isinstance(one, AnyQuestion) and not one.is_asked_of(self._context):
                 raise InvalidInput("every question of a batch must be asked of the same data")
             queries[name] = one.query if isinstance(one, AnyQuestion) else query_from(one)

@@ -24,6 +24,7 @@ from farthing.engine.plan_of_steps import (
 )
 from farthing.engine.show.plans import Line
 from farthing.engine.show.sheet import amount
+from farthing.engine.spending import paid_before
 from farthing.engine.translate import Step
 from farthing.errors import InvalidInput
 from farthing.ledger import Terms
@@ -56,7 +57,13 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
         if self.before:
             if registered is not None:
                 raise InvalidInput("a registered list has limits that are numbers, not auto")
-            return self._with_limits().run(again=again)
+            paid, found = Price(0), dict[str, Answer]()
+            for name, one in {one.name: one for one in self.before.values()}.items():
+                with paid_before(paid):
+                    found[name] = one.found()
+                paid += Price(0) if found[name].cached else found[name].price
+            with paid_before(paid):
+                return self._with_limits(found).run(again=again)
         if registered is not None:
             return Answers(execute(self._context, self._steps, self.terms, registered=registered))
         names = tuple(self.asked) if again else self._due
@@ -86,10 +93,8 @@ class BatchPlan(PlanOfSteps[Mapping[str, Answer]]):
             found.setdefault(key, replace(found[other], price=Price(0), cached=True))
         return Answers(_marked({key: found[key] for key in self.asked}, self.at_largest))
 
-    def _with_limits(self) -> BatchPlan:
-        """The same with limits that were looked for, each of them once."""
-        limits = {one.name: one for one in self.before.values()}
-        answers = {name: one.found() for name, one in limits.items()}
+    def _with_limits(self, answers: Mapping[str, Answer]) -> BatchPlan:
+        """The same with the limits that were found."""
         found = {key: one.at(answers[one.name]) for key, one in self.before.items()}
         largest = {
             key

@@ -131,7 +131,7 @@ class Context:
             if batch is None:
                 return None
             name, found = batch[1], self.analyst.release(batch[0])
-        if found is None:
+        if found is None or name not in found.release:  # what was asked beside a question
             return None
         query, left = purchases[question].query, self.snapshot.remaining
         return Answer.from_json(found.release[name], query, remaining=left, entry=found.entry)

@@ -147,6 +147,7 @@ class Desk:
             raise InvalidInput("data moves to a file or a table in a database, not into memory")
         about = self.ledger.reader().dataset(dataset)
         source.require_everywhere(*(about.declared_schema[about.unit].parts or (about.unit,)))
+        require_no_other_budget(source, self.ledger)
         self._owner.relocate(dataset, source.location)
 
     def is_described(self, name: str) -> bool:

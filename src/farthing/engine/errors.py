@@ -3,12 +3,15 @@
 FarthingError
 ├── EngineFailure     the database failed while it ran; the farthings stay spent
 ├── EngineSilent      the database does not answer; nothing was reserved
+├── PaidInPart        a limit was found and paid for, and the question after it refused (.price)
 └── ChargeMismatch    the compiled plan costs something else than was reserved; nothing ran
 """
 
 from __future__ import annotations
 
+from farthing.composition.tariffs.tariff import Price
 from farthing.errors import FarthingError
+from farthing.wording import many
 
 
 class EngineFailure(FarthingError):
@@ -26,6 +29,22 @@ class EngineSilent(FarthingError):
 
     def __init__(self) -> None:
         super().__init__("the data cannot be reached at the moment; nothing was paid, try again")
+
+
+class PaidInPart(FarthingError):
+    """What had to be found first was paid for; then the question itself was refused."""
+
+    def __init__(self, price: Price) -> None:
+        self.price = price
+        was = "was" if price.farthings == 1 else "were"
+        super().__init__(
+            f"{many(price.farthings, 'farthing')} {was} paid to find a limit, then the question "
+            "itself was refused; nothing more was paid. Ask again: unless the data is live, the "
+            "limit is not paid for twice"
+        )
+
+    def __reduce__(self) -> tuple[type[PaidInPart], tuple[Price]]:
+        return PaidInPart, (self.price,)
 
 
 class ChargeMismatch(FarthingError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from farthing.composition.tariffs.ladder import EpsilonDelta, is_ladder_for
@@ -32,30 +33,42 @@ def require_in_force(budget: EpsilonDelta, ledger: Ledger, dataset: str, account
 
 
 def require_no_other_budget(source: Source, ledger: Ledger) -> None:
-    """The ledger that is kept beside a file does not sell from it already."""
-    files = [] if source.location is None else places_in(source.location)
-    for place in files:
-        path = _file_beside(place)
-        if path is None or not path.exists():
-            continue
-        with Ledger.open(path, upgrade=False) as other:
-            reader = other.reader()
-            if reader.identity() == ledger.reader().identity():
-                continue
-            for name in reader.datasets():
-                shared = any(overlap(known, place) for known in reader.places(name))
-                if shared and reader.is_writable(name):
-                    raise InvalidInput(
-                        f"{place} has a budget already, in {path} as {name}: a budget belongs to "
-                        "the data; use that ledger, or move its book with `farthing owner move`"
-                    )
+    """No ledger that is kept near the data has it already, unless its book goes on in this one."""
+    if source.location is None or ledger.datasets_at(source.location):
+        return  # of what it knows, this ledger itself says what may be added
+    identity = ledger.reader().identity()
+    for place in places_in(source.location):
+        for path in _ledgers_near(place):
+            with Ledger.open(path, upgrade=False) as other:
+                reader = other.reader()
+                if reader.identity() == identity:
+                    continue
+                for name in reader.datasets():
+                    shared = any(overlap(known, place) for known in reader.places(name))
+                    if shared and reader.head(name).fact.get("successor") != identity:
+                        raise InvalidInput(
+                            f"{place} has a budget already, in {path} as {name}: a budget belongs "
+                            "to the data; use that ledger, or the one in which its book goes on, "
+                            "or move it with `farthing owner move`"
+                        )
 
 
-def _file_beside(place: str) -> Path | None:
-    """The ledger that is kept beside a file; None if it is not in a file."""
+def _ledgers_near(place: str) -> Iterator[Path]:
+    """Those beside a file, beside the folders that hold it, and within it if it is a folder."""
     if not place.startswith(_FILE):
-        return None
-    path = Path(place.removeprefix(_FILE).partition("#")[0])
+        return
+    path = _path_of(place)
+    beside = (_beside(one) for one in (path, *path.parents) if one.name)
+    yield from (one for one in beside if one.is_file())
+    if path.is_dir():
+        yield from path.rglob(f"*{SUFFIX}")
+
+
+def _path_of(place: str) -> Path:
+    return Path(place.removeprefix(_FILE).partition("#")[0])
+
+
+def _beside(path: Path) -> Path:
     return path.with_name(f"{path.stem}{SUFFIX}")
 
 
@@ -68,7 +81,6 @@ def ledger_beside(source: Source, name: str | None) -> Path:
             "several tables have no ledger beside them: say where it is, ledger=…; it must be the "
             "one that would know each of them by itself, so that no row has two budgets"
         )
-    beside = _file_beside(source.location)
-    if beside is None:
+    if not source.location.startswith(_FILE):
         raise InvalidInput(f"{source.name} is no file: say where its ledger is, ledger=…")
-    return beside
+    return _beside(_path_of(source.location))

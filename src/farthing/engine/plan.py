@@ -23,7 +23,7 @@ from farthing.engine.purchase import items_together
 from farthing.engine.show.expectations import expectation_lines
 from farthing.engine.show.plans import Line
 from farthing.engine.show.sheet import amount, number, width
-from farthing.engine.spending import spent_if_interrupted
+from farthing.engine.spending import paid_before
 from farthing.ledger import Terms
 from farthing.mechanisms import Accuracy, Expectation
 
@@ -111,7 +111,7 @@ class Plan(PlanOfSteps[Answer]):
             return self.known
         if self.before is not None:
             limit = self.before.found()
-            with spent_if_interrupted(Price(0) if limit.cached else limit.price):
+            with paid_before(Price(0) if limit.cached else limit.price):
                 answer = planned(self._context, self.before.at(limit), self.terms).run(again=again)
             if self.before.looked_for.may_lose_more(int(limit.value)):
                 answer = answer.at_largest_limit

@@ -9,7 +9,9 @@ from typing import Any
 
 from farthing.composition.accounts.quick_reading import reading_by_moments, stated_delta
 from farthing.composition.tariffs.tariff import Price
+from farthing.engine.errors import EngineFailure, PaidInPart
 from farthing.engine.show.sheet import amount
+from farthing.errors import FarthingError
 from farthing.ledger import Snapshot
 from farthing.numerics.rounding import shown_up
 
@@ -103,6 +105,20 @@ def spent_if_interrupted(
         if price == Price(0) and listed is None:
             raise
         raise Interrupted(price, at_most=at_most, listed=listed) from None
+
+
+@contextmanager
+def paid_before(price: Price) -> Iterator[None]:
+    """Whatever ends in here, by a refusal or an interrupt, says that this was paid before it."""
+    try:
+        with spent_if_interrupted(price):
+            yield
+    except EngineFailure:
+        raise  # it was paid for too
+    except FarthingError as error:
+        if price == Price(0):
+            raise
+        raise PaidInPart(price) from error
 
 
 def _shown(epsilon: float) -> str:

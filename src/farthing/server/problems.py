@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.errors import ChargeMismatch, EngineFailure, EngineSilent
+from farthing.engine.errors import ChargeMismatch, EngineFailure, EngineSilent, PaidInPart
 from farthing.errors import FarthingError, InvalidInput
 from farthing.interactive import ConversationOver
 from farthing.ledger.errors import (
@@ -49,6 +49,7 @@ _KINDS: tuple[tuple[type[FarthingError], int, str, str | None], ...] = (
     (ConversationOver, 409, "over", None),
     (ReadOnly, 409, "read_only", "nothing can be spent of this dataset here any more"),
     (EngineFailure, 500, "engine_failed", None),
+    (PaidInPart, 500, "paid_in_part", None),
     (EngineSilent, 503, "data_unavailable", None),
     (ChargeMismatch, 500, "failed", "the service failed; nothing was released"),
     (Damaged, 503, "unavailable", "the ledger cannot be used; its owner's log says why"),
