@@ -18,6 +18,7 @@ import farthing as fa
 from farthing.ledger import Ledger
 from farthing.server.app import make_app
 from farthing.server.protection import ReleaseClock
+from farthing.server.service import Service
 from farthing.server.settings import settings_from
 from tests.server.deployment import TARIFF, Deployment, free_port
 
@@ -38,7 +39,9 @@ def served(
         **deployed.options,
     }
     deployed.port = free_port()
-    app = make_app(settings_from(given, deployed.folder))
+    settings = settings_from(given, deployed.folder)
+    app = make_app(settings)
+    app.state.service = Service.open(settings)
     server = uvicorn.Server(uvicorn.Config(app, port=deployed.port, log_config=None))
     thread = threading.Thread(target=server.run)
     thread.start()
