@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,12 @@ def test_a_session_that_was_shut_runs_and_charges_nothing(opened: Opened, tmp_pa
 @contextmanager
 def pressing() -> Iterator[None]:
     """Ctrl-C, once, while the engine is busy."""
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-    yield
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def slow_statements(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +74,7 @@ def slow_statements(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def fetch(statement: Any) -> Any:
         with pressing():
-            return honest(type(statement)(SLOW))
+            return honest(replace(statement, sql=SLOW, parameters=()))
 
     monkeypatch.setattr(source, "_fetch", fetch)
 
@@ -122,13 +127,14 @@ def test_the_limit_that_was_found_is_part_of_what_was_spent(
 
 COMMAND = """
 import sys
+from dataclasses import replace
 from farthing.cli import main
 from farthing.engine.sources.duckdb import DuckDBSource
 from tests.engine.test_ended_early import pressing
 honest = DuckDBSource._fetch
 def fetch(self, statement):
     with pressing():
-        return honest(self, type(statement)({slow!r}))
+        return honest(self, replace(statement, sql={slow!r}, parameters=()))
 DuckDBSource._fetch = fetch
 sys.argv = ["farthing", {arguments}]
 main.run()
