@@ -45,7 +45,8 @@ def require_no_other_budget(source: Source, ledger: Ledger) -> None:
                     continue
                 for name in reader.datasets():
                     shared = any(overlap(known, place) for known in reader.places(name))
-                    if shared and reader.head(name).fact.get("successor") != identity:
+                    successor = getattr(reader.head(name).fact, "successor", None)
+                    if shared and successor != identity:
                         raise InvalidInput(
                             f"{place} has a budget already, in {path} as {name}: a budget belongs "
                             "to the data; use that ledger, or the one in which its book goes on, "
