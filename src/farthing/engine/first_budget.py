@@ -33,20 +33,19 @@ def require_in_force(budget: EpsilonDelta, ledger: Ledger, dataset: str, account
 
 
 def require_no_other_budget(source: Source, ledger: Ledger) -> None:
-    """No ledger that is kept near the data has it already, unless its book goes on in this one."""
-    if source.location is None or ledger.datasets_at(source.location):
-        return  # of what it knows, this ledger itself says what may be added
+    """No ledger that is kept near the data has it, unless this one knows it: a book may have moved.
+
+    Of what this ledger knows it says itself what may be added.
+    """
     identity = ledger.reader().identity()
-    for place in places_in(source.location):
-        for path in _ledgers_near(place):
+    for place in () if source.location is None else places_in(source.location):
+        for path in () if ledger.datasets_at(place) else _ledgers_near(place):
             with Ledger.open(path, upgrade=False) as other:
                 reader = other.reader()
                 if reader.identity() == identity:
                     continue
                 for name in reader.datasets():
-                    shared = any(overlap(known, place) for known in reader.places(name))
-                    successor = getattr(reader.head(name).fact, "successor", None)
-                    if shared and successor != identity:
+                    if any(overlap(known, place) for known in reader.places(name)):
                         raise InvalidInput(
                             f"{place} has a budget already, in {path} as {name}: a budget belongs "
                             "to the data; use that ledger, or the one in which its book goes on, "
