@@ -364,3 +364,11 @@ def test_a_plan_offers_what_shows_how_much_is_moved(opened) -> None:
         == []
     )
     assert data.count().plan().to_json()["offered"] == []
+
+
+def test_categories_outside_the_bounds_are_refused(tmp_path) -> None:
+    """99 would be moved to 10, so that its label always read 0."""
+    pq.write_table(pa.table({"who": [1], "x": [99]}), tmp_path / "t.parquet")
+    schema = Schema((Column("who", INTEGER), Column("x", INTEGER, upper=10, categories=(1, 99))))
+    with pytest.raises(InvalidInput, match="categories of x must lie within its bounds, got 99"):
+        fa.open(tmp_path / "t.parquet", unit="who", schema=schema, epsilon=3, delta=1e-6)

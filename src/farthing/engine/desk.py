@@ -6,6 +6,7 @@ here. A service in front of it is the boundary (docs/known-limits.md).
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from farthing.engine.sources.base import Misfits, Source
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Dataset, Ledger, Limits, Purse, RegisteredBatch
 from farthing.ledger.locations import overlap
-from farthing.schema import KEYS, Schema, with_unit
+from farthing.schema import KEYS, Column, Schema, with_unit
 
 #: A tariff, its certificate, or the file it is in.
 TariffLike = Tariff | Certificate | str | os.PathLike[str]
@@ -55,7 +56,20 @@ class Declaration:
             raise InvalidInput(
                 f"the unit must be {' or '.join(KEYS)}, but {unit} is {schema[unit].kind}"
             )
+        for column in schema.columns:
+            _require_within(column)
         return schema, unit
+
+
+def _require_within(column: Column) -> None:
+    """Categories lie within the bounds: a value outside is moved, and would never be counted."""
+    lower = -math.inf if column.lower is None else column.lower
+    upper = math.inf if column.upper is None else column.upper
+    for label in column.categories or ():
+        if isinstance(label, int) and not lower <= label <= upper:
+            raise InvalidInput(
+                f"the categories of {column.name} must lie within its bounds, got {label}"
+            )
 
 
 class Desk:
