@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.console.conftest import Visit
 from tests.waiting import until
@@ -103,6 +103,20 @@ def test_sql_and_a_batch(visit: Visit) -> None:
     page.get_by_label("A query as JSON").fill(json.dumps(both))
     page.get_by_role("button", name="Run for").click()
     expect(page.get_by_role("article")).to_have_count(3)
+
+
+def test_nothing_runs_before_its_price_is_shown(visit: Visit) -> None:
+    """A button ran the question before, while the price of the next one was on its way."""
+    page = visit().enter("bob")
+    _plan(page)
+    held: list[Route] = []
+    page.route("**/plan", lambda route: held.append(route))
+    page.get_by_label("Only rows where").fill("country == 'NO'")
+    until(lambda: page.wait_for_timeout(50) or held)
+    expect(page.get_by_role("button", name="Run for")).to_be_disabled()
+    held[0].continue_()
+    assert "NO" in _plan(page)
+    expect(page.get_by_role("button", name="Run for")).to_be_enabled()
 
 
 def test_what_cannot_be_asked_is_said_where_it_is_asked(visit: Visit) -> None:

@@ -142,7 +142,7 @@ def no_library(_: Deployment, patch: pytest.MonkeyPatch) -> None:
         (other_data, "dataset visits", "datasets.visits"),
         (clock_back, "clock", "NTP"),
         (book_moved, "dataset events", "datasets.events"),
-        (others_read_rows, "rows of events", "chmod"),
+        (others_read_rows, "files of events", "chmod"),
         (no_java, "Java", "Java 17"),
         (no_library, "libraries", "pip install"),
     ],

@@ -216,10 +216,10 @@ def _rows_are_private(ledger: Ledger, name: str) -> Iterator[Finding]:
             if one.is_file() and _open_to_others(one):
                 mode = stat.filemode(one.stat().st_mode)
                 told = f"others may open {one} ({mode})"
-                yield Finding(f"rows of {name}", False, told, f"chmod o-rwx {file}, or its folder")
+                yield Finding(f"files of {name}", False, told, f"chmod o-rwx {file}, or its folder")
                 return
     if paths:
-        yield Finding(f"rows of {name}", True, "their files are for their user")
+        yield Finding(f"files of {name}", True, "for their user")
 
 
 def _access(settings: Settings) -> Iterator[Finding]:

@@ -52,6 +52,7 @@ async function send(method, path, body, { signal, headers } = {}) {
     throw new Problem(0, { kind: "unreachable", message: "Is it running? Try again in a moment." });
   }
   const found = await response.json().catch(() => ({}));
+  signal?.throwIfAborted();
   if (response.ok) return { status: response.status, found };
   const told = found.error ?? { kind: "failed", message: "The service failed." };
   if (response.status === 401 && token !== null) {

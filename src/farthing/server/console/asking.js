@@ -17,15 +17,12 @@ export function askView(about, { start = null, changed }) {
   const byForm = () => questionForm(about, KINDS, { label: "What", first: "top_k", start, update });
   const makers = { form: byForm, sql: () => sqlOf(about, update), data: () => dataOf(about, start, update) };
   let current = null;
-  let abort = null;
 
-  const price = later(PAUSE, async () => {
-    abort?.abort();
-    abort = new AbortController();
+  const price = later(PAUSE, async (signal) => {
     let shown;
     try {
       const body = current.body();
-      shown = body === null ? hint(current.missing()) : await priced(body, abort.signal);
+      shown = body === null ? hint(current.missing()) : await priced(body, signal);
     } catch (error) {
       if (error.name === "AbortError" || error.kind === "signed_out") return;
       shown = error.kind === undefined ? hint(error.message) : problemQuietly(error);
@@ -34,15 +31,17 @@ export function askView(about, { start = null, changed }) {
     plan.removeAttribute("aria-busy");
   });
 
-  // What a button runs is the question whose price it shows, whatever was typed since.
+  // What a button runs is the question whose price it shows.
   async function priced({ registered, ...asked }, signal) {
     const found = await post(`${path("datasets", about.name)}/plan`, asked, { signal });
     const paid = registered === undefined ? found : { ...found, registered, fits: true, price: { farthings: 0, delta_units: 0 }, spending: null };
     return showPlan(paid, (again) => run({ ...asked, ...(registered === undefined ? {} : { registered }) }, found, again));
   }
 
+  const still = () => plan.querySelectorAll("button.run").forEach((one) => { one.disabled = true; });
   function update() {
     plan.setAttribute("aria-busy", "true");
+    still(); // what it would run is not what stands in the form any more
     price();
   }
 
@@ -53,7 +52,7 @@ export function askView(about, { start = null, changed }) {
   }
 
   async function run(asked, { known }, again) {
-    plan.querySelectorAll("button.run").forEach((one) => { one.disabled = true; });
+    still();
     const holder = el("div", {}, el("p", { class: "waiting" }, known && !again ? "Looking it up …" : "Running …"));
     answers.prepend(holder);
     holder.scrollIntoView({ block: "nearest" });

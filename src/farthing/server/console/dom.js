@@ -33,11 +33,15 @@ export function say(text) {
   setTimeout(() => { place.textContent = text; }, 30);
 }
 
+// When nothing has changed for a while. What an earlier change has begun is aborted at once.
 export function later(milliseconds, act) {
   let timer = null;
-  return (...given) => {
+  let begun = new AbortController();
+  return () => {
     clearTimeout(timer);
-    timer = setTimeout(() => act(...given), milliseconds);
+    begun.abort();
+    begun = new AbortController();
+    timer = setTimeout(act, milliseconds, begun.signal);
   };
 }
 

@@ -86,16 +86,16 @@ export function plannerView() {
   const delta = el("input", { value: "1e-6" });
   const months = el("input", { value: "12", inputmode: "numeric" });
   const place = el("div", { class: "plan", "aria-live": "polite", "aria-atomic": "true" });
-  const update = later(250, async () => {
+  const update = later(250, async (signal) => {
     try {
-      const found = await post("/owner/planner", { items: items.value.split(/,(?=\s*\d*x?[a-z])/).map((one) => one.trim()).filter(Boolean), epsilon: Number(epsilon.value), delta: Number(delta.value), months: Number(months.value) });
+      const found = await post("/owner/planner", { items: items.value.split(/,(?=\s*\d*x?[a-z])/).map((one) => one.trim()).filter(Boolean), epsilon: Number(epsilon.value), delta: Number(delta.value), months: Number(months.value) }, { signal });
       const monthly = found.a_month > 0;
       place.replaceChildren(
         el("p", {}, el("span", { class: "big" }, number(monthly ? found.a_month : found.questions)), monthly ? ` such questions a month, for ${months.value} months` : ` such questions in ${months.value} months: less than one a month`),
         el("p", {}, `${number(found.questions)} in all, within `, term("epsilon", "ε"), ` = ${epsilon.value} at `, term("delta", "δ"), ` = ${delta.value}.`),
         el("p", { class: "quiet" }, "At least so many: found at once, by moments. The proof of a signed tariff may find room for more."));
     } catch (error) {
-      if (error.kind !== "signed_out") place.replaceChildren(problem(error));
+      if (error.name !== "AbortError" && error.kind !== "signed_out") place.replaceChildren(problem(error));
     }
   });
   example.addEventListener("change", () => { items.value = example.value; update(); });

@@ -40,13 +40,13 @@ function openForm(at, opened) {
   const body = () => ({ kind: kind.value, ...(kind.value === "threshold" ? { monotone: falls.value === "" } : {}),
     ...Object.fromEntries(controls.filter(([, control]) => control.value.trim() !== "").map(([name, control]) => [name, Number(control.value)])) });
 
-  const price = later(250, async () => {
+  const price = later(250, async (signal) => {
     const asked = body();
     try {
-      const found = await post(`${at}?plan=1`, asked);
+      const found = await post(`${at}?plan=1`, asked, { signal });
       plan.replaceChildren(showPlan(found, () => open(asked, found)));
     } catch (error) {
-      if (error.kind === "signed_out") return;
+      if (error.name === "AbortError" || error.kind === "signed_out") return;
       plan.replaceChildren(problem(error));
     }
     plan.removeAttribute("aria-busy");
