@@ -3,13 +3,16 @@ their choice found a release if the engine had finished by then, and none if it 
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
+from farthing.engine.sources.duckdb import DuckDBSource
 from farthing.server.access.store import AccessStore
 from farthing.server.job_records import JobRecords
-from tests.server.in_process import HeldClock, kinds_of_entries, prepared, served, until
+from tests.server.in_process import HeldClock, kinds_of_entries, prepared, served
+from tests.waiting import HANGS, until
 
 EVENTS = "/v1/datasets/events"
 LATER = {"Prefer": "respond-async"}
@@ -35,7 +38,7 @@ def test_what_was_cancelled_before_the_clock_struck_is_not_released(
         clock = HeldClock(monkeypatch)
         asked = {"query": {"kind": "count"}}
         job = ann.post(f"{EVENTS}/run", json=asked, headers=LATER).json()["job"]["id"]
-        assert clock.waited_for.wait(60)  # the engine has finished
+        assert clock.waited_for.wait(HANGS)  # the engine has finished
         cancel(ann, deployed, job, elsewhere)
         clock.strike()
         until(lambda: kinds_of_entries(deployed, "events")[-1] != "reserve")
@@ -73,13 +76,18 @@ def test_a_conversation_ends_whether_or_not_the_engine_had_finished(
         job = ann.post(path, json={"kind": "threshold"}).json()["job"]["id"]
         until(lambda: ann.get(f"/v1/jobs/{job}").json()["job"]["state"] == "done")
         talk = ann.get(path).json()["conversations"][0]["id"]
-        clock = HeldClock(monkeypatch)
+        clock, begun, fetch = HeldClock(monkeypatch), threading.Event(), DuckDBSource._fetch
+
+        def noticed(*given):
+            begun.set()
+            return fetch(*given)
+
+        monkeypatch.setattr(DuckDBSource, "_fetch", noticed)
         body = {"questions": [{"query": {"kind": "count"}, "threshold": 10}]}
         job = ann.post(f"{path}/{talk}/ask", json=body).json()["job"]["id"]
-        if finished:
-            assert clock.waited_for.wait(60)
+        assert (clock.waited_for if finished else begun).wait(HANGS)
         ann.delete(f"/v1/jobs/{job}")
-        assert clock.waited_for.wait(60)
+        assert clock.waited_for.wait(HANGS)
         assert ann.get(f"{path}/{talk}").json()["open"], "nothing shows before the clock strikes"
         clock.strike()
         until(lambda: not ann.get(f"{path}/{talk}").json()["open"])

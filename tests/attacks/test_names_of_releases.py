@@ -8,13 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 from farthing.ledger import Analyst
 from tests.server.in_process import prepared, served
+from tests.waiting import HANGS
 
 EVENTS = "/v1/datasets/events"
 
 
 def test_a_name_is_that_of_the_answer_that_came_with_it(tmp_path, monkeypatch) -> None:
     deployed = prepared(tmp_path)
-    both, close = threading.Barrier(2, timeout=60), Analyst.close
+    both, close = threading.Barrier(2, timeout=HANGS), Analyst.close
 
     def close_together(*given, **more):
         entry = close(*given, **more)

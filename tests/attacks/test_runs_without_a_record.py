@@ -10,7 +10,8 @@ import pytest
 
 from farthing.server.access import store as access_store
 from farthing.server.jobs import Runner
-from tests.server.in_process import kinds_of_entries, prepared, served, until
+from tests.server.in_process import kinds_of_entries, prepared, served
+from tests.waiting import until
 
 SLOW = "/v1/datasets/slow"
 COUNT = {"query": {"kind": "count"}}

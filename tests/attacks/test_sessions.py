@@ -31,14 +31,16 @@ def test_a_session_has_no_owners_methods(opened) -> None:
 
 
 def test_opening_what_is_there_grants_signs_and_adds_nothing(opened, tmp_path, certificate) -> None:
-    session = opened(ROWS)
+    path = tmp_path / "events.parquet"
+    pq.write_table(ROWS, path)
+    session = opened(path)
     again = {"unit": "member", "ledger": tmp_path / "budget.db", "dataset": "events"}
     with pytest.raises(NotInLedger, match="no purse"):
-        fa.open(ROWS, analyst="somebody new", farthings=1000, **again)
+        fa.open(path, analyst="somebody new", farthings=1000, **again)
     dearer = fa.Tariff({"count": (fa.PureDP(9.0), 1)}, farthings=1000)
     with pytest.raises(InvalidInput, match="another tariff"):
-        fa.open(ROWS, tariff=dearer, farthings=1000, **again)
-    with fa.open(ROWS, tariff=certificate, farthings=4000, **again) as same:
+        fa.open(path, tariff=dearer, farthings=1000, **again)
+    with fa.open(path, tariff=certificate, farthings=4000, **again) as same:
         assert same.remaining() == session.remaining() == Price(1000, 100)
     with Ledger.open(tmp_path / "budget.db") as ledger:
         kinds = [entry.kind for entry in ledger.reader().entries("events")]
@@ -194,7 +196,8 @@ def test_a_question_does_not_show_what_it_is_asked_with(opened) -> None:
 
 
 def test_another_version_is_noticed_by_a_session_that_is_open(opened, tmp_path) -> None:
-    session = opened(ROWS)
+    pq.write_table(ROWS, tmp_path / "events.parquet")
+    session = opened(tmp_path / "events.parquet")
     session.count().run()
     planned = session.count(where={"k": "a"}).plan()
     with fa.Desk.open(tmp_path / "budget.db") as desk:

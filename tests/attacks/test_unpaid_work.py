@@ -13,7 +13,8 @@ import pytest
 from farthing.server.asking import Inquiry
 from farthing.server.problems import Refused
 from farthing.server.protection import UNPAID_AT_ONCE, UnpaidWork
-from tests.server.in_process import prepared, served, until
+from tests.server.in_process import prepared, served
+from tests.waiting import HANGS, until
 
 EVENTS = "/v1/datasets/events"
 COUNT = {"query": {"kind": "count"}}
@@ -43,7 +44,7 @@ def test_others_are_answered_while_somebody_has_much_planned(tmp_path, monkeypat
 
         sent = [pool.submit(send, number) for number in range(MANY)]
         try:
-            assert begun.acquire(timeout=60)
+            assert begun.acquire(timeout=HANGS)
             with deployed.client("bob") as bob:
                 assert bob.get("/health").status_code == 200
                 assert bob.get("/v1/me").json()["name"] == "bob"
