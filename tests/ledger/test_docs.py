@@ -30,7 +30,7 @@ def test_without_its_database_library_it_says_what_to_install() -> None:
     code = "import sys; sys.modules['sqlalchemy'] = None; import farthing.ledger"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode != 0
-    assert "install 'farthing[ledger]'" in done.stderr
+    assert "pip install '.[ledger]'" in done.stderr
 
 
 def test_every_error_is_in_the_tree_and_public() -> None:
