@@ -63,7 +63,7 @@ def rounds_of_kills(
 
 def spent_by_the_book(ledger: Ledger) -> int:
     book = ledger.reader().entries("events", "reserve", "close")
-    return sum(entry.fact["farthings"] for entry in book)
+    return sum(entry.fact.farthings for entry in book)
 
 
 def require_exact(ledger: Ledger, told: set[Told]) -> None:
@@ -72,7 +72,7 @@ def require_exact(ledger: Ledger, told: set[Told]) -> None:
     reader = ledger.reader()
     verify(reader)
     written = {
-        (entry.kind, entry.fact.get("settles", entry.number))
+        (entry.kind, getattr(entry.fact, "settles", entry.number))
         for entry in reader.entries("events", "reserve", "close")
     }
     assert told <= written

@@ -149,8 +149,8 @@ def test_an_answer_counts_in_the_month_in_which_it_was_reserved(
         for held in (*january, *february):
             ann.close(held, "told")
         reader = ledger.reader()
-        told = [entry.fact["time"][:7] for entry in reader.entries("events", "close")]
-        paid = [entry.fact["month"] for entry in reader.entries("events", "reserve")]
+        told = [entry.fact.time[:7] for entry in reader.entries("events", "close")]
+        paid = [entry.fact.month for entry in reader.entries("events", "reserve")]
         assert told == ["2026-02"] * 4
         assert paid == ["2026-01"] * 2 + ["2026-02"] * 2
         data = statement(reader, "events", delta=DELTA)
@@ -178,4 +178,4 @@ def test_a_conversation_counts_in_the_month_in_which_it_was_opened(
         talk.ask_many([({}, Exceeds(0, 10**6))])
         assert second.remaining().farthings == 1, "February's own is untouched"
         (opened,) = later.reader().entries("events", "open")
-        assert opened.fact["month"] == "2030-01"
+        assert opened.fact.month == "2030-01"

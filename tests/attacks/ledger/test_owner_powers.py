@@ -46,13 +46,14 @@ def dataset(name: str, location: str | None) -> Dataset:
 def test_three_roles_share_no_power() -> None:
     powers = {
         "add", "begin", "describe", "declare_version", "sign", "grant", "revoke", "register",
-        "seal", "abandon", "end_conversation", "retire",
+        "seal", "abandon", "end_conversation", "retire", "relocate",
     }  # fmt: skip # a set
     assert public(Owner) == powers
     assert public(Analyst) == {
         "about", "terms", "secret", "purse", "remaining", "reserve", "reserve_list", "registered",
         "close", "abandon", "release_of", "releases", "open_conversation", "conversation",
-        "conversations", "certificate", "snapshot", "spent_alone",
+        "conversations", "certificate", "snapshot", "spent_alone", "earlier_release", "release",
+        "sees_the_cap",
     }  # fmt: skip # a set
     assert not public(Reader) & (powers | {"reserve", "reserve_list", "close"})
     assert public(Ledger) == {"open", "shut", "owner", "analyst", "reader", "datasets_at"}

@@ -80,7 +80,7 @@ def test_a_book_that_forgets_a_former_place_is_refused(moved: Ledger, kind: str)
         owner.describe(reader.dataset("x"))
         walk = ChainCheck("x")
         for entry in reader.entries("x"):
-            fact = dict(entry.fact)
+            fact = entry.fact.to_json()
             if entry.kind == kind:
                 forgetful = {name: value for name, value in fact.items() if name != "former"}
                 written = canonical(forgetful)
