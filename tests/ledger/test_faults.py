@@ -91,7 +91,7 @@ def test_a_full_disk_on_postgresql(folder: Path, certificate: fa.Certificate) ->
             connection.execute("CREATE TABLE filler (x text)")
         with Ledger.open(server.url()) as ledger:
             fill(ledger, certificate)
-            noise = os.urandom(600_000).hex()  # does not compress
+            noise = os.urandom(500_000).hex()  # does not compress
             acknowledged = fill_until_it_fails(ledger, noise)
             assert acknowledged
             check(ledger, acknowledged)
