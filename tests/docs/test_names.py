@@ -67,7 +67,6 @@ def test_imports_inside_functions_are_for_what_is_optional() -> None:
         ("cli/figures.py", "farthing.figures"),
         ("cli/owner_data.py", "farthing.engine"),
         ("cli/serve.py", "farthing.server.sample"),
-        ("cli/serve.py", "farthing.server.service"),
         ("cli/serve.py", "farthing.server.serving"),
         ("cli/serve.py", "farthing.server.settings"),
         ("cli/statement.py", "farthing"),

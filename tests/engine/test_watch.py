@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import farthing as fa
@@ -324,7 +325,11 @@ class TestAsking:
             with pytest.raises(ConversationOver):  # a second failure would tell for nothing
                 watch.exceeds(sure.count(), 1)
 
-    def test_rows_that_change(self, sure: engine.Session, tmp_path: Any) -> None:
+    def test_rows_that_change(
+        self, opened: Opened, sure_certificate: fa.Certificate, tmp_path: Path
+    ) -> None:
+        pq.write_table(ROWS, tmp_path / "events.parquet")
+        sure = opened(tmp_path / "events.parquet", tariff=sure_certificate)
         watch = sure.watch(positives=2).open()
         watch.exceeds(sure.count(), 1)
         with Ledger.open(tmp_path / "budget.db") as ledger:
