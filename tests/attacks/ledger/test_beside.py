@@ -115,6 +115,8 @@ def test_books_of_earlier_versions_never_understate(
             read.append(stated(ledger, dataset))
         assert total_excess(read) <= DELTA
         verify(ledger.reader())
+        for entry in ledger.reader().entries(dataset):
+            assert "share" not in entry.fact.to_json()
 
 
 @pytest.mark.parametrize("dataset", ["a", "b"])
