@@ -48,6 +48,9 @@ def explained(error: ModuleNotFoundError) -> Unsupported | None:
     name = (error.name or "").partition(".")[0]
     if name not in EXTRAS:
         return None
-    return Unsupported(
-        f"{name} is not installed; in the checkout of farthing run: pip install '.[{EXTRAS[name]}]'"
-    )
+    return Unsupported(f"{name} is not installed; {installing(EXTRAS[name])}")
+
+
+def installing(extra: str) -> str:
+    """What to do about a library that this extra brings."""
+    return f"in the checkout of farthing run: pip install '.[{extra}]'"

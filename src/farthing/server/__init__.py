@@ -4,5 +4,6 @@ try:
     import fastapi  # noqa: F401 # only to say clearly what is missing
 except ImportError:
     from farthing.errors import Unsupported
+    from farthing.optional import installing
 
-    raise Unsupported("the service needs FastAPI; install farthing[service]") from None
+    raise Unsupported(f"the service needs FastAPI; {installing('service')}") from None

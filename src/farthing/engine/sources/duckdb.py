@@ -43,6 +43,7 @@ from farthing.engine.sources.tables import Physical, SourcePart, SourceTable
 from farthing.engine.sql.statement import Statement, filled
 from farthing.engine.sql.texts import Texts
 from farthing.errors import InvalidInput, Unsupported
+from farthing.optional import installing
 from farthing.schema import BOOLEAN, DATE, INTEGER, REAL, TEXT, Column, Schema
 
 if TYPE_CHECKING:
@@ -386,7 +387,7 @@ def _connect(memory: str | None, threads: int | None = None) -> _Database:
     try:
         import duckdb
     except ImportError:
-        raise Unsupported("DuckDB is not installed; install farthing[engine]") from None
+        raise Unsupported(f"DuckDB is not installed; {installing('engine')}") from None
     spill = tempfile.mkdtemp(prefix="farthing-spill-")
     config: dict[str, str | bool | int | float | list[str]] = {
         "temp_directory": spill,

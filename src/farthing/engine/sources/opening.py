@@ -12,6 +12,7 @@ from farthing.engine.sources.files import local_path
 from farthing.engine.sources.postgres import ADDRESSES, open_postgres
 from farthing.engine.sources.spark import open_spark
 from farthing.errors import InvalidInput, Unsupported
+from farthing.optional import installing
 
 
 def open_source(
@@ -30,7 +31,7 @@ def open_source(
     try:
         import ibis  # noqa: F401 # every engine needs it
     except ImportError:
-        raise Unsupported("Ibis is not installed; install farthing[engine]") from None
+        raise Unsupported(f"Ibis is not installed; {installing('engine')}") from None
     several = list(data) if isinstance(data, list | tuple) else [data]
     tables = [table] if table is None or isinstance(table, str) else list(table)
     if not several or not tables:

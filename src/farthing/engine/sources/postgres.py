@@ -14,6 +14,7 @@ from farthing.engine.sources.tables import SourcePart, SourceTable
 from farthing.engine.sql.statement import Statement
 from farthing.errors import FarthingError, InvalidInput, Unsupported
 from farthing.ledger.errors import Unavailable
+from farthing.optional import installing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -208,7 +209,7 @@ def open_postgres(url: str, *, tables: Sequence[str | None]) -> PostgresSource:
     try:
         import psycopg
     except ImportError:
-        raise Unsupported("psycopg is not installed; install farthing[engine]") from None
+        raise Unsupported(f"psycopg is not installed; {installing('engine')}") from None
     shown = " and ".join(names)
     failure: FarthingError = InvalidInput(
         f"the table {shown} could not be opened; the owner's log says why"

@@ -32,6 +32,7 @@ from farthing.engine.sources.spark_reading import (
 from farthing.engine.sources.tables import Physical, SourcePart, SourceTable
 from farthing.engine.sql.statement import Statement
 from farthing.errors import InvalidInput, Unsupported
+from farthing.optional import installing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -221,13 +222,13 @@ def session_of(spark: Any) -> Any:
         with without_warnings():
             from pyspark.sql import SparkSession
     except ImportError:
-        raise Unsupported("PySpark is not installed; install farthing[spark]") from None
+        raise Unsupported(f"PySpark is not installed; {installing('spark')}") from None
     if _is_address(spark):
         try:
             with without_warnings():  # of its own: an existing one may be at another address
                 return SparkSession.builder.remote(spark).create()
         except ImportError:
-            raise Unsupported("Spark Connect needs gRPC; install farthing[spark]") from None
+            raise Unsupported(f"Spark Connect needs gRPC; {installing('spark')}") from None
     if not spark.startswith("local"):
         raise InvalidInput('spark must be a session, an address sc://host:port, or "local[N]"')
     return _started(SparkSession, spark)

@@ -27,6 +27,7 @@ from farthing.ledger.errors import Damaged, Unavailable
 from farthing.ledger.store.fast_path import FastPath, FastTransaction
 from farthing.ledger.store.retry import insist
 from farthing.ledger.store.sqlite_lock import ASKED_EVERY, begin_writing, is_busy, primary_code
+from farthing.optional import installing
 
 T = TypeVar("T")
 
@@ -285,7 +286,7 @@ def _engine(url: URL) -> Engine:
     try:
         engine = create_engine(url, max_overflow=-1, **options)
     except ImportError as error:
-        raise Unavailable(f"{error}; install farthing[ledger]") from None
+        raise Unavailable(f"{error}; {installing('ledger')}") from None
     event.listen(engine, "connect", _connected_sqlite if sqlite else _connected_postgresql)
     event.listen(engine, "checkout", _same_process)
     if sqlite:
