@@ -29,7 +29,7 @@ def data(tmp_path: Path) -> Iterator[fa.Session]:
         delta_unit=1e-6,
     ).certify(tolerance=0.5, deltas=(1e-3,), epsilons=(1.0,))
     rows = pa.table({"m": list(range(100)), "k": ["a", "b"] * 50, "x": [1] * 100})
-    options = {"tariff": tariff, "farthings": 20, "delta_units": 5}
+    options = {"dataset": "rows", "tariff": tariff, "farthings": 20, "delta_units": 5}
     with fa.open(rows, unit="m", ledger=tmp_path / "budget.db", **options) as session:
         yield session
 

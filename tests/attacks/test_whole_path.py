@@ -51,12 +51,14 @@ def certificate():
 def neighbours(tmp_path, certificate, monkeypatch):
     """Two sessions on neighbouring tables, with noise that repeats and a purse without a bottom."""
     from farthing.ledger.analyst import Analyst
+    from farthing.ledger.snapshot import Settled
 
     made = []
     for place, more in enumerate(({}, LOUD)):
         rows = {name: values + more.get(name, []) for name, values in OTHERS.items()}
         session = fa.open(
             pa.table(rows),
+            dataset="rows",
             unit="member",
             ledger=tmp_path / f"{place}.db",
             tariff=certificate,
@@ -64,7 +66,7 @@ def neighbours(tmp_path, certificate, monkeypatch):
         )
         made.append(session)
     monkeypatch.setattr(Analyst, "reserve", _free(Analyst))
-    monkeypatch.setattr(Analyst, "close", lambda *_, **__: None)
+    monkeypatch.setattr(Analyst, "close", lambda *_, **__: Settled(1, None))
     with randomness._seeded(11):
         yield made
     for session in made:
