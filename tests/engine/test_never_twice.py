@@ -16,6 +16,7 @@ from tests.engine.conftest import Opened
 
 ROWS = pa.table({"member": list(range(60)), "k": ["a", "b", "c"] * 20, "age": list(range(60))})
 OLD = {"age": {"at_least": 30}}
+HEAD = "SELECT number FROM farthing_datasets"
 
 
 def test_a_batch_does_not_pay_for_what_was_released_singly(opened: Opened) -> None:
@@ -197,3 +198,13 @@ def test_a_filter_that_can_never_hold_is_refused_unpaid(opened: Opened, where: o
 )
 def test_what_may_hold_is_planned(opened: Opened, where: object) -> None:
     assert opened(ROWS, schema=SCHEMA).count(where=where).plan().price == Price(4)
+
+
+def test_what_was_looked_through_is_not_looked_through_again(opened: Opened) -> None:
+    """A plan must not take longer the more others were told."""
+    data = opened(ROWS)
+    data.count().run()
+    data.count(where=OLD).plan()
+    analyst, recent = data._context.analyst, data._context.recent
+    head = analyst._book.store.ask(lambda c: c.exec_driver_sql(HEAD).scalar_one())
+    assert recent.seen == head > 0

@@ -25,8 +25,8 @@ from farthing.wording import many, plain
 
 if TYPE_CHECKING:
     from farthing.engine import Desk
-    from farthing.engine.sources.base import Misfits
     from farthing.engine.sources.base import Source as Opened
+    from farthing.engine.sources.misfits import Misfits
 
 __all__ = ["owner"]
 

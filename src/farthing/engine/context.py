@@ -123,9 +123,9 @@ class Context:
         if not self.kept:
             return None
         alone = {name.removeprefix(question): one for name, one in purchases.items()}
-        seen, name = self.recent.newest_batch, ""
-        found, batches = self.analyst.earlier_release(record_of(self, alone), seen)
-        self.recent.keep_batches(batches)
+        earlier = self.analyst.earlier_release(record_of(self, alone), self.recent.seen)
+        self.recent.keep_batches(earlier.batches, earlier.seen)
+        name, found = "", earlier.release
         if found is None:
             batch = self.recent.batch_with(digest(self.asked(purchases[question])))
             if batch is None:

@@ -20,7 +20,8 @@ from farthing.engine.first_budget import require_no_other_budget
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import completed_query
 from farthing.engine.purchase import buy
-from farthing.engine.sources.base import Misfits, Source
+from farthing.engine.sources.base import Source
+from farthing.engine.sources.misfits import Misfits
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Dataset, Ledger, Limits, Purse, RegisteredBatch
 from farthing.ledger.locations import overlap

@@ -35,8 +35,8 @@ class Recent:
         self._statements = Kept[tuple[Statement, Contribution]](MOST)
         self._rows = Kept["pa.Table"](MOST)
         self._batches: dict[str, tuple[int, str]] = {}
-        #: The entry of the last batch that was read.
-        self.newest_batch = 0
+        #: The entry up to which batches were read.
+        self.seen = 0
 
     def statement(
         self, asked: Hashable, write: Callable[[], tuple[Statement, Contribution]]
@@ -61,12 +61,12 @@ class Recent:
                 self._rows.keep((statement, of), found)
         return found
 
-    def keep_batches(self, batches: Iterable[tuple[int, Mapping[str, Any]]]) -> None:
+    def keep_batches(self, batches: Iterable[tuple[int, Mapping[str, Any]]], seen: int) -> None:
         """Questions by name that were answered together, and the entry of each batch."""
         for entry, questions in batches:
             for name, question in questions.items():
                 self._batches[digest(question)] = entry, name
-            self.newest_batch = max(self.newest_batch, entry)
+        self.seen = max(self.seen, seen)
 
     def batch_with(self, asked: str) -> tuple[int, str] | None:
         """The entry of the batch in which this was answered, and the name it had there."""

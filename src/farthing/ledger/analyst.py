@@ -26,6 +26,7 @@ from farthing.ledger.durable_conversation import DurableConversation
 from farthing.ledger.entries import Entry, Reserve
 from farthing.ledger.errors import DoesNotFit, NotInLedger
 from farthing.ledger.kept_releases import (
+    EarlierRelease,
     earlier_release,
     last_release,
     page_of_releases,
@@ -290,9 +291,7 @@ class Analyst:
         asked = digest(require_question(question))
         return last_release(self._book, self.dataset, self.name, asked)
 
-    def earlier_release(
-        self, question: Any, after: int
-    ) -> tuple[KeptRelease | None, list[tuple[int, Mapping[str, Any]]]]:
+    def earlier_release(self, question: Any, after: int) -> EarlierRelease:
         """The last release for a question; if there is none, what was answered together since an
         entry: questions by name, and the entry of each batch."""
         asked = digest(require_question(question))

@@ -1,12 +1,14 @@
 """What one analyst was told and may see again at no cost.
 
-What others were told is not even read: how long it takes would tell how much it is.
+What others were told is not read: how long it takes would tell how much it is. Only the search for
+batches passes over what others reserved, each entry once (docs/known-limits.md).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from sqlalchemy import (
@@ -65,37 +67,52 @@ _NUMBERED = _OF_DATASET.where(entries.c.number == bindparam("number"))
 _SUMMARY = ("time", "farthings", "delta_units")
 
 
+@dataclass(frozen=True, slots=True)
+class EarlierRelease:
+    """What was told before: a release, or the batches in which it may be.
+
+    `seen` is the entry up to which batches were looked for, so that each is read once.
+    """
+
+    release: KeptRelease | None
+    batches: list[Batch]
+    seen: int
+
+
 def last_release(
     book: OpenBook, dataset: str, analyst: str, question_digest: str
 ) -> KeptRelease | None:
     """The last one for a question."""
-    return earlier_release(book, dataset, analyst, question_digest, None)[0]
+    return earlier_release(book, dataset, analyst, question_digest, None).release
 
 
 def earlier_release(
     book: OpenBook, dataset: str, analyst: str, question_digest: str, after: int | None
-) -> tuple[KeptRelease | None, list[Batch]]:
+) -> EarlierRelease:
     """The last release for a question; if there is none, the batches that are newer than `after`.
 
     A question may have been answered in one of them.
     """
 
-    def look(connection: Connection) -> tuple[KeptRelease | None, list[Batch]]:
+    def look(connection: Connection) -> EarlierRelease:
         row = row_of_dataset(connection, dataset)
         given = {"dataset": dataset, "own": _mentions(analyst), "asked": question_digest}
         for number, written in connection.execute(_OWN_OF_QUESTION, given):
             closed = written_fact(written)
             if isinstance(closed, Close) and closed.analyst == analyst:
-                return _kept(number, closed, _reserved(connection, row, closed.settles)), []
+                reserved = _reserved(connection, row, closed.settles)
+                return EarlierRelease(_kept(number, closed, reserved), [], after or 0)
         if after is None:
-            return None, []
+            return EarlierRelease(None, [], 0)
+        head = connection.scalars(select(datasets.c.number).filter_by(id=row)).one()
         newer = {"row": row, "own": _mentions(analyst), "after": after}
         facts = ((n, written_fact(fact)) for n, fact in connection.execute(_TOGETHER, newer))
-        return None, [
+        batches = [
             (n, fact.question)
             for n, fact in facts
             if isinstance(fact, Reserve) and fact.analyst == analyst
         ]
+        return EarlierRelease(None, batches, head)
 
     return book.store.ask(look)
 

@@ -18,8 +18,8 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from farthing.engine.desk import Desk
-from farthing.engine.sources.base import Misfits
 from farthing.engine.sources.java import java_home
+from farthing.engine.sources.misfits import Misfits
 from farthing.engine.sources.opening import open_source
 from farthing.errors import FarthingError
 from farthing.ledger import Ledger

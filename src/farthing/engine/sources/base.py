@@ -12,13 +12,14 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from farthing.engine.errors import EngineFailure, EngineSilent
 from farthing.engine.filters import AnyOf, Between
+from farthing.engine.sources.misfits import Misfits
 from farthing.engine.sources.public_tables import PublicJoin, PublicTable, joins_of, with_places
 from farthing.engine.sources.tables import (
     Physical,
@@ -44,7 +45,6 @@ from farthing.schema import (
     Column,
     Schema,
 )
-from farthing.wording import THIN
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -92,41 +92,6 @@ class Proposal:
 
     columns: tuple[Column, ...]
     left_out: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Misfits:
-    """How many stored values of a column are not as declared. It tells of rows: for owners alone.
-
-    Of `values` that are there, `unparsed` do not fit the kind, `undeclared` are not among the
-    categories, and `outside` lie beyond the bounds.
-    """
-
-    column: Column
-    values: int
-    unparsed: int
-    undeclared: int
-    outside: int
-
-    @property
-    def useless(self) -> bool:
-        """Whether there are values and every one of them is missing."""
-        return 0 < self.values == self.unparsed + self.undeclared
-
-    def in_words(self) -> str:
-        """Such as "date: 48 291 of 48 291 values do not parse"."""
-        found = (
-            (self.unparsed, "do not parse"),
-            (self.undeclared, "are not declared: they are missing"),
-            (self.outside, "lie outside the bounds: they are moved"),
-        )
-        of = f"of {self.values:,} values".replace(",", THIN)
-        told = (f"{f'{n:,}'.replace(',', THIN)} {of} {what}" for n, what in found if n)
-        return f"{self.column.name}: {'; '.join(told)}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {**asdict(self), "column": self.column.name}
 
 
 class Source(ABC):
