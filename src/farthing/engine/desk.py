@@ -16,7 +16,7 @@ from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.composition.tariffs.verification import certificate_in, tariff_in
 from farthing.engine.companions import with_companions
-from farthing.engine.first_budget import require_no_other_budget
+from farthing.engine.epsilon_budget import require_no_other_budget
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import completed_query
 from farthing.engine.purchase import buy
