@@ -104,7 +104,7 @@ async def run_question(
 
     def plan() -> dict[str, Any] | None:
         """What was told before; otherwise None, and the plan is kept for `prepare`."""
-        inquiry = Inquiry.of(service, caller, dataset)
+        inquiry = Inquiry.granted(service, caller, dataset)
         plan = inquiry.plan(body)
         if plan.known is not None and not body.again:
             return inquiry.told(plan.run())

@@ -90,6 +90,11 @@ class Inquiry:
         """Refused in the same words if it does not exist and if it is not granted."""
         if standing_of(service.ledger, caller, dataset) is None:
             raise nothing_here()
+        return cls.granted(service, caller, dataset)
+
+    @classmethod
+    def granted(cls, service: Service, caller: AnalystCaller, dataset: str) -> Inquiry:
+        """The same for who was found to have a purse just now."""
         return cls._by(service, ServedAnalyst(service.ledger.book, dataset, caller.name))
 
     @classmethod
