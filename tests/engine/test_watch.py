@@ -26,8 +26,9 @@ from farthing.engine.kinds.count import CountQuery
 from farthing.engine.watch_kinds import GuessWatch, ThresholdWatch
 from farthing.errors import InvalidInput, Unsupported
 from farthing.interactive import ConversationOver, SparseVector, require_paid
-from farthing.ledger import DoesNotFit, Ledger, NotInLedger, durable_conversation, statement, verify
+from farthing.ledger import DoesNotFit, Ledger, NotInLedger, statement, verify
 from farthing.ledger.declared_data import Limits
+from farthing.ledger.writes import durable_conversation
 from farthing.mechanisms import Contribution
 from tests.engine.conftest import TARIFF, Opened
 

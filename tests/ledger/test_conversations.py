@@ -40,21 +40,21 @@ from farthing.ledger import (
     TariffChanged,
     Use,
     coalition,
-    durable_conversation,
     export_lines,
     history,
     import_lines,
     markdown,
     move,
-    moving,
     odometer,
     statement,
     verify,
 )
-from farthing.ledger import conversations as talking
 from farthing.ledger.chain import linked
 from farthing.ledger.store.fast_path import _interrupted
 from farthing.ledger.store.tables import conversations, secrets, turns
+from farthing.ledger.transfer import moving
+from farthing.ledger.writes import conversations as talking
+from farthing.ledger.writes import durable_conversation
 from tests.ledger import workers
 from tests.ledger.server import Server
 from tests.ledger.test_races import start
