@@ -29,7 +29,7 @@ from farthing.ledger import (
     digest,
     verify,
 )
-from farthing.ledger.chain import linked
+from farthing.ledger.entries.fact import linked
 from farthing.ledger.roles import releases as kept_releases
 from farthing.ledger.store import commands
 from farthing.ledger.store.connection import Store, link

@@ -9,7 +9,7 @@ except ModuleNotFoundError as error:
 
 from farthing.canonical import digest
 from farthing.ledger.declared_data import Dataset, Limits
-from farthing.ledger.entries import Entry
+from farthing.ledger.entries.fact import Entry
 from farthing.ledger.errors import (
     AlreadySettled,
     AlreadyThere,
@@ -38,21 +38,17 @@ from farthing.ledger.records import (
     Use,
 )
 from farthing.ledger.registered_lists import RegisteredBatch, RegisteredSet
-from farthing.ledger.reports.coalition import Coalition, coalition
 from farthing.ledger.reports.history import Asked, history
-from farthing.ledger.reports.odometer import Reading, odometer
+from farthing.ledger.reports.odometer import Coalition, Reading, coalition, odometer
 from farthing.ledger.reports.statement import statement
 from farthing.ledger.reports.statement_page import markdown
 from farthing.ledger.reports.verify import Verified, verify
-from farthing.ledger.roles.analyst import Analyst
+from farthing.ledger.roles.analyst import Analyst, Snapshot
 from farthing.ledger.roles.owner import Owner
 from farthing.ledger.roles.reader import Reader
-from farthing.ledger.roles.snapshot import Snapshot
-from farthing.ledger.transfer.backups import back_up, restore
-from farthing.ledger.transfer.books import import_lines
-from farthing.ledger.transfer.export import export_lines
-from farthing.ledger.transfer.moving import move
-from farthing.ledger.writes.durable_conversation import DurableConversation
+from farthing.ledger.transfer.books import export_lines, import_lines
+from farthing.ledger.transfer.moving import back_up, move, restore
+from farthing.ledger.writes.conversations import DurableConversation
 
 __all__ = [
     "Account",

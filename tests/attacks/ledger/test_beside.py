@@ -19,7 +19,7 @@ import farthing as fa
 from farthing.composition.accounts.account_profiles import shares_of_delta
 from farthing.ledger import Dataset, Entry, Ledger, RegisteredBatch, verify
 from farthing.ledger.entries.fact import Fact
-from farthing.ledger.reports.lifetime import Lifetimes
+from farthing.ledger.reports.budget import Lifetimes
 from farthing.ledger.store import commands
 
 DELTA = 0.01

@@ -34,8 +34,8 @@ from farthing.ledger import (
     move,
     verify,
 )
-from farthing.ledger.chain import GENESIS, linked
-from farthing.ledger.chain_check import ChainCheck
+from farthing.ledger.entries.fact import GENESIS, linked
+from farthing.ledger.entries.replay import ChainCheck
 from farthing.ledger.reports.verify import _prove
 from farthing.ledger.writes import conversations as talking
 from farthing.schema import Column, Schema

@@ -38,7 +38,7 @@ from farthing.ledger import (
 )
 from farthing.ledger.store.tables import datasets
 from farthing.ledger.transfer import moving
-from farthing.ledger.transfer.moving_conversations import Carried
+from farthing.ledger.transfer.books import Carried
 from tests.ledger.conftest import fill
 
 

@@ -1,31 +1,28 @@
-"""Who asked what, when, and for how much: reservations and conversations, each with its end."""
+"""What was asked and run so far: by whom, when, at which price, and how often.
+
+`history` lists reservations and conversations, each with its end. `usage` counts what was run, in
+the words of whoever ran it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.errors import InvalidInput
-from farthing.ledger.entries import (
-    Abandon,
-    AddDataset,
-    Charge,
-    Close,
-    Declaration,
-    DeclareVersion,
-    Describe,
-    EndConversation,
-    OpenConversation,
-    Reserve,
-    Settlement,
-)
-from farthing.ledger.months import written_time
+from farthing.guarantees.notation import format_guarantee
+from farthing.ledger.entries.charges import Abandon, Charge, Close, Reserve, Settlement
+from farthing.ledger.entries.conversations import EndConversation, OpenConversation
+from farthing.ledger.entries.data import AddDataset, Declaration, DeclareVersion, Describe
+from farthing.ledger.records import SETWISE, TARIFF, Account, Use, use_from_json, written_time
+from farthing.ledger.registered_lists import EVERYTHING
 from farthing.ledger.roles.reader import Reader
 
-#: What was paid for, how it ends, and what declares a version of the rows.
+#: Kinds of entries that charge, that settle, and that declare a version of the rows.
 _PAID = (Reserve.kind, OpenConversation.kind)
 _ENDS = (Close.kind, Abandon.kind, EndConversation.kind)
 _DECLARED = (AddDataset.kind, Describe.kind, DeclareVersion.kind)
@@ -36,8 +33,8 @@ class Asked:
     """One question, or one conversation: `price` is what it cost in the end.
 
     `outcome` is open, close or abandon, and end for a conversation that has ended. `version` is
-    that of the rows when it was paid for, None if they were live; `release` is what was told, None
-    if nothing was kept.
+    the version of the rows when it was charged, None if they were live; `release` is the answer,
+    None if none was kept.
     """
 
     dataset: str
@@ -78,7 +75,7 @@ def history(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Iterator[Asked]:
-    """Every question that was paid for, in order: of one analyst, from `since`, before `until`."""
+    """Every question that was charged, in order: of one analyst, from `since`, before `until`."""
     first = None if since is None else written_time(_in_a_zone("since", since))
     end = None if until is None else written_time(_in_a_zone("until", until))
     names = {account.number: account.name for account in reader.accounts(dataset)}
@@ -117,3 +114,94 @@ def _in_a_zone(name: str, given: datetime) -> datetime:
     if given.tzinfo is None:
         raise InvalidInput(f"{name} must have a time zone, such as tzinfo=UTC, got none")
     return given
+
+
+NOT_STATED = "not stated"
+_USED = (Reserve.kind, Close.kind, OpenConversation.kind)
+
+
+def usage(reader: Reader, dataset: str) -> list[dict[str, Any]]:
+    """One row for each use with the guarantees it was charged for, the commonest first.
+
+    Whatever is open, abandoned, or closed without a `use` is counted with what it reserved.
+    """
+    known = {book.number: _guarantees(reader, dataset, book) for book in reader.accounts(dataset)}
+    uses: dict[int, Use] = {}
+    for entry in reader.entries(dataset, *_USED):
+        fact = entry.fact
+        if isinstance(fact, Charge):
+            uses[entry.number] = _reserved(known[fact.account], fact.items)
+        if isinstance(fact, OpenConversation) and fact.use is not None:
+            uses[entry.number] = use_from_json(fact.use)
+        if isinstance(fact, Close) and fact.use is not None:
+            uses[fact.settles] = use_from_json(fact.use)
+    return [
+        {
+            "what": use.what,
+            "contribution": use.contribution,
+            "guarantees": _in_words(use),
+            "times": times,
+        }
+        for use, times in Counter(uses.values()).most_common()
+    ]
+
+
+def bought_items(
+    reader: Reader, dataset: str, account: int, analysts: Collection[str] | None
+) -> Counter[str]:
+    """How often these analysts (None: all) bought each item of a tariff, less what came back."""
+    bought: Counter[str] = Counter()
+    for fact in (entry.fact for entry in reader.entries(dataset, *_USED)):
+        if not isinstance(fact, Charge | Close) or fact.account != account:
+            continue
+        if analysts is not None and fact.analyst not in analysts:
+            continue
+        if isinstance(fact, Close):
+            bought.subtract(fact.unused)
+        else:
+            bought.update(fact.items)
+    return bought
+
+
+def conversations_held(reader: Reader, dataset: str) -> list[dict[str, Any]]:
+    """Every conversation that was opened, in order, with what it was charged for.
+
+    `asked` is None while it is open: the book has the number when it has ended.
+    """
+    known = {book.number: _guarantees(reader, dataset, book) for book in reader.accounts(dataset)}
+    held: dict[str, dict[str, Any]] = {}
+    for entry in reader.entries(dataset, OpenConversation.kind, EndConversation.kind):
+        fact = entry.fact
+        if isinstance(fact, EndConversation):
+            held[fact.conversation] |= {"asked": fact.asked, "outcome": fact.reason}
+        elif isinstance(fact, OpenConversation):
+            held[fact.conversation] = {
+                "analyst": fact.analyst,
+                "opened": fact.time,
+                "mechanism": next(iter(fact.mechanism)).replace("_", " "),
+                "guarantees": _in_words(_reserved(known[fact.account], fact.items)),
+                "farthings": fact.farthings,
+                "asked": None,
+                "outcome": "open",
+            }
+    return list(held.values())
+
+
+def _in_words(use: Use) -> str:
+    return ", ".join(f"{times} x {one}" for one, times in use.guarantees)
+
+
+def _reserved(guarantees: Mapping[str, str], items: Mapping[str, int]) -> Use:
+    bought = tuple((guarantees[item], times) for item, times in sorted(items.items()))
+    return Use(NOT_STATED, NOT_STATED, bought)
+
+
+def _guarantees(reader: Reader, dataset: str, book: Account) -> dict[str, str]:
+    """The guarantee of each item that can be reserved."""
+    if book.mode == TARIFF:
+        items = reader.tariff(dataset, book.number).items
+        return {name: format_guarantee(guarantee) for name, (guarantee, _) in items.items()}
+    if book.mode == SETWISE:
+        listed = reader.document(dataset, book.number)["list"]
+        return {name: guarantee for name, (guarantee, _) in listed}
+    return {EVERYTHING: f"list {book.name}"}

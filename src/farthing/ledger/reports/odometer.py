@@ -1,4 +1,4 @@
-"""What has been spent so far, as a statement that is valid at any moment.
+"""What has been revealed so far, as a guarantee that holds at any moment; for coalitions too.
 
 How much is spent at a moment depends on the answers, so the profile of that amount is not by
 itself a guarantee. Levels ℓ_1 < … < ℓ_m are fixed when the tariff is signed; a reading takes the
@@ -11,28 +11,33 @@ whole view
 For every view the loss is at most the sum of the pure ε's that were bought in it, so a reading is
 the smaller of ε_j and that sum. Both are proved, with several accounts and for any coalition, in
 docs/theory/odometer.md.
+
+A coalition is several analysts who pool what they see. They are one adversary: their purses add up,
+and their conversations, however interleaved, cost what was paid when they were opened
+(docs/theory/concurrency.md, section 4).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from farthing.composition.accounts.account_profiles import AccountProfile, epsilon_at_levels
-from farthing.errors import require_real
+from farthing.errors import InvalidInput, require_real
 from farthing.guarantees.losses.registry import loss_of
 from farthing.ledger.errors import NotInLedger
 from farthing.ledger.reports.budget import (
     PLANNED,
+    Lifetimes,
     ListAccount,
     TariffAccount,
     accounts_together,
     resting_on,
 )
-from farthing.ledger.reports.usage import bought_items
+from farthing.ledger.reports.history import bought_items, conversations_held
 from farthing.ledger.roles.reader import Reader
 from farthing.numerics.rounding import float_up
 
@@ -43,9 +48,9 @@ THEOREM = "odometer by levels of the tariff filter (docs/theory/odometer.md)"
 class Reading:
     """What a coalition has learned up to now is within (ε, δ), at the level it has reached.
 
-    `analysts` is None for everybody together. `shared` says that the reading had to count
-    what everybody spent, because one analyst's refusals can depend on another's answers.
-    `assuming` is what the reading rests on besides; None for everybody over a single account.
+    `analysts` is None for everybody together. `shared` means that the reading counts what everybody
+    spent, because one analyst's refusals can depend on another's answers. `assuming` is what else
+    the reading assumes; None for everybody over a single account.
     """
 
     dataset: str
@@ -67,10 +72,10 @@ class Reading:
 def odometer(
     reader: Reader, dataset: str, *, delta: float = 1e-6, analysts: Collection[str] | None = None
 ) -> Reading:
-    """What these analysts together, or all of them, have learned so far.
+    """What these analysts together (None: all) have learned so far.
 
-    Of a tariff the level reached counts, of a registered list the whole if it was used, in
-    this dataset and in all that are beside it.
+    A tariff counts with the level it has reached, a registered list whole if it was used, in this
+    dataset and in all that are beside it.
     """
     delta = require_real("delta", delta, above=0, below=1)
     accounts = accounts_together(reader, dataset)
@@ -117,10 +122,10 @@ def pure_sum(
     accounts: Collection[TariffAccount | ListAccount],
     analysts: Collection[str] | None,
 ) -> float:
-    """The sum of the pure ε's that these analysts, or all, have bought; infinite if there is none.
+    """The sum of the pure ε's that these analysts (None: all) have bought; infinite if unknown.
 
-    What was reserved counts, except for what a release has shown to be unused. What was bought
-    after a copy was made is not known to the book that went on from it: then there is none.
+    What was reserved counts, except what a release has shown to be unused. A book that was restored
+    from a copy does not know what was bought after the copy was made.
     """
     total = Fraction(0)
     for one in accounts:
@@ -149,3 +154,47 @@ def _refuse_strangers(
     known |= {purse.analyst for one in tariffs for purse in one.purses}
     if analysts - known:
         raise NotInLedger(f"{min(analysts - known)} has no purse for {dataset}")
+
+
+@dataclass(frozen=True, slots=True)
+class Coalition:
+    """What some analysts together have learned so far, and can ever learn.
+
+    `epsilon` is over their lifetimes, None if it is not proved. `conversations` are those that they
+    opened; both numbers count them.
+    """
+
+    analysts: tuple[str, ...]
+    so_far: Reading
+    epsilon: float | None
+    delta: float
+    conversations: tuple[dict[str, Any], ...] = field(repr=False)
+    assuming: str = PLANNED
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "analysts": list(self.analysts),
+            "so_far": self.so_far.to_json(),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "conversations": list(self.conversations),
+            "if": self.assuming,
+        }
+
+
+def coalition(
+    reader: Reader, dataset: str, analysts: Collection[str], *, delta: float = 1e-6
+) -> Coalition:
+    """What these analysts learn as one, from this dataset and all that are beside it."""
+    names = tuple(sorted(set(analysts)))
+    if not names:
+        raise InvalidInput("a coalition needs at least one analyst, got none")
+    reading = odometer(reader, dataset, delta=delta, analysts=names)
+    held = [
+        {"dataset": beside, **one}
+        for beside in reader.beside(dataset)
+        for one in conversations_held(reader, beside)
+        if one["analyst"] in names
+    ]
+    epsilon = Lifetimes(reader, dataset, delta).together(names)
+    return Coalition(names, reading, epsilon, delta, tuple(held))

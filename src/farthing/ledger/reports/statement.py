@@ -1,7 +1,7 @@
-"""What a deployment says about itself: the items that NIST SP 800-226 asks for, with numbers.
+"""The statement of a deployment: the items that NIST SP 800-226 asks for, with numbers.
 
-Plain data; `statement_page.markdown` shows it to people. Nothing here is said that the
-certificates and the odometer do not prove.
+It is plain data; `statement_page.markdown` shows it to people. Every number in it is proved by the
+certificates or the odometer.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from typing import Any
 from farthing.composition.tariffs.certificate import ASSUMPTIONS
 from farthing.errors import FarthingError, require_real
 from farthing.guarantees.notation import format_guarantee
+from farthing.ledger.entries.data import AddDataset, Declaration, DeclareVersion, Describe
 from farthing.ledger.records import Purse
-from farthing.ledger.reports.budget import PLANNED, ListAccount, TariffAccount
-from farthing.ledger.reports.growth import growth
-from farthing.ledger.reports.lifetime import Lifetimes
+from farthing.ledger.reports.budget import PLANNED, Lifetimes, ListAccount, TariffAccount
+from farthing.ledger.reports.history import conversations_held, usage
 from farthing.ledger.reports.odometer import THEOREM as ODOMETER
 from farthing.ledger.reports.odometer import odometer
-from farthing.ledger.reports.usage import conversations_held, usage
 from farthing.ledger.roles.reader import Reader
 
 FORMAT = "farthing statement 4"
@@ -198,3 +197,30 @@ def _epsilon(
     lifetimes: Lifetimes, one: TariffAccount | ListAccount, farthings: int | None
 ) -> dict[str, Any]:
     return {"epsilon": lifetimes.of([(one, farthings)]), "delta": lifetimes.delta}
+
+
+FIXED = "rows do not change"
+MAY_DEPEND = "rows change, and may depend on releases"
+_SAYS = {
+    FIXED: "One version of the rows was declared. Neighbouring datasets are two tables.",
+    MAY_DEPEND: (
+        "Rows arrive, change and go between answers, of questions and of conversations. A unit is "
+        "protected with all its rows, past and future. The guarantee compares two worlds that "
+        "differ by one unit and in which everybody follows the same rule in answering releases "
+        "(docs/theory/concurrency.md, Theorem 6); if the owner knows that rows do not depend on "
+        "releases, it is that of one table with everything in it from the start (Theorem 5)."
+    ),
+}
+
+
+def growth(reader: Reader, dataset: str) -> dict[str, Any]:
+    """The case that a statement names, and how many versions of the rows were declared."""
+    declared = reader.entries(dataset, AddDataset.kind, DeclareVersion.kind, Describe.kind)
+    versions = [
+        entry.fact.declared.dataset.version
+        for entry in declared
+        if isinstance(entry.fact, Declaration)
+    ]
+    fixed = None not in versions and len(set(versions)) == 1
+    case = FIXED if fixed else MAY_DEPEND
+    return {"case": case, "says": _SAYS[case], "versions": len(set(versions))}

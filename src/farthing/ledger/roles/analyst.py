@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from farthing.canonical import digest, sha256
 from farthing.composition.tariffs.certificate import Certificate
@@ -15,12 +16,10 @@ from farthing.errors import InvalidInput
 from farthing.interactive import cheapest_items
 from farthing.interactive.composer import Part
 from farthing.ledger.declared_data import Dataset
-from farthing.ledger.entries import Entry, Reserve
-from farthing.ledger.errors import DoesNotFit, NotInLedger
+from farthing.ledger.errors import NotInLedger
 from farthing.ledger.records import (
-    BATCH,
-    LARGEST,
     TARIFF,
+    Account,
     KeptRelease,
     OpenedConversation,
     Purse,
@@ -30,41 +29,71 @@ from farthing.ledger.records import (
     Use,
     require_items,
     require_name,
-    require_question,
     require_small,
 )
-from farthing.ledger.registered_lists import EVERYTHING, Registered, from_document
+from farthing.ledger.registered_lists import Registered, from_document
 from farthing.ledger.roles.releases import (
     EarlierRelease,
     earlier_release,
-    last_release,
     page_of_releases,
     release_in,
 )
-from farthing.ledger.roles.snapshot import Settled, Snapshot, snapshot_of
-from farthing.ledger.store import commands
-from farthing.ledger.store.open_book import OpenBook
+from farthing.ledger.store.open_book import OpenBook, Writing
 from farthing.ledger.store.queries import (
+    accounts_of,
+    all_declared,
+    datasets_beside,
     declared_of,
     document_of,
+    purses_of,
     reservation_of,
     row_of_dataset,
+    spent_and_revoked,
 )
-from farthing.ledger.store.tables import accounts, lots
-from farthing.ledger.writes import settling
-from farthing.ledger.writes.charges import Request, charge, question_digest
+from farthing.ledger.writes import charges
+from farthing.ledger.writes.charges import Request, charge, no_purse, own_list
 from farthing.ledger.writes.conversations import (
-    Talk,
+    DurableConversation,
+    look_at,
     open_conversation,
     opened_conversations,
 )
-from farthing.ledger.writes.durable_conversation import DurableConversation
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What an analyst may know at one moment: the declared data, the terms in force, their purse.
+
+    `remaining` is what is left of the purse or, if less, of the cap. `spent_alone` is what this
+    analyst has spent, if that is all they were told about this data. It is None if what they are
+    told may depend on what others have spent: if there are other accounts (except lists that are
+    registered for somebody else), if other datasets share the data, or if the cap can refuse what
+    the purses allow.
+    """
+
+    about: Dataset
+    terms: Terms
+    certificate: Certificate
+    purse: Purse
+    remaining: Price
+    spent_alone: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The entry that closes a reservation, and what is true after it.
+
+    `after` is None for an analyst without a purse, who ran a registered list.
+    """
+
+    entry: int
+    after: Snapshot | None
 
 
 class Analyst:
-    """One analyst's way into the budget of one dataset."""
+    """One analyst's access to the budget of one dataset."""
 
-    #: Whether what remains may tell of the cap, and so of what others spend.
+    #: Whether `remaining` may depend on the cap, and so on what others spend.
     sees_the_cap = True
 
     def __init__(self, book: OpenBook, dataset: str, name: str) -> None:
@@ -84,16 +113,16 @@ class Analyst:
         return self._book.store.ask(look)
 
     def terms(self) -> Terms:
-        """The tariff in force and the number of its account: what to plan a request with."""
+        """The tariff in force and the number of its account, to plan a request with."""
         return self._book.in_force(self.dataset).terms
 
     def certificate(self) -> Certificate:
         """What the tariff in force proves, as it was signed. Public."""
 
         def look(connection: Connection) -> Certificate:
-            found = self._book.current(connection, self.dataset)
-            account = found.terms.account
-            return self._book.certificate(connection, self.dataset, found.row, account)
+            in_force = self._book.current(connection, self.dataset)
+            account = in_force.terms.account
+            return self._book.certificate(connection, self.dataset, in_force.row, account)
 
         return self._book.store.ask(look)
 
@@ -102,8 +131,30 @@ class Analyst:
         return self._book.store.ask(self._snapshot)
 
     def _snapshot(self, connection: Connection) -> Snapshot:
-        return snapshot_of(
-            self._book, connection, self.dataset, self.name, capped=self.sees_the_cap
+        """NotInLedger if the analyst has no purse."""
+        in_force = self._book.current(connection, self.dataset)
+        row, number = in_force.row, in_force.terms.account
+        accounts = accounts_of(connection, row)
+        purses = purses_of(connection, row, number)
+        own = next((purse for purse in purses if purse.analyst == self.name), None)
+        if own is None:
+            raise no_purse(self.name, self.dataset)
+        if not own.open:
+            (own,) = spent_and_revoked(connection, row, [own])
+        purse = own.in_month(self._book.this_month())
+        cap, others = accounts[number - 1], accounts[: number - 1] + accounts[number:]
+        alone = (
+            all(account.mode != TARIFF and account.analyst != self.name for account in others)
+            and len(datasets_beside(all_declared(connection), self.dataset)) == 1
+            and _are_separate(purses, cap)
+        )
+        return Snapshot(
+            about=declared_of(connection, row).dataset,
+            terms=in_force.terms,
+            certificate=self._book.certificate(connection, self.dataset, row, number),
+            purse=purse,
+            remaining=purse.left(cap if self.sees_the_cap else None),
+            spent_alone=own.farthings_spent if alone else None,
         )
 
     def spent_alone(self) -> int | None:
@@ -116,7 +167,6 @@ class Analyst:
         Made from the hash of the dataset's first entry, which holds random bits and never
         changes: the same for everyone who can read the ledger, unknown to analysts who cannot.
         """
-
         return sha256(f"farthing contribution order {self._book.first_hash(self.dataset)}")[:32]
 
     def purse(self) -> Purse:
@@ -144,73 +194,19 @@ class Analyst:
         self, name: str, *, question: Any = None, items: Mapping[str, int] | None = None
     ) -> Reservation:
         """Take from a registered list: a batch whole, without `items`; else these items."""
+        small = require_small(question)
 
-        def look(connection: Connection) -> tuple[int, Any]:
-            row = row_of_dataset(connection, self.dataset)
-            return row, self._own_list(connection, row, name)
+        def work(writing: Writing) -> None:
+            charges.reserve_list(writing, self.name, name, items, small)
 
-        row, account = self._book.store.ask(look)
-        if account.mode == BATCH and items is not None:
-            raise InvalidInput("a batch is reserved whole; leave the items out")
-        wanted = {EVERYTHING: 1} if account.mode == BATCH else require_items(items)
-        fact = Reserve(
-            **self._book.stamp(self.dataset),
-            account=account.number,
-            analyst=self.name,
-            items=wanted,
-            farthings=0,
-            delta_units=0,
-            month=None,
-            question=require_small(question),
-            question_digest=question_digest(question),
-        )
-
-        def work(connection: Connection, token: str) -> Entry | None:
-            entry = commands.append(connection, row, fact, token)
-            fits = max(wanted.values()) <= LARGEST
-            taken = fits and commands.take_lots(connection, row, account.number, wanted)
-            return entry if taken else None
-
-        entry = self._book.write_if_it_fits(self.dataset, work)
-        if entry is None:
-            raise self._list_refusal(row, account, wanted)
-        return reservation_of(entry)
-
-    def _own_list(self, connection: Connection, row: int, name: str) -> Any:
-        """The same refusal for what is a tariff, what is somebody else's, and what is not."""
-        found = connection.execute(
-            select(accounts).filter_by(dataset_id=row, name=name, analyst=self.name)
-        ).one_or_none()
-        if found is None or found.mode == TARIFF:
-            raise NotInLedger(f"{self.name} has no list {name!r:.60} for {self.dataset}")
-        return found
-
-    def _list_refusal(
-        self, row: int, account: Any, wanted: Mapping[str, int]
-    ) -> DoesNotFit | InvalidInput:
-        def look(connection: Connection) -> dict[str, int]:
-            rows = connection.execute(
-                select(lots).filter_by(dataset_id=row, account=account.number).order_by("item")
-            )
-            return {lot.item: lot.granted - lot.spent for lot in rows}
-
-        left = self._book.store.ask(look)
-        if not left:
-            return InvalidInput(f"the list {account.name} was retired; nothing is left of it")
-        unknown = set(wanted) - set(left)
-        if unknown:
-            return InvalidInput(
-                f"the list {account.name} has {', '.join(left)}, not {min(unknown)}"
-            )
-        fits = {item: min(times, left[item]) for item, times in wanted.items() if left[item] > 0}
-        return DoesNotFit(wanted, left, fits)
+        return reservation_of(self._book.write(self.dataset, work)[0])
 
     def registered(self, name: str) -> Registered:
         """A list that is registered for this analyst."""
 
         def look(connection: Connection) -> Registered:
             row = row_of_dataset(connection, self.dataset)
-            own = self._own_list(connection, row, name)
+            own = own_list(connection, row, self.dataset, self.name, name)
             return from_document(document_of(connection, row, own.number))
 
         return self._book.store.ask(look)
@@ -231,20 +227,29 @@ class Analyst:
         says for the statement what was run. With `release` the output is kept and found again
         by its question.
         """
+        self._require_own(reservation)
         require_name("release_digest", release_digest)
-        outcome = settling.Outcome(release_digest, use, release)
-        after: list[Snapshot] = []
+        outcome = charges.Outcome(release_digest, use, release)
 
-        def alongside(connection: Connection) -> None:
+        def work(writing: Writing) -> Snapshot | None:
+            charges.close(writing, reservation, used, outcome)
             with suppress(NotInLedger):
-                after[:] = [self._snapshot(connection)]
+                return self._snapshot(writing.connection)
+            return None
 
-        entry = settling.close(self._book, self._own(reservation), used, outcome, alongside)
-        return Settled(entry.number, after[0] if after else None)
+        entry, after = self._book.write(self.dataset, work)
+        return Settled(entry.number, after)
 
     def abandon(self, reservation: Reservation, *, reason: str) -> None:
         """Nothing was released, or nobody knows. What was reserved stays spent."""
-        settling.abandon(self._book, self._own(reservation), reason)
+        self._require_own(reservation)
+        self._book.write(
+            self.dataset, lambda writing: charges.abandon(writing, reservation, reason)
+        )
+
+    def _require_own(self, reservation: Reservation) -> None:
+        if (reservation.dataset, reservation.analyst) != (self.dataset, self.name):
+            raise NotInLedger(f"the reservation is not one of {self.name} for {self.dataset}")
 
     def open_conversation(
         self,
@@ -258,8 +263,8 @@ class Analyst:
         """Charge a conversation in full, draw its noise and keep both, in one transaction.
 
         `items` pay for the mechanism's guarantees, one for each use; without them the cheapest
-        are taken. `question` is what is kept about it, `use` what the statement says. Nothing is
-        paid back, whether anything is asked or not.
+        are taken. `question` is kept with it; `use` says for the statement what was run. Nothing
+        is paid back, whether anything is asked or not.
         """
         if items is None:
             terms = self.terms()
@@ -267,13 +272,12 @@ class Analyst:
             under = terms.account if under is None else under
         small = require_small(question)
         request = Request(self.dataset, self.name, require_items(items), small, under)
-        opened = open_conversation(self._book, request, mechanism, use)
-        return DurableConversation(Talk(self._book, self.dataset, opened.id), opened)
+        return open_conversation(self._book, request, mechanism, use)
 
     def conversation(self, identity: str) -> DurableConversation:
-        """A conversation that this analyst opened, wherever that was."""
-        talk = Talk(self._book, self.dataset, identity)
-        return DurableConversation(talk, talk.look(self.name))
+        """A conversation that this analyst opened, here or in another process."""
+        opened = look_at(self._book, self.dataset, identity, self.name)
+        return DurableConversation(self._book, opened)
 
     def conversations(self) -> list[OpenedConversation]:
         """Every conversation that this analyst opened, the oldest first."""
@@ -281,21 +285,16 @@ class Analyst:
             lambda connection: opened_conversations(connection, self.dataset, analyst=self.name)
         )
 
-    def _own(self, reservation: Reservation) -> Reservation:
-        if (reservation.dataset, reservation.analyst) != (self.dataset, self.name):
-            raise NotInLedger(f"the reservation is not one of {self.name} for {self.dataset}")
-        return reservation
-
     def release_of(self, question: Any) -> KeptRelease | None:
         """The last release this analyst got for this question, to be seen again at no cost."""
-        asked = digest(require_question(question))
-        return last_release(self._book, self.dataset, self.name, asked)
+        return self.earlier_release(question, None).release
 
-    def earlier_release(self, question: Any, after: int) -> EarlierRelease:
-        """The last release for a question; if there is none, what was answered together since an
-        entry: questions by name, and the entry of each batch."""
-        asked = digest(require_question(question))
-        return earlier_release(self._book, self.dataset, self.name, asked, after)
+    def earlier_release(self, question: Any, after: int | None) -> EarlierRelease:
+        """The last release for a question. If there is none, the batches that were answered since
+        an entry: questions by name, and the entry of each batch."""
+        if question is None:
+            raise InvalidInput("a release is found by its question, got None")
+        return earlier_release(self._book, self.dataset, self.name, digest(question), after)
 
     def release(self, entry: int) -> KeptRelease | None:
         """The release that this entry keeps, if it is this analyst's."""
@@ -304,5 +303,14 @@ class Analyst:
     def releases(
         self, *, before: int | None = None, limit: int | None = None
     ) -> list[ReleaseSummary]:
-        """What this analyst got that was kept, the latest first: before an entry, so many."""
+        """Releases of this analyst that were kept, the latest first: before an entry, so many."""
         return page_of_releases(self._book, self.dataset, self.name, before, limit)
+
+
+def _are_separate(purses: list[Purse], cap: Account) -> bool:
+    """Whether nobody can be refused because of what others spent."""
+    granted = Price(
+        sum(purse.farthings for purse in purses), sum(purse.delta_units for purse in purses)
+    )
+    whole = Price(cap.farthings, cap.delta_units)
+    return all(purse.renewal is None for purse in purses) and granted.within(whole)

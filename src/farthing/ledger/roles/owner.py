@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-
-from sqlalchemy import Connection, update
 
 from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Price
-from farthing.errors import InvalidInput
-from farthing.ledger import registered_lists
-from farthing.ledger.declared_data import Dataset, Declared, require_only_more
-from farthing.ledger.entries import (
-    AddDataset,
-    Declaration,
-    DeclareVersion,
-    Describe,
-    Entry,
-    Relocate,
-    Seal,
-)
-from farthing.ledger.locations import require_location
+from farthing.ledger.declared_data import Dataset, Declared, require_location, require_only_more
+from farthing.ledger.entries.data import DeclareVersion, Describe, Relocate
+from farthing.ledger.entries.fact import Entry
 from farthing.ledger.records import (
     Account,
     Purse,
@@ -30,28 +18,12 @@ from farthing.ledger.records import (
     require_name,
     require_names,
 )
-from farthing.ledger.store import commands
-from farthing.ledger.store.open_book import InForce, OpenBook, lock_dataset
-from farthing.ledger.store.queries import (
-    all_declared,
-    declared_of,
-    identity_of_ledger,
-)
-from farthing.ledger.store.tables import (
-    conversations,
-    datasets,
-)
-from farthing.ledger.writes import accounts as granting
-from farthing.ledger.writes import retiring, settling
-from farthing.ledger.writes.accounts import WantedGrant, write_grant
-from farthing.ledger.writes.conversations import Talk
-from farthing.ledger.writes.data import new_dataset, one_adds_at_a_time, require_place
-from farthing.ledger.writes.new_accounts import (
-    list_account,
-    open_account,
-    tariff_account,
-    write_account,
-)
+from farthing.ledger.registered_lists import Registered
+from farthing.ledger.store.open_book import InForce, OpenBook, Writing
+from farthing.ledger.store.queries import all_declared, declared_of
+from farthing.ledger.writes import accounts, charges, data
+from farthing.ledger.writes.accounts import NewAccount, WantedGrant
+from farthing.ledger.writes.conversations import end_all_conversations, end_conversation
 
 
 class Owner:
@@ -64,17 +36,16 @@ class Owner:
         return f"Owner({self._book.store.name})"
 
     def add(self, dataset: Dataset, *, beside: str | Iterable[str] | None = None) -> Entry:
-        """A new dataset, with an empty book.
+        """Add a dataset, with an empty book.
 
         Its data must not be there already under another name: a budget belongs to the data.
         `beside` names the datasets that share data with it; their budgets then compose in every
         statement and reading.
         """
-        others = require_names("beside", beside)
+        declared = Declared(dataset, require_names("beside", beside))
         return self._book.write(
-            dataset.name,
-            lambda connection, token: self._add(connection, token, dataset, others)[1],
-        )
+            dataset.name, lambda writing: data.add_dataset(writing, declared), new=True
+        )[0]
 
     def begin(
         self,
@@ -90,95 +61,62 @@ class Owner:
 
         As `add`, `sign` and `grant` one after the other, in one transaction.
         """
-        others = require_names("beside", beside)
-        opening = tariff_account(certificate, "tariff")
-        grant = WantedGrant.of(analyst, farthings, delta_units, None)
-        granted: list[Purse] = []
+        declared = Declared(dataset, require_names("beside", beside))
+        new = accounts.tariff_account(certificate, "tariff")
+        wanted = WantedGrant(analyst, farthings, delta_units)
 
-        def work(connection: Connection, token: str) -> Entry:
-            row, entry = self._add(connection, token, dataset, others)
-            opened, _ = write_account(self._book, connection, token, dataset.name, row, opening)
-            # not looked up: what is remembered must not outlive a transaction that is undone
-            found = InForce(Terms(opened.number, certificate.tariff), row, opened.entry)
-            granted.append(
-                write_grant(self._book, connection, token, dataset.name, found, grant)[0]
-            )
-            return entry
+        def work(writing: Writing) -> Purse:
+            data.add_dataset(writing, declared)
+            account = accounts.open_account(writing, new)
+            # not looked up: the cache must not outlive a transaction that is undone
+            terms = Terms(account.number, certificate.tariff)
+            return accounts.grant(writing, InForce(terms, writing.row, account.entry), wanted)
 
-        self._book.write(dataset.name, work)
+        _, purse = self._book.write(dataset.name, work, new=True)
         self._book.forget(dataset.name)
-        return granted[-1]
-
-    def _add(
-        self, connection: Connection, token: str, dataset: Dataset, others: tuple[str, ...]
-    ) -> tuple[int, Entry]:
-        one_adds_at_a_time(connection)
-        declared = Declared(dataset, others)
-        require_place(all_declared(connection), declared)
-        fact = AddDataset.of(
-            declared,
-            **self._book.stamp(dataset.name),
-            ledger=identity_of_ledger(connection),
-        )
-        row = new_dataset(connection, dataset.name)
-        return row, commands.append(connection, row, fact, token)
+        return purse
 
     def describe(self, dataset: Dataset, *, beside: str | Iterable[str] | None = None) -> Entry:
         """Declare what was not declared when a dataset was added: schema, location, limits.
 
-        What was declared stays as it is, all but the version.
+        What was declared stays as it is, except the version.
         """
         others = require_names("beside", beside)
 
-        def after(connection: Connection, before: Declared) -> Declared:
+        def work(writing: Writing) -> None:
+            before = declared_of(writing.connection, writing.row)
             require_only_more(before.dataset, dataset)
             together = tuple(dict.fromkeys((*before.beside, *others)))
             declared = Declared(dataset, together, before.former)
-            require_place(all_declared(connection), declared)
-            return declared
+            data.require_place(all_declared(writing.connection), declared)
+            data.declare(writing, Describe, declared)
 
-        return self._declare(Describe, dataset.name, after)
+        return self._book.write(dataset.name, work, adds=True)[0]
 
     def relocate(self, dataset: str, location: str) -> Entry:
-        """The data moved: it is in this place now. The budget goes on.
+        """The data has moved to this place. The budget continues.
 
-        The place where it was stays this dataset's: nothing that is still there, or comes there,
-        can be added as other data, unless beside it.
+        The old place still belongs to this dataset: data that is there, now or later, can be added
+        only beside it.
         """
+        require_location(location)
 
-        def after(connection: Connection, before: Declared) -> Declared:
-            declared = before.relocated(require_location(location))
-            require_place(all_declared(connection), declared)
-            return declared
+        def work(writing: Writing) -> None:
+            declared = declared_of(writing.connection, writing.row).relocated(location)
+            data.require_place(all_declared(writing.connection), declared)
+            data.declare(writing, Relocate, declared)
 
-        return self._declare(Relocate, dataset, after)
+        return self._book.write(dataset, work, adds=True)[0]
 
     def declare_version(self, dataset: str, version: str | None) -> Entry:
         """The rows are now in this state; None: they are live, and change without notice."""
 
-        def after(_: Connection, before: Declared) -> Declared:
-            return replace(before, dataset=replace(before.dataset, version=version))
+        def work(writing: Writing) -> None:
+            before = declared_of(writing.connection, writing.row)
+            after = replace(before.dataset, version=version)
+            data.declare(writing, DeclareVersion, replace(before, dataset=after))
 
-        return self._declare(DeclareVersion, dataset, after)
-
-    def _declare(
-        self,
-        kind: type[Declaration],
-        dataset: str,
-        after: Callable[[Connection, Declared], Declared],
-    ) -> Entry:
-        """An entry with everything that is declared from now on."""
-
-        def work(connection: Connection, token: str) -> Entry:
-            one_adds_at_a_time(connection)
-            row = lock_dataset(connection, dataset)
-            new = after(connection, declared_of(connection, row))
-            fact = kind.of(new, **self._book.stamp(dataset))
-            entry = commands.append(connection, row, fact, token)
-            connection.execute(update(datasets).filter_by(id=row).values(declared=entry.number))
-            return entry
-
-        return self._book.write(dataset, work)
+        return self._book.write(dataset, work, adds=True)[0]
 
     def sign(self, dataset: str, certificate: Certificate, *, name: str = "tariff") -> Account:
         """Prove a certificate and put its tariff in force; its farthings become the cap.
@@ -186,13 +124,18 @@ class Owner:
         A tariff that was in force is retired: nothing can be reserved under it any more, what
         was spent stays spent, and the two accounts compose. Its purses do not carry over.
         """
-        return open_account(self._book, dataset, tariff_account(certificate, name))
+        return self._open(dataset, accounts.tariff_account(certificate, name))
 
-    def register(
-        self, dataset: str, name: str, listed: registered_lists.Registered, *, analyst: str
-    ) -> Account:
-        """An account for a list that is fixed in advance, which this analyst may run."""
-        return open_account(self._book, dataset, list_account(listed, name, analyst))
+    def register(self, dataset: str, name: str, listed: Registered, *, analyst: str) -> Account:
+        """Open an account for a list that is fixed in advance, which this analyst may run."""
+        return self._open(dataset, accounts.list_account(listed, name, analyst))
+
+    def _open(self, dataset: str, new: NewAccount) -> Account:
+        _, account = self._book.write(
+            dataset, lambda writing: accounts.open_account(writing, new), adds=True
+        )
+        self._book.forget(dataset)
+        return account
 
     def grant(
         self,
@@ -207,65 +150,49 @@ class Owner:
 
         Without `delta_units` as many come along as in the tariff itself, in proportion. With
         renewal "monthly" the purse holds that much anew in each calendar month (UTC). The
-        lifetime guarantee of the dataset stays its cap.
+        lifetime guarantee of the dataset is still its cap.
         """
-        wanted = WantedGrant.of(analyst, farthings, delta_units, renewal)
-        granted: list[Purse] = []
-
-        def work(connection: Connection, token: str) -> Entry:
-            lock_dataset(connection, dataset)
-            found = self._book.current(connection, dataset)
-            purse, entry = write_grant(self._book, connection, token, dataset, found, wanted)
-            granted.append(purse)
-            return entry
-
-        self._book.write(dataset, work)
-        return granted[-1]
+        wanted = WantedGrant(analyst, farthings, delta_units, renewal)
+        return self._book.write(
+            dataset, lambda writing: accounts.grant(writing, writing.in_force(), wanted)
+        )[1]
 
     def revoke(self, dataset: str, analyst: str) -> Price:
         """Take away what is left of an analyst's purse under the tariff in force; says how much.
 
-        The purse stays. Nothing can be spent of it until the analyst is granted something
-        again. One that renews keeps its rate for then; of another one what was left is gone,
-        and counts as spent in the purse, so that statements never forget what was granted.
+        The purse stays. Nothing can be spent from it until the analyst is granted something
+        again. A purse that renews keeps its rate for then. Of any other purse the rest is gone, and
+        counts as spent in the purse, so that statements never forget what was granted.
         """
-        return granting.revoke(self._book, dataset, analyst)
+        return self._book.write(dataset, lambda writing: accounts.revoke(writing, analyst))[1]
 
     def abandon(self, reservation: Reservation, *, reason: str) -> Entry:
         """Settle a reservation that a crash left open, whoever made it. It stays spent."""
-        return settling.abandon(self._book, reservation, reason)
+        return self._book.write(
+            reservation.dataset, lambda writing: charges.abandon(writing, reservation, reason)
+        )[0]
 
     def retire(self, dataset: str, account: str | None = None) -> tuple[str, ...]:
-        """Nothing can be spent of this account any more; without a name, of the whole dataset.
+        """Close this account for spending; without a name, all accounts of the dataset.
 
         Gives the names of what was retired. With the whole dataset its conversations end too.
         What was spent stays spent, the book stays readable, and the data stays in it: another
-        tariff can be signed later, and composes with what was before.
+        tariff can be signed later, and composes with the earlier ones.
         """
-        retired = retiring.retire(self._book, dataset, account)
+        _, retired = self._book.write(dataset, lambda writing: accounts.retire(writing, account))
+        if account is None:
+            end_all_conversations(self._book, dataset, "the dataset was retired")
         self._book.forget(dataset)
         return retired
 
     def end_conversation(self, dataset: str, identity: str, *, reason: str) -> None:
-        """Nothing can be asked in it any more, whoever opened it. It stays spent."""
-        Talk(self._book, dataset, identity).end(reason)
+        """End a conversation, whoever opened it. It stays spent."""
+        end_conversation(self._book, dataset, identity, reason)
 
     def seal(self, dataset: str, *, successor: str) -> Entry:
         """End this book here: it goes on in the ledger with this identity, and only there.
 
-        From here on nothing can be written into it. See `move`, which does all of it.
+        Nothing can be written into it any more. `move` seals a book and takes it over.
         """
         require_name("the successor's identity", successor)
-
-        def work(connection: Connection, token: str) -> Entry:
-            row = lock_dataset(connection, dataset)
-            if successor == identity_of_ledger(connection):
-                raise InvalidInput("a book is sealed for another ledger, not for its own")
-            fact = Seal(**self._book.stamp(dataset), successor=successor)
-            entry = commands.append(connection, row, fact, token)
-            connection.execute(update(datasets).filter_by(id=row).values(writable=0))
-            # waits for whoever is talking, and lets nobody begin
-            connection.execute(update(conversations).filter_by(dataset_id=row).values(open=0))
-            return entry
-
-        return self._book.write(dataset, work)
+        return self._book.write(dataset, lambda writing: data.seal(writing, successor))[0]

@@ -1,7 +1,7 @@
-"""What one analyst was told and may see again at no cost.
+"""The releases of one analyst, which they may see again at no cost.
 
-What others were told is not read: how long it takes would tell how much it is. Only the search for
-batches passes over what others reserved, each entry once (docs/known-limits.md).
+Releases of others are not read: the time that takes would tell how many there are. Only the search
+for batches passes over what others reserved, each entry once (docs/known-limits.md).
 """
 
 from __future__ import annotations
@@ -11,41 +11,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from sqlalchemy import (
-    JSON,
-    Connection,
-    Select,
-    Text,
-    and_,
-    bindparam,
-    cast,
-    literal,
-    select,
-)
+from sqlalchemy import JSON, Connection, Select, Text, and_, bindparam, cast, literal, select
 
 from farthing.canonical import canonical
 from farthing.composition.tariffs.tariff import Price
-from farthing.ledger.entries import Close, Reserve, written_fact
-from farthing.ledger.errors import Damaged
+from farthing.ledger.entries.charges import Close, Reserve
+from farthing.ledger.entries.fact import written_fact
+from farthing.ledger.errors import Damaged, NotInLedger
 from farthing.ledger.records import KeptRelease, ReleaseSummary
 from farthing.ledger.store.open_book import OpenBook
-from farthing.ledger.store.queries import entry_at, row_of_dataset
-from farthing.ledger.store.tables import datasets, entries
+from farthing.ledger.store.queries import entry_at, head_of, row_of_dataset
+from farthing.ledger.store.tables import entries
 
-#: Questions by name that were answered together, and the entry that keeps the answers.
+#: The entry that keeps the answers of a batch, and its questions by name.
 Batch: TypeAlias = tuple[int, Mapping[str, Any]]
 
-_OF_DATASET = (
+#: Latest first.
+_OWN = (
     select(entries.c.number, entries.c.fact)
-    .join(datasets, entries.c.dataset_id == datasets.c.id)
-    .where(datasets.c.name == bindparam("dataset"))
+    .where(
+        entries.c.dataset_id == bindparam("row"),
+        entries.c.released.is_not(None),
+        entries.c.released == bindparam("asked"),
+        entries.c.fact.like(bindparam("own"), escape="/"),
+    )
+    .order_by(entries.c.number.desc())
 )
-_OWN = _OF_DATASET.where(
-    entries.c.released.is_not(None), entries.c.fact.like(bindparam("own"), escape="/")
-).order_by(entries.c.number.desc())
-_OWN_OF_QUESTION = _OWN.where(entries.c.released == bindparam("asked"))
 _RESERVED = entries.alias()
-#: What was reserved for several questions together. They are kept by name; one alone has no name.
+#: Reservations for several questions together. Their questions have names; a single one has none.
 _TOGETHER = (
     select(entries.c.number, _RESERVED.c.fact)
     .join(
@@ -63,13 +56,12 @@ _TOGETHER = (
     )
     .order_by(entries.c.number)
 )
-_NUMBERED = _OF_DATASET.where(entries.c.number == bindparam("number"))
 _SUMMARY = ("time", "farthings", "delta_units")
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierRelease:
-    """What was told before: a release, or the batches in which it may be.
+    """An earlier release, or the batches that may hold it.
 
     `seen` is the entry up to which batches were looked for, so that each is read once.
     """
@@ -79,32 +71,23 @@ class EarlierRelease:
     seen: int
 
 
-def last_release(
-    book: OpenBook, dataset: str, analyst: str, question_digest: str
-) -> KeptRelease | None:
-    """The last one for a question."""
-    return earlier_release(book, dataset, analyst, question_digest, None).release
-
-
 def earlier_release(
     book: OpenBook, dataset: str, analyst: str, question_digest: str, after: int | None
 ) -> EarlierRelease:
     """The last release for a question; if there is none, the batches that are newer than `after`.
 
-    A question may have been answered in one of them.
+    The question may have been answered in one of them.
     """
 
     def look(connection: Connection) -> EarlierRelease:
         row = row_of_dataset(connection, dataset)
-        given = {"dataset": dataset, "own": _mentions(analyst), "asked": question_digest}
-        for number, written in connection.execute(_OWN_OF_QUESTION, given):
+        given = {"row": row, "own": _mentions(analyst), "asked": question_digest}
+        for number, written in connection.execute(_OWN, given):
             closed = written_fact(written)
             if isinstance(closed, Close) and closed.analyst == analyst:
-                reserved = _reserved(connection, row, closed.settles)
-                return EarlierRelease(_kept(number, closed, reserved), [], after or 0)
+                return EarlierRelease(_kept(connection, row, number, closed), [], after or 0)
         if after is None:
             return EarlierRelease(None, [], 0)
-        head = connection.scalars(select(datasets.c.number).filter_by(id=row)).one()
         newer = {"row": row, "own": _mentions(analyst), "after": after}
         facts = ((n, written_fact(fact)) for n, fact in connection.execute(_TOGETHER, newer))
         batches = [
@@ -112,21 +95,23 @@ def earlier_release(
             for n, fact in facts
             if isinstance(fact, Reserve) and fact.analyst == analyst
         ]
-        return EarlierRelease(None, batches, head)
+        return EarlierRelease(None, batches, head_of(connection, row))
 
     return book.store.ask(look)
 
 
 def release_in(book: OpenBook, dataset: str, analyst: str, entry: int) -> KeptRelease | None:
-    """The one that this entry keeps, if it is this analyst's."""
+    """The release that this entry keeps, if it is this analyst's."""
 
     def look(connection: Connection) -> KeptRelease | None:
         row = row_of_dataset(connection, dataset)
-        written = connection.execute(_NUMBERED, {"dataset": dataset, "number": entry}).one_or_none()
-        closed = None if written is None else written_fact(written.fact)
+        try:
+            closed = entry_at(connection, row, entry).fact
+        except NotInLedger:
+            return None
         if not isinstance(closed, Close) or closed.analyst != analyst or closed.release is None:
             return None
-        return _kept(entry, closed, _reserved(connection, row, closed.settles))
+        return _kept(connection, row, entry, closed)
 
     return book.store.ask(look)
 
@@ -134,23 +119,22 @@ def release_in(book: OpenBook, dataset: str, analyst: str, entry: int) -> KeptRe
 def page_of_releases(
     book: OpenBook, dataset: str, analyst: str, before: int | None, limit: int | None
 ) -> list[ReleaseSummary]:
-    """What was kept before this entry, the latest first, without what was released.
+    """Summaries of the releases before this entry, the latest first.
 
-    The database cuts the page, and reads its summaries out of facts that may hold a hundred
+    The database cuts the page, and reads the summaries out of facts that may hold a hundred
     thousand labels.
     """
 
     def look(connection: Connection) -> list[ReleaseSummary]:
         row = row_of_dataset(connection, dataset)
         given = {"row": row, "own": _mentions(analyst), "name": canonical(analyst)}
-        page = _page(connection, before).limit(limit)
-        return [
-            ReleaseSummary(number, time, reserved.question, reserved.price - back)
-            for number, time, back, reserved in (
-                (number, json.loads(time), Price(-int(f), -int(d)), _reserved(connection, row, n))
-                for number, n, time, f, d in connection.execute(page, given).all()
-            )
-        ]
+        page = connection.execute(_page(connection, before).limit(limit), given).all()
+        summaries = []
+        for number, settles, time, farthings, delta_units in page:
+            reserved = _reserved(connection, row, settles)
+            price = reserved.price + Price(int(farthings), int(delta_units))  # negative: came back
+            summaries.append(ReleaseSummary(number, json.loads(time), reserved.question, price))
+        return summaries
 
     return book.store.ask(look)
 
@@ -176,14 +160,15 @@ def _mentions(analyst: str) -> str:
 
 
 def _reserved(connection: Connection, row: int, number: int) -> Reserve:
-    """What was reserved in this entry."""
+    """The reservation in this entry."""
     fact = entry_at(connection, row, number).fact
     if not isinstance(fact, Reserve):
         raise Damaged(f"entry {number} reserves nothing", fact.dataset, number)
     return fact
 
 
-def _kept(number: int, closed: Close, reserved: Reserve) -> KeptRelease:
+def _kept(connection: Connection, row: int, number: int, closed: Close) -> KeptRelease:
+    reserved = _reserved(connection, row, closed.settles)
     return KeptRelease(
         number,
         closed.time,

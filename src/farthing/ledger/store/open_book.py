@@ -1,21 +1,20 @@
-"""An open ledger as its roles share it: the database, a clock, and what may be remembered."""
+"""An open ledger as its roles share it: the database, a clock, a cache of what never changes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypedDict
+from typing import TypedDict, TypeVar
 
-from sqlalchemy import Connection, Update, bindparam, select, update
+from sqlalchemy import Connection, Update, select, update
 
 from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Tariff, tariff_from_json
 from farthing.composition.tariffs.verification import certificate_from_json
-from farthing.ledger.entries import Entry, Reserve
+from farthing.ledger.entries.fact import Entry, Fact
 from farthing.ledger.errors import NotInLedger
-from farthing.ledger.months import month_of, written_time
-from farthing.ledger.records import TARIFF, Reservation, Terms
+from farthing.ledger.records import TARIFF, Terms, month_of, written_time
 from farthing.ledger.store import commands
 from farthing.ledger.store.connection import Store
 from farthing.ledger.store.queries import (
@@ -23,10 +22,13 @@ from farthing.ledger.store.queries import (
     document_of,
     entry_at,
     entry_of,
-    reservation_of,
+    head_of,
+    no_dataset,
     row_of_dataset,
 )
 from farthing.ledger.store.tables import datasets, entries
+
+T = TypeVar("T")
 
 
 def utc_now() -> datetime:
@@ -44,14 +46,42 @@ class InForce:
 
 
 class Stamp(TypedDict):
-    """About which dataset, and when."""
+    """The fields that every fact begins with."""
 
     dataset: str
     time: str
 
 
+@dataclass
+class Writing:
+    """One transaction that writes into the book of a dataset; every entry has its token.
+
+    `row` is the dataset's row, locked against other writers.
+    """
+
+    book: OpenBook
+    connection: Connection
+    dataset: str
+    token: str
+    row: int = 0
+    entries: list[Entry] = field(default_factory=list)
+
+    def append(self, fact: Fact) -> Entry:
+        """Write the next entry."""
+        self.entries.append(commands.append(self.connection, self.row, fact, self.token))
+        return self.entries[-1]
+
+    def stamp(self, at: datetime | None = None) -> Stamp:
+        """The dataset and the time, for a fact."""
+        return self.book.stamp(self.dataset, at)
+
+    def in_force(self) -> InForce:
+        """The tariff in force."""
+        return self.book.current(self.connection, self.dataset)
+
+
 class OpenBook:
-    """Writes entries, each with a time and a token, and remembers tariffs, which never change."""
+    """Runs the writes of all roles, and caches tariffs and certificates, which never change."""
 
     def __init__(self, store: Store, clock: Callable[[], datetime] = utc_now) -> None:
         self.store = store
@@ -66,42 +96,50 @@ class OpenBook:
         """The calendar month in UTC, by the clock of this process."""
         return month_of(self.clock())
 
-    def stamp(self, dataset: str, at: datetime | None = None) -> Stamp:
-        """What every fact about a dataset begins with."""
-        return {"dataset": dataset, "time": written_time(at or self.clock())}
-
     def now(self) -> str:
         """The time by the clock of this process, as it is written."""
         return written_time(self.clock())
 
-    def write(self, dataset: str, work: Callable[[Connection, str], Entry]) -> Entry:
-        """One write under a token of its own, by which it is found if nobody acknowledges it."""
-        entry = self.write_if_it_fits(dataset, work)
-        assert entry is not None
-        return entry
+    def stamp(self, dataset: str, at: datetime | None = None) -> Stamp:
+        """The fields that every fact about a dataset begins with."""
+        return {"dataset": dataset, "time": written_time(at or self.clock())}
 
-    def write_if_it_fits(
-        self, dataset: str, work: Callable[[Connection, str], Entry | None]
-    ) -> Entry | None:
-        """The same for a work that may find that it must not write, and then gives None."""
+    def write(
+        self, dataset: str, work: Callable[[Writing], T], *, adds: bool = False, new: bool = False
+    ) -> tuple[Entry, T]:
+        """Run `work` in one transaction; gives its first entry and its result.
+
+        The dataset is locked first, unless it is `new`. With `adds` no other dataset or account is
+        added at the same time. Should the commit not be acknowledged, the entry is found by its
+        token.
+        """
         token = commands.new_token()
-        done = self.finder(dataset, token)
-        entry = self.store.write(lambda connection: work(connection, token), done=done)
-        if entry is not None:
-            self._seen[dataset] = entry.number
-        return entry
+        results: list[T] = []
+
+        def attempt(connection: Connection) -> Entry:
+            writing = Writing(self, connection, dataset, token)
+            if adds or new:
+                commands.lock_for_adding(connection)
+            if not new:
+                writing.row = lock_dataset(connection, dataset)
+            results[:] = [work(writing)]
+            return writing.entries[0]
+
+        entry = self.store.write(attempt, done=self.finder(dataset, token))
+        assert entry is not None
+        return self.noted(dataset, entry), results[0]
 
     def noted(self, dataset: str, entry: Entry) -> Entry:
-        """An entry that was written by another way."""
+        """Remember how far the book was seen."""
         self._seen[dataset] = entry.number
         return entry
 
     def finder(self, dataset: str, token: str) -> Callable[[Connection], Entry | None]:
-        """Looks for the entry that a write about to begin leaves, should nobody acknowledge it.
+        """A search for the entry that a write left although its commit was not acknowledged.
 
-        It comes after all that were seen before, so the whole book need not be searched; and a
-        server that is still at it is waited for. One that has not yet begun cannot be: should
-        it run the statement later, there are two entries with this token, both spent.
+        The entry comes after all that were seen before, so the whole book need not be searched. A
+        server that is still writing is waited for. A server that has not begun cannot be waited
+        for: if it runs the command later, there are two entries with this token, both spent.
         """
         seen = self._seen.get(dataset, 0)
 
@@ -126,26 +164,25 @@ class OpenBook:
         return self._in_force.get(dataset)
 
     def forget(self, dataset: str) -> None:
-        """What was remembered is no longer so."""
+        """Look the terms in force up again the next time."""
         self._in_force.pop(dataset, None)
 
     def in_force(self, dataset: str) -> InForce:
-        """The tariff in force, looked up, and remembered until the database says it is not."""
-        found = self.store.ask(lambda connection: self.current(connection, dataset))
-        self._in_force[dataset] = found
-        self._seen[dataset] = found.seen
-        return found
+        """The tariff in force, looked up and remembered until the database says otherwise."""
+        in_force = self.store.ask(lambda connection: self.current(connection, dataset))
+        self._in_force[dataset] = in_force
+        self._seen[dataset] = in_force.seen
+        return in_force
 
     def current(self, connection: Connection, dataset: str) -> InForce:
-        """The tariff in force."""
+        """The tariff in force, looked up."""
         row = row_of_dataset(connection, dataset)
-        tariffs = [book for book in accounts_of(connection, row) if book.mode == TARIFF]
-        book = next((book for book in tariffs if book.open), None)
-        if book is None:
+        known = accounts_of(connection, row)
+        number = next((a.number for a in known if a.mode == TARIFF and a.open), None)
+        if number is None:
             raise NotInLedger(f"no tariff is in force for {dataset}; sign one first")
-        head = connection.scalar(_HEAD, {"row": row})
-        tariff = self.tariff(connection, dataset, row, book.number)
-        return InForce(Terms(book.number, tariff), row, int(head or 0))
+        tariff = self.tariff(connection, dataset, row, number)
+        return InForce(Terms(number, tariff), row, head_of(connection, row))
 
     def tariff(self, connection: Connection, dataset: str, row: int, account: int) -> Tariff:
         """The tariff of an account; it never changes."""
@@ -176,26 +213,15 @@ class OpenBook:
             self._first_hashes[dataset] = self.store.ask(look)
         return self._first_hashes[dataset]
 
-    @staticmethod
-    def held(connection: Connection, row: int, reservation: Reservation) -> tuple[Entry, Reserve]:
-        """The entry of a reservation, if it is the one that was made."""
-        entry = entry_at(connection, row, reservation.entry)
-        if not isinstance(entry.fact, Reserve) or reservation_of(entry) != reservation:
-            raise NotInLedger(f"entry {reservation.entry} is not the reservation that was given")
-        return entry, entry.fact
-
 
 def lock_dataset(connection: Connection, dataset: str) -> int:
     """Keep every other writer of a dataset out, and give the number of its row."""
-    found = connection.scalar(_touched(dataset).returning(datasets.c.id))
-    if found is None:
-        raise NotInLedger(f"there is no dataset {dataset!r:.60}")
-    return int(found)
+    row = connection.scalar(_touched(dataset).returning(datasets.c.id))
+    if row is None:
+        raise no_dataset(dataset)
+    return int(row)
 
 
 def _touched(dataset: str) -> Update:
-    """Changes nothing, and waits for whoever is writing."""
+    """Changes nothing, and waits for other writers."""
     return update(datasets).filter_by(name=dataset).values(number=datasets.c.number)
-
-
-_HEAD = select(datasets.c.number).where(datasets.c.id == bindparam("row"))

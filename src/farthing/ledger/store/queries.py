@@ -1,6 +1,6 @@
-"""What is looked up over a connection, by whichever role asks.
+"""Queries that several roles, writes and reports share. Each takes a connection.
 
-Statements are made once: making one takes longer than running it.
+Queries are built once where they run often: building one takes longer than running it.
 """
 
 from __future__ import annotations
@@ -15,48 +15,74 @@ from sqlalchemy import Connection, Select, and_, bindparam, select
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.ledger.declared_data import Declared
-from farthing.ledger.entries import (
-    Charge,
-    Close,
-    Declaration,
-    Entry,
-    OpenAccount,
-    OpenList,
-    OpenTariff,
-    Restore,
-    Revoke,
-    written_fact,
-)
+from farthing.ledger.entries.accounts import OpenAccount, OpenList, OpenTariff, Revoke
+from farthing.ledger.entries.charges import Charge, Close
+from farthing.ledger.entries.data import Declaration, Restore
+from farthing.ledger.entries.fact import Entry, written_fact
 from farthing.ledger.errors import Damaged, NotInLedger
-from farthing.ledger.months import month_name
-from farthing.ledger.records import EVERYBODY, MONTHLY, TARIFF, Account, Purse, Reservation
-from farthing.ledger.store.tables import (
-    accounts,
-    datasets,
-    entries,
-    ledgers,
-    lots,
-    purses,
+from farthing.ledger.records import (
+    EVERYBODY,
+    MONTHLY,
+    TARIFF,
+    Account,
+    Lot,
+    Purse,
+    Reservation,
+    month_name,
 )
+from farthing.ledger.store.tables import accounts, datasets, entries, ledgers, lots, purses
+
+_ROW = select(datasets.c.id).where(datasets.c.name == bindparam("name"))
+_HEAD = select(datasets.c.number).where(datasets.c.id == bindparam("row"))
+_ENTRY = select(entries).where(
+    entries.c.dataset_id == bindparam("row"), entries.c.number == bindparam("number")
+)
+_DECLARED = select(entries.c.fact).join(
+    datasets,
+    and_(entries.c.dataset_id == datasets.c.id, entries.c.number == datasets.c.declared),
+)
+_DECLARED_OF = _DECLARED.where(datasets.c.id == bindparam("row"))
+_OPENED = (
+    select(entries.c.fact)
+    .join(datasets)
+    .join(
+        accounts,
+        and_(entries.c.dataset_id == accounts.c.dataset_id, entries.c.number == accounts.c.entry),
+    )
+)
+_AMOUNTS = ("farthings", "delta_units", "farthings_spent", "delta_units_spent")
 
 
 def identity_of_ledger(connection: Connection) -> str:
-    """Who this ledger is."""
+    """The identity of this ledger."""
     return str(connection.scalars(select(ledgers.c.identity)).one())
 
 
 def row_of_dataset(connection: Connection, dataset: str) -> int:
     """The number of a dataset's row, by which everything else refers to it."""
-    found = connection.scalar(_ROW, {"name": dataset})
-    if found is None:
-        raise NotInLedger(f"there is no dataset {dataset!r:.60}")
-    return int(found)
+    row = connection.scalar(_ROW, {"name": dataset})
+    if row is None:
+        raise no_dataset(dataset)
+    return int(row)
+
+
+def no_dataset(name: str) -> NotInLedger:
+    return NotInLedger(f"there is no dataset {name!r:.60}")
+
+
+def dataset_names(connection: Connection) -> list[str]:
+    """The names of all datasets, sorted."""
+    return list(connection.scalars(select(datasets.c.name).order_by(datasets.c.name)))
+
+
+def head_of(connection: Connection, row: int) -> int:
+    """The number of the last entry."""
+    return int(connection.scalars(_HEAD, {"row": row}).one())
 
 
 def declared_of(connection: Connection, row: int) -> Declared:
     """A dataset as its owner declares it now."""
-    fact = connection.scalars(_DECLARED_OF, {"row": row}).one()
-    return declared_in(fact)
+    return declared_in(connection.scalars(_DECLARED_OF, {"row": row}).one())
 
 
 def all_declared(connection: Connection) -> dict[str, Declared]:
@@ -73,66 +99,15 @@ def declared_in(written: str) -> Declared:
     return fact.declared
 
 
-_DECLARED = select(entries.c.fact).join(
-    datasets,
-    and_(entries.c.dataset_id == datasets.c.id, entries.c.number == datasets.c.declared),
-)
-_DECLARED_OF = _DECLARED.where(datasets.c.id == bindparam("row"))
-_ROW = select(datasets.c.id).where(datasets.c.name == bindparam("name"))
-
-
 def datasets_beside(known: Mapping[str, Declared], *names: str) -> tuple[str, ...]:
-    """These datasets and all that share data with them, through however many others."""
-    found, new = set(names), set(names)
+    """These datasets and all that share data with them, directly or through others."""
+    together, new = set(names), set(names)
     while new:
         linked = {other for name in new for other in known[name].beside}
         linked |= {name for name, declared in known.items() if new & set(declared.beside)}
-        new = (linked & set(known)) - found
-        found |= new
-    return tuple(sorted(found))
-
-
-def account_row(connection: Connection, row: int, name: str) -> Any:
-    """The row of an account, by its name."""
-    query = select(accounts).filter_by(dataset_id=row, name=name)
-    found = connection.execute(query).one_or_none()
-    if found is None:
-        raise NotInLedger(f"there is no account {name!r:.60}")
-    return found
-
-
-def document_of(connection: Connection, row: int, account: int) -> dict[str, Any]:
-    """What an account was opened with: a certificate, or a registered list with its claims."""
-    number = connection.scalar(select(accounts.c.entry).filter_by(dataset_id=row, number=account))
-    if number is None:
-        raise NotInLedger(f"there is no account {account}")
-    return opened_with(entry_at(connection, row, number))
-
-
-def opened_with(entry: Entry) -> dict[str, Any]:
-    """The document in the entry that opened an account."""
-    match entry.fact:
-        case OpenTariff(certificate=document) | OpenList(document=document):
-            return document
-    raise Damaged(f"entry {entry.number} opens no account", entry.fact.dataset, entry.number)
-
-
-def next_share(connection: Connection, dataset: str) -> int:
-    """The index of an account that is opened now: above all of this dataset and of those beside."""
-    beside = datasets_beside(all_declared(connection), dataset)
-    opened = connection.scalars(_OPENED.where(datasets.c.name.in_(beside)))
-    facts = map(written_fact, opened)
-    return 1 + max((one.place for one in facts if isinstance(one, OpenAccount)), default=0)
-
-
-_OPENED = (
-    select(entries.c.fact)
-    .join(datasets)
-    .join(
-        accounts,
-        and_(entries.c.dataset_id == accounts.c.dataset_id, entries.c.number == accounts.c.entry),
-    )
-)
+        new = (linked & set(known)) - together
+        together |= new
+    return tuple(sorted(together))
 
 
 def entry_at(connection: Connection, row: int, number: int) -> Entry:
@@ -143,11 +118,6 @@ def entry_at(connection: Connection, row: int, number: int) -> Entry:
     return entry_of(found)
 
 
-_ENTRY = select(entries).where(
-    entries.c.dataset_id == bindparam("row"), entries.c.number == bindparam("number")
-)
-
-
 def entry_of(row: Any) -> Entry:
     """An entry from its row."""
     return Entry(row.number, written_fact(row.fact), row.previous, row.hash)
@@ -155,12 +125,17 @@ def entry_of(row: Any) -> Entry:
 
 @contextmanager
 def entry_rows(
-    connection: Connection, row: int, kinds: tuple[str, ...] = ()
+    connection: Connection, row: int, kinds: tuple[str, ...] = (), *, after: int = 0
 ) -> Iterator[Iterator[Any]]:
-    """The rows of every entry of a dataset, or of these kinds, in order, a thousand at a time."""
+    """The rows of a dataset's entries in order, perhaps only of some kinds or after a number.
+
+    They are fetched a thousand at a time.
+    """
     query = select(entries).filter_by(dataset_id=row).order_by(entries.c.number)
     if kinds:
         query = query.where(entries.c.kind.in_(kinds))
+    if after:
+        query = query.where(entries.c.number > after)
     with connection.execute(query, execution_options={"yield_per": 1000}) as rows:
         yield iter(rows)
 
@@ -181,10 +156,28 @@ def reservation_of(entry: Entry) -> Reservation:
     )
 
 
+def document_of(connection: Connection, row: int, account: int) -> dict[str, Any]:
+    """What an account was opened with: a certificate, or a registered list with its claims."""
+    number = connection.scalar(select(accounts.c.entry).filter_by(dataset_id=row, number=account))
+    if number is None:
+        raise NotInLedger(f"there is no account {account}")
+    entry = entry_at(connection, row, number)
+    match entry.fact:
+        case OpenTariff(certificate=document) | OpenList(document=document):
+            return document
+    raise Damaged(f"entry {number} opens no account", entry.fact.dataset, number)
+
+
+def next_share(connection: Connection, dataset: str) -> int:
+    """The share of the next account: above all of this dataset and of those beside it."""
+    beside = datasets_beside(all_declared(connection), dataset)
+    opened = map(written_fact, connection.scalars(_OPENED.where(datasets.c.name.in_(beside))))
+    return 1 + max((fact.place for fact in opened if isinstance(fact, OpenAccount)), default=0)
+
+
 def accounts_of(connection: Connection, row: int) -> list[Account]:
-    """The accounts of a dataset, oldest first; number n is at place n − 1."""
-    rows = connection.execute(_ACCOUNTS, {"row": row})
-    return [_account_of(row) for row in rows]
+    """The accounts of a dataset, oldest first; account n is at index n − 1."""
+    return [_account_of(account) for account in connection.execute(_ACCOUNTS, {"row": row})]
 
 
 def _account_of(row: Any) -> Account:
@@ -202,8 +195,14 @@ def _account_of(row: Any) -> Account:
 
 
 def no_cap(account: int) -> Damaged:
-    """A tariff without its cap could be spent without end, or look as if nothing were spent."""
+    """Without its cap a tariff could be spent without end, or look unspent."""
     return Damaged(f"account {account} has lost its cap; see `farthing ledger verify`")
+
+
+def lots_of(connection: Connection, row: int, account: int) -> list[Lot]:
+    """The items of a registered list, by name; none if it was retired."""
+    query = select(lots).filter_by(dataset_id=row, account=account).order_by("item")
+    return [Lot(lot.item, lot.granted, lot.spent) for lot in connection.execute(query)]
 
 
 def purses_of(
@@ -216,7 +215,7 @@ def purses_of(
 
 
 def purse_of(row: Any) -> Purse:
-    """A purse, or a cap, from its row."""
+    """A purse from its row."""
     return Purse(
         account=row.account,
         analyst=row.analyst,
@@ -231,22 +230,19 @@ def purse_of(row: Any) -> Purse:
 
 
 def spent_and_revoked(connection: Connection, row: int, held: list[Purse]) -> list[Purse]:
-    """These purses with what was revoked told apart from what was spent.
+    """These purses with the revoked amounts separated from the spent ones.
 
-    The table counts both as gone, so that one guarded statement decides; the entries tell which.
+    The table counts both as gone, so that one guarded command decides; the entries know which.
     """
     revoked: dict[tuple[int, str], Price] = {}
     with entry_rows(connection, row, (Revoke.kind, Close.kind, Restore.kind)) as rows:
         for fact in (entry_of(row).fact for row in rows):
             if isinstance(fact, Restore):  # from here on all of every purse counts as spent
                 revoked.clear()
-            elif isinstance(fact, Revoke):
+            elif isinstance(fact, Revoke) or (isinstance(fact, Close) and fact.revoked is not None):
                 key = fact.account, fact.analyst
-                taken = Price(fact.farthings, fact.delta_units)
+                taken = fact.price if isinstance(fact, Revoke) else fact.back
                 revoked[key] = revoked.get(key, Price(0)) + taken
-            elif isinstance(fact, Close) and fact.revoked is not None:
-                key = fact.account, fact.analyst
-                revoked[key] = revoked.get(key, Price(0)) + fact.back
     return [
         _without(purse, revoked.get((purse.account, purse.analyst), Price(0))) for purse in held
     ]
@@ -273,9 +269,6 @@ def anything_revoked(held: list[Purse], caps: list[Account]) -> bool:
         sum(getattr(purse, name) for purse in held) != sum(getattr(cap, name) for cap in caps)
         for name in ("farthings_spent", "delta_units_spent")
     )
-
-
-_AMOUNTS = ("farthings", "delta_units", "farthings_spent", "delta_units_spent")
 
 
 def _accounts() -> Select[Any]:

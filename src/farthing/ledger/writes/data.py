@@ -1,43 +1,63 @@
-"""Room for a new dataset: its name is free, and its data is not there under another one."""
+"""Write about the data: add a dataset, declare something about it, seal its book."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
 
-from sqlalchemy import Connection, insert, text
+from sqlalchemy import Connection, insert, update
 from sqlalchemy.exc import IntegrityError
 
 from farthing.errors import InvalidInput
-from farthing.ledger.chain import GENESIS
-from farthing.ledger.declared_data import Declared
-from farthing.ledger.errors import AlreadyThere, NotInLedger
-from farthing.ledger.locations import overlap
-from farthing.ledger.store.queries import datasets_beside
-from farthing.ledger.store.tables import datasets
+from farthing.ledger.declared_data import Declared, overlap
+from farthing.ledger.entries.data import AddDataset, Declaration, Seal
+from farthing.ledger.entries.fact import GENESIS
+from farthing.ledger.errors import AlreadyThere
+from farthing.ledger.store.open_book import Writing
+from farthing.ledger.store.queries import (
+    all_declared,
+    datasets_beside,
+    identity_of_ledger,
+    no_dataset,
+)
+from farthing.ledger.store.tables import conversations, datasets
 
-#: Held on PostgreSQL while a dataset is added, so that no two see each other's place free.
-_ADDING = 0x66617275
+
+def add_dataset(writing: Writing, declared: Declared) -> None:
+    """Begin the book of a dataset whose data is in no other one."""
+    require_place(all_declared(writing.connection), declared)
+    ledger = identity_of_ledger(writing.connection)
+    writing.row = new_dataset(writing.connection, writing.dataset)
+    writing.append(AddDataset.of(declared, **writing.stamp(), ledger=ledger))
 
 
-def one_adds_at_a_time(connection: Connection) -> None:
-    """Whoever looks for a place for a dataset is alone until they have taken it.
+def declare(writing: Writing, kind: type[Declaration], declared: Declared) -> None:
+    """Write what is declared about a dataset from now on."""
+    entry = writing.append(kind.of(declared, **writing.stamp()))
+    here = update(datasets).filter_by(id=writing.row)
+    writing.connection.execute(here.values(declared=entry.number))
 
-    On SQLite every writing transaction is.
-    """
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADDING})
+
+def seal(writing: Writing, successor: str) -> None:
+    """End the book here; the ledger `successor` may take it over."""
+    if successor == identity_of_ledger(writing.connection):
+        raise InvalidInput("a book is sealed for another ledger, not for its own")
+    writing.append(Seal(**writing.stamp(), successor=successor))
+    run = writing.connection.execute
+    run(update(datasets).filter_by(id=writing.row).values(writable=0))
+    # waits for whoever is asking in a conversation, and lets nobody begin
+    run(update(conversations).filter_by(dataset_id=writing.row).values(open=0))
 
 
 def require_place(known: Mapping[str, Declared], new: Declared) -> None:
-    """A dataset's data is not there under another name, unless it is said which.
+    """A dataset's data must not be in another dataset, unless that one is declared beside it.
 
-    Where the data of a dataset was before it was relocated counts too.
+    The places where data was before it was relocated count too.
     """
     dataset, beside = new.dataset, new.beside
     for other in beside:
         if other not in known:
-            raise NotInLedger(f"there is no dataset {other!r:.60}")
+            raise no_dataset(other)
         unit = known[other].dataset.unit
         if unit != dataset.unit:
             raise InvalidInput(
@@ -58,7 +78,7 @@ def require_place(known: Mapping[str, Declared], new: Declared) -> None:
 
 
 def new_dataset(connection: Connection, name: str) -> int:
-    """An empty book."""
+    """The row of an empty book."""
     try:
         made = connection.execute(
             insert(datasets).values(
