@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
@@ -137,7 +136,7 @@ Anything = Annotated[Any, lambda _: True]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact(ABC):
+class Fact:
     """What every entry says: about which dataset, when, and a token to find it by.
 
     `later` are the fields that earlier formats did not write, `absent` those that this fact lacks.
@@ -156,9 +155,9 @@ class Fact(ABC):
     token: Token = ""  # given when it is written
     absent: frozenset[str] = field(default=frozenset(), repr=False)
 
-    @abstractmethod
     def apply(self, state: State, number: int) -> None:
         """Change the balances as entry `number`; Broken if it cannot follow what came before."""
+        raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
         """Plain data. The chain of hashes covers its canonical text."""
@@ -206,6 +205,13 @@ def kind(name: str) -> Callable[[type[_Some]], type[_Some]]:
         return cls
 
     return register
+
+
+def kinds_of(*classes: type[Fact]) -> tuple[str, ...]:
+    """The kinds of entries whose facts are of these classes."""
+    return tuple(
+        name for name, known in _KINDS.items() if any(issubclass(cls, classes) for cls in known)
+    )
 
 
 def read_fact(said: Mapping[str, Any]) -> Fact:

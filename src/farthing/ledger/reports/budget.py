@@ -38,25 +38,33 @@ PLANNED = "the accounts and grants were decided without looking at releases"
 RESTORED = "nothing was opened after the copy was made from which its book went on"
 
 
-@dataclass(frozen=True, slots=True)
-class TariffAccount:
-    """A tariff, the levels fixed when it was signed, and the purses granted of it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetAccount:
+    """What tariffs and lists have in common.
 
-    `share` is the index that gives its share of δ if releases led to opening it. `first_month` is
-    the month of the first grant of each purse that renews. If the book was `restored` from a copy,
-    nobody knows what was granted and spent after the copy was made: then everybody counts, with
-    everything.
+    `share` is the index that gives its share of δ if releases led to opening it. If the book was
+    `restored` from a copy, nobody knows what was granted and spent after the copy was made: then
+    everybody counts, with everything.
     """
 
     dataset: str
     account: Account
     share: int
     document: Mapping[str, Any]
+    restored: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TariffAccount(BudgetAccount):
+    """A tariff, the levels fixed when it was signed, and the purses granted of it.
+
+    `first_month` is the month of the first grant of each purse that renews.
+    """
+
     tariff: Tariff
     steps: tuple[int, ...]
     purses: tuple[Purse, ...]
     first_month: Mapping[str, int]
-    restored: bool
 
     def spent_by(self, analysts: Collection[str] | None) -> int:
         """What these analysts (None: all) have spent."""
@@ -98,16 +106,15 @@ class TariffAccount:
         return self._cap_suffices()
 
     def _cap_suffices(self) -> bool:
-        renewing = [purse.month for purse in self.purses if purse.month is not None]
-        now = max(map(month_number, renewing), default=0)
-        months = [
-            1 if purse.month is None else now - self.first_month[purse.analyst] + 1
-            for purse in self.purses
-        ]
         if self.restored:
             return False
-        farthings = sum(n * p.farthings for n, p in zip(months, self.purses, strict=True))
-        units = sum(n * p.delta_units for n, p in zip(months, self.purses, strict=True))
+        renewing = [purse.month for purse in self.purses if purse.month is not None]
+        now = max(map(month_number, renewing), default=0)
+        farthings = units = 0
+        for purse in self.purses:
+            months = 1 if purse.month is None else now - self.first_month[purse.analyst] + 1
+            farthings += months * purse.farthings
+            units += months * purse.delta_units
         return farthings <= self.account.farthings and units <= self.account.delta_units
 
     def own(self, analyst: str) -> list[int]:
@@ -135,17 +142,12 @@ class TariffAccount:
         return self.profile(self.account.farthings, delta)
 
 
-@dataclass(frozen=True, slots=True)
-class ListAccount:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListAccount(BudgetAccount):
     """A list that was registered in advance."""
 
-    dataset: str
-    account: Account
-    share: int
-    document: Mapping[str, Any]
     listed: Registered
     used: bool
-    restored: bool
 
     def whole(self, delta: float) -> AccountProfile:
         """What it reveals when it is run whole."""
@@ -166,36 +168,38 @@ def accounts_together(reader: Reader, dataset: str) -> list[TariffAccount | List
 
 def _account(reader: Reader, dataset: str, account: Account) -> TariffAccount | ListAccount:
     opened = reader.entry(dataset, account.entry).fact
-    restored = any(entry.number > account.entry for entry in reader.entries(dataset, Restore.kind))
+    restored = any(number > account.entry for number, _ in reader.facts(dataset, Restore))
     if isinstance(opened, OpenList):
-        document = opened.document
         left = reader.lots(dataset, account.name)  # none of a list that was retired
         used = restored or any(lot.spent > 0 for lot in left)
         if not left and not used:
-            taken = (entry.fact for entry in reader.entries(dataset, Reserve.kind))
-            used = any(isinstance(one, Reserve) and one.account == account.number for one in taken)
+            taken = reader.facts(dataset, Reserve)
+            used = any(fact.account == account.number for _, fact in taken)
         return ListAccount(
-            dataset, account, opened.place, document, from_document(document), used, restored
+            dataset=dataset,
+            account=account,
+            share=opened.place,
+            document=opened.document,
+            restored=restored,
+            listed=from_document(opened.document),
+            used=used,
         )
     if not isinstance(opened, OpenTariff):
         raise Damaged(f"entry {account.entry} opens no account", dataset, account.entry)
-    certificate = opened.certificate
     first: dict[str, int] = {}
-    for grant in (entry.fact for entry in reader.entries(dataset, Grant.kind)):
-        if not isinstance(grant, Grant) or grant.account != account.number:
-            continue
-        if grant.month is not None:
+    for _, grant in reader.facts(dataset, Grant):
+        if grant.account == account.number and grant.month is not None:
             first.setdefault(grant.analyst, month_number(grant.month))
     return TariffAccount(
         dataset=dataset,
         account=account,
         share=opened.place,
-        document=certificate,
-        tariff=tariff_from_json(certificate["tariff"]),
+        document=opened.certificate,
+        restored=restored,
+        tariff=tariff_from_json(opened.certificate["tariff"]),
         steps=levels(account.farthings, opened.levels),
         purses=tuple(p for p in reader.purses(dataset) if p.account == account.number),
         first_month=first,
-        restored=restored,
     )
 
 

@@ -15,17 +15,14 @@ from typing import Any
 from farthing.composition.tariffs.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.guarantees.notation import format_guarantee
-from farthing.ledger.entries.charges import Abandon, Charge, Close, Reserve, Settlement
+from farthing.ledger.entries.charges import Charge, Close, Settlement
 from farthing.ledger.entries.conversations import EndConversation, OpenConversation
-from farthing.ledger.entries.data import AddDataset, Declaration, DeclareVersion, Describe
+from farthing.ledger.entries.data import Declaration
 from farthing.ledger.records import SETWISE, TARIFF, Account, Use, use_from_json, written_time
 from farthing.ledger.registered_lists import EVERYTHING
 from farthing.ledger.roles.reader import Reader
 
-#: Kinds of entries that charge, that settle, and that declare a version of the rows.
-_PAID = (Reserve.kind, OpenConversation.kind)
-_ENDS = (Close.kind, Abandon.kind, EndConversation.kind)
-_DECLARED = (AddDataset.kind, Describe.kind, DeclareVersion.kind)
+NOT_STATED = "not stated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,48 +73,40 @@ def history(
     until: datetime | None = None,
 ) -> Iterator[Asked]:
     """Every question that was charged, in order: of one analyst, from `since`, before `until`."""
-    first = None if since is None else written_time(_in_a_zone("since", since))
-    end = None if until is None else written_time(_in_a_zone("until", until))
+    first, end = _written("since", since) or "", _written("until", until)
     names = {account.number: account.name for account in reader.accounts(dataset)}
-    book = list(reader.entries(dataset, *_PAID, *_ENDS, *_DECLARED))
-    version = None
+    book = list(reader.facts(dataset, Charge, Settlement, EndConversation, Declaration))
     ends = {
-        fact.settles: fact
-        for fact in (entry.fact for entry in book)
-        if isinstance(fact, Settlement | EndConversation)
+        fact.settles: fact for _, fact in book if isinstance(fact, Settlement | EndConversation)
     }
-    for entry in book:
-        fact = entry.fact
+    version = None
+    for number, fact in book:
         if isinstance(fact, Declaration):
             version = fact.declared.dataset.version
         if not isinstance(fact, Charge) or analyst not in (None, fact.analyst):
             continue
-        if (first or "") > fact.time or (end is not None and fact.time >= end):
+        if fact.time < first or (end is not None and fact.time >= end):
             continue
-        last = ends.get(entry.number)
-        back = last.back if isinstance(last, Close) else Price(0)
+        last = ends.get(number)
+        closed = last if isinstance(last, Close) else None
         yield Asked(
             dataset=dataset,
-            entry=entry.number,
+            entry=number,
             time=fact.time,
             analyst=fact.analyst,
             account=names[fact.account],
             question=fact.question,
-            price=fact.price - back,
+            price=fact.price if closed is None else fact.price - closed.back,
             outcome="open" if last is None else last.kind,
             version=version,
-            release=last.release if isinstance(last, Close) else None,
+            release=None if closed is None else closed.release,
         )
 
 
-def _in_a_zone(name: str, given: datetime) -> datetime:
-    if given.tzinfo is None:
+def _written(name: str, given: datetime | None) -> str | None:
+    if given is not None and given.tzinfo is None:
         raise InvalidInput(f"{name} must have a time zone, such as tzinfo=UTC, got none")
-    return given
-
-
-NOT_STATED = "not stated"
-_USED = (Reserve.kind, Close.kind, OpenConversation.kind)
+    return None if given is None else written_time(given)
 
 
 def usage(reader: Reader, dataset: str) -> list[dict[str, Any]]:
@@ -125,16 +114,13 @@ def usage(reader: Reader, dataset: str) -> list[dict[str, Any]]:
 
     Whatever is open, abandoned, or closed without a `use` is counted with what it reserved.
     """
-    known = {book.number: _guarantees(reader, dataset, book) for book in reader.accounts(dataset)}
+    known = _guarantees(reader, dataset)
     uses: dict[int, Use] = {}
-    for entry in reader.entries(dataset, *_USED):
-        fact = entry.fact
+    for number, fact in reader.facts(dataset, Charge, Close):
         if isinstance(fact, Charge):
-            uses[entry.number] = _reserved(known[fact.account], fact.items)
-        if isinstance(fact, OpenConversation) and fact.use is not None:
-            uses[entry.number] = use_from_json(fact.use)
-        if isinstance(fact, Close) and fact.use is not None:
-            uses[fact.settles] = use_from_json(fact.use)
+            uses[number] = _reserved(known[fact.account], fact.items)
+        if isinstance(fact, OpenConversation | Close) and fact.use is not None:
+            uses[fact.settles if isinstance(fact, Close) else number] = use_from_json(fact.use)
     return [
         {
             "what": use.what,
@@ -151,7 +137,7 @@ def bought_items(
 ) -> Counter[str]:
     """How often these analysts (None: all) bought each item of a tariff, less what came back."""
     bought: Counter[str] = Counter()
-    for fact in (entry.fact for entry in reader.entries(dataset, *_USED)):
+    for _, fact in reader.facts(dataset, Charge, Close):
         if not isinstance(fact, Charge | Close) or fact.account != account:
             continue
         if analysts is not None and fact.analyst not in analysts:
@@ -168,10 +154,9 @@ def conversations_held(reader: Reader, dataset: str) -> list[dict[str, Any]]:
 
     `asked` is None while it is open: the book has the number when it has ended.
     """
-    known = {book.number: _guarantees(reader, dataset, book) for book in reader.accounts(dataset)}
+    known = _guarantees(reader, dataset)
     held: dict[str, dict[str, Any]] = {}
-    for entry in reader.entries(dataset, OpenConversation.kind, EndConversation.kind):
-        fact = entry.fact
+    for _, fact in reader.facts(dataset, OpenConversation, EndConversation):
         if isinstance(fact, EndConversation):
             held[fact.conversation] |= {"asked": fact.asked, "outcome": fact.reason}
         elif isinstance(fact, OpenConversation):
@@ -196,12 +181,18 @@ def _reserved(guarantees: Mapping[str, str], items: Mapping[str, int]) -> Use:
     return Use(NOT_STATED, NOT_STATED, bought)
 
 
-def _guarantees(reader: Reader, dataset: str, book: Account) -> dict[str, str]:
-    """The guarantee of each item that can be reserved."""
-    if book.mode == TARIFF:
-        items = reader.tariff(dataset, book.number).items
+def _guarantees(reader: Reader, dataset: str) -> dict[int, dict[str, str]]:
+    """By account: the guarantee of each item that can be reserved."""
+    return {
+        account.number: _items(reader, dataset, account) for account in reader.accounts(dataset)
+    }
+
+
+def _items(reader: Reader, dataset: str, account: Account) -> dict[str, str]:
+    if account.mode == TARIFF:
+        items = reader.tariff(dataset, account.number).items
         return {name: format_guarantee(guarantee) for name, (guarantee, _) in items.items()}
-    if book.mode == SETWISE:
-        listed = reader.document(dataset, book.number)["list"]
+    if account.mode == SETWISE:
+        listed = reader.document(dataset, account.number)["list"]
         return {name: guarantee for name, (guarantee, _) in listed}
-    return {EVERYTHING: f"list {book.name}"}
+    return {EVERYTHING: f"list {account.name}"}

@@ -12,7 +12,7 @@ from typing import Any
 from farthing.composition.tariffs.certificate import ASSUMPTIONS
 from farthing.errors import FarthingError, require_real
 from farthing.guarantees.notation import format_guarantee
-from farthing.ledger.entries.data import AddDataset, Declaration, DeclareVersion, Describe
+from farthing.ledger.entries.data import Declaration
 from farthing.ledger.records import Purse
 from farthing.ledger.reports.budget import PLANNED, Lifetimes, ListAccount, TariffAccount
 from farthing.ledger.reports.history import conversations_held, usage
@@ -215,12 +215,7 @@ _SAYS = {
 
 def growth(reader: Reader, dataset: str) -> dict[str, Any]:
     """The case that a statement names, and how many versions of the rows were declared."""
-    declared = reader.entries(dataset, AddDataset.kind, DeclareVersion.kind, Describe.kind)
-    versions = [
-        entry.fact.declared.dataset.version
-        for entry in declared
-        if isinstance(entry.fact, Declaration)
-    ]
-    fixed = None not in versions and len(set(versions)) == 1
+    versions = {fact.declared.dataset.version for _, fact in reader.facts(dataset, Declaration)}
+    fixed = None not in versions and len(versions) == 1
     case = FIXED if fixed else MAY_DEPEND
-    return {"case": case, "says": _SAYS[case], "versions": len(set(versions))}
+    return {"case": case, "says": _SAYS[case], "versions": len(versions)}

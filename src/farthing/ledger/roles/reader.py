@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, select
 
 from farthing.composition.tariffs.tariff import Tariff
 from farthing.ledger.declared_data import Dataset
-from farthing.ledger.entries.fact import Entry
+from farthing.ledger.entries.fact import Entry, Fact, kinds_of
 from farthing.ledger.errors import NotInLedger
 from farthing.ledger.records import (
     Account,
@@ -24,6 +24,8 @@ from farthing.ledger.store import queries
 from farthing.ledger.store.open_book import OpenBook
 from farthing.ledger.store.tables import datasets, entries
 from farthing.ledger.writes.conversations import look_at, opened_conversations, transcript_of
+
+F = TypeVar("F", bound=Fact)
 
 
 class Reader:
@@ -117,6 +119,12 @@ class Reader:
             queries.entry_rows(connection, row, kinds) as rows,
         ):
             yield from map(queries.entry_of, rows)
+
+    def facts(self, dataset: str, *classes: type[F]) -> Iterator[tuple[int, F]]:
+        """The facts of these classes in a book, each with the number of its entry."""
+        for entry in self.entries(dataset, *kinds_of(*classes)):
+            if isinstance(entry.fact, classes):
+                yield entry.number, entry.fact
 
     def open_reservations(self, dataset: str) -> list[Reservation]:
         """What was reserved and neither closed nor abandoned; a crash leaves such entries."""

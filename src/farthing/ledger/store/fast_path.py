@@ -135,14 +135,8 @@ class FastPath:
         if self._is_sqlite:
             result: T = self._queue.run(work, self._together)
             return result
-        run = self._borrow()
-        try:
+        with self._borrowed() as run:
             return work(run)
-        except self.driver_error as error:
-            lost = bool(run.connection.closed)
-            raise DBAPIError(None, None, error, connection_invalidated=lost) from None
-        finally:
-            self._give_back(run)
 
     def alone(self) -> AbstractContextManager[None]:
         """A turn for a transaction on another connection, if this is SQLite."""
@@ -150,15 +144,9 @@ class FastPath:
 
     def rows(self, statement: ClauseElement, parameters: Mapping[str, Any]) -> list[Any]:
         """The rows of one query, without a transaction around it."""
-        run = self._borrow()
-        try:
-            found: list[Any] = run.execute(statement, parameters).fetchall()
-            return found
-        except self.driver_error as error:
-            lost = not self._is_sqlite and bool(run.connection.closed)
-            raise DBAPIError(None, None, error, connection_invalidated=lost) from None
-        finally:
-            self._give_back(run)
+        with self._borrowed() as run:
+            rows: list[Any] = run.execute(statement, parameters).fetchall()
+            return rows
 
     def run_whole(self, work: Callable[[FastTransaction], T]) -> T:
         """One transaction of several statements, on PostgreSQL too."""
@@ -215,6 +203,18 @@ class FastPath:
             run = self._idle.pop()
             if run.process == os.getpid():
                 run.connection.close()
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[FastTransaction]:
+        """A connection for a work; errors of the driver as SQLAlchemy raises them."""
+        run = self._borrow()
+        try:
+            yield run
+        except self.driver_error as error:
+            lost = not self._is_sqlite and bool(run.connection.closed)
+            raise DBAPIError(None, None, error, connection_invalidated=lost) from None
+        finally:
+            self._give_back(run)
 
     def _borrow(self) -> FastTransaction:
         """An idle connection of this process, or a new one."""

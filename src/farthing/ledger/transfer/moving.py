@@ -126,8 +126,7 @@ def _require_no_other(new: Reader, old: Reader, name: str) -> None:
 
 def _goes_on(new: Reader, name: str, seal: Entry) -> bool:
     """Whether the target has taken over after this seal."""
-    seals = (e.fact.seal for e in new.entries(name, Resume.kind) if isinstance(e.fact, Resume))
-    return seal.hash in seals
+    return seal.hash in (fact.seal for _, fact in new.facts(name, Resume))
 
 
 def back_up(reader: Reader, file: str | os.PathLike[str]) -> dict[str, ChainCheck]:
