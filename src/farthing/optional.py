@@ -9,7 +9,6 @@ from farthing.errors import Unsupported
 
 #: module → the extra of farthing that installs it
 EXTRAS = {
-    "alembic": "ledger",
     "argon2": "service",
     "autodp": "autodp",
     "dp_accounting": "dp-accounting",

@@ -190,7 +190,7 @@ def test_a_question_does_not_show_what_it_is_asked_with(opened) -> None:
                     (
                         "farthing.engine.context",
                         "farthing.engine.sources",
-                        "farthing.ledger.analyst",
+                        "farthing.ledger.roles.analyst",
                     )
                 ), (held, name)
 

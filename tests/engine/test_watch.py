@@ -27,8 +27,9 @@ from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.kinds.count import CountQuery
 from farthing.errors import InvalidInput, Unsupported
 from farthing.interactive import ConversationOver, SparseVector, require_paid
-from farthing.ledger import DoesNotFit, Ledger, NotInLedger, durable_conversation, statement, verify
+from farthing.ledger import DoesNotFit, Ledger, NotInLedger, statement, verify
 from farthing.ledger.declared_data import Limits
+from farthing.ledger.writes import conversations as talking
 from farthing.mechanisms import Contribution
 from tests.engine.conftest import TARIFF, Opened
 
@@ -448,7 +449,7 @@ def test_what_is_kept_of_a_conversation_is_bounded(opened: Opened, monkeypatch) 
     talk = session.watch().open()
     few = [(session.count(), 10**9)] * 10
     assert talk.exceeds_many(few) == [ConversationAnswer(False, None)] * 10
-    monkeypatch.setattr(durable_conversation, "MOST_KEPT", 1000)
+    monkeypatch.setattr(talking, "MOST_KEPT", 1000)
     with pytest.raises(ConversationOver, match="at most 1000 characters; open another"):
         talk.exceeds_many(few)
     assert len(talk.transcript()) == 10

@@ -24,7 +24,7 @@ from farthing.engine.sources.base import Source
 from farthing.engine.sources.misfits import Misfits
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Dataset, Ledger, Limits, Purse, RegisteredBatch
-from farthing.ledger.locations import overlap
+from farthing.ledger.declared_data import overlap
 from farthing.schema import KEYS, Column, Schema, with_unit
 
 #: A tariff, its certificate, or the file it is in.

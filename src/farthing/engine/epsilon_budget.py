@@ -10,7 +10,7 @@ from farthing.composition.tariffs.verification import certificate_from_json
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger
-from farthing.ledger.locations import overlap, places_in
+from farthing.ledger.declared_data import overlap, places_in
 
 #: What a ledger beside some data is called.
 SUFFIX = ".farthing.db"

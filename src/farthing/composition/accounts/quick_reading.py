@@ -1,6 +1,6 @@
 """What has been spent so far, read at once: by moments, for a plan that must not wait.
 
-The odometer (ledger/odometer.py) reads V at levels, which takes a recursion over all ways to spend.
+The odometer (ledger/reports/odometer.py) reads V at levels: a recursion over all ways to spend.
 Here a level is read from ρ: whatever is bought for ℓ farthings has ρ ≤ ℓ·r, with r the largest ρ
 per farthing of any item, because each purchase multiplies the moment of order α by at most
 e^{(α−1)αρ_i} whatever came before, and ρ_i ≤ r·c_i. That is an upper bound on the odometer's
