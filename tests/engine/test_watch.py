@@ -18,7 +18,6 @@ import pytest
 
 import farthing as fa
 from farthing import engine
-from farthing.audit import audit
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.converse import WatchAnswer
 from farthing.engine.errors import ChargeMismatch, EngineFailure
@@ -26,6 +25,7 @@ from farthing.engine.kinds.count import CountQuery
 from farthing.engine.watch_kinds import GuessWatch, ThresholdWatch
 from farthing.errors import InvalidInput, Unsupported
 from farthing.interactive import ConversationOver, SparseVector, require_paid
+from farthing.lab.audit import audit
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, durable_conversation, statement, verify
 from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Contribution

@@ -3,9 +3,9 @@
 import pytest
 
 from farthing.composition.planning import largest_count
-from farthing.figures.beside_others import how_many
-from farthing.figures.ddr20 import COUNTS, DELTA, FIGURES, log_moment_bounds, six_bounds
 from farthing.guarantees.kinds import BoundedRange
+from farthing.lab.figures.ddr20_smith25 import COUNTS, DELTA, FIGURES, log_moment_bounds, six_bounds
+from farthing.lab.figures.ours import how_many
 
 NAMES = ("ε-DP OptComp", "DR19", "OptKL", "MGF", "ε/2-DP OptComp", "BR OptComp")
 

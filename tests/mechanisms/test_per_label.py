@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from farthing.audit import audit
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, PureDP
+from farthing.lab.audit import audit
 from farthing.mechanisms import (
     ClippedSum,
     Contribution,

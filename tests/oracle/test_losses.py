@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import farthing as fa
-from farthing.guarantees.atoms import Atoms, merged
+from farthing.guarantees.losses.base import Atoms, merged
 from farthing.guarantees.losses.randomized_response import binomial_atoms
 from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import in_balls

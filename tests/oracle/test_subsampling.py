@@ -11,7 +11,7 @@ from flint import fmpq, fmpq_poly
 
 import farthing as fa
 from farthing.composition.adaptive.lattice import Factors, Lattice, lattice_above, lattice_below
-from farthing.guarantees.atoms import Atoms
+from farthing.guarantees.losses.base import Atoms
 from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import down, in_balls, up
 from farthing.numerics.convolution import cyclic_product

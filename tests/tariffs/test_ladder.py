@@ -9,8 +9,8 @@ import pytest
 import farthing as fa
 from farthing.composition.tariffs.budget import Budget
 from farthing.composition.tariffs.budget_items import Offer
-from farthing.composition.tariffs.ladder import LEAKS, _rungs, ladder
-from farthing.composition.tariffs.proof import Proof
+from farthing.composition.tariffs.certificate import Proof
+from farthing.composition.tariffs.prices import LEAKS, _rungs, ladder
 from farthing.composition.tariffs.tariff import Tariff
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Gaussian, PureDP

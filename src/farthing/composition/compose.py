@@ -10,7 +10,7 @@ from flint import arb
 
 from farthing.composition.adaptive.moments_beside_others import moments_as_loss, moments_first
 from farthing.composition.adaptive.optimum import by_example, by_operators
-from farthing.composition.bounds.bound import Bound, Sides
+from farthing.composition.bounds import Bound, Sides
 from farthing.composition.bounds.closed_forms import basic, closed_forms, fixed_in_advance
 from farthing.composition.bounds.moments import moment_bounds, renyi, subgaussian_bounds
 from farthing.composition.items import Items, Leaky, Losses, items_from, take_out_leaks

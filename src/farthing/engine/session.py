@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from farthing.composition.tariffs.certificate import Certificate
-from farthing.composition.tariffs.ladder import EpsilonDelta
+from farthing.composition.tariffs.prices import EpsilonDelta
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.engine.any_session import AnySession
 from farthing.engine.context import Context, record_in_words

@@ -1,7 +1,7 @@
 """What a conversation may be charged as: only what a concurrent composition theorem covers.
 
 Each use of a guarantee takes one item of the tariff. Several small items do not pay for one large
-one: their composition promises less at every ε but the last.
+one, because their composition is weaker than the large guarantee at every ε but the last.
 """
 
 from __future__ import annotations

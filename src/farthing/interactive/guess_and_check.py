@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from flint import arb
 
 from farthing.errors import require_count, require_real
-from farthing.interactive.accuracy import WatchAccuracy
 from farthing.interactive.protocol import Drawing, Json, Verdict, require_whole
-from farthing.interactive.sparse_vector import SparseVector, WatchState
+from farthing.interactive.sparse_vector import SparseVector, WatchAccuracy, WatchState
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE
 from farthing.mechanisms.protocol import Uses
 from farthing.numerics.ball import down, in_balls

@@ -1,25 +1,67 @@
-"""What an interactive mechanism is, and a conversation with one.
+"""Interactive mechanisms, conversations with them, and several conversations at once.
 
-A mechanism is a frozen description. What it remembers is a frozen state of plain numbers, kept by
-whoever holds the conversation; what it draws it asks for. `begin` and `reply` are generators that
-yield the noise they need and are sent the number drawn, so the same code runs with exact random
-numbers, with every possible number (`tables.tabulate_mechanism`), and inside `Concurrent`.
+A mechanism is a frozen description. What it remembers is a frozen state of plain numbers, which the
+holder of the conversation keeps. `begin` and `reply` are generators: they yield the noise they need
+and are sent the number drawn. So the same code runs with exact random numbers, with every possible
+number (`lab.finite.tabulate_mechanism`), and inside `Concurrent`, which is COMP of [Lyu22].
 
 A conversation is charged in full when it is opened. All noise that later answers depend on is in
-its state, and the state is JSON: whoever stores it before telling an answer never draws twice.
+its state, and the state is JSON: whoever stores it before giving an answer never draws twice.
 The state is secret. An analyst who sees the noise sees the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from farthing.errors import FarthingError, InvalidInput
+from farthing.errors import FarthingError, InvalidInput, require_count
 from farthing.interactive.charge import require_chargeable
-from farthing.interactive.noise import Draws, Noise, drawn
+from farthing.mechanisms.noise.discrete import DiscreteLaplaceNoise
+from farthing.mechanisms.noise.randomness import system_bits
 from farthing.mechanisms.protocol import Uses
+
+Noise = DiscreteLaplaceNoise
+#: How many numbers are drawn at a time at most.
+LARGEST_BLOCK = 1024
+
+
+def noise_shifted_by(epsilon: float, shift: int) -> Noise:
+    """Noise whose probabilities change by at most the factor e^ε when it is shifted by `shift`."""
+    return Noise(shift / Fraction(epsilon))
+
+
+def drawn(noise: Noise) -> int:
+    """One exact draw. Nothing is drawn ahead: a number kept for later could be used twice."""
+    return int(noise.draw(1, system_bits())[0])
+
+
+class Draws:
+    """Exact draws for several questions that are answered in one go, made in blocks.
+
+    It lives as long as that call: what is left over is dropped with it, and nothing is kept that
+    could be used twice.
+    """
+
+    def __init__(self) -> None:
+        self._bits = system_bits()
+        # by id: hashing costs more than a draw
+        self._kinds: dict[int, tuple[Noise, list[int]]] = {}
+        self._block = 4
+
+    def __call__(self, noise: Noise) -> int:
+        """The next number, used once."""
+        known = self._kinds.get(id(noise))
+        if known is None:
+            known = self._kinds[id(noise)] = noise, []
+        left = known[1]
+        if not left:
+            self._block = min(2 * self._block, LARGEST_BLOCK)
+            left.extend(noise.draw(self._block, self._bits).tolist())
+        return left.pop()
+
 
 T = TypeVar("T")
 State = TypeVar("State")
@@ -183,3 +225,69 @@ def require_whole(value: object, *, at_least: int | None = None) -> int:
     if at_least is not None and value < at_least:
         raise InvalidInput(f"the number must be at least {at_least}")
     return value
+
+
+#: One state per part.
+States: TypeAlias = tuple[Any, ...]
+Part: TypeAlias = InteractiveMechanism[Any, Any, Any]
+#: A conversation with any mechanism.
+OpenConversation: TypeAlias = Conversation[Any, Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Concurrent:
+    """Interactive mechanisms whose questions are interleaved as the analyst likes.
+
+    The question (i, x) is x for part i, counted from 0. A part sees its own questions and answers
+    only. What all of it costs is what the parts cost: interleaving gains nothing
+    (docs/theory/concurrency.md). It is an interactive mechanism itself, so it nests.
+    """
+
+    parts: Sequence[Part]
+
+    def __post_init__(self) -> None:
+        parts = tuple(self.parts)
+        if not parts:
+            raise InvalidInput("at least one interactive mechanism is needed, got none")
+        object.__setattr__(self, "parts", parts)
+
+    @property
+    def guarantees(self) -> Uses:
+        """The items of all parts."""
+        return tuple(item for part in self.parts for item in part.guarantees)
+
+    def begin(self) -> Drawing[States]:
+        """Open every part."""
+        states = []
+        for part in self.parts:
+            states.append((yield from part.begin()))
+        return tuple(states)
+
+    def reply(self, state: States, question: tuple[int, Any], /) -> Drawing[tuple[Any, States]]:
+        """Pass the question to its part."""
+        index, inner = question
+        if require_count("the number of a part", index) >= len(self.parts):
+            raise InvalidInput(f"there are {len(self.parts)} parts, counted from 0; got {index}")
+        part = self.parts[index]
+        if part.halted(state[index]):
+            raise ConversationOver(f"nothing more can be asked: part {index} is over")
+        answer, after = yield from part.reply(state[index], inner)
+        return answer, (*state[:index], after, *state[index + 1 :])
+
+    def halted(self, state: States, /) -> bool:
+        """When every part has."""
+        return all(p.halted(inner) for p, inner in zip(self.parts, state, strict=True))
+
+    def state_to_json(self, state: States, /) -> Json:
+        """The states of the parts in order."""
+        pairs = zip(self.parts, state, strict=True)
+        return {"parts": [part.state_to_json(inner) for part, inner in pairs]}
+
+    def state_from_json(self, data: Json, /) -> States:
+        """The same, checked."""
+        require_keys(data, "parts")
+        stored = data["parts"]
+        if not isinstance(stored, list) or len(stored) != len(self.parts):
+            raise InvalidInput(f"a stored conversation must have {len(self.parts)} parts")
+        pairs = zip(self.parts, stored, strict=True)
+        return tuple(part.state_from_json(inner) for part, inner in pairs)

@@ -13,7 +13,7 @@ from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.interactive import cheapest_items
-from farthing.interactive.composer import Part
+from farthing.interactive.protocol import Part
 from farthing.ledger import settling
 from farthing.ledger.charging import Request, charge, question_digest
 from farthing.ledger.conversations import (

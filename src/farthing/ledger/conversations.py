@@ -36,8 +36,8 @@ from farthing.interactive import (
     seal,
     unseal,
 )
-from farthing.interactive.composer import OpenConversation as Held
-from farthing.interactive.composer import Part
+from farthing.interactive.protocol import OpenConversation as Held
+from farthing.interactive.protocol import Part
 from farthing.ledger.chain import linked, start_of
 from farthing.ledger.charging import Request, charge
 from farthing.ledger.entries import EndConversation, Entry, OpenConversation, Said

@@ -7,7 +7,7 @@ from typing import Any
 
 from farthing.canonical import canonical
 from farthing.interactive import ConversationOver, Verdict
-from farthing.interactive.composer import Part
+from farthing.interactive.protocol import Part
 from farthing.ledger.conversations import MOST_KEPT, Asking, Talk
 from farthing.ledger.records import Answered, OpenedConversation
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from farthing.errors import require_real
-from farthing.mechanisms.noise import Noise
+from farthing.mechanisms.noise.calibrated import Noise
 
 DEFAULT_CONFIDENCE = 0.95
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from farthing.errors import InvalidInput
-from farthing.mechanisms.inverse_transform import Integers
+from farthing.mechanisms.noise.exact_sampling import Integers
 
 Labels: TypeAlias = npt.NDArray[Any]
 

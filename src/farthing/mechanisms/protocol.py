@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import le
-from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from flint import arb
+
+from farthing.errors import require_count, require_real
 from farthing.guarantees.kinds import ApproximateDP, Guarantee
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, Interval
-from farthing.mechanisms.release import Release
+from farthing.numerics.ball import down, in_balls
 
 #: What composition charges: guarantees, each with how often it is used. Independent steps.
 Uses: TypeAlias = tuple[tuple[Guarantee, int], ...]
 
 Data_contra = TypeVar("Data_contra", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Labels in order, with a count each where counts were bought.
+
+    `stopped` says that a list ended because ⊥ came up, before the wanted number of labels. `moved`
+    is how far at most a count was moved from its noisy value afterwards. `among`: these labels were
+    chosen, by the counts that are released, from so many. `parts` are what was measured of each
+    label, where that is more than a count.
+    """
+
+    labels: tuple[Any, ...]
+    counts: tuple[int | float, ...] | None = None
+    stopped: bool = False
+    moved: float = 0.0
+    among: int | None = None
+    parts: tuple[Release, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +157,47 @@ def summed_uses(*pairs: tuple[Guarantee, int]) -> Uses:
     for guarantee, count in pairs:
         total[guarantee] = total.get(guarantee, 0) + count
     return tuple((guarantee, count) for guarantee, count in total.items() if count > 0)
+
+
+def _positive(name: str, value: object) -> float:
+    return require_real(name, value, above=0)
+
+
+def _at_least_one(name: str, value: object) -> int:
+    return require_count(name, value, at_least=1)
+
+
+def _probability(name: str, value: object) -> float:
+    return require_real(name, value, above=0, below=1)
+
+
+#: name → check. epsilon: per draw or per coordinate; contribution_limit: how many counts one
+#: unit raises (ℓ0, Δ); per_key_limit: by how much each (ℓ∞, τ); candidates: how many of the
+#: largest counts are looked at (d̄).
+CHECKS: dict[str, Callable[[str, object], object]] = {
+    "epsilon": _positive,
+    "score_range": _positive,
+    "delta": _probability,
+    "probability": _probability,
+    "k": _at_least_one,
+    "candidates": _at_least_one,
+    "contribution_limit": _at_least_one,
+    "per_key_limit": _at_least_one,
+}
+
+
+def check(mechanism: object, *names: str, optional: tuple[str, ...] = ()) -> None:
+    """Replace each named field of a frozen mechanism by its checked value."""
+    for name in names:
+        object.__setattr__(mechanism, name, CHECKS[name](name, getattr(mechanism, name)))
+    for name in optional:
+        value = getattr(mechanism, name)
+        if value is not None:
+            object.__setattr__(mechanism, name, CHECKS[name](name, value))
+
+
+@lru_cache(maxsize=256)
+@in_balls
+def epsilon_less_leak(epsilon: float, delta: float) -> float:
+    """ε + ln(1 − δ), rounded down: what remains of ε when ln(1/(1 − δ)) is set aside."""
+    return down(arb(epsilon) + (-arb(delta)).log1p())

@@ -8,10 +8,9 @@ from flint import arb
 
 from farthing.errors import InvalidInput, require_real
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange
-from farthing.mechanisms.inverse_transform import bernoulli
-from farthing.mechanisms.parameters import check
-from farthing.mechanisms.protocol import Uses
-from farthing.mechanisms.randomness import system_bits
+from farthing.mechanisms.noise.exact_sampling import bernoulli
+from farthing.mechanisms.noise.randomness import system_bits
+from farthing.mechanisms.protocol import Uses, check
 from farthing.numerics.ball import Ball
 
 

@@ -19,6 +19,8 @@ SMALLEST, LARGEST = 1e-300, 1e300
 #: Steps of `least_place` are no larger than this ratio, nor is the place that it begins with wider.
 NEAR = 1.1
 
+#: No whole number beyond this is tried.
+_TOO_FAR = 1 << 70
 _RATIO = (math.sqrt(5) - 1) / 2
 
 
@@ -28,6 +30,21 @@ def last_whole(holds: Callable[[int], bool], low: int, high: int) -> int:
         between = (low + high) // 2
         low, high = (between, high) if holds(between) else (low, between)
     return low
+
+
+def least_reaching(tail: Callable[[int], Ball], target: Ball, *, start: int = 0) -> int:
+    """The smallest whole w ≥ start at which the decreasing `tail` is certainly at most `target`.
+
+    Doubling, then bisection. A comparison that the balls leave open counts as "not yet", so
+    the answer may be one too large but never too small.
+    """
+    low, step = start - 1, 1
+    while not tail(low + step) <= target:
+        step *= 2
+        if step > _TOO_FAR:
+            raise NotCertified("no threshold reaches the wanted probability")
+    low, high = low + step // 2, low + step
+    return last_whole(lambda between: not tail(between) <= target, low, high) + 1
 
 
 def turning_point(

@@ -20,8 +20,7 @@ from farthing.composition.adaptive.lattice import (
     lattice_below,
 )
 from farthing.composition.items import Losses
-from farthing.guarantees.atoms import Atoms
-from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.base import Atoms, Loss
 from farthing.numerics.curves import Chords, Grid, Supports
 
 #: Of what is asked for, the share that cutting off large losses may add to δ.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.guarantees.atoms import Atoms
+from farthing.guarantees.losses.base import Atoms
 from farthing.numerics.convolution import cyclic_product
 from farthing.numerics.curves import Chords, Grid, Supports
 from farthing.numerics.rounding import UNIT, FloatArray, deflated, inflated

@@ -23,10 +23,10 @@ from itertools import groupby
 
 import numpy as np
 
+from farthing.composition.adaptive.operators import loss_distribution_above
 from farthing.composition.adaptive.optimum import by_operators
-from farthing.composition.adaptive.profile_as_loss import loss_distribution_above
 from farthing.composition.adaptive.profiles import curves
-from farthing.composition.bounds.bound import Bound, Sides
+from farthing.composition.bounds import Bound, Sides
 from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import Losses
 from farthing.errors import Unattainable

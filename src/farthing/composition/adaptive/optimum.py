@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Iterator
 
 from farthing.composition.adaptive.profiles import Curves, curves
-from farthing.composition.bounds.bound import Bound, Sides, lower_only
-from farthing.composition.bounds.gaussian import analytic_gaussian
+from farthing.composition.bounds import Bound, Sides, lower_only
+from farthing.composition.bounds.closed_forms import analytic_gaussian
 from farthing.composition.bounds.moment_witness import Moments, attained_delta, attained_epsilon
 from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import Losses

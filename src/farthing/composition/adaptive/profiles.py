@@ -43,8 +43,7 @@ from farthing.composition.adaptive.operators import (
 from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import Losses
 from farthing.errors import NotCertified
-from farthing.guarantees.atoms import Atoms
-from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.base import Atoms, Loss
 from farthing.guarantees.losses.randomized_response import binomial_atoms
 from farthing.numerics.ball import in_balls
 from farthing.numerics.curves import Chords, Grid, Supports

@@ -21,8 +21,13 @@ from types import MappingProxyType
 
 from farthing.composition.tariffs.budget import Budget
 from farthing.composition.tariffs.budget_items import Offer
-from farthing.composition.tariffs.certificate import COMPUTED_BY, Certificate
-from farthing.composition.tariffs.proof import THEOREM, Proof, outward
+from farthing.composition.tariffs.certificate import (
+    COMPUTED_BY,
+    THEOREM,
+    Certificate,
+    Proof,
+    outward,
+)
 from farthing.composition.tariffs.tariff_recursion import TariffProfile
 from farthing.errors import InvalidInput, NotCertified, Unsupported, require_count, require_real
 from farthing.guarantees.kinds import Guarantee

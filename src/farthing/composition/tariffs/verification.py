@@ -20,8 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from farthing.canonical import digest as digest_of
-from farthing.composition.tariffs.certificate import COMPUTED_BY, FORMAT, Certificate
-from farthing.composition.tariffs.proof import THEOREM, Proof, ProofGrid
+from farthing.composition.tariffs.certificate import (
+    COMPUTED_BY,
+    FORMAT,
+    THEOREM,
+    Certificate,
+    Proof,
+    ProofGrid,
+)
 from farthing.composition.tariffs.tariff import USUAL_DELTAS, Tariff, read_tariff, tariff_from_json
 from farthing.errors import InvalidInput, NotCertified, require_count, require_real
 from farthing.guarantees.bracket import Bracket

@@ -1,7 +1,7 @@
-"""What a privacy loss can be asked: the one place where composition meets a kind of guarantee.
+"""The interface of a privacy loss: everything that composition asks of a kind of guarantee.
 
 A loss belongs to one guarantee and one direction of neighbours. Most kinds have the same loss in
-both directions; then `with_unit` is True for both. Every method sees one application of one
+both directions; then `with_unit` is True for both. Every method is about one application of one
 mechanism, except those with a `count`. Values are enclosed in ball arithmetic or rounded to the
 safe side; methods that say "about" are for choosing grids and never for a bound.
 """
@@ -12,12 +12,44 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 from flint import arb
 
 from farthing.errors import InvalidInput, Unsupported
-from farthing.guarantees.atoms import Atoms
 from farthing.guarantees.kinds import Guarantee
 from farthing.numerics.ball import Ball
+from farthing.numerics.rounding import UNIT, FloatArray, deflated
+
+#: Relative error that the masses of a given distribution, and their sums, stay far below.
+SLACK = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Atoms:
+    """A discrete privacy loss: mass `masses[i]` at `losses[i]`, `infinity` beyond all of them."""
+
+    losses: FloatArray
+    masses: FloatArray
+    infinity: float = 0.0
+
+
+def merged(atoms: Atoms, step: float) -> Atoms:
+    """Atoms in bins around multiples of `step`, each one outcome: post-processing, never above."""
+    bins = np.floor(atoms.losses / step + 0.5)
+    starts = np.flatnonzero(np.concatenate(([True], np.diff(bins) != 0)))
+    if len(starts) == len(bins):
+        return atoms
+    centres = np.repeat(bins[starts], np.diff(np.append(starts, len(bins)))) * step
+    p = np.add.reduceat(atoms.masses, starts)
+    with np.errstate(over="ignore"):  # a larger Q is a smaller loss, and the edge holds
+        q = np.add.reduceat(atoms.masses * np.exp(centres - atoms.losses), starts) + 1e-300
+    fine = p > 0
+    middles = bins[starts][fine] * step
+    losses = middles - np.log(q[fine] / p[fine])
+    edges = middles - step / 2  # ln(P/Q) lies between the edges of its bin
+    losses = np.maximum(losses - 1e-13 * (1 + np.abs(losses)), edges - 4 * UNIT * np.abs(edges))
+    return Atoms(losses, deflated(p[fine], 4 * len(bins)), 0.0)
+
 
 #: Atoms above and below a loss.
 Sandwich = tuple[Atoms, Atoms]

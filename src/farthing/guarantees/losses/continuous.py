@@ -14,8 +14,7 @@ from typing import ClassVar
 import numpy as np
 from flint import arb
 
-from farthing.guarantees.atoms import Atoms
-from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.base import Atoms, Loss
 from farthing.numerics.ball import Ball, down, in_balls, up
 from farthing.numerics.search import turning_point
 

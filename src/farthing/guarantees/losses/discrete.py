@@ -20,9 +20,8 @@ from typing import ClassVar
 import numpy as np
 from flint import arb
 
-from farthing.guarantees.atoms import SLACK, Atoms, merged
 from farthing.guarantees.kinds import LossDistribution, TwoWayLoss
-from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.base import SLACK, Atoms, Loss, merged
 from farthing.numerics.ball import Ball
 from farthing.numerics.rounding import UNIT, FloatArray
 from farthing.numerics.search import turning_point

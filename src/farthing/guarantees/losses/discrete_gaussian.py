@@ -11,9 +11,8 @@ import numpy as np
 from flint import arb
 
 from farthing.errors import Unsupported
-from farthing.guarantees.atoms import Atoms, merged
 from farthing.guarantees.kinds import DiscreteGaussian, Guarantee
-from farthing.guarantees.losses.base import Loss, Sandwich
+from farthing.guarantees.losses.base import Atoms, Loss, Sandwich, merged
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.ball import Ball
 from farthing.numerics.rounding import float_down

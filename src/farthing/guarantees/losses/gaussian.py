@@ -9,9 +9,8 @@ from typing import ClassVar
 
 from flint import arb
 
-from farthing.guarantees.atoms import Atoms
 from farthing.guarantees.kinds import Gaussian, Guarantee
-from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.base import Atoms, Loss
 from farthing.guarantees.losses.continuous import ContinuousLoss
 from farthing.numerics.ball import Ball
 from farthing.numerics.rounding import deflated, float_down, inflated

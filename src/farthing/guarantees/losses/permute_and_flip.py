@@ -17,8 +17,8 @@ from typing import ClassVar
 
 from flint import arb
 
-from farthing.guarantees.atoms import Atoms
 from farthing.guarantees.kinds import Guarantee, PermuteAndFlip
+from farthing.guarantees.losses.base import Atoms
 from farthing.guarantees.losses.bounded_range import max_kl
 from farthing.guarantees.losses.continuous import ContinuousLoss
 from farthing.guarantees.losses.laplace import SEVERAL

@@ -11,9 +11,8 @@ import numpy as np
 from flint import arb
 
 from farthing.errors import Unsupported
-from farthing.guarantees.atoms import Atoms, merged
 from farthing.guarantees.kinds import ApproximateDP, Guarantee, PureDP
-from farthing.guarantees.losses.base import Loss, Sandwich
+from farthing.guarantees.losses.base import Atoms, Loss, Sandwich, merged
 from farthing.numerics.ball import Ball, in_balls, middle, up
 from farthing.numerics.binomial import MOST_TRIALS, binomial_masses
 from farthing.numerics.rounding import UNIT, float_up

@@ -17,9 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 from flint import arb
 
-from farthing.guarantees.atoms import Atoms
 from farthing.guarantees.kinds import Subsampled, SubsampledWithoutReplacement
-from farthing.guarantees.losses.base import Loss, Sandwich
+from farthing.guarantees.losses.base import Atoms, Loss, Sandwich
 from farthing.guarantees.losses.randomized_response import TwoOutcomes, binomial_atoms
 from farthing.numerics.ball import Ball, in_balls, up
 from farthing.numerics.rounding import UNIT, FloatArray, deflated, inflated

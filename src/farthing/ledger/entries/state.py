@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.errors import FarthingError
-from farthing.interactive.composer import Part
+from farthing.interactive.protocol import Part
 from farthing.ledger.declared_data import Declared
 from farthing.ledger.records import EVERYBODY, TARIFF
 
