@@ -11,7 +11,7 @@ import pytest
 import farthing as fa
 from farthing.engine import translate
 from farthing.lab.audit import audit
-from farthing.mechanisms.noise.calibrated import randomness
+from farthing.mechanisms.noise import randomness
 
 TRIALS = 300
 EPSILON = 1.0

@@ -19,7 +19,7 @@ from farthing.interactive import (
     require_paid,
 )
 from farthing.interactive.protocol import Draws, noise_shifted_by
-from farthing.mechanisms.noise.calibrated import randomness
+from farthing.mechanisms.noise import randomness
 
 TARIFF = fa.Tariff(
     {

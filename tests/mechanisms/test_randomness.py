@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 import farthing.mechanisms as mechanisms
-from farthing.mechanisms.noise.calibrated import randomness
+from farthing.mechanisms.noise import randomness
 from farthing.mechanisms.noise.randomness import BitSource
 
 from .fit import fits

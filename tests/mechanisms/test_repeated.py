@@ -25,7 +25,7 @@ from farthing.mechanisms import (
     UnknownGumbel,
 )
 from farthing.mechanisms.accuracy import noise_accuracy
-from farthing.mechanisms.noise.calibrated import randomness
+from farthing.mechanisms.noise import randomness
 from farthing.mechanisms.noise.discrete import laplace_sum_tail
 from farthing.mechanisms.noise.randomness import BitSource
 

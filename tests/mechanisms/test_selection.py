@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.mechanisms.noise.calibrated import randomness
+from farthing.mechanisms.noise import randomness
 from farthing.mechanisms.noise.randomness import BitSource
 from farthing.mechanisms.selection.draws import STOP, Selection
 

@@ -14,7 +14,7 @@ from flint import arb
 import farthing as fa
 from farthing.guarantees.losses.registry import loss_of
 from farthing.mechanisms import PermuteAndFlipMechanism
-from farthing.mechanisms.noise.calibrated import randomness
+from farthing.mechanisms.noise import randomness
 from farthing.numerics.ball import in_balls, up
 from tests.mechanisms.fit import fits
 

@@ -1,6 +1,6 @@
-"""Every search, once: by bisection, golden section, Newton's method, and secants on logarithms.
+"""All searches: bisection, golden section, thirds, Newton's method, secants on logarithms.
 
-Searches only find places. What is certified is what the caller evaluates there.
+A search only finds a place. The caller certifies what it evaluates there.
 """
 
 from __future__ import annotations
@@ -24,9 +24,14 @@ _TOO_FAR = 1 << 70
 _RATIO = (math.sqrt(5) - 1) / 2
 
 
-def last_whole(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The largest n in [low, high) that holds, where `low` does and `high` does not."""
-    while high - low > 1:
+def last_whole(
+    holds: Callable[[int], bool], low: int, high: int, *, part: int | None = None
+) -> int:
+    """The largest n in [low, high) that holds, where `low` does and `high` does not.
+
+    With `part`, one that lies within that part of itself below the largest: 100 is one per cent.
+    """
+    while high - low > (1 if part is None else max(1, low // part)):
         between = (low + high) // 2
         low, high = (between, high) if holds(between) else (low, between)
     return low
@@ -82,6 +87,24 @@ def golden_section(
             right = low + _RATIO * (high - low)
             at_right = height(right)
     return low, left, right, high
+
+
+def thirds(
+    height: Callable[[float], float], low: float, high: float, *, rounds: int
+) -> tuple[float, float]:
+    """Ends around the highest place, two thirds as far apart in every round."""
+    for _ in range(rounds):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, right) if height(left) >= height(right) else (left, high)
+    return low, high
+
+
+def whole_thirds(height: Callable[[int], float], low: int, high: int) -> range:
+    """At most three whole numbers in [low, high], around where the height is largest."""
+    while high - low > 2:
+        left, right = low + (high - low) // 3, high - (high - low) // 3
+        low, high = (left + 1, high) if height(left) < height(right) else (low, right)
+    return range(low, high + 1)
 
 
 def invert(

@@ -23,7 +23,7 @@ from farthing.guarantees.kinds import LossDistribution
 from farthing.guarantees.losses.base import Loss
 from farthing.numerics.ball import Ball, down, in_balls
 from farthing.numerics.rounding import FloatArray
-from farthing.numerics.search import turning_point
+from farthing.numerics.search import thirds, turning_point
 
 #: What p gives up, as a logarithm, until the inequality is confirmed.
 GIVEN_UP = (1e-3, 1e-2, 0.1, 0.5)
@@ -215,7 +215,5 @@ def _best(
         return None
     place = max(range(len(losses)), key=lambda i: reached(losses[i]))
     low, high = losses[max(place - 1, 0)], losses[min(place + 1, len(losses) - 1)]
-    for _ in range(16):
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, right) if reached(left) >= reached(right) else (left, high)
+    low, high = thirds(reached, low, high, rounds=16)
     return moments.witness(0.5 * (low + high))

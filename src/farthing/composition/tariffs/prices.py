@@ -40,6 +40,7 @@ from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Gaussian, Gua
 from farthing.guarantees.losses.registry import loss_of
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.ball import in_balls, middle
+from farthing.numerics.search import last_whole
 
 
 @in_balls
@@ -117,10 +118,7 @@ def _fitting_by_moments(budget: Budget, epsilon: float, delta: float) -> int:
     low, high = 0, 1
     while fits(high) and high * coin <= MOST_FARTHINGS:
         low, high = high, 2 * high
-    while high - low > max(1, low // 100):
-        between = (low + high) // 2
-        low, high = (between, high) if fits(between) else (low, between)
-    return low * coin
+    return last_whole(fits, low, high, part=100) * coin
 
 
 #: Prices of the rungs, and of the standard ones.
