@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from farthing.composition.accounts.accountant import Accountant, Allowance, BudgetExceeded
+from farthing.composition.bounds import Bracket
 from farthing.composition.bounds.closed_forms import (
     gaussian_delta,
     gaussian_epsilon,
@@ -31,7 +32,6 @@ from farthing.errors import (
     Unattainable,
     Unsupported,
 )
-from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,

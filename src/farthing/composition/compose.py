@@ -10,12 +10,11 @@ from flint import arb
 
 from farthing.composition.adaptive.moments_beside_others import moments_as_loss, moments_first
 from farthing.composition.adaptive.optimum import by_example, by_operators
-from farthing.composition.bounds import Bound, Sides
+from farthing.composition.bounds import Bound, Bracket, Sides
 from farthing.composition.bounds.closed_forms import basic, closed_forms, fixed_in_advance
 from farthing.composition.bounds.moments import moment_bounds, renyi, subgaussian_bounds
 from farthing.composition.items import Items, Leaky, Losses, items_from, take_out_leaks
 from farthing.errors import NotCertified, Unattainable, Unsupported, require_choice, require_real
-from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Guarantee
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.ball import Ball, down, in_balls, larger, up

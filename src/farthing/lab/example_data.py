@@ -51,10 +51,6 @@ def write_engagements(path: Path, rows: int) -> None:
 
 def macbeth_word_counts() -> tuple[list[str], list[int]]:
     """The words of Macbeth and how often each occurs, most frequent first."""
-    text = (
-        files("farthing.lab.example_data")
-        .joinpath("macbeth_word_counts.csv")
-        .read_text(encoding="utf-8")
-    )
+    text = files("farthing.lab").joinpath("macbeth_word_counts.csv").read_text(encoding="utf-8")
     rows = list(csv.DictReader(text.splitlines()))
     return [row["word"] for row in rows], [int(row["count"]) for row in rows]

@@ -26,9 +26,9 @@ import numpy.typing as npt
 from flint import arb
 
 from farthing.composition.adaptive.operators import BoundedRangeChoice, FixedLoss
+from farthing.composition.bounds import Bracket
 from farthing.composition.items import items_from
 from farthing.errors import Unsupported, require_choice, require_count, require_real
-from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Guarantee
 from farthing.guarantees.losses.base import Loss
 from farthing.guarantees.losses.sampled import SampledResponse

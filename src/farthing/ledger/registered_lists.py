@@ -17,11 +17,11 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from farthing.canonical import canonical
+from farthing.composition.bounds import Bracket
 from farthing.composition.compose import Composition, compose
 from farthing.composition.items import Items, items_from
 from farthing.composition.tariffs.tariff import USUAL_DELTAS
 from farthing.errors import InvalidInput, Unattainable, Unsupported, require_real
-from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Guarantee
 from farthing.guarantees.losses.registry import loss_of
 from farthing.guarantees.notation import format_guarantee, parse_guarantee

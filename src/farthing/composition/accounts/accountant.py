@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from farthing.canonical import digest
 from farthing.composition.accounts.renyi_filter import Charge, best_order, caps, cost_of
+from farthing.composition.bounds import Bracket
 from farthing.composition.tariffs.prices import propose_prices
 from farthing.composition.tariffs.tariff import Tariff
 from farthing.errors import (
@@ -22,7 +23,6 @@ from farthing.errors import (
     require_count,
     require_real,
 )
-from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Guarantee, ZeroConcentratedDP
 from farthing.guarantees.losses.registry import loss_of
 from farthing.guarantees.notation import format_guarantee, parse_guarantee

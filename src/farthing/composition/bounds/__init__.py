@@ -1,6 +1,7 @@
 """Theorems that bound a list without a grid: closed forms, Gaussian noise, moments.
 
-Each of them gives a `Bound`; `moment_witness` shows how close moments come.
+Every answer is a `Bracket`; each theorem gives a `Bound`; `moment_witness` shows how close moments
+come.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+
+from farthing.errors import NotCertified
 
 #: What a bound knows about one number: `lower` may be 0 and `upper` infinite.
 Sides = tuple[float, float]
@@ -38,3 +41,31 @@ def lower_only(bound: Bound) -> Bound:
         epsilon_at=lambda delta: (bound.epsilon_at(delta)[0], math.inf),
         delta_at=lambda epsilon: (bound.delta_at(epsilon)[0], math.inf),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """`lower ≤ truth ≤ upper`, and the theorem that gives `upper`.
+
+    The truth is the smallest value that is valid for every mechanism with the stated
+    guarantees. `lower` is attained by some adversary; charge `upper`.
+    """
+
+    lower: float
+    upper: float
+    theorem: str
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.lower <= self.upper < math.inf:
+            raise NotCertified(
+                "a bracket must satisfy 0 <= lower <= upper < inf, "
+                f"got [{self.lower}, {self.upper}]"
+            )
+
+    @property
+    def width(self) -> float:
+        """Relative width: (upper − lower) / upper, and 0 where both are 0."""
+        return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper

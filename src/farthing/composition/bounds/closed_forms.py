@@ -17,12 +17,11 @@ from dataclasses import replace
 
 from flint import arb
 
-from farthing.composition.bounds import Bound, Sides, bounded_range, lower_only
+from farthing.composition.bounds import Bound, Bracket, Sides, bounded_range, lower_only
 from farthing.composition.bounds.bounded_range import adaptivity_is_free
 from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
 from farthing.composition.items import Losses, losses_of
 from farthing.errors import require_count, require_real
-from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import BoundedRange, Gaussian, PureDP
 from farthing.numerics.ball import Ball, down, in_balls, middle, up
 from farthing.numerics.binomial import MOST_TRIALS, HockeyStick, binomial_hockey_stick

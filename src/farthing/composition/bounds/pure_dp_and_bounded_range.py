@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
-from farthing.guarantees.bracket import Bracket
+from farthing.composition.bounds import Bracket
 from farthing.numerics.ball import Ball, down, in_balls, larger, middle, up
 from farthing.numerics.binomial import HockeyStick, binomial_masses
 from farthing.numerics.convolution import convolved

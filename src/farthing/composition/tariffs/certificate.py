@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from farthing.canonical import digest as digest_of
+from farthing.composition.bounds import Bracket
 from farthing.composition.tariffs.budget import Budget
 from farthing.composition.tariffs.tariff_recursion import TariffProfile
 from farthing.errors import NotCertified, require_real
-from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.rounding import UNIT, deflated, float_down, inflated
 from farthing.whole_files import whole_file

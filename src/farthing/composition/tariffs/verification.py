@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from farthing.canonical import digest as digest_of
+from farthing.composition.bounds import Bracket
 from farthing.composition.tariffs.certificate import (
     COMPUTED_BY,
     FORMAT,
@@ -30,7 +31,6 @@ from farthing.composition.tariffs.certificate import (
 )
 from farthing.composition.tariffs.tariff import USUAL_DELTAS, Tariff, read_tariff, tariff_from_json
 from farthing.errors import InvalidInput, NotCertified, require_count, require_real
-from farthing.guarantees.bracket import Bracket
 
 #: More claims or points than this are nobody's certificate.
 MOST_NUMBERS = 10_000

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from farthing.composition.bounds import Bracket
 from farthing.composition.bounds.closed_forms import (
     epsilon_equal,
     gaussian_epsilon,
@@ -22,7 +23,6 @@ from farthing.composition.bounds.moments import subgaussian_bounds
 from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
 from farthing.composition.compose import compose
 from farthing.composition.items import losses_of
-from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,

@@ -15,8 +15,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from farthing.composition.bounds import Bracket
 from farthing.errors import InvalidInput
-from farthing.guarantees.bracket import Bracket
 from farthing.optional import required
 from farthing.whole_files import whole_file
 

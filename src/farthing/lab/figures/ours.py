@@ -12,6 +12,7 @@ from functools import cache, partial
 from importlib.metadata import version
 from importlib.util import find_spec
 
+from farthing.composition.bounds import Bracket
 from farthing.composition.bounds.bounded_range import epsilon_nonadaptive
 from farthing.composition.bounds.closed_forms import epsilon_equal, gaussian_epsilon
 from farthing.composition.bounds.moments import moment_bounds, subgaussian_bounds
@@ -19,7 +20,6 @@ from farthing.composition.compose import compose
 from farthing.composition.items import losses_of
 from farthing.composition.planning import largest_count
 from farthing.composition.tariffs.tariff import Tariff
-from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import (
     BoundedRange,
     Gaussian,

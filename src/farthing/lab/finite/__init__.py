@@ -21,8 +21,15 @@ from farthing.lab.finite.divergences import (
     renyi_moment,
 )
 from farthing.lab.finite.one_draw import ExactProfile, OneDraw, dominating_pair, one_draw, profile
-from farthing.lab.finite.systems import FiniteSystem, concurrent, strategies, transcript_law
-from farthing.lab.finite.tabulated import geometric_noise, randomized_response, tabulate_mechanism
+from farthing.lab.finite.systems import (
+    FiniteSystem,
+    concurrent,
+    geometric_noise,
+    randomized_response,
+    strategies,
+    tabulate_mechanism,
+    transcript_law,
+)
 
 __all__ = [
     "Attack",
