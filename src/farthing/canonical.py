@@ -1,4 +1,4 @@
-"""The one text of a JSON value, and its digest. Everything that is hashed is written like this."""
+"""Canonical JSON and its digest. Everything that is hashed is written like this."""
 
 from __future__ import annotations
 

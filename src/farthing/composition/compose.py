@@ -1,4 +1,4 @@
-"""The front door: what a list of mechanisms proves, whichever way neighbours face."""
+"""What a list of mechanisms proves, in both directions of neighbours: `compose`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COARSE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class OneDirection:
-    """What a list proves for neighbours that face one way, or either way if it is symmetric."""
+    """What a list proves in one direction of neighbours, or in both if it is symmetric."""
 
     items: Losses
     adaptivity: str
@@ -97,18 +97,18 @@ class OneDirection:
         return Bracket(lower, upper, theorem)
 
     def _optimum_is_known(self) -> bool:
-        """Whether only cost and floats stand between the bracket and the tolerance."""
+        """Whether the optimum is known, so that only cost and floats limit the width."""
         if self.adaptivity == "concurrent" and take_out_leaks(self.items).items != self.leaky.items:
             return False
         items = self.leaky.items
         return items.known and all(loss.attained for loss, _ in items)
 
     def _settled(self, bound: Bound, lower: float, upper: float) -> bool:
-        """Whether nothing better exists and the bracket is as narrow as was asked."""
+        """Whether the bound is optimal and the bracket as narrow as was asked."""
         return bound.optimal and upper < math.inf and upper - lower <= self.tolerance * upper
 
     def _bounds(self, *, all_of_them: bool) -> Iterable[Bound]:
-        """Cheap ones first; those that another one always beats only for `all_of_them`."""
+        """Cheap bounds first; bounds that another one always beats only for `all_of_them`."""
         items = self.leaky.items
         if not items.pairs:
             yield Bound("basic", "nothing is revealed", lambda _: (0, 0), lambda _: (0, 0), True)
@@ -264,8 +264,8 @@ def compose(
 def _require_concurrent(items: Losses) -> None:
     """Unsupported for what no concurrent composition theorem covers.
 
-    A bounded-range item is one answer, given while conversations are open; that a conversation
-    is not sold as one is seen to where it is opened.
+    A bounded-range item is one answer, given while conversations are open. `interactive/charge.py`
+    refuses to sell a conversation as bounded range.
     """
     for loss, _ in items:
         if (why := loss.why_not_concurrent()) is not None:

@@ -235,12 +235,12 @@ def _upper(
 
 
 def _by_moments(guarantee: Guarantee, epsilon: float, delta: float) -> int:
-    """A count that certainly fits, found with the cheap bound only; 1 if it shows nothing."""
+    """A count that certainly fits, by the cheap bound only; 1 if that proves nothing."""
     return max(1, largest_repeats([(guarantee, 1)], epsilon=epsilon, delta=delta))
 
 
 def largest_repeats(items: Sequence[tuple[Guarantee, int]], *, epsilon: float, delta: float) -> int:
-    """How often a whole list fits into (ε, δ), found at once: by moments, so rather too few.
+    """How often a whole list fits into (ε, δ), by moments: quick, and often a little too few.
 
     For a planner that answers while somebody types; `largest_count` and tariffs prove more.
     """

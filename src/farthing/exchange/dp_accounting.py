@@ -178,7 +178,7 @@ def from_event(event: DpEvent, *, neighbours: str = "add-remove") -> list[tuple[
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """How leaves are read: the module of events, and which neighbours are meant."""
+    """How leaves are read: the module of events, and the neighbours."""
 
     events: Any
     replaced: bool
@@ -221,7 +221,7 @@ class _Reading:
                 yield (for_replace_one(guarantee) if self.replaced else guarantee), count
 
     def _one(self, event: DpEvent) -> Guarantee | None:
-        """What several mechanisms on one sample are together, before sampling; None if nothing.
+        """Several mechanisms on one sample as one guarantee, before sampling; None if none.
 
         Gaussian mechanisms are one Gaussian mechanism; what is pure is pure together.
         """

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 
 def from_autodp(mechanism: Mechanism, *, delta: float | None = None) -> Guarantee:
-    """What a mechanism promises, as tightly as it says it.
+    """The tightest guarantee that a mechanism of autodp states.
 
-    Gaussian, Laplace and exponential mechanisms, pure DP and zCDP are recognised; of others the
-    Rényi curve is taken as it is, or with `delta` the one point (ε(δ), δ). Composed and sampled
+    Gaussian, Laplace and exponential mechanisms, pure DP and zCDP are recognised. For others the
+    Rényi curve is taken as it is, or with `delta` the single point (ε(δ), δ). Composed and sampled
     mechanisms are such curves: compose and sample them here instead, which is tighter. A mechanism
-    for one direction of neighbours only is refused.
+    for only one direction of neighbours is refused.
     """
     core = required("autodp.autodp_core")
     zoo = required("autodp.mechanism_zoo")
@@ -97,11 +97,11 @@ REPLACING = ("ChangeOneDistance", "HammingDistance")
 def from_opendp(
     measurement: Measurement, d_in: Any, *, step: float = 1e-3, delta: float = 1e-12
 ) -> Guarantee:
-    """What the measurement promises to datasets at distance `d_in` of its input metric.
+    """The guarantee of a measurement for datasets at distance `d_in` in its input metric.
 
-    It promises what its map says, not what its noise is: Laplace noise is ε-DP there, and Gaussian
-    noise zCDP. A privacy profile is read at multiples of `step` up to where it is `delta`. If the
-    metric replaces units, the guarantee is for replace-one neighbours.
+    It is what the privacy map says, not what the noise would allow: Laplace noise is ε-DP there,
+    and Gaussian noise zCDP. A privacy profile is read at multiples of `step` up to where it is
+    `delta`. If the metric replaces units, the guarantee is for replace-one neighbours.
     """
     mod = required("opendp.mod")
     if not isinstance(measurement, mod.Measurement):

@@ -39,10 +39,10 @@ def drawn(noise: Noise) -> int:
 
 
 class Draws:
-    """Exact draws for several questions that are answered in one go, made in blocks.
+    """Exact draws in blocks, for several questions that are answered in one call.
 
-    It lives as long as that call: what is left over is dropped with it, and nothing is kept that
-    could be used twice.
+    It lives as long as that call. Numbers that are left over are dropped with it, so that none can
+    be used twice.
     """
 
     def __init__(self) -> None:
@@ -82,13 +82,13 @@ class InteractiveMechanism(Protocol[State, Asked, Told]):
 
     @property
     def guarantees(self) -> Uses:
-        """What the whole conversation costs, whatever is asked."""
+        """The price of the whole conversation, whatever is asked."""
 
     def begin(self) -> Drawing[State]:
-        """What is drawn when the conversation is opened."""
+        """Draws the noise of the opening, and gives the first state."""
 
     def reply(self, state: State, question: Asked, /) -> Drawing[tuple[Told, State]]:
-        """The answer, and what is remembered after it."""
+        """The answer and the next state."""
 
     def halted(self, state: State, /) -> bool:
         """Whether nothing more can be asked. It depends on earlier answers only."""
@@ -144,7 +144,7 @@ class Conversation(Generic[State, Asked, Told]):
         return self._closed or self._mechanism.halted(self._state)
 
     def ask(self, question: Asked) -> Told:
-        """One answer. If anything goes wrong the conversation is as it was before."""
+        """One answer. After an error the conversation is unchanged."""
         if self.over:
             raise ConversationOver("nothing more can be asked: the conversation is over")
         answer, self._state = run(self._mechanism.reply(self._state, question))
@@ -152,9 +152,9 @@ class Conversation(Generic[State, Asked, Told]):
         return answer
 
     def ask_many(self, questions: Iterable[Asked]) -> list[Told]:
-        """Answers one after the other, up to the one with which it halts.
+        """Answers one after the other, up to the one with which the conversation halts.
 
-        If anything goes wrong the conversation is as it was before, and nothing was answered.
+        After an error the conversation is unchanged, and no question was answered.
         """
         if self.over:
             raise ConversationOver("nothing more can be asked: the conversation is over")
@@ -169,7 +169,7 @@ class Conversation(Generic[State, Asked, Told]):
         return told
 
     def close(self) -> None:
-        """Nothing can be asked any more. Nothing is paid back."""
+        """No more questions are accepted. There is no refund."""
         self._closed = True
 
     def to_json(self) -> Json:
@@ -184,16 +184,16 @@ class Conversation(Generic[State, Asked, Told]):
     def from_json(
         cls, mechanism: InteractiveMechanism[State, Asked, Told], data: Json
     ) -> Conversation[State, Asked, Told]:
-        """The conversation where it was left; nothing is drawn."""
+        """The conversation in its stored state; nothing is drawn."""
         require_keys(data, "state", "asked", "closed")
         if not isinstance(data["closed"], bool):
             raise InvalidInput("a stored conversation is closed or it is not")
-        found = cls.__new__(cls)
-        found._mechanism = mechanism
-        found._state = mechanism.state_from_json(data["state"])
-        found._asked = require_whole(data["asked"], at_least=0)
-        found._closed = data["closed"]
-        return found
+        restored = cls.__new__(cls)
+        restored._mechanism = mechanism
+        restored._state = mechanism.state_from_json(data["state"])
+        restored._asked = require_whole(data["asked"], at_least=0)
+        restored._closed = data["closed"]
+        return restored
 
     def __repr__(self) -> str:
         """Without the state: it is secret."""
@@ -219,7 +219,7 @@ def require_keys(data: object, *names: str) -> None:
 
 
 def require_whole(value: object, *, at_least: int | None = None) -> int:
-    """A whole number. What was given is not repeated: it may be somebody's."""
+    """A whole number. The message does not repeat the value, which may be personal data."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidInput("the number must be whole")
     if at_least is not None and value < at_least:
@@ -238,9 +238,9 @@ OpenConversation: TypeAlias = Conversation[Any, Any, Any]
 class Concurrent:
     """Interactive mechanisms whose questions are interleaved as the analyst likes.
 
-    The question (i, x) is x for part i, counted from 0. A part sees its own questions and answers
-    only. What all of it costs is what the parts cost: interleaving gains nothing
-    (docs/theory/concurrency.md). It is an interactive mechanism itself, so it nests.
+    The question (i, x) is x for part i, counted from 0. A part sees only its own questions and
+    answers. The price is that of the parts: interleaving gains nothing
+    (docs/theory/concurrency.md). It is an interactive mechanism itself, so it can be nested.
     """
 
     parts: Sequence[Part]

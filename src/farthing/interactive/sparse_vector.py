@@ -33,7 +33,7 @@ from farthing.mechanisms.protocol import Uses
 from farthing.numerics.ball import Ball, down, in_balls
 from farthing.numerics.search import least_reaching
 
-#: How the allowed failures are shared between thresholds and questions; the best one is used.
+#: Shares of the failure probability that thresholds may get; the best one is used.
 _SHARES = tuple(arb(2) ** -k for k in range(1, 9))
 
 
@@ -214,7 +214,7 @@ class SparseVector:
         return self._watching.thresholds
 
     def accuracy(self, questions: int, confidence: float = DEFAULT_CONFIDENCE) -> WatchAccuracy:
-        """What holds for up to `questions` answers together."""
+        """Accuracy over up to `questions` answers together."""
         return watch_accuracy(self._watching, questions, confidence)
 
     def begin(self) -> Drawing[WatchState]:
@@ -254,7 +254,7 @@ class SparseVector:
         }
 
     def state_from_json(self, data: Json, /) -> WatchState:
-        """The same, checked against the number of positive answers that were bought."""
+        """The state, checked against the number of positive answers that were bought."""
         require_keys(data, "threshold_noise", "positives_left")
         left = require_whole(data["positives_left"], at_least=0)
         if left > self.positives:

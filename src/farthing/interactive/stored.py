@@ -64,7 +64,9 @@ def _parameters(kind: type[SparseVector] | type[GuessAndCheck]) -> list[str]:
     return [parameter.name for parameter in fields(kind) if parameter.init]
 
 
-#: What the proof of Theorem 6 is about.
+#: Rows may change between the questions of a conversation with these (docs/theory/concurrency.md,
+#: Theorem 6), also if updates depend on releases. A mechanism that is not listed was proved for a
+#: fixed table, and must not go on after a change.
 COVERED: tuple[type[SparseVector] | type[GuessAndCheck], ...] = (SparseVector, GuessAndCheck)
 
 

@@ -32,7 +32,7 @@ Event: TypeAlias = Callable[[Hashable], bool]
 
 
 class Runnable(Protocol):
-    """Anything with a `run`: a mechanism of farthing or of your own."""
+    """Anything with a `run` method: a mechanism of farthing or your own."""
 
     def run(self, data: Any, /) -> Any:
         """One release."""

@@ -1,9 +1,9 @@
 """Private mechanisms: exact sampling, selection, counts, sums, and what each of them costs.
 
-A `Mechanism` is a frozen object. `assumes` is what must hold of the data, `guarantees` its price
-before running, `guarantees_for` the price that its release shows, `run` the release, `expect`
-what to expect of it. `ExponentialMechanism` and the randomized responses are what others are
-made of: they run on scores or on a bit, and their price is `guarantees`.
+A `Mechanism` is a frozen object: `assumes` says what must hold for the data, `guarantees` is its
+price before running, `guarantees_for` the price of one release, `run` makes a release, `expect`
+states its accuracy. `ExponentialMechanism` and the randomized responses are building blocks: they
+run on scores or on a bit.
 """
 
 from farthing.mechanisms.accuracy import Accuracy, Expectation

@@ -33,8 +33,8 @@ Data = TypeVar("Data")
 class Largest(Mechanism[Data], Generic[Data]):
     """The k largest counts of a release, highest first; ties stay in its order.
 
-    Post-processing, so the price is that of the mechanism: what was left out was drawn too, and
-    a release that no longer shows it must not be charged for less.
+    This is post-processing, so the price is that of the mechanism. Counts that are left out were
+    drawn too, and must be paid for although the release no longer shows them.
     """
 
     mechanism: Mechanism[Data]
@@ -45,17 +45,17 @@ class Largest(Mechanism[Data], Generic[Data]):
 
     @property
     def assumes(self) -> Contribution:
-        """As the mechanism."""
+        """That of the mechanism."""
         return self.mechanism.assumes
 
     @property
     def candidates(self) -> int | None:
-        """As the mechanism."""
+        """That of the mechanism."""
         return self.mechanism.candidates
 
     @property
     def guarantees(self) -> Uses:
-        """As the mechanism, before and after running."""
+        """That of the mechanism, before and after running."""
         return self.mechanism.guarantees
 
     def run(self, data: Data) -> Release:
@@ -70,17 +70,17 @@ class Largest(Mechanism[Data], Generic[Data]):
     def errors(
         self, release: Release, confidence: float, *, together: bool = False
     ) -> float | tuple[Interval, ...] | None:
-        """What is shown was chosen by its noise: intervals of all that was drawn must hold."""
+        """Labels are shown because of their noise, so the intervals of all labels must hold."""
         return self.mechanism.errors(release, confidence, together=together)
 
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
     ) -> Expectation:
-        """As the mechanism; of a known domain, with intervals that hold for all of it."""
+        """That of the mechanism; for a known domain, intervals hold for all labels together."""
         level = joint_level(confidence, domain_size or 1)
-        found = self.mechanism.expect(level, domain_size=domain_size)
-        assert found.counts is not None
-        return replace(found, counts=replace(found.counts, confidence=confidence))
+        expected = self.mechanism.expect(level, domain_size=domain_size)
+        assert expected.counts is not None
+        return replace(expected, counts=replace(expected.counts, confidence=confidence))
 
 
 #: Sums of more draws than this are bounded one by one: the exact law of Laplace sums is long.
@@ -121,21 +121,21 @@ class Repeated(Mechanism[Data], Generic[Data]):
 
     @property
     def assumes(self) -> Contribution:
-        """As without repeating."""
+        """That of the mechanism."""
         return self.mechanism.assumes
 
     @property
     def candidates(self) -> int | None:
-        """As without repeating."""
+        """That of the mechanism."""
         return self.mechanism.candidates
 
     @property
     def guarantees(self) -> Uses:
-        """The first draw of everything, and the others of the numbers."""
+        """One draw of everything, and further draws of the numbers."""
         return self._with_recounts(self.mechanism.guarantees, None)
 
     def guarantees_for(self, release: Release) -> Uses:
-        """The same for what was found."""
+        """The same for the labels that were found."""
         return self._with_recounts(self.mechanism.guarantees_for(release), len(release.labels))
 
     def _with_recounts(self, first: Uses, labels: int | None) -> Uses:
@@ -152,11 +152,11 @@ class Repeated(Mechanism[Data], Generic[Data]):
         """Those of the means."""
         if release.counts is None:
             return None
-        found = self.mechanism
-        return found.errors_of_mean(release, confidence, self.times, together=together)
+        errors = self.mechanism.errors_of_mean
+        return errors(release, confidence, self.times, together=together)
 
     def total(self, release: Release, confidence: float) -> Interval | None:
-        """Independent noise partly cancels: the sum is so many times a mean of all draws."""
+        """Independent noise partly cancels: the sum is a multiple of the mean of all draws."""
         counts, draws = release.counts or (), self.times * len(release.labels)
         if not counts or draws > _MOST_DRAWS:
             return Mechanism.total(self, release, confidence)
@@ -167,14 +167,18 @@ class Repeated(Mechanism[Data], Generic[Data]):
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
     ) -> Expectation:
         """That of the mechanism, with the error of the means."""
-        one = self.mechanism.expect(confidence, domain_size=domain_size)
-        return replace(one, counts=noise_accuracy(self.mechanism.noise, confidence, self.times))
+        expected = self.mechanism.expect(confidence, domain_size=domain_size)
+        counts = noise_accuracy(self.mechanism.noise, confidence, self.times)
+        return replace(expected, counts=counts)
 
 
 @dataclass(frozen=True, slots=True)
 class Groups(Generic[Data]):
-    """The data of each label that has any, what a label without any has, and how many units each
-    label has where the labels are to be found."""
+    """The data of each label.
+
+    `of` has the labels with data, `without` is the data of a label without rows, and `counts` is
+    how many units each label has, where the labels must be found first.
+    """
 
     of: Mapping[Any, Data]
     without: Data
@@ -183,12 +187,12 @@ class Groups(Generic[Data]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerLabel(Mechanism[Groups[Data]], Generic[Data]):
-    """`measure` once for each label: of the `domain`, or of what `finding` releases.
+    """Runs `measure` once for each label: of the `domain`, or of those that `finding` releases.
 
-    A unit has at most `contribution_limit` labels and nothing to do with the data of the others, so
-    neighbours differ in the inputs of that many independent runs, whatever their number
-    (docs/theory/mechanisms.md, Theorem 11). Finding is paid for on top: what it releases is known
-    when the measuring begins.
+    A unit has at most `contribution_limit` labels and does not affect the data of the others, so
+    neighbours differ in the inputs of that many independent runs, however many runs there are
+    (docs/theory/mechanisms.md, Theorem 11). Finding costs extra, because its release is known
+    before measuring begins.
     """
 
     measure: Mechanism[Data]
@@ -209,11 +213,11 @@ class PerLabel(Mechanism[Groups[Data]], Generic[Data]):
 
     @property
     def assumes(self) -> Contribution:
-        """What the measure assumes of a unit, in at most so many labels."""
-        one = self.measure.assumes
+        """What the measure assumes of a unit, in at most `contribution_limit` labels."""
+        each = self.measure.assumes
         counted = () if self.finding is None else (self.finding.assumes.per_key_limit,)
-        others = (*one.others, *counted)
-        return replace(one, contribution_limit=self.contribution_limit, others=others, total=None)
+        others = (*each.others, *counted)
+        return replace(each, contribution_limit=self.contribution_limit, others=others, total=None)
 
     @property
     def guarantees(self) -> Uses:
@@ -234,7 +238,7 @@ class PerLabel(Mechanism[Groups[Data]], Generic[Data]):
         )
 
     def run(self, groups: Groups[Data]) -> Release:
-        """What was measured of each label, in the order of the domain or as found."""
+        """The measurement of each label, in the order of the domain or as found."""
         labels = self.domain
         if labels is None:
             assert self.finding is not None
@@ -246,9 +250,9 @@ class PerLabel(Mechanism[Groups[Data]], Generic[Data]):
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
     ) -> Expectation:
-        """That of the measure, and from where on labels are found."""
-        one = self.measure.expect(confidence)
+        """That of the measure, and the count from which labels are found."""
+        expected = self.measure.expect(confidence)
         if self.finding is None:
-            return one
+            return expected
         found = self.finding.expect(confidence)
-        return replace(one, found_from=found.found_from, threshold=found.threshold)
+        return replace(expected, found_from=found.found_from, threshold=found.threshold)

@@ -43,7 +43,7 @@ from farthing.numerics.rounding import deflated, inflated
 #: Relative width in ε that profiles are computed to, or that of a long tariff with many items.
 FINENESS = 4e-3
 COARSE = 0.033
-#: About nanoseconds: what takes longer is computed coarsely.
+#: Computations that take longer than about this many nanoseconds are done coarsely.
 LONG = 4e9
 #: The share of δ of an account that is spent to its cap; what remains is for the levels below it.
 CAP_SHARE = 0.99
@@ -53,14 +53,14 @@ HALVING = "halving"
 
 @dataclass(frozen=True, slots=True)
 class AccountProfile:
-    """What one account may have revealed: a profile, and the chance that it told everything."""
+    """What one account may have revealed: a profile, and the probability of a full leak."""
 
     profile: Chords | None
     leak: float
 
     @property
     def unused(self) -> AccountProfile:
-        """The same account when nothing of it was bought; its leak is counted all the same."""
+        """The same account with nothing bought; its leak still counts."""
         return AccountProfile(None, self.leak)
 
 
@@ -103,7 +103,7 @@ def list_profile(items: Items, adaptivity: str, delta: float) -> AccountProfile:
 
 
 def _larger(profiles: list[Chords]) -> Chords:
-    """At least each of them, on one grid: chords through points above a convex function."""
+    """A profile above all of them, on one grid."""
     step = min(one.grid.step for one in profiles)
     left = min(one.grid.below * one.grid.step for one in profiles)
     right = max(one.grid.above * one.grid.step for one in profiles)
@@ -124,7 +124,7 @@ def _one_direction(items: Losses, adaptivity: str, delta: float) -> AccountProfi
 
 
 def epsilon_of(accounts: Sequence[AccountProfile], delta: float, *, share: float = 1.0) -> float:
-    """ε for all accounts together, with a share of what the leaks leave of δ."""
+    """ε for all accounts together, with a share of the δ that the leaks leave."""
     inner = deflated(_without_leaks(accounts, delta) * share, 8)
     profiles = [account.profile for account in accounts if account.profile is not None]
     if not profiles:
@@ -176,7 +176,7 @@ def levels(farthings: int, spaced: int | str) -> tuple[int, ...]:
 
 
 def level_reached(steps: Sequence[int], spent: int) -> int:
-    """The smallest level that is not below what is spent; 0 while nothing is."""
+    """The smallest level that is not below what is spent; 0 if nothing is spent."""
     return next((step for step in (0, *steps) if step >= spent), steps[-1])
 
 
@@ -193,7 +193,7 @@ def epsilon_at_levels(
 
 
 def proved(compute: Callable[[], float]) -> float | None:
-    """None where nothing is proved at this δ; never a guess."""
+    """The result, or None if nothing is proved at this δ."""
     try:
         return float(compute())
     except FarthingError:
@@ -201,14 +201,14 @@ def proved(compute: Callable[[], float]) -> float | None:
 
 
 def _without_leaks(accounts: Sequence[AccountProfile], delta: float) -> float:
-    """What of δ is left for the profiles, rounded down."""
+    """The δ that is left for the profiles, rounded down."""
     leak = inflated(sum(account.leak for account in accounts), 8 * len(accounts))
     if delta <= leak:
         raise Unattainable(f"delta must exceed the {leak:g} of the delta units, got {delta:g}")
     return deflated(delta - leak, 8)
 
 
-#: The δ that people expect a statement at, if the certificate claims something there.
+#: The δ that statements usually use, if the certificate claims something there.
 USUAL = 1e-6
 
 
@@ -220,7 +220,7 @@ def stated_delta(certificate: Certificate) -> float | None:
 
 @lru_cache(maxsize=256)
 def reading_by_moments(certificate: Certificate, spent: int, delta: float) -> float | None:
-    """ε of everything that was told for so many farthings; None if nothing is proved."""
+    """ε of everything released for `spent` farthings; None if nothing is proved."""
     if spent == 0:
         return 0.0
     tariff = certificate.tariff

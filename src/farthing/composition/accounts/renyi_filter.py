@@ -1,9 +1,9 @@
 """A filter for guarantees that are chosen as you go: moments of orders that are fixed in advance.
 
-For one Rényi order α the moments of the privacy loss multiply along every way to go on, so a cap
-on Σ D_α that always holds bounds the moment of the whole [FZ21; WRRW23]. An order that was chosen
-afterwards would not be covered; so several are fixed beforehand and share δ, and the order ∞,
-which is basic composition, is among them for nothing (docs/theory/accountant.md).
+For one Rényi order α the moments of the privacy loss multiply along every way to continue, so a cap
+on Σ D_α that always holds bounds the moment of the whole [FZ21; WRRW23]. An order chosen afterwards
+would not be covered. So several orders are fixed in advance and share δ; the order ∞, which is
+basic composition, needs no share (docs/theory/accountant.md).
 """
 
 from __future__ import annotations

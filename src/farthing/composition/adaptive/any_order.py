@@ -1,8 +1,8 @@
 """The order chosen as you go, among several bounded-range parameters: its supremum from above.
 
-Of the largest parameters it is counted how many uses are left; the others get prices, and what all
-of their uses cost may be spent on them in any way. Whoever plays the list can do that, so the
-supremum over all ways to spend is an upper bound, and with prices ∝ ε² little is lost
+For the largest parameters the remaining uses are counted. The others get prices, and the total
+price of their uses may be spent on them in any way. Every play of the list is one of these ways, so
+the supremum over all ways to spend is an upper bound, and with prices ∝ ε² little is lost
 (docs/theory/order.md). With one priced parameter nothing is lost.
 """
 

@@ -95,7 +95,7 @@ def by_example(items: Losses, adaptivity: str, tolerance: float) -> Bound | None
 
 
 def _silent(read: Callable[[float], Sides]) -> Callable[[float], Sides]:
-    """What examples have on both sides is nobody's bracket."""
+    """Without progress reports: brackets of examples are not brackets of the answer."""
 
     def reading(at: float) -> Sides:
         with listening(None):
@@ -110,7 +110,7 @@ def _examples(items: Losses) -> Losses:
 
 
 def _heaviest(items: Losses) -> Moments | None:
-    """What the kind with the largest ρ promises, among those that bound moments only."""
+    """The moment bound with the largest ρ, among kinds that only bound moments."""
     known = [Moments.of(loss) for loss, _ in items]
     found = [moments for moments in known if moments is not None]
     return max(found, key=lambda moments: moments.rho, default=None)
@@ -119,9 +119,9 @@ def _heaviest(items: Losses) -> Moments | None:
 def _several_witnesses(
     items: Losses, heaviest: Moments, adaptivity: str, delta: float
 ) -> Iterator[Bound]:
-    """All such kinds, or all uses of the heaviest, as mechanisms that are worst near this δ.
+    """Lists with witnesses that are worst near this δ: for all such kinds, or for the heaviest.
 
-    Worst at one order for all of them: the loss of each is the slope of its moments there.
+    All witnesses are worst at one common order: the loss of each is the slope of its moments there.
     """
     if (last := _chosen_last(items, adaptivity, delta)) is not None:
         yield last
@@ -146,7 +146,7 @@ def _loss(witness: LossDistribution | None) -> Loss | None:
 
 
 def _chosen_last(items: Losses, adaptivity: str, delta: float) -> Bound | None:
-    """The last use, if it only bounds moments, as what is worst after all that was said before."""
+    """The last use, if it only bounds moments, replaced by the worst choice given the rest."""
     places = range(len(items.pairs)) if adaptivity == "setwise" else [len(items.pairs) - 1]
     place = next((i for i in places if Moments.of(items.pairs[i][0]) is not None), None)
     if place is None or adaptivity == "none":

@@ -1,7 +1,7 @@
-"""A mechanism that gives away as much as bounds on its moments allow: the worst one, nearly.
+"""Witnesses: mechanisms that reveal nearly as much as bounds on their moments allow.
 
-With the probability p it tells something with the loss l, with p·e^−l the opposite, else nothing.
-It is (ξ, ρ)-zCDP up to the order ω if
+With probability p the outcome has the loss l, with probability p·e^−l the loss −l, else the loss 0.
+This is (ξ, ρ)-zCDP up to the order ω if
 
     ln(1 + p(e^{βl} − 1)(1 − e^{−(1+β)l})) ≤ r(β) = β(ξ + ρ) + ρβ²      for all 0 < β < ω − 1,
 
@@ -103,7 +103,7 @@ class Moments:
         return None
 
     def chosen_last(self, delta: float) -> LossDistribution | None:
-        """What an adversary has who chooses among witnesses once everything else is known.
+        """The loss of an adversary who chooses among witnesses once everything else is known.
 
         For z = e^ε ≥ 1 the largest of their profiles p(1 − z/e^l)₊: a polygon, whose bends are
         masses. Each profile is its own mirror image, and so is the largest: a mass m at the loss x

@@ -1,4 +1,4 @@
-"""A budget as the recursion over it needs it: whole numbers, a grid, and how long that takes."""
+"""A budget as the recursion needs it: whole numbers, a grid, and how long it takes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Budget:
 
     @staticmethod
     def of(offers: Iterable[Offer], farthings: int, delta_units: int) -> Budget:
-        """Without what nobody can buy and what does nothing; in units of what prices share."""
+        """Without offers that are too dear or have no effect, in the largest common unit."""
         useful = {
             offer
             for offer in offers

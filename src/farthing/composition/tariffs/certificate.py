@@ -61,9 +61,9 @@ class Proof:
     @staticmethod
     @lru_cache(maxsize=16)
     def of(budget: Budget, leak: float, tolerance: float, delta: float) -> Proof:
-        """On the grid for this tolerance at this δ: the same numbers whenever it is repeated.
+        """The proof on the grid for this tolerance at this δ; it always gives the same numbers.
 
-        So it is not repeated in one process, where whoever certifies often proves again at once.
+        Cached, because certifying is often followed by proving again in the same process.
         """
         inner = (delta - leak) / (1 - leak)
         recursion = budget.recursion(0.8 * tolerance, inner)
@@ -71,7 +71,7 @@ class Proof:
 
     @property
     def grid(self) -> ProofGrid:
-        """Where others may repeat it."""
+        """The grid on which others may repeat it."""
         grid = self.end.upper.grid
         return ProofGrid(grid.step, grid.above, self.unit_step)
 

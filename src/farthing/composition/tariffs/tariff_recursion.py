@@ -1,4 +1,4 @@
-"""The supremum over all ways to spend a budget: V over what is left of it.
+"""The supremum over all ways to spend a budget, as a recursion over what is left of it.
 
 With b farthings and d units of δ left, whatever is bought next and whatever follows,
 

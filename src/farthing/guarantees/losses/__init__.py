@@ -1,4 +1,4 @@
-"""What composition knows of a guarantee: its privacy loss in one direction of neighbours.
+"""The privacy loss of each kind of guarantee, in one direction of neighbours.
 
-One file per worst case; `base` says what a loss can be asked, `registry` which one a kind has.
+One file per worst case; `base` is their interface, `registry` says which one a kind has.
 """

@@ -59,13 +59,13 @@ Sandwich = tuple[Atoms, Atoms]
 class Loss:
     """The privacy loss of a guarantee, with the unit against without it or the reverse.
 
-    The defaults are those of a kind that promises nothing but its name.
+    The defaults are those of a kind of which nothing is known.
     """
 
     guarantee: Guarantee
     with_unit: bool = True
 
-    #: Whether the worst mechanism is known, so that nothing is lost by composing it.
+    #: Whether the worst mechanism is known, so that composing it loses nothing.
     known: ClassVar[bool] = True
     #: Whether some mechanism attains its worst case, so that both sides of a bracket meet.
     attained: ClassVar[bool] = True
@@ -77,7 +77,7 @@ class Loss:
     by_balls: ClassVar[bool] = False
     #: Whether much of its mass lies at few places.
     lumpy: ClassVar[bool] = False
-    #: How many atoms one application shifts a profile by, if they are so few.
+    #: How many atoms one application shifts a profile by, if only a few.
     shifts: ClassVar[int | None] = None
 
     # what it implies
@@ -143,7 +143,7 @@ class Loss:
     # the worst case
 
     def whole(self) -> Loss:
-        """The same; a sample of everybody is no sample."""
+        """The loss itself; for a sample with rate 1, the loss of what is sampled."""
         return self
 
     @property
@@ -200,7 +200,7 @@ class Loss:
         return 2 * reach
 
     def as_one(self, count: int) -> tuple[Loss, int]:
-        """About the same as fewer losses, and how many: noise that adds up to noise of its kind."""
+        """About the same loss as fewer applications, where noise adds up to noise of its kind."""
         return self, count
 
     @property
@@ -246,26 +246,26 @@ class Loss:
         return math.inf if self.pure_epsilon is None else self.pure_epsilon
 
     def why_not_sold(self) -> str | None:
-        """What forbids to sell it although its kind is sold."""
+        """Why a tariff may not sell it, although it sells the kind."""
         return None
 
     def carried(self, negligible: float) -> Loss:
-        """The same, or if its loss is `negligible` one with a larger loss that floats can carry."""
+        """The same, or where its loss is below `negligible` a larger loss that floats can hold."""
         return self
 
     def replaces(self, other: Loss, times: int) -> bool:
-        """Whoever may buy this `times` times gains nothing by `other` for the same price."""
+        """Whether buying this `times` times makes `other` useless at the same price."""
         return False
 
     # other neighbours and conversations
 
     def for_group(self, units: int) -> Guarantee:
-        """What the mechanism promises to a group of units together, rounded to the safe side."""
+        """The guarantee for a group of units together, rounded to the safe side."""
         raise Unsupported(
             f"no theorem gives {self.guarantee!r:.60} for a group; take the guarantee of the "
             "mechanism itself with the sensitivity of the group"
         )
 
     def why_not_concurrent(self) -> str | None:
-        """Why no theorem covers conversations of this kind that are interleaved."""
+        """Why no theorem covers interleaved conversations of this kind."""
         return None

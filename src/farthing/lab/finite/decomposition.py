@@ -1,12 +1,12 @@
-"""Theorem 3 of [Lyu22], run: an (ε, δ) conversation is one leaky randomized response.
+"""Theorem 3 of [Lyu22] as code: an (ε, δ) conversation is one leaky randomized response.
 
 Two systems M⁰, M¹ are (ε, δ)-indistinguishable exactly if there are systems E⁰, E¹, N⁰, N¹ with
 
     Mᵇ = δ·Eᵇ + (1 − δ)·(z·Nᵇ + N¹⁻ᵇ)/(1 + z),   z = e^ε,
 
-for every adversary. So a conversation can be held by somebody who knows the secret bit only
-through one leaky randomized response. Everything is an exact fraction: e^ε itself if ε is `LogOf`
-one, else a fraction not above it that will do.
+for every adversary. So a conversation can be simulated by somebody who knows the secret bit only
+through one leaky randomized response. All numbers are exact fractions: z is e^ε itself if ε is
+`LogOf` a fraction, otherwise a fraction just below it for which the identity holds.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def largest_ratio(first: FiniteSystem, second: FiniteSystem) -> Fraction | None:
 
 
 def require_factor(factor: Fraction) -> Fraction:
-    """e^ε as an exact number of at least 0; a float would be somebody's rounding."""
+    """e^ε as an exact number of at least 0; floats are refused because they are rounded."""
     if not isinstance(factor, (Fraction, int)) or isinstance(factor, bool) or factor < 0:
         raise InvalidInput(
             f"the factor e^epsilon must be an exact fraction of at least 0, got {factor!r}"

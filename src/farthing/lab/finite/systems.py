@@ -108,7 +108,7 @@ class FiniteSystem:
         return weight
 
     def after(self, history: History) -> FiniteSystem:
-        """What remains after these questions and answers."""
+        """The system that remains after these questions and answers."""
         system = self
         for question, answer in history:
             system = system.replies[question][answer].then
@@ -402,7 +402,7 @@ def _follow(drawing: Drawing[T], numbers: Sequence[int]) -> Noise | _Done[T]:
 
 
 def _answered(mechanism: InteractiveMechanism[S, Any, Any], state: S, question: object) -> bool:
-    """Whether the question is still taken: a part of `Concurrent` may be over before the rest."""
+    """Whether the question is still accepted: a part of `Concurrent` may be over before others."""
     try:
         _follow(mechanism.reply(state, question), ())
     except ConversationOver:

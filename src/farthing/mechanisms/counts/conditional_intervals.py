@@ -1,6 +1,6 @@
-"""Where a count lies that was released because it, with its noise, reached a threshold.
+"""Confidence intervals for counts that were released because they reached a threshold.
 
-A count that came out large came out large in part because of its noise. Given that n + Z ≥ T, the
+A noisy count that reached the threshold is likely to have positive noise. Given that n + Z ≥ T, the
 released v = n + Z has the law of the noise cut off at T, and the interval holds every n ≥ 1 that
 this law does not reject on either side (docs/theory/mechanisms.md, section 11).
 """
@@ -21,19 +21,20 @@ from farthing.numerics.search import last_whole, least_reaching
 def intervals_after(
     noise: Noise, threshold: int, counts: Sequence[int | float], confidence: float
 ) -> tuple[Interval, ...]:
-    """One for each released count, all of which reached the threshold."""
+    """One interval for each released count, all of which reached the threshold."""
     whole = [int(count) for count in counts]
-    found = (_offsets(noise, threshold, count - threshold, confidence) for count in whole)
-    return tuple((v - down, v + up) for v, (down, up) in zip(whole, found, strict=True))
+    offsets = (_offsets(noise, threshold, count - threshold, confidence) for count in whole)
+    return tuple((v - down, v + up) for v, (down, up) in zip(whole, offsets, strict=True))
 
 
 @lru_cache(maxsize=4096)
 def _offsets(noise: Noise, threshold: int, above: int, confidence: float) -> tuple[int, int]:
-    """How far below and above a count that is `above` the threshold its interval reaches.
+    """How far the interval of a count that is `above` the threshold reaches down and up.
 
-    The further above, the shorter downwards and the longer upwards, and upwards never longer than
-    without a threshold. So far above the threshold the one is taken from nearer, the other from
-    there: never too short, and many counts share them.
+    The further above the threshold, the shorter the interval is downwards and the longer upwards;
+    upwards it is never longer than without a threshold. So far above the threshold the lower offset
+    is that of a nearer count and the upper one that without a threshold. Neither is too short, and
+    many counts share them.
     """
     beyond = _without_threshold(noise, confidence)
     far = 4 * beyond + 4
@@ -52,7 +53,7 @@ def _without_threshold(noise: Noise, confidence: float) -> int:
 
 @in_balls
 def _searched(noise: Noise, threshold: int, above: int, confidence: float) -> tuple[int, int]:
-    """The exact ends. What ball arithmetic leaves open belongs to the interval.
+    """The exact ends; numbers that ball arithmetic cannot decide belong to the interval.
 
     With n = v − down the upper tail of v is tail(down)/tail(down − above), with n = v + up the
     lower one is 1 − tail(1 − up)/tail(−above − up); n beyond where tail is 0 is never released.

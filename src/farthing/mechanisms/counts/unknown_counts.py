@@ -1,9 +1,9 @@
-"""Counts of an unknown domain: what reaches a threshold is released, and δ pays for the rest.
+"""Counts of an unknown domain: counts that reach a threshold are released.
 
-A label that only one of two neighbours has, or sees, must hardly ever be released. With whole
+A label that only one of two neighbours has, or looks at, must hardly ever be released. With whole
 noise the threshold is the smallest that keeps the chance of that at δ, exactly. Truncated
-noise spends δ on the ends of its support instead (`truncated_noise`), so nothing of δ is left
-for the threshold, and it is the smallest that such a label *never* reaches.
+noise spends δ on the ends of its support instead (`truncated_noise`), so none of δ is left
+for the threshold, and the threshold is the smallest that such a label *never* reaches.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from farthing.numerics.search import least_reaching
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountsOfUnknown(Mechanism[Histogram]):
-    """Noisy counts that are released where they are large enough."""
+    """Noisy counts of which only large ones are released."""
 
     coordinate: Coordinate
     delta: float
@@ -107,9 +107,9 @@ class ThresholdedCounts(CountsOfUnknown):
     def errors(
         self, release: Release, confidence: float, *, together: bool = False
     ) -> float | tuple[Interval, ...] | None:
-        """Given that a count was released, by the law of the noise from there on (section 11).
+        """Intervals given that a count was released (docs/theory/mechanisms.md, section 11).
 
-        Given which labels were released their noises are still independent.
+        Given which labels were released, their noises are still independent.
         """
         among = release.among or (len(release.labels) if together else 1)
         level, counts = joint_level(confidence, among), release.counts or ()
@@ -171,7 +171,7 @@ class UnknownCounts(CountsOfUnknown):
         self, release: Release, confidence: float, *, together: bool = False
     ) -> float | tuple[Interval, ...] | None:
         """The threshold is a noisy count too, so what a release says about one label depends on
-        all: the intervals of all candidates hold together, and so those of any that are shown."""
+        all of them. So the intervals of all candidates hold together, shown or not."""
         return self.noise.half_width(joint_level(confidence, self.candidates))
 
     @in_balls

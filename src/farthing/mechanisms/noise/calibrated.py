@@ -49,11 +49,11 @@ class Noise(Hashable, Protocol):
 def coordinate_noise(
     coordinate: Coordinate, per_key_limit: int
 ) -> DiscreteLaplaceNoise | DiscreteGaussianNoise | RoundedGaussianNoise:
-    """What must be added to a whole number that a unit changes by at most per_key_limit.
+    """The noise to add to a whole number that a unit changes by at most per_key_limit.
 
-    PureDP(ε): discrete Laplace of scale per_key_limit/ε. Gaussian(σ): a rounded normal number of
-    standard deviation σ·per_key_limit. DiscreteGaussian(σ, per_key_limit): what it says, of the
-    same deviation. Floats are the exact fractions they are.
+    PureDP(ε): discrete Laplace noise of scale per_key_limit/ε. Gaussian(σ): a rounded normal number
+    of standard deviation σ·per_key_limit. DiscreteGaussian(σ, per_key_limit): discrete Gaussian
+    noise with the same σ·per_key_limit. Floats are taken as exact fractions.
     """
     match coordinate:
         case PureDP(epsilon):
@@ -79,7 +79,7 @@ def coordinate_noise(
 class TruncatedGaussianNoise:
     """Discrete or rounded Gaussian noise conditioned on |Z| ≤ bound.
 
-    The condition makes |Z| smaller, so what `whole` promises of errors and widths holds.
+    The condition makes |Z| smaller, so the errors and widths of `whole` still hold.
     """
 
     whole: DiscreteGaussianNoise | RoundedGaussianNoise

@@ -49,7 +49,7 @@ _LOWEST = -(1 << 63)
 
 @dataclass(slots=True)
 class Bucket:
-    """`left` candidates with scores of at most `top`; entries beyond them have been taken out.
+    """`left` candidates with scores of at most `top`; entries beyond them have been drawn.
 
     `index` and `scores` describe the entries; where an entry stands for several candidates,
     `ends` counts the candidates up to and including each entry.
@@ -138,11 +138,11 @@ _NO_ENTRIES: Integers = np.zeros(0, dtype=np.int64)
 
 
 class Selection:
-    """A race that is drawn from step by step.
+    """Draws from a set of candidates, one after the other.
 
     `scores` are whole numbers or floats, which are taken as the exact numbers they are. `stop`,
     given as (score, multiplicity), adds a candidate of weight multiplicity·e^(rate·score).
-    `sizes` says how many equal candidates each entry stands for; such a race is drawn from once.
+    `sizes` says how many equal candidates each entry stands for; then only one draw is allowed.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Selection:
         self._weights: dict[tuple[Score, int], int] = {}
 
     def draw(self) -> int:
-        """The index of the next candidate, which leaves the race, or STOP."""
+        """The index of the next candidate, which is then removed, or STOP."""
         while True:
             bucket = self._pick_bucket()
             if bucket is self._stop:

@@ -108,7 +108,7 @@ class LeastTotal(Mechanism[Histogram]):
 
     @property
     def assumes(self) -> Contribution:
-        """Any of the totals, within the range."""
+        """All totals may change, within the range."""
         return Contribution(None, self.score_range)
 
     @property
