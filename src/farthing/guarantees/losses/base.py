@@ -16,7 +16,7 @@ import numpy as np
 from flint import arb
 
 from farthing.errors import InvalidInput, Unsupported
-from farthing.guarantees.kinds import Guarantee
+from farthing.guarantees.kinds import Guarantee, Laplace, PermuteAndFlip, PureDP
 from farthing.numerics.ball import Ball
 from farthing.numerics.rounding import UNIT, FloatArray, deflated
 
@@ -269,3 +269,21 @@ class Loss:
     def why_not_concurrent(self) -> str | None:
         """Why no theorem covers interleaved conversations of this kind."""
         return None
+
+
+class HeavyEnds(Loss):
+    """A loss with heavy atoms at −ε and ε, and nothing beyond."""
+
+    __slots__ = ()
+    guarantee: PureDP | Laplace | PermuteAndFlip
+
+    @property
+    def pure_epsilon(self) -> float:
+        return self.guarantee.epsilon
+
+    @property
+    def heavy_end(self) -> float:
+        return self.guarantee.epsilon
+
+    def reach(self, tiny: float) -> float:
+        return self.guarantee.epsilon

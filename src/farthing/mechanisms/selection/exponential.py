@@ -23,8 +23,8 @@ from farthing.mechanisms.top_counts import labels_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExponentialMechanism:
-    """Candidate y with probability proportional to e^(ε·u(y)/score_range): ε-bounded range.
+class ByScore:
+    """A selection by scores u(y).
 
     `score_range` bounds, over all neighbours, how much more the score of one candidate may
     change than that of another: sup {u(x, y) − u(x', y) − u(x, y') + u(x', y')}.
@@ -35,6 +35,22 @@ class ExponentialMechanism:
 
     def __post_init__(self) -> None:
         check(self, "epsilon", "score_range")
+
+    @property
+    def rate(self) -> Fraction:
+        """The exact factor of the score in the exponent."""
+        return Fraction(self.epsilon) / Fraction(self.score_range)
+
+    def accuracy(self, *, domain_size: int, confidence: float = DEFAULT_CONFIDENCE) -> Accuracy:
+        """How far below the best score the chosen one lies, among `domain_size` candidates."""
+        size = require_count("domain_size", domain_size, at_least=1)
+        return selection_accuracy(float(self.rate), size - 1, confidence)
+
+
+class ExponentialMechanism(ByScore):
+    """Candidate y with probability proportional to e^(ε·u(y)/score_range): ε-bounded range."""
+
+    __slots__ = ()
 
     @classmethod
     def from_sensitivity(
@@ -48,11 +64,6 @@ class ExponentialMechanism:
         return cls(epsilon=epsilon, score_range=size if monotone else 2 * size)
 
     @property
-    def rate(self) -> Fraction:
-        """The exact factor of the score in the exponent."""
-        return Fraction(self.epsilon) / Fraction(self.score_range)
-
-    @property
     def guarantees(self) -> Uses:
         """One ε-bounded-range draw."""
         return ((BoundedRange(self.epsilon), 1),)
@@ -60,11 +71,6 @@ class ExponentialMechanism:
     def run(self, scores: ArrayLike) -> int:
         """The position of the chosen score."""
         return Selection(score_array(scores), self.rate, system_bits()).draw()
-
-    def accuracy(self, *, domain_size: int, confidence: float = DEFAULT_CONFIDENCE) -> Accuracy:
-        """How far below the best score the chosen one lies, among `domain_size` candidates."""
-        size = require_count("domain_size", domain_size, at_least=1)
-        return selection_accuracy(float(self.rate), size - 1, confidence)
 
 
 def score_array(scores: ArrayLike) -> Scores:
