@@ -191,7 +191,7 @@ class TestAudits:
         ({}, "known or found"),
         ({"domain": ("a",), "finding": FINDING}, "known or found"),
         ({"domain": ("a",), "contribution_limit": 0}, "contribution_limit"),
-        ({"finding": FINDING, "contribution_limit": 3}, "limited as in what finds them"),
+        ({"finding": FINDING, "contribution_limit": 3}, "allow a unit at least them"),
     ],
 )
 def test_bad_input(options: dict[str, Any], message: str) -> None:

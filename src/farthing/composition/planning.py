@@ -165,7 +165,7 @@ def noise_for(
             )
         except Unattainable:
             raise Unattainable(
-                "no noise is enough: what else is in the list exceeds the target by itself"
+                "no noise is enough: the other items exceed the target by themselves"
             ) from None
 
 

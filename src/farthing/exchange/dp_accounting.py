@@ -236,8 +236,8 @@ class _Reading:
         total = losses_of(items).epsilon_sum()
         if total is None:
             raise Unsupported(
-                "several mechanisms on one sample are understood if all of them are Gaussian or "
-                f"all of them are pure, got {event!r:.80}"
+                "several mechanisms on one sample must all be Gaussian or all be pure, "
+                f"got {event!r:.80}"
             )
         return PureDP(up(total))
 
@@ -363,8 +363,8 @@ def _event(events: Any, guarantee: Guarantee) -> Any:
             return _concentrated_event(events, guarantee)
         case _:
             raise Unsupported(
-                f"no event promises what {guarantee!r:.60} does; a distribution may, by "
-                "to_dp_accounting"
+                f"no event states {guarantee!r:.60}; to_dp_accounting may state it as a "
+                "distribution"
             )
 
 

@@ -133,7 +133,7 @@ def _guarantee(measure: str, cost: Any, step: float, delta: float) -> Guarantee:
         case "SmoothedMaxDivergence":
             return _from_profile(cost, step, delta)
         case _:
-            raise Unsupported(f"no guarantee here says what the measure {measure:.60} says")
+            raise Unsupported(f"no guarantee here expresses the measure {measure:.60}")
 
 
 def _from_profile(profile: Any, step: float, delta: float) -> LossDistribution:

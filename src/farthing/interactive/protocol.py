@@ -187,7 +187,7 @@ class Conversation(Generic[State, Asked, Told]):
         """The conversation in its stored state; nothing is drawn."""
         require_keys(data, "state", "asked", "closed")
         if not isinstance(data["closed"], bool):
-            raise InvalidInput("a stored conversation is closed or it is not")
+            raise InvalidInput("closed must be true or false in a stored conversation")
         restored = cls.__new__(cls)
         restored._mechanism = mechanism
         restored._state = mechanism.state_from_json(data["state"])

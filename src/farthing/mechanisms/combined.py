@@ -203,13 +203,13 @@ class PerLabel(Mechanism[Groups[Data]], Generic[Data]):
     def __post_init__(self) -> None:
         require_count("contribution_limit", self.contribution_limit, at_least=1)
         if (self.domain is None) == (self.finding is None):
-            raise InvalidInput("the labels are either known or found")
+            raise InvalidInput("exactly one of domain and finding must be given")
         if self.domain is not None and len(set(self.domain)) != len(self.domain):
-            raise InvalidInput("the labels must be different: each is paid for once")
+            raise InvalidInput("the labels of the domain must be distinct")
         if self.finding is not None:
             found = self.finding.assumes.contribution_limit
             if found is None or found < self.contribution_limit:
-                raise InvalidInput("the labels of a unit must be limited as in what finds them")
+                raise InvalidInput("finding must allow a unit at least contribution_limit labels")
 
     @property
     def assumes(self) -> Contribution:

@@ -84,7 +84,7 @@ class Histogram:
 
 def _label_array(labels: ArrayLike) -> Labels:
     if isinstance(labels, (str, bytes)):
-        raise InvalidInput("labels must be a sequence of labels, got one text")
+        raise InvalidInput("labels must be a sequence of labels, got a single string")
     array = _object_array(labels) if _needs_objects(labels) else np.asarray(labels)
     if array.ndim != 1:
         raise InvalidInput(f"labels must be one-dimensional, got {array.ndim} dimensions")

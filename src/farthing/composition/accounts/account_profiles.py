@@ -204,7 +204,9 @@ def _without_leaks(accounts: Sequence[AccountProfile], delta: float) -> float:
     """The δ that is left for the profiles, rounded down."""
     leak = inflated(sum(account.leak for account in accounts), 8 * len(accounts))
     if delta <= leak:
-        raise Unattainable(f"delta must exceed the {leak:g} of the delta units, got {delta:g}")
+        raise Unattainable(
+            f"delta must exceed the {leak:g} that the delta units add, got {delta:g}"
+        )
     return deflated(delta - leak, 8)
 
 

@@ -145,7 +145,7 @@ class Accountant:
         most = None if None in counts else max((n for n in counts if n is not None), default=0)
         limits = [limit for limit in (most, leaks) if limit is not None]
         if not limits:
-            raise Unattainable("what reveals nothing fits any number of times")
+            raise Unattainable("a guarantee that reveals nothing fits any number of times")
         return min(limits)
 
     @property
@@ -231,7 +231,7 @@ class Accountant:
         leaked = Fraction(data["leaked"])
         below = leaked < 0 or any(one is not None and one < 0 for one in spent)
         if orders != made._orders or len(spent) != len(orders) or below:
-            raise InvalidInput("the orders or amounts of this accountant do not belong together")
+            raise InvalidInput("the orders and amounts of this accountant do not match")
         made._spent, made._leaked = tuple(spent), leaked
         made._bought = {
             str(k): require_count("count", n, at_least=1) for k, n in data["bought"].items()

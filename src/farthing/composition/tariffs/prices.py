@@ -91,7 +91,7 @@ def largest_farthings(
     inner = (delta - tariff.leak) * (1 - 1e-15)
     if inner <= 0:
         raise InvalidInput(
-            f"delta must exceed the {tariff.leak:g} of the delta units, got {delta:g}"
+            f"delta must exceed the {tariff.leak:g} that the delta units add, got {delta:g}"
         )
     limit = math.ceil(1.3 * _fitting_by_moments(tariff.budget, epsilon, inner)) + 1
     while limit <= MOST_FARTHINGS:

@@ -232,7 +232,7 @@ def tariff_from_json(data: object) -> Tariff:
         raise InvalidInput("a tariff must be a table with farthings and items")
     unknown = set(data) - {"farthings", "items", "delta_units", "delta_unit"}
     if unknown:
-        raise InvalidInput(f"a tariff has no {', '.join(sorted(map(str, unknown)))}")
+        raise InvalidInput(f"a tariff has no field {', '.join(sorted(map(str, unknown)))}")
     items = data.get("items")
     if not isinstance(items, dict):
         raise InvalidInput("a tariff needs [items.NAME] tables with guarantee and price")

@@ -99,10 +99,10 @@ def certificate_from_json(data: object) -> Certificate:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"this is not a complete certificate: {error!r:.200}") from None
     if certificate.theorem != THEOREM:
-        raise NotCertified(f"{certificate.theorem!r:.100} is not a theorem that is known")
+        raise NotCertified(f"{certificate.theorem!r:.100} is not a known theorem")
     _require_versions(certificate.versions)
     if certificate.digest != stated:
-        raise NotCertified("the certificate holds something that no certificate says")
+        raise NotCertified("the certificate contains something that does not belong to its format")
     return certificate
 
 

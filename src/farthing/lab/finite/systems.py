@@ -134,7 +134,7 @@ def tabulate(
     def node(weights: Mapping[S, Fraction], history: History) -> FiniteSystem:
         allowed = {tuple(questions(state, history)) for state in weights}
         if len(allowed) > 1:
-            raise InvalidInput("what may be asked must show in the answers given before")
+            raise InvalidInput("the allowed questions must follow from the earlier answers")
         return FiniteSystem({x: replies(weights, history, x) for x in allowed.pop()})
 
     def replies(

@@ -151,7 +151,7 @@ class TopKWithCounts(Mechanism[Histogram]):
 
     def __post_init__(self) -> None:
         if self.use_order and isinstance(self.counting.coordinate, PureDP):
-            raise InvalidInput("use_order needs Gaussian counts: CountMLE is their likeliest value")
+            raise InvalidInput("use_order needs Gaussian counts: CountMLE is for Gaussian noise")
         if self.selection.per_key_limit != self.counting.per_key_limit:
             raise InvalidInput(
                 "selection and counting must have the same per_key_limit, got "

@@ -83,7 +83,7 @@ class ThresholdedCounts(CountsOfUnknown):
         if not self.truncated:
             return noise
         if isinstance(noise, DiscreteLaplaceNoise):
-            raise InvalidInput("truncated needs a Gaussian coordinate: Lemma C is about those")
+            raise InvalidInput("truncated needs a Gaussian coordinate")
         return _truncated(self, noise)
 
     @property
