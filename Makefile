@@ -59,17 +59,17 @@ $(VENV)/bin/python:
 
 $(VENV)/ready: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e ".[engine]"
-	$(RUN)/python -m farthing.numerics.compiled
+	$(RUN)/python -m farthing.numerics.warm
 	touch $@
 
 $(VENV)/ready-service: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e ".[service]"
-	$(RUN)/python -m farthing.numerics.compiled
+	$(RUN)/python -m farthing.numerics.warm
 	touch $(VENV)/ready $@
 
 $(VENV)/ready-test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e ".[test,docs,peers,spark,service]"
-	$(RUN)/python -m farthing.numerics.compiled
+	$(RUN)/python -m farthing.numerics.warm
 	touch $(VENV)/ready $(VENV)/ready-service $@
 
 clean:

@@ -149,7 +149,7 @@ INTERVAL = 1e-3
 #: Why some events have no counterpart here.
 REASONS = {
     "NonPrivateDpEvent": "it promises nothing",
-    "UnsupportedDpEvent": "it stands for what nobody can account for",
+    "UnsupportedDpEvent": "it stands for a mechanism without accounting",
     "SampledWithReplacementDpEvent": "no dominating pair is known for samples with replacement",
     "SampledWithoutReplacementDpEvent": "it needs neighbours='replace-one'",
     "PoissonSampledDpEvent": "it needs neighbours='add-remove'",

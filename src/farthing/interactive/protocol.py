@@ -6,7 +6,7 @@ and are sent the number drawn. So the same code runs with exact random numbers, 
 number (`lab.finite.tabulate_mechanism`), and inside `Concurrent`, which is COMP of [Lyu22].
 
 A conversation is charged in full when it is opened. All noise that later answers depend on is in
-its state, and the state is JSON: whoever stores it before giving an answer never draws twice.
+its state, and the state is JSON: a holder that stores it before giving an answer never draws twice.
 The state is secret. An analyst who sees the noise sees the data.
 """
 

@@ -1,4 +1,4 @@
-"""What nobody needs to run the system: tools to examine it, and to show it.
+"""Tools to examine the system and to show it; none of them is needed to run it.
 
 `audit` attacks mechanisms, `games` plays the adversaries that attain the bounds, `finite` computes
 with small interactive systems exactly, `figures` draws, `demo` shows everything on `example_data`.

@@ -95,7 +95,7 @@ class Repeatable(Mechanism[Data_contra], Protocol[Data_contra]):
         """What is added to each number."""
 
     def recount(self, labels: int | None) -> Uses:
-        """The price of drawing the numbers of so many labels (None: the most) once more."""
+        """The price of drawing the numbers of this many labels (None: the most) once more."""
 
     def mean(self, data: Data_contra, times: int, /) -> Release:
         """Labels found once, with the mean of `times` draws of each number."""

@@ -1,7 +1,5 @@
 """The compiled kernels, loaded when the first profile is computed.
 
-`python -m farthing.numerics.compiled` compiles them once and keeps the result on disk.
-
 Importing numba takes longer than importing everything else together, and most commands compute no
 profile. So it is imported inside a function, unlike all other required dependencies.
 
@@ -19,8 +17,6 @@ from contextlib import contextmanager
 from functools import cache, wraps
 from types import FrameType
 from typing import NamedTuple, ParamSpec, TypeVar
-
-import numpy as np
 
 from farthing.numerics.rounding import FloatArray, IntArray
 
@@ -99,17 +95,3 @@ def _interruptible(kernel: Callable[Given, Result]) -> Callable[Given, Result]:
             raise
 
     return call
-
-
-def main() -> None:
-    """Call each kernel with the types it is used with; numba keeps the result on disk."""
-    profile = np.linspace(1.0, 0.0, 64)
-    kernels = compiled()
-    kernels.chord_supremum(profile, 8, 0.1, 0.5, np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]))
-    kernels.support_maximum(profile, profile, 8, 0.1, 0.5, 5, 0.0)
-    places, parts = np.zeros(2, np.int64), np.array([0.0, 0.05])
-    kernels.support_average(profile, profile, places, parts, parts, 8, 0.1)
-
-
-if __name__ == "__main__":
-    main()

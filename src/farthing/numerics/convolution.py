@@ -69,7 +69,7 @@ def averaged(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def cyclic_product(factors: list[tuple[FloatArray, int]], size: int) -> tuple[FloatArray, float]:
-    """Σ over all ways to add up indices modulo `size`, each factor taken so many times.
+    """The cyclic convolution modulo `size` of all factors, each taken its number of times.
 
     The vectors are non-negative, `size` is a power of two. No entry errs by more than the number
     that is returned with them; infinite if it leaves the range of floats.

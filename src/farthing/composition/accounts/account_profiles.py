@@ -47,7 +47,7 @@ COARSE = 0.033
 LONG = 4e9
 #: The share of δ of an account that is spent to its cap; what remains is for the levels below it.
 CAP_SHARE = 0.99
-#: How levels are spaced: in equal steps, so many of them, or each √2 of the one before.
+#: Levels that grow by √2 each; a whole number means that many equal steps instead.
 HALVING = "halving"
 
 
@@ -164,7 +164,7 @@ def shares_of_delta(indexes: Sequence[int], delta: float) -> list[float]:
 
 
 def levels(farthings: int, spaced: int | str) -> tuple[int, ...]:
-    """Up to the cap: in so many equal steps, or "halving" with every second one.
+    """Levels up to the cap: in this many equal steps, or "halving" with every second one.
 
     Of halving levels none reads more than 2^¼ of what the exact amount would, down to about a
     thousandth of the cap.
@@ -183,7 +183,9 @@ def level_reached(steps: Sequence[int], spent: int) -> int:
 def epsilon_at_levels(
     reached: Sequence[AccountProfile], full: Sequence[AccountProfile], cases: int, delta: float
 ) -> float:
-    """The odometer's reading: accounts at the levels reached, of so many combinations of levels.
+    """The odometer's reading for accounts at the levels they reached.
+
+    `cases` is the number of combinations of levels.
 
     The full combination has CAP_SHARE of δ, and no reading exceeds it. All others but the empty
     one, which reveals nothing, share the rest.

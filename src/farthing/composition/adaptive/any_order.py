@@ -36,7 +36,7 @@ class AnyOrder:
     @staticmethod
     @lru_cache(maxsize=256)
     def of(choices: Choices, fineness: float, most_states: float, points: int) -> AnyOrder:
-        """As many parameters counted as `most_states` profiles of so many points allow."""
+        """As many parameters counted as `most_states` profiles of `points` points allow."""
         large_first = tuple(sorted(choices, reverse=True))
         for number in range(len(choices) - 1, 0, -1):
             priced = large_first[number:]

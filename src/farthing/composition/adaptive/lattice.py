@@ -197,7 +197,7 @@ def _grouped(
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """Lattices of one step, each so many times; all masses upper bounds, or all lower ones."""
+    """Lattices with one step and their counts; all masses are upper bounds, or all lower ones."""
 
     parts: tuple[tuple[Lattice, int], ...]
 

@@ -42,7 +42,7 @@ FINENESS = 2e-3
 BEYOND = 1e-6
 #: Larger orders than that of the peak, for what lies beyond the grid.
 HIGHER = (1.5, 2.0, 3.0, 5.0)
-#: D is computed at so many points on each side of ε = 0, up to where it is this part of δ.
+#: D is computed at this many points on each side of ε = 0, up to where it is this part of δ.
 POINTS, FAR = 400, 1e-4
 #: Relative width that the profile of the whole is computed to.
 FINE = 2e-3

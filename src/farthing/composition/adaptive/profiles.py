@@ -209,7 +209,7 @@ def _block(epsilon: float, blocks: Blocks) -> Atoms:
 
 
 def _lower(items: Losses, adaptivity: str, layout: Layout) -> Supports:
-    """The profile that one adversary achieves: any order and any t will do, so take good ones."""
+    """The profile that one adversary achieves. Any order and any t are valid; take good ones."""
     if adaptivity == "adaptive":
         sequence = list(items)
     else:

@@ -124,7 +124,7 @@ def _epsilon(delta: float, sigma: Ball) -> Sides:
 
 EQUAL_PURE = "optimal composition of equal ε-DP mechanisms [KOV15; CR22, Thm 1]"
 HISTOGRAM = "Laplace histogram as Δ mechanisms of ε-DP [CR22, Lemma 6.2]"
-#: Outside this range most candidates of [DDR20, Thm 3] stay undecided; so many can all be tried.
+#: Outside this range of ε most candidates of [DDR20, Thm 3] stay undecided; few can all be tried.
 SMALL, LARGE, FEW = 1e-20, 20.0, 1000
 #: Bounded-range times ε-DP items of a mixture: above this their convolution takes too long.
 MOST_PRODUCT = 4 * 10**8

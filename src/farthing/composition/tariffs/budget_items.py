@@ -60,7 +60,7 @@ class Offer:
         times = other.farthings // self.farthings
         return self.delta_units == 0 and self.losses[0].replaces(other.losses[0], times)
 
-    def require_sane(self) -> None:
+    def require_useful(self) -> None:
         """Refuse offers that protect nobody, and noise that cannot be enumerated."""
         if self.losses[0].worst_epsilon() > FARTHEST:
             raise NotCertified(
@@ -72,10 +72,10 @@ class Offer:
 
     def nanoseconds(self, grid: Grid, delta: float) -> float:
         """About how many nanoseconds one application takes, on both sides."""
-        sane = self.carried
-        if sane.chosen_range is not None:
-            return 2e5 + 6 * grid.size * sane.chosen_range / grid.step
-        if sane.shifts is not None:
-            return 3e5 + 15 * sane.shifts * grid.size
-        atoms = 2 * sane.reach(delta * 1e-7) / grid.step
+        loss = self.carried
+        if loss.chosen_range is not None:
+            return 2e5 + 6 * grid.size * loss.chosen_range / grid.step
+        if loss.shifts is not None:
+            return 3e5 + 15 * loss.shifts * grid.size
+        atoms = 2 * loss.reach(delta * 1e-7) / grid.step
         return 3e5 + atoms * (1e4 + 6 * grid.size)

@@ -42,7 +42,7 @@ OUTWARD = 1e-9
 class ProofGrid:
     """A grid on which what is stated can be proved: points up to cells·step, units in steps.
 
-    A proposal for whoever checks a certificate (docs/theory/checking.md); no claim rests on it.
+    Programs that check a certificate may use it (docs/theory/checking.md); no claim rests on it.
     """
 
     step: float

@@ -126,7 +126,7 @@ COUNT_PRICES = tuple(2**k for k in range(10))
 SELECT_PRICES = tuple(2**k for k in range(7))
 PURE_PRICES = (4, 16, 64, 256)
 STANDARD_COUNT, STANDARD_SELECT, STANDARD_PURE = 16, 4, 64
-#: About so many farthings there are.
+#: About how many farthings a ladder has.
 ABOUT = 1000
 #: The part of δ that leaks may take together, and how many of them there are.
 LEAKED = 0.1
@@ -137,7 +137,7 @@ TOLERANCE = 0.041
 FREEDOM = 0.989
 #: What it uses of ε at least.
 CLOSE = 0.985
-#: A δ above this is a chance that nobody should take with their data.
+#: A larger δ is too large a chance of failure.
 LARGE_DELTA = 1e-3
 #: Smaller and larger budgets than these are not made into a ladder.
 SMALLEST, LARGEST = 1e-3, 50.0

@@ -53,7 +53,7 @@ class Price:
     delta_units: int = 0
 
     def within(self, other: Price) -> bool:
-        """Whether somebody with `other` can pay it."""
+        """Whether `other` is enough to pay it."""
         return self.farthings <= other.farthings and self.delta_units <= other.delta_units
 
     def __add__(self, other: Price) -> Price:

@@ -223,7 +223,7 @@ class Loss:
         return step
 
     def on_lattice(self, count: int) -> bool:
-        """Whether so many copies are added up on a lattice.
+        """Whether `count` copies are added up on a lattice.
 
         Two losses have sums in closed form; heavy losses far apart are better added where they are
         while they are few.
@@ -242,7 +242,7 @@ class Loss:
         return False
 
     def worst_epsilon(self) -> float:
-        """About the ε that one use lets somebody reach."""
+        """About the ε that one use can reach."""
         return math.inf if self.pure_epsilon is None else self.pure_epsilon
 
     def why_not_sold(self) -> str | None:

@@ -177,7 +177,7 @@ def equal_noise(epsilon: float) -> float:
 
 
 def laplace(epsilon: float, counts: int) -> Bracket:
-    """Lap(1/ε) on all counts, of which a unit changes so many by 1 (Lemma 6.2)."""
+    """Lap(1/ε) on a histogram of which a unit changes `counts` counts by 1 (Lemma 6.2)."""
     return laplace_histogram_epsilon(DELTA, epsilon=epsilon, contribution_limit=counts)
 
 

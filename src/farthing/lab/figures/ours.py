@@ -214,7 +214,7 @@ def _free_choice() -> tuple[Panel, ...]:
 
 
 def several_counts(count: int) -> float:
-    """ε of so many standard counts of a budget of (3, 10⁻⁶), together."""
+    """ε of `count` standard counts of a budget of (3, 10⁻⁶), together."""
     return gaussian_epsilon(DELTA, noise_multiplier=STANDARD_NOISE / math.sqrt(count)).upper
 
 

@@ -66,7 +66,7 @@ class KnownCounts(Mechanism[Histogram]):
         return self.recount(len(release.labels))
 
     def recount(self, labels: int | None) -> Uses:
-        """The price of counting so many labels (None: any number) once more."""
+        """The price of counting this many labels (None: any number) once more."""
         limit = self.contribution_limit
         return ((self.coordinate, limit if labels is None else min(limit, labels)),)
 
@@ -75,7 +75,7 @@ class KnownCounts(Mechanism[Histogram]):
         return self.mean(histogram, 1)
 
     def mean(self, histogram: Histogram, times: int) -> Release:
-        """The mean of so many independent noisy counts for each label."""
+        """The mean of `times` independent noisy counts for each label."""
         noise, source = self.noise, system_bits()
         draws = [histogram.counts + noise.draw(len(histogram), source) for _ in range(times)]
         return Release(tuple(histogram.labels.tolist()), exact_means(draws))
@@ -89,7 +89,7 @@ class KnownCounts(Mechanism[Histogram]):
     def errors_of_mean(
         self, release: Release, confidence: float, times: int, *, together: bool
     ) -> float:
-        """The same for the mean of so many draws."""
+        """The same for the mean of `times` draws."""
         among = release.among or (len(release.labels) if together else 1)
         return self.noise.half_width(joint_level(confidence, among), times) + release.moved
 
@@ -188,7 +188,7 @@ class TopKWithCounts(Mechanism[Histogram]):
         return summed_uses(*drawn, *self.recount(len(release.labels)))
 
     def recount(self, labels: int | None) -> Uses:
-        """The price of counting so many of the labels (None: all k) once more."""
+        """The price of counting this many of the labels (None: all k) once more."""
         return self.counting.recount(self.selection.k if labels is None else labels)
 
     def run(self, histogram: Histogram) -> Release:
@@ -196,7 +196,7 @@ class TopKWithCounts(Mechanism[Histogram]):
         return self.mean(histogram, 1)
 
     def mean(self, histogram: Histogram, times: int) -> Release:
-        """Labels discovered once, with the mean of so many noisy counts for each."""
+        """Labels discovered once, with the mean of `times` noisy counts for each."""
         chosen, stopped = self.selection.choose(histogram)
         if not chosen:
             return Release((), (), stopped)
@@ -218,7 +218,7 @@ class TopKWithCounts(Mechanism[Histogram]):
     def errors_of_mean(
         self, release: Release, confidence: float, times: int, *, together: bool
     ) -> float:
-        """The same for the mean of so many draws."""
+        """The same for the mean of `times` draws."""
         return self.counting.errors_of_mean(release, confidence, times, together=together)
 
     def expect(

@@ -64,7 +64,7 @@ class ClippedSum(Mechanism[int]):
         return self.mean(total, 1)
 
     def mean(self, total: int, times: int) -> Release:
-        """The mean of so many noisy sums, as the nearest float; a single one stays whole."""
+        """The mean of `times` noisy sums, as the nearest float; a single one stays whole."""
         drawn = times * total + sum(self.noise.draw(times, system_bits()).tolist())
         return Release(("sum",), (drawn if times == 1 else float(Fraction(drawn, times)),))
 

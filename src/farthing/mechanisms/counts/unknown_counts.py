@@ -186,7 +186,7 @@ class UnknownCounts(CountsOfUnknown):
 def _fixed_margin(noise: Noise, labels: int, delta: float) -> int:
     """The smallest x ≥ 1 with 1 − (1 − Pr[Z ≥ x])^labels ≤ δ.
 
-    That is the chance that one of so many labels, each at most at per_key_limit, is released.
+    That is the chance that one of `labels` labels, each at most at per_key_limit, is released.
     """
     return least_reaching(lambda x: at_least_one(noise.tail(x), labels), arb(delta), start=1)
 
@@ -198,7 +198,7 @@ def _noisy_margin(
 ) -> int:
     """The smallest x ≥ 1 with labels·Pr[Z − Z' ≥ x] ≤ δ.
 
-    That is the chance that one of so many labels, each at most at the level of the cutoff
+    That is the chance that one of `labels` labels, each at most at the level of the cutoff
     plus per_key_limit, is released.
     """
     return least_reaching(noise.difference_tail, arb(delta) / labels, start=1)

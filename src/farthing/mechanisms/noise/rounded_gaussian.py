@@ -68,7 +68,7 @@ class RoundedGaussianNoise:
         return np.concatenate(kept)[:count]
 
     def _kept_of(self, proposals: int, source: BitSource) -> Integers:
-        """What is kept of so many proposals, scaled and rounded.
+        """The accepted ones of `proposals` proposals, scaled and rounded.
 
         Fractions enter as their first 53 bits. For the coins: that moves an exponent by less than
         (k + 1)·2^−53, and where it is at most 64, so that k ≤ 12, rounding adds less than 2^−45:
