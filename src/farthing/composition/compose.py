@@ -65,7 +65,7 @@ class OneDirection:
     def bounds_at(self, delta: float) -> dict[str, Bracket]:
         """Every bound that applies, by name, as ε at this δ."""
         low, high = self._inner_delta(delta)
-        found = {}
+        brackets = {}
         settled = False
         for bound in self._bounds(all_of_them=True):
             if settled and bound.on_grid:
@@ -73,9 +73,9 @@ class OneDirection:
             upper = bound.epsilon_at(low)[1]
             if upper < math.inf:
                 lower = min(bound.epsilon_at(high)[0], upper)
-                found[bound.name] = Bracket(lower, upper, self._named(bound))
+                brackets[bound.name] = Bracket(lower, upper, self._named(bound))
                 settled = settled or self._settled(bound, lower, upper)
-        return found
+        return brackets
 
     def _tightest(self, what: str, read: Callable[[Bound], Sides], failure: str) -> Bracket:
         lower, upper, theorem = 0.0, math.inf, ""
@@ -202,11 +202,11 @@ class Composition:
 
     def bounds_at(self, delta: float) -> dict[str, Bracket]:
         """Every bound that applies, by name, as ε at this δ."""
-        found = [direction.bounds_at(delta) for direction in self.directions]
+        each = [direction.bounds_at(delta) for direction in self.directions]
         return {
-            name: worse([bounds[name] for bounds in found])
-            for name in found[0]
-            if all(name in bounds for bounds in found)
+            name: worse([bounds[name] for bounds in each])
+            for name in each[0]
+            if all(name in bounds for bounds in each)
         }
 
     def rho(self) -> float:

@@ -68,13 +68,13 @@ class Losses(Counted[Loss]):
     @property
     def ranges(self) -> list[float]:
         """The ε of every bounded-range entry, in order."""
-        found = [loss.chosen_range for loss, _ in self.pairs]
-        return [epsilon for epsilon in found if epsilon is not None]
+        ranges = [loss.chosen_range for loss, _ in self.pairs]
+        return [epsilon for epsilon in ranges if epsilon is not None]
 
     def choices(self) -> tuple[tuple[float, int], ...]:
         """The bounded-range entries as (ε, count)."""
-        found = [(loss.chosen_range, count) for loss, count in self.pairs]
-        return tuple((epsilon, count) for epsilon, count in found if epsilon is not None)
+        ranges = [(loss.chosen_range, count) for loss, count in self.pairs]
+        return tuple((epsilon, count) for epsilon, count in ranges if epsilon is not None)
 
     def split(self) -> tuple[list[tuple[Loss, int]], list[tuple[Loss, int]]]:
         """Entries that leave the adversary a choice, and those that do not."""

@@ -108,10 +108,10 @@ def largest_epsilon(
     def search(width: float, start: float, growth: float) -> float:
         def total(each: float) -> float:
             items = [(kind(each), count)]
-            found = compose(items, adaptivity=adaptivity, tolerance=width).epsilon_at(delta)
-            if found.upper <= epsilon or width <= tolerance:
-                seen(each, found.upper <= epsilon)
-            return found.upper
+            bracket = compose(items, adaptivity=adaptivity, tolerance=width).epsilon_at(delta)
+            if bracket.upper <= epsilon or width <= tolerance:
+                seen(each, bracket.upper <= epsilon)
+            return bracket.upper
 
         precision = max(1e-9, 0.02 * width)
         return largest_place(total, epsilon, start=start, growth=growth, precision=precision)
@@ -146,8 +146,8 @@ def noise_for(
     def excess(noise: float, width: float) -> float:
         """ln of how much too large ε is; at most 0 where the list is certified."""
         try:
-            found = compose(items(noise), adaptivity=adaptivity, tolerance=width)
-            upper = found.epsilon_at(delta).upper
+            composed = compose(items(noise), adaptivity=adaptivity, tolerance=width)
+            upper = composed.epsilon_at(delta).upper
         except Unattainable:
             return math.inf
         return math.log(upper / epsilon) if upper > 0 else -math.inf

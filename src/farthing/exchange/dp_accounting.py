@@ -87,10 +87,10 @@ def _pmf(pld: Any, items: Losses, adaptivity: str, accuracy: tuple[float, float,
     leaky = take_out_leaks(items)
     if not leaky.items.known:
         raise Unsupported("only kinds with a known worst case have a privacy loss distribution")
-    found = curves(leaky.items, adaptivity, tolerance, delta, whole=True)
-    if found is None:
+    profile = curves(leaky.items, adaptivity, tolerance, delta, whole=True)
+    if profile is None:
         raise Unsupported("this list is too long for one distribution; exchange it in blocks")
-    atoms = atoms_of(found.upper)
+    atoms = atoms_of(profile.upper)
     cells = 2 * float(np.abs(atoms.losses).max()) / interval + 2
     if cells > MOST_CELLS:
         raise InvalidInput(
@@ -338,11 +338,11 @@ def to_event(items: Iterable[Guarantee | tuple[Guarantee, int]]) -> DpEvent:
     understands; a block of them keeps its optimum as a distribution, by `to_dp_accounting`.
     """
     events = required("dp_accounting").dp_event
-    found = [
+    steps = [
         one if count == 1 else events.SelfComposedDpEvent(one, count)
         for one, count in ((_event(events, g), n) for g, n in items_from(items))
     ]
-    return found[0] if len(found) == 1 else events.ComposedDpEvent(found)
+    return steps[0] if len(steps) == 1 else events.ComposedDpEvent(steps)
 
 
 def _event(events: Any, guarantee: Guarantee) -> Any:

@@ -78,7 +78,7 @@ def from_opacus(history: Iterable[tuple[float, float, int]]) -> list[tuple[Guara
     For add/remove neighbours and Poisson sampling, which is what Opacus assumes. Training steps are
     chosen from earlier ones with parameters fixed in advance: `compose` with its usual adaptivity.
     """
-    found: list[tuple[Guarantee, int]] = []
+    items: list[tuple[Guarantee, int]] = []
     for entry in history:
         if not isinstance(entry, tuple | list) or len(entry) != 3:
             raise InvalidInput(
@@ -86,8 +86,8 @@ def from_opacus(history: Iterable[tuple[float, float, int]]) -> list[tuple[Guara
             )
         noise, rate, steps = entry
         if require_count("steps", steps) > 0:
-            found.append((Subsampled(Gaussian(noise), rate), steps))
-    return found
+            items.append((Subsampled(Gaussian(noise), rate), steps))
+    return items
 
 
 #: Metrics in which neighbours replace a unit.

@@ -207,8 +207,8 @@ class PerLabel(Mechanism[Groups[Data]], Generic[Data]):
         if self.domain is not None and len(set(self.domain)) != len(self.domain):
             raise InvalidInput("the labels of the domain must be distinct")
         if self.finding is not None:
-            found = self.finding.assumes.contribution_limit
-            if found is None or found < self.contribution_limit:
+            limit = self.finding.assumes.contribution_limit
+            if limit is None or limit < self.contribution_limit:
                 raise InvalidInput("finding must allow a unit at least contribution_limit labels")
 
     @property
@@ -232,9 +232,9 @@ class PerLabel(Mechanism[Groups[Data]], Generic[Data]):
         measured = ((guarantee, times * labels) for guarantee, times in self.measure.guarantees)
         if self.finding is None:
             return summed_uses(*measured)
-        found = self.finding
+        finding = self.finding
         return summed_uses(
-            *(found.guarantees if release is None else found.guarantees_for(release)), *measured
+            *(finding.guarantees if release is None else finding.guarantees_for(release)), *measured
         )
 
     def run(self, groups: Groups[Data]) -> Release:
@@ -254,5 +254,5 @@ class PerLabel(Mechanism[Groups[Data]], Generic[Data]):
         expected = self.measure.expect(confidence)
         if self.finding is None:
             return expected
-        found = self.finding.expect(confidence)
-        return replace(expected, found_from=found.found_from, threshold=found.threshold)
+        finding = self.finding.expect(confidence)
+        return replace(expected, found_from=finding.found_from, threshold=finding.threshold)

@@ -79,12 +79,12 @@ def _profiles_when_spent(
     written: str, farthings: frozenset[int], delta: float
 ) -> Mapping[int, AccountProfile]:
     tariff = tariff_from_json(json.loads(written))
-    found = {0: AccountProfile(None, tariff.leak)}
+    profiles = {0: AccountProfile(None, tariff.leak)}
     fineness = FINENESS if tariff.budget.work(FINENESS, delta) < LONG else COARSE
     for spent in tariff_profiles(tariff, fineness, delta, lower=False):
         if spent.farthings in farthings and spent.farthings > 0:
-            found[spent.farthings] = AccountProfile(spent.upper, tariff.leak)
-    return MappingProxyType(found)
+            profiles[spent.farthings] = AccountProfile(spent.upper, tariff.leak)
+    return MappingProxyType(profiles)
 
 
 @lru_cache(maxsize=64)
@@ -94,9 +94,9 @@ def list_profile(items: Items, adaptivity: str, delta: float) -> AccountProfile:
     Where its loss differs with the unit and without it, the larger of both at every ε, which
     bounds both directions and so may be composed with other accounts (docs/theory/directions.md).
     """
-    found = [_one_direction(one, adaptivity, delta) for one in items.directions()]
-    profiles = [account.profile for account in found if account.profile is not None]
-    leak = max(account.leak for account in found)
+    accounts = [_one_direction(one, adaptivity, delta) for one in items.directions()]
+    profiles = [account.profile for account in accounts if account.profile is not None]
+    leak = max(account.leak for account in accounts)
     if len(profiles) < 2:
         return AccountProfile(profiles[0] if profiles else None, leak)
     return AccountProfile(_larger(profiles), leak)
@@ -117,10 +117,10 @@ def _one_direction(items: Losses, adaptivity: str, delta: float) -> AccountProfi
     leak = up(leaky.leak) if leaky.sum_of_deltas > 0 else 0.0
     if not leaky.items.pairs:
         return AccountProfile(None, leak)
-    found = curves(leaky.items, adaptivity, FINENESS, delta, whole=True)
-    if found is None:
+    profile = curves(leaky.items, adaptivity, FINENESS, delta, whole=True)
+    if profile is None:
         raise NotCertified("the registered list is too long for one profile; register it in parts")
-    return AccountProfile(found.upper, leak)
+    return AccountProfile(profile.upper, leak)
 
 
 def epsilon_of(accounts: Sequence[AccountProfile], delta: float, *, share: float = 1.0) -> float:
@@ -130,10 +130,10 @@ def epsilon_of(accounts: Sequence[AccountProfile], delta: float, *, share: float
     if not profiles:
         return 0.0
     if len(profiles) == 1:
-        found = profiles[0].first_below(inner)
-        if found is None:
+        epsilon = profiles[0].first_below(inner)
+        if epsilon is None:
             raise NotCertified(f"no epsilon is proved at delta = {delta:g}")
-        return found
+        return epsilon
     composed = compose(
         [loss_distribution_above(p) for p in profiles], adaptivity="adaptive", tolerance=FINENESS
     )

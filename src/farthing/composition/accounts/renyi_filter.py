@@ -43,8 +43,8 @@ def caps(epsilon: float, delta: float, order: float) -> tuple[Cap, ...]:
         return (pure,)
     first = 1 - len(SIDE_ORDERS) * SIDE_SHARE
     shares = [(order, first)] + [(1 + n * (order - 1), SIDE_SHARE) for n in SIDE_ORDERS]
-    found = (Cap(alpha, _most(epsilon, delta, alpha, share)) for alpha, share in shares)
-    return (*(cap for cap in found if cap.most > 0), pure)
+    renyi = (Cap(alpha, _most(epsilon, delta, alpha, share)) for alpha, share in shares)
+    return (*(cap for cap in renyi if cap.most > 0), pure)
 
 
 @in_balls

@@ -40,9 +40,9 @@ class AnyOrder:
         large_first = tuple(sorted(choices, reverse=True))
         for number in range(len(choices) - 1, 0, -1):
             priced = large_first[number:]
-            found = AnyOrder(large_first[:number], priced, prices(priced, fineness))
-            if found.states <= most_states and found._kept * points <= MOST_NUMBERS:
-                return found
+            layout = AnyOrder(large_first[:number], priced, prices(priced, fineness))
+            if layout.states <= most_states and layout._kept * points <= MOST_NUMBERS:
+                return layout
         return AnyOrder((), large_first, prices(large_first, fineness))
 
     @property

@@ -93,10 +93,10 @@ class _Split:
     def _bound(self, delta: float) -> MomentBound | None:
         if not SMALLEST < delta < 1:
             return None
-        found = curves(self.after, self.adaptivity, FINENESS, BEYOND * delta, whole=True)
-        if found is None:
+        profile = curves(self.after, self.adaptivity, FINENESS, BEYOND * delta, whole=True)
+        if profile is None:
             return None
-        upper, after = found.upper, self.after
+        upper, after = profile.upper, self.after
 
         def gain(alpha: float) -> float:
             return _log_peak(upper, after, alpha - 1)

@@ -76,10 +76,10 @@ class FixedLoss:
         values, slopes = later.padded(left, right)
         total, fall = np.zeros(size), np.zeros(size)
         for part in pieces(len(cells), size):
-            found = compiled().support_average(
+            sums = compiled().support_average(
                 values, slopes, left + cells[part], rests[part], masses[part], size, grid.step
             )
-            total, fall = total + found[0], fall + found[1]
+            total, fall = total + sums[0], fall + sums[1]
         return Supports(grid, deflated(total, 4 * len(cells) + 16), fall)
 
 

@@ -132,13 +132,13 @@ MOST_PRODUCT = 4 * 10**8
 
 def closed_forms(items: Losses, adaptivity: str) -> list[Bound]:
     """The closed forms that bound this list from above, optimal ones marked."""
-    found = [
+    bounds = [
         analytic_gaussian(items),
         _equal_dp(items),
         _equal_range(items, adaptivity),
         _mixture(items, adaptivity),
     ]
-    return [bound for bound in found if bound is not None]
+    return [bound for bound in bounds if bound is not None]
 
 
 @in_balls

@@ -73,8 +73,8 @@ class Moments:
     def losses_for(self, delta: float) -> list[float]:
         """Losses whose p is a multiple of δ."""
         goals = [math.log(multiple) + math.log(delta) for multiple in MULTIPLES]
-        found = [self._loss_for(goal) for goal in goals if goal < 0]
-        return [loss for loss in found if loss is not None]
+        losses = [self._loss_for(goal) for goal in goals if goal < 0]
+        return [loss for loss in losses if loss is not None]
 
     def _loss_for(self, log_chance: float) -> float | None:
         """The loss with this ln p; None if there is none."""
@@ -111,8 +111,8 @@ class Moments:
         """
         goals = np.linspace(math.log(1e-3 * delta), math.log(0.3), 40).tolist()
         losses = [loss for loss in map(self._loss_for, goals) if loss is not None]
-        found = [one for one in map(self.witness, losses) if one is not None]
-        lines = [(one.masses[-1], one.masses[-1] * math.exp(-one.losses[-1])) for one in found]
+        witnesses = [one for one in map(self.witness, losses) if one is not None]
+        lines = [(one.masses[-1], one.masses[-1] * math.exp(-one.losses[-1])) for one in witnesses]
         masses: dict[float, float] = {}
         height, fall = 0.0, 0.0
         while True:  # from the right, each time to the line that is met first
@@ -185,10 +185,10 @@ def attained_epsilon(moments: Moments, delta: float) -> float:
         share = delta / math.exp(max(moments.log_chance(loss) - GIVEN_UP[0], -700.0))
         return loss + math.log1p(-share) if share < 1 else -math.inf
 
-    found = _best(moments, reached, delta)
-    if found is None or not found.masses[-1] > delta:
+    witness = _best(moments, reached, delta)
+    if witness is None or not witness.masses[-1] > delta:
         return 0.0
-    return max(0.0, down(arb(found.losses[-1]) + (-arb(delta) / found.masses[-1]).log1p()))
+    return max(0.0, down(arb(witness.losses[-1]) + (-arb(delta) / witness.masses[-1]).log1p()))
 
 
 @in_balls
@@ -200,10 +200,10 @@ def attained_delta(moments: Moments, epsilon: float, about: float) -> float:
             return -math.inf
         return moments.log_chance(loss) + math.log(-math.expm1(epsilon - loss))
 
-    found = _best(moments, reached, about)
-    if found is None or not found.losses[-1] > epsilon:
+    witness = _best(moments, reached, about)
+    if witness is None or not witness.losses[-1] > epsilon:
         return 0.0
-    return max(0.0, down(-(arb(epsilon) - found.losses[-1]).expm1() * found.masses[-1]))
+    return max(0.0, down(-(arb(epsilon) - witness.losses[-1]).expm1() * witness.masses[-1]))
 
 
 def _best(

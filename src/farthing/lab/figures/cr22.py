@@ -197,13 +197,13 @@ def one_by_one(epsilon: float, repeats: int) -> float:
 
     The smallest over how much of δ each of them uses.
     """
-    found = []
+    epsilons = []
     for share in SHARES:
         each = share * DELTA / repeats
         sigma = equal_noise(epsilon)
         one = gaussian_epsilon(each, noise_multiplier=sigma, count=LIMIT).upper
-        found.append(compose([(ApproximateDP(one, each), repeats)]).epsilon_at(DELTA).upper)
-    return min(found)
+        epsilons.append(compose([(ApproximateDP(one, each), repeats)]).epsilon_at(DELTA).upper)
+    return min(epsilons)
 
 
 def laplace_exactly(epsilon: float, counts: int) -> Bracket:
@@ -346,7 +346,7 @@ def thresholds(limit: int) -> dict[str, float]:
 
 
 def _thresholds() -> tuple[Panel, ...]:
-    found = [thresholds(limit) for limit in CHANGED]
+    levels = [thresholds(limit) for limit in CHANGED]
     looks = {
         "UnkLap; Δ·ln(Δ/δ)/ε": ("red", "dots"),
         "UnkLap; as its δ needs": ("red", "line"),
@@ -354,7 +354,7 @@ def _thresholds() -> tuple[Panel, ...]:
         "TruncGauss; that is private": ("blue", "line"),
     }
     curves = tuple(
-        Curve(name, ink, CHANGED, tuple(one[name] for one in found), shape=shape)
+        Curve(name, ink, CHANGED, tuple(one[name] for one in levels), shape=shape)
         for name, (ink, shape) in looks.items()
     )
     across, up = Axis("counts changed by one unit Δ"), Axis("threshold above the first left out")

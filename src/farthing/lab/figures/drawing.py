@@ -322,12 +322,12 @@ def apart(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
             members = groups.pop()[0] + members
             start = _start(members, wanted, heights)
         groups.append((members, start))
-    found = [0.0] * len(wanted)
+    middles = [0.0] * len(wanted)
     for members, start in groups:
         for one in members:
-            found[one] = start + heights[one] / 2
+            middles[one] = start + heights[one] / 2
             start += heights[one]
-    return found
+    return middles
 
 
 def _height(members: Sequence[int], heights: Sequence[float]) -> float:

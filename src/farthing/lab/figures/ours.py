@@ -322,8 +322,8 @@ def _questions() -> tuple[Panel, ...]:
     for (name, ask), (ink, shape) in zip(of_concentrated().items(), looks, strict=False):
         asked.append((name, ink, shape, partial(_of_equal, ask)))
     for name, ink, shape, epsilon_of in asked:
-        found = tuple(how_many(epsilon_of, budget) for budget in BUDGETS)
-        curves.append(Curve(name, ink, BUDGETS, found, shape=shape))
+        counts = tuple(how_many(epsilon_of, budget) for budget in BUDGETS)
+        curves.append(Curve(name, ink, BUDGETS, counts, shape=shape))
     across, up = Axis("budget ε at δ = 10⁻⁶"), Axis("selections of 0.1-bounded range")
     return (Panel("", across, up, tuple(curves)),)
 

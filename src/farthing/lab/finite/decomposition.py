@@ -127,12 +127,12 @@ def decompose(
             attack = best_attack(*ordered, builder.factor)
             raise Distinguishable(attack, bit, builder.factor, delta)
     leaked, hidden = builder.systems(pair, whole, (delta, delta))
-    found = Decomposition(builder.factor, delta, leaked, hidden)
+    result = Decomposition(builder.factor, delta, leaked, hidden)
     for history, weights in transcripts(pair):
         for bit in (0, 1):
-            if found.weight(bit, history) != weights[bit]:
+            if result.weight(bit, history) != weights[bit]:
                 raise NotCertified("the decomposition does not add up to the systems given")
-    return found
+    return result
 
 
 def simulate(decomposition: Decomposition, response: LeakyAnswer) -> FiniteSystem:
@@ -186,7 +186,7 @@ class _Builder:
                 for i, then in enumerate((*below[0], *below[1])):
                     chance = weights[i] / here[i] if here[i] > 0 else unmet[i]
                     replies[i][question][answer] = Reply(chance, then)
-        e0, e1, n0, n1 = (FiniteSystem(found) for found in replies)
+        e0, e1, n0, n1 = (FiniteSystem(answers) for answers in replies)
         return (e0, e1), (n0, n1)
 
     def _leaks(

@@ -183,11 +183,11 @@ def one_draw(
         raise InvalidInput("the outcomes must have total probability 1 on both sides")
     if not _dominates(given, needed):
         raise InvalidInput("the outcomes must be at least as easy to tell apart as the systems")
-    found = OneDraw(given, tuple(builder.systems(pair, (Fraction(1), Fraction(1)), given)))
+    result = OneDraw(given, tuple(builder.systems(pair, (Fraction(1), Fraction(1)), given)))
     for history, weights in transcripts(pair):
-        if found.weights(history) != weights:
+        if result.weights(history) != weights:
             raise NotCertified("the draw does not add up to the systems given")
-    return found
+    return result
 
 
 class _Builder:
@@ -198,9 +198,9 @@ class _Builder:
         """One system per outcome, below a node that is reached with weights m."""
         replies: list[dict[QuestionSymbol, dict[AnswerSymbol, Reply]]] = [{} for _ in given]
         for question, forks in pair.forks.items():
-            for found, answers in zip(replies, self._asked(forks, m, given), strict=True):
-                found[question] = answers
-        return [FiniteSystem(found) for found in replies]
+            for table, answers in zip(replies, self._asked(forks, m, given), strict=True):
+                table[question] = answers
+        return [FiniteSystem(table) for table in replies]
 
     def _asked(
         self, forks: Mapping[AnswerSymbol, Fork], m: Both, given: Sequence[Both]
@@ -219,8 +219,8 @@ class _Builder:
             chances = [sum(row[start:end], _ZERO) for row in shares]
             after = [(p * k, q * k) for (p, q), k in zip(given, chances, strict=True)]
             below = self.systems(fork.then, reached[answer], after)
-            for found, chance, then in zip(result, chances, below, strict=True):
-                found[answer] = Reply(chance, then)
+            for answers, chance, then in zip(result, chances, below, strict=True):
+                answers[answer] = Reply(chance, then)
         return result
 
 

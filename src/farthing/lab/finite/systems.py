@@ -279,7 +279,7 @@ def align(first: FiniteSystem, second: FiniteSystem) -> Pair:
         left: FiniteSystem, right: FiniteSystem, question: QuestionSymbol
     ) -> dict[AnswerSymbol, Fork]:
         ours, theirs = left.replies[question], right.replies[question]
-        found = {}
+        result = {}
         for answer in (*ours, *(answer for answer in theirs if answer not in ours)):
             p = ours[answer].probability if answer in ours else Fraction(0)
             q = theirs[answer].probability if answer in theirs else Fraction(0)
@@ -287,8 +287,8 @@ def align(first: FiniteSystem, second: FiniteSystem) -> Pair:
                 continue
             after_ours = ours[answer].then if p > 0 else theirs[answer].then
             after_theirs = theirs[answer].then if q > 0 else ours[answer].then
-            found[answer] = Fork(p, q, node(after_ours, after_theirs))
-        return found
+            result[answer] = Fork(p, q, node(after_ours, after_theirs))
+        return result
 
     return node(first, second)
 

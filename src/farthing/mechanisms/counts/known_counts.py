@@ -200,8 +200,8 @@ class TopKWithCounts(Mechanism[Histogram]):
         chosen, stopped = self.selection.choose(histogram)
         if not chosen:
             return Release((), (), stopped)
-        found = Histogram(histogram.labels[chosen], histogram.counts[chosen])
-        release = self.counting.mean(found, times)
+        selected = Histogram(histogram.labels[chosen], histogram.counts[chosen])
+        release = self.counting.mean(selected, times)
         noisy = release.counts or ()
         if not self.use_order:
             return Release(release.labels, noisy, stopped)
@@ -229,5 +229,5 @@ class TopKWithCounts(Mechanism[Histogram]):
         CountMLE makes the total squared error of the counts smaller where the discovered order
         is right.
         """
-        found = self.selection.expect(confidence, domain_size=domain_size)
-        return replace(found, counts=self.counting.expect(confidence).counts)
+        expected = self.selection.expect(confidence, domain_size=domain_size)
+        return replace(expected, counts=self.counting.expect(confidence).counts)
