@@ -16,7 +16,7 @@ from flint import arb
 import farthing as fa
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import DiscreteGaussian, Gaussian
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.lab.audit import audit
 from farthing.mechanisms import (
     ClippedSum,

@@ -12,7 +12,7 @@ import pytest
 from flint import arb
 
 import farthing as fa
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.mechanisms import PermuteAndFlipMechanism
 from farthing.mechanisms.noise import randomness
 from farthing.numerics.ball import in_balls, up

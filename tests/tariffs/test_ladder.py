@@ -14,7 +14,7 @@ from farthing.composition.tariffs.prices import LEAKS, _rungs, ladder
 from farthing.composition.tariffs.tariff import Tariff
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Gaussian, PureDP
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.numerics.ball import middle
 
 CLOSE = 0.97

@@ -15,8 +15,8 @@ from flint import arb
 
 from farthing.errors import InvalidInput, Unsupported, require_count
 from farthing.guarantees.kinds import Guarantee, replaces_one
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.base import Loss
-from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import Ball, in_balls
 
 Entry = TypeVar("Entry")

@@ -37,7 +37,7 @@ from farthing.guarantees.kinds import (
     TwoWayLoss,
     ZeroConcentratedDP,
 )
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.neighbours import for_replace_one, group_privacy
 from farthing.numerics.ball import down, in_balls, up
 from farthing.numerics.curves import Chords, Grid

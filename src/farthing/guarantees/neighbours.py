@@ -16,7 +16,7 @@ from farthing.guarantees.kinds import (
     PureDP,
     SubsampledWithoutReplacement,
 )
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 
 
 def group_privacy(guarantee: Guarantee, units: int) -> Guarantee:

@@ -19,7 +19,7 @@ from farthing.guarantees.kinds import (
     PureDP,
     ZeroConcentratedDP,
 )
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee
 from farthing.mechanisms.protocol import Uses
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from farthing.composition.accounts.account_profiles import AccountProfile, epsilon_at_levels
 from farthing.errors import require_real
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.ledger.budget import (
     PLANNED,
     ListAccount,

@@ -23,7 +23,7 @@ from farthing.composition.items import Items, items_from
 from farthing.composition.tariffs.tariff import USUAL_DELTAS
 from farthing.errors import InvalidInput, Unattainable, Unsupported, require_real
 from farthing.guarantees.kinds import Guarantee
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.ledger.records import BATCH, SETWISE, require_items, require_name
 

@@ -34,8 +34,8 @@ from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Tariff, tariff_from_json, tariff_profiles
 from farthing.errors import FarthingError, NotCertified, Unattainable
 from farthing.guarantees.kinds import ZeroConcentratedDP
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.base import Loss
-from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import in_balls, up
 from farthing.numerics.curves import Chords, Grid
 from farthing.numerics.rounding import deflated, inflated

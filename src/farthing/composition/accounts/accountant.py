@@ -24,7 +24,7 @@ from farthing.errors import (
     require_real,
 )
 from farthing.guarantees.kinds import Guarantee, ZeroConcentratedDP
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.numerics.rounding import deflated, float_down, float_up
 from farthing.whole_files import whole_file

@@ -18,8 +18,8 @@ from flint import arb
 
 from farthing.errors import Unsupported
 from farthing.guarantees.kinds import Guarantee, replaces_one
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.base import Loss
-from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import Ball, down, in_balls, up
 
 #: Each of the orders above the first has this share of δ; the first has what is left.

@@ -31,7 +31,7 @@ from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import Losses
 from farthing.errors import Unattainable
 from farthing.guarantees.kinds import LossDistribution
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.numerics.ball import in_balls, up
 from farthing.numerics.curves import Chords, Grid
 from farthing.numerics.rounding import inflated

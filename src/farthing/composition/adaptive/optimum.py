@@ -16,8 +16,8 @@ from farthing.composition.bounds.moment_witness import Moments, attained_delta, 
 from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import Losses
 from farthing.guarantees.kinds import BoundedRange, LossDistribution, PureDP
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.base import Loss
-from farthing.guarantees.losses.registry import loss_of
 from farthing.progress import listening, tell_between
 
 #: Every question walks the same grids from the first to finer ones, each this much finer, so that

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from farthing.errors import NotCertified, Unsupported
 from farthing.guarantees.kinds import Guarantee
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.base import Loss
-from farthing.guarantees.losses.registry import loss_of
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.curves import Grid
 

@@ -37,7 +37,7 @@ from farthing.errors import (
     require_real,
 )
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Gaussian, Guarantee, PureDP
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.ball import in_balls, middle
 from farthing.numerics.search import last_whole

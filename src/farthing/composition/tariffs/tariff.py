@@ -31,7 +31,7 @@ from farthing.composition.tariffs.certificate import (
 from farthing.composition.tariffs.tariff_recursion import TariffProfile
 from farthing.errors import InvalidInput, NotCertified, Unsupported, require_count, require_real
 from farthing.guarantees.kinds import Guarantee
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.whole_files import whole_file
 

@@ -7,8 +7,8 @@ from farthing.composition.bounds.moments import subgaussian_bounds
 from farthing.composition.compose import compose
 from farthing.composition.items import losses_of
 from farthing.guarantees.kinds import BoundedRange, PureDP
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.bounded_range import max_kl
-from farthing.guarantees.losses.registry import loss_of
 from farthing.lab.figures.drawing import Axis, Curve, Figure, Panel, bracketed_curve
 from farthing.numerics.ball import in_balls, up
 
