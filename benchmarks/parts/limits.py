@@ -21,7 +21,7 @@ import pyarrow as pa
 
 import farthing as fa
 from benchmarks.findings import Findings, Goal, Table
-from farthing.composition.tariffs.ladder import ladder
+from farthing.composition.tariffs.prices import ladder
 from farthing.engine.planning import Prepared
 from farthing.engine.session import Question
 from farthing.mechanisms import Release

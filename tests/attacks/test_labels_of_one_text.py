@@ -11,8 +11,8 @@ import pytest
 import farthing as fa
 from farthing.engine.sql.keys import labels_of, text_of
 from farthing.errors import InvalidInput
-from farthing.mechanisms.noisy_totals import NoisyTotals
-from farthing.mechanisms.per_label import PerLabel
+from farthing.mechanisms.combined import PerLabel
+from farthing.mechanisms.counts.totals import NoisyTotals
 
 LONG = "123456789012345678"
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import farthing as fa
-from farthing.audit import audit
 from farthing.engine import translate
-from farthing.mechanisms import randomness
+from farthing.lab.audit import audit
+from farthing.mechanisms.noise import randomness
 
 TRIALS = 300
 EPSILON = 1.0

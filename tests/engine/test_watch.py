@@ -18,7 +18,6 @@ import pytest
 
 import farthing as fa
 from farthing import engine
-from farthing.audit import audit
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine import ConversationAnswer
 from farthing.engine.conversation_kinds.guess import GuessWatch
@@ -27,6 +26,7 @@ from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.kinds.count import CountQuery
 from farthing.errors import InvalidInput, Unsupported
 from farthing.interactive import ConversationOver, SparseVector, require_paid
+from farthing.lab.audit import audit
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, statement, verify
 from farthing.ledger.declared_data import Limits
 from farthing.ledger.writes import conversations as talking

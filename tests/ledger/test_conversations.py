@@ -25,8 +25,8 @@ from farthing.interactive import (
     GuessAndCheck,
     SparseVector,
     Verdict,
-    growing,
 )
+from farthing.interactive import stored as growing
 from farthing.ledger import (
     AlreadySettled,
     Answered,

@@ -25,7 +25,7 @@ from farthing.composition.accounts.account_profiles import (
 from farthing.composition.adaptive.operators import BoundedRangeChoice
 from farthing.composition.adaptive.profiles import operator_of
 from farthing.composition.tariffs.tariff import tariff_profiles
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.ledger import Dataset, Ledger, NotInLedger, RegisteredBatch, RegisteredSet, odometer
 from farthing.ledger.reports.budget import PLANNED, Lifetimes
 from farthing.numerics.curves import Grid, Supports

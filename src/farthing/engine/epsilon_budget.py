@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from farthing.composition.tariffs.ladder import EpsilonDelta, is_ladder_for
+from farthing.composition.tariffs.prices import EpsilonDelta, is_ladder_for
 from farthing.composition.tariffs.verification import certificate_from_json
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput

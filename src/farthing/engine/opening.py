@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from farthing.composition.tariffs.certificate import Certificate
-from farthing.composition.tariffs.ladder import EpsilonDelta
+from farthing.composition.tariffs.prices import EpsilonDelta
 from farthing.composition.tariffs.tariff import Tariff
 from farthing.engine.context import Context
 from farthing.engine.desk import FIRST_VERSION, Declaration, Desk, certificate_of, matching_tariff

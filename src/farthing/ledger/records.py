@@ -11,7 +11,7 @@ from farthing.canonical import canonical
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.errors import InvalidInput, require_count
 from farthing.interactive import Verdict
-from farthing.interactive.composer import Part
+from farthing.interactive.protocol import Part
 
 #: Amounts stay below this, so that no sum of two leaves 64 bits.
 LARGEST = 2**53

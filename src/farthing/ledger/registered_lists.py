@@ -19,13 +19,13 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from farthing.canonical import canonical
+from farthing.composition.bounds import Bracket
 from farthing.composition.compose import Composition, compose
 from farthing.composition.items import Items, items_from
 from farthing.composition.tariffs.tariff import USUAL_DELTAS
 from farthing.errors import InvalidInput, NotCertified, Unattainable, Unsupported, require_real
-from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Guarantee
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.ledger.records import BATCH, SETWISE, require_items, require_name
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from farthing.canonical import canonical, sha256
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.errors import FarthingError, InvalidInput
-from farthing.interactive.composer import Part
+from farthing.interactive.protocol import Part
 from farthing.ledger.declared_data import Declared
 from farthing.ledger.entries.fact import GENESIS, Fact, linked, read_fact
 from farthing.ledger.errors import Damaged

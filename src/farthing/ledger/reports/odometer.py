@@ -27,7 +27,7 @@ from typing import Any
 
 from farthing.composition.accounts.account_profiles import AccountProfile, epsilon_at_levels
 from farthing.errors import InvalidInput, require_real
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.ledger.errors import NotInLedger
 from farthing.ledger.reports.budget import (
     PLANNED,

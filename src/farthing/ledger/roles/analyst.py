@@ -14,7 +14,7 @@ from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.interactive import cheapest_items
-from farthing.interactive.composer import Part
+from farthing.interactive.protocol import Part
 from farthing.ledger.declared_data import Dataset
 from farthing.ledger.errors import NotInLedger
 from farthing.ledger.records import (

@@ -36,8 +36,8 @@ from farthing.interactive import (
     seal,
     unseal,
 )
-from farthing.interactive.composer import OpenConversation as Held
-from farthing.interactive.composer import Part
+from farthing.interactive.protocol import OpenConversation as Held
+from farthing.interactive.protocol import Part
 from farthing.ledger.entries.conversations import EndConversation, OpenConversation, Said
 from farthing.ledger.entries.fact import Entry, linked, start_of
 from farthing.ledger.errors import (
