@@ -64,7 +64,7 @@ def test_imports_inside_functions_are_for_what_is_optional() -> None:
     assert late == {
         ("numerics/compiled.py", "farthing.numerics"),
         ("cli/doctor.py", "farthing.server.doctor"),
-        ("cli/lab/figures.py", "farthing.lab.figures"),
+        ("cli/figures.py", "farthing.lab.figures"),
         ("cli/owner_data.py", "farthing.engine"),
         ("cli/serve.py", "farthing.server.sample"),
         ("cli/serve.py", "farthing.server.serving"),
