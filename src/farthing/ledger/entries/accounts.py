@@ -67,7 +67,6 @@ class OpenAccount(Fact):
 
 
 @kind("account")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenList(OpenAccount):
     """A registered list, which one analyst may run."""
 
@@ -91,7 +90,6 @@ class OpenList(OpenAccount):
 
 
 @kind("account")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTariff(OpenAccount):
     """A tariff with its certificate. The one that was in force before is retired."""
 
@@ -111,7 +109,6 @@ class OpenTariff(OpenAccount):
 
 
 @kind("retire")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Retire(Fact):
     """An account ends: nothing more can be spent of it."""
 
@@ -129,7 +126,6 @@ class Retire(Fact):
 
 
 @kind("grant")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Grant(Fact):
     """Farthings for an analyst."""
 
@@ -157,7 +153,6 @@ class Grant(Fact):
 
 
 @kind("revoke")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Revoke(Fact):
     """What was left of a purse is taken away."""
 

@@ -72,7 +72,6 @@ class Charge(Fact):
 
 
 @kind("reserve")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve(Charge):
     """Set aside for one question, before it runs."""
 
@@ -114,7 +113,6 @@ class Settlement(Fact):
 
 
 @kind("close")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Close(Settlement):
     """The mechanism ran. What its output shows was not used comes back.
 
@@ -178,7 +176,6 @@ class Close(Settlement):
 
 
 @kind("abandon")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Abandon(Settlement):
     """Nothing was released, or nobody knows. What was reserved stays spent."""
 

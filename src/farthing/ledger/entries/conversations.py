@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from farthing.interactive import mechanism_from_json, require_paid
 from farthing.ledger.entries.charges import Charge
 from farthing.ledger.entries.fact import (
@@ -23,7 +21,6 @@ from farthing.ledger.entries.replay import Opened, State, require
 
 
 @kind("open")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenConversation(Charge):
     """A conversation is charged in full when it is opened, with what its mechanism costs."""
 
@@ -45,7 +42,6 @@ class OpenConversation(Charge):
 
 
 @kind("said")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Said(Fact):
     """How much was asked, and the end of the chain of turns."""
 
@@ -66,7 +62,6 @@ class Said(Fact):
 
 
 @kind("end")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EndConversation(Said):
     """Nothing more can be asked."""
 

@@ -45,7 +45,6 @@ class Declaration(Fact):
 
 
 @kind("dataset")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AddDataset(Declaration):
     """The first entry of a book, and the ledger that it is in."""
 
@@ -69,7 +68,6 @@ class DeclaredAgain(Declaration):
 
 
 @kind("describe")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Describe(DeclaredAgain):
     """More is declared about data that was added before there were schemas."""
 
@@ -83,7 +81,6 @@ class Describe(DeclaredAgain):
 
 
 @kind("version")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeclareVersion(DeclaredAgain):
     """The rows are in another state now."""
 
@@ -95,7 +92,6 @@ class DeclareVersion(DeclaredAgain):
 
 
 @kind("relocate")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Relocate(DeclaredAgain):
     """The data is in another place now. Where it was stays known."""
 
@@ -109,7 +105,6 @@ class Relocate(DeclaredAgain):
 
 
 @kind("seal")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Seal(Fact):
     """The book ends here. The ledger that is named may go on with it."""
 
@@ -121,7 +116,6 @@ class Seal(Fact):
 
 
 @kind("resume")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Resume(Fact):
     """A sealed book goes on in the ledger that its seal names."""
 
@@ -137,7 +131,6 @@ class Resume(Fact):
 
 
 @kind("restore")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Restore(Fact):
     """The book goes on from a copy. Nobody knows what was spent since: all of it counts."""
 

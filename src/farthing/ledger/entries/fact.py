@@ -27,6 +27,7 @@ from typing import (
     TypeAlias,
     TypeVar,
     Union,
+    dataclass_transform,
     get_args,
     get_origin,
     get_type_hints,
@@ -194,10 +195,12 @@ _KINDS: dict[str, list[type[Fact]]] = {}
 _Some = TypeVar("_Some", bound=Fact)
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def kind(name: str) -> Callable[[type[_Some]], type[_Some]]:
-    """Register the class below for entries of this kind."""
+    """Make the class below a frozen dataclass, and register it for entries of this kind."""
 
-    def register(cls: type[_Some]) -> type[_Some]:
+    def register(plain: type[_Some]) -> type[_Some]:
+        cls = dataclass(frozen=True, slots=True, kw_only=True)(plain)
         hints = get_type_hints(cls, include_extras=True)
         own = [one.name for one in fields(cls) if one.name != "absent"]
         cls.kind, cls.rules = name, {one: _rule_of(hints[one]) for one in own}

@@ -36,17 +36,8 @@ from farthing.ledger.errors import AlreadyThere, Damaged
 from farthing.ledger.ledger import Ledger
 from farthing.ledger.records import require_name
 from farthing.ledger.roles.reader import Reader
-from farthing.ledger.store import commands
+from farthing.ledger.store import commands, queries
 from farthing.ledger.store.open_book import OpenBook
-from farthing.ledger.store.queries import (
-    all_declared,
-    dataset_names,
-    datasets_beside,
-    entry_of,
-    entry_rows,
-    identity_of_ledger,
-    row_of_dataset,
-)
 from farthing.ledger.store.tables import (
     accounts,
     conversations,
@@ -87,13 +78,13 @@ def export_lines(reader: Reader, dataset: str | None = None) -> Iterator[str]:
     """Every book at one moment, or this one and those beside it; the first line is the format."""
     yield canonical({"format": FORMAT})
     with reader.snapshot() as connection:
-        names: Iterable[str] = dataset_names(connection)
+        names: Iterable[str] = queries.dataset_names(connection)
         if dataset is not None:
-            row_of_dataset(connection, dataset)
-            names = datasets_beside(all_declared(connection), dataset)
+            queries.row_of_dataset(connection, dataset)
+            names = queries.datasets_beside(queries.all_declared(connection), dataset)
         for name in names:
-            with entry_rows(connection, row_of_dataset(connection, name)) as rows:
-                for entry in map(entry_of, rows):
+            with queries.entry_rows(connection, queries.row_of_dataset(connection, name)) as rows:
+                for entry in map(queries.entry_of, rows):
                     if entry.number % ENTRIES_BETWEEN_NEWS == 0:
                         tell(f"{entry.number} entries of {name}")
                     yield canonical(
@@ -157,7 +148,7 @@ def _import(
     heads: frozenset[str],
 ) -> dict[str, int]:
     commands.lock_for_adding(connection)
-    here = identity_of_ledger(connection)
+    here = queries.identity_of_ledger(connection)
     checked = write_books(connection, given)
     wanted = {walk.hash: walk for walk in checked.values() if walk.state.sealed_for == here}
     if heads - wanted.keys():
@@ -175,7 +166,7 @@ def write_books(connection: Connection, given: Records) -> dict[str, ChainCheck]
     """Write copies of these books, checked; datasets that share data must come together."""
     checked = {name: _write_book(connection, name, records) for name, records in given.items()}
     for walk in checked.values():
-        require_company(all_declared(connection), walk)
+        require_company(queries.all_declared(connection), walk)
     return checked
 
 
@@ -248,8 +239,8 @@ def write_balances(connection: Connection, row: int, walk: ChainCheck) -> None:
 
 def open_for_writing(connection: Connection, walk: ChainCheck) -> int:
     """Let a copy go on here, if its data is in no other book; gives its row."""
-    require_place(all_declared(connection), walk.state.declared_data())
-    row = row_of_dataset(connection, walk.dataset)
+    require_place(queries.all_declared(connection), walk.state.declared_data())
+    row = queries.row_of_dataset(connection, walk.dataset)
     connection.execute(update(datasets).filter_by(id=row).values(writable=1))
     return row
 
@@ -264,7 +255,7 @@ def _take_over(
 ) -> None:
     """The seal names this ledger: from here on the book is written here."""
     row = open_for_writing(connection, walk)
-    here = identity_of_ledger(connection)
+    here = queries.identity_of_ledger(connection)
     fact = Resume(**book.stamp(walk.dataset), seal=walk.hash, ledger=here)
     entry = write_entry(connection, row, fact)
     opened = walk.state.conversations
@@ -278,7 +269,7 @@ def _take_over(
 
 def pack(connection: Connection, dataset: str) -> list[CarriedConversation]:
     """Everything that the conversations of a dataset need elsewhere."""
-    row = row_of_dataset(connection, dataset)
+    row = queries.row_of_dataset(connection, dataset)
     kept = connection.execute(select(conversations).filter_by(dataset_id=row)).all()
     return [
         CarriedConversation(
@@ -321,7 +312,7 @@ def _unpack(
 
 def forget_noise(connection: Connection, dataset: str) -> bool:
     """Remove the noise of a book that has moved: it is in the other ledger now."""
-    row = row_of_dataset(connection, dataset)
+    row = queries.row_of_dataset(connection, dataset)
     here = select(conversations.c.id).filter_by(dataset_id=row)
     connection.execute(delete(secrets).where(secrets.c.conversation.in_(here)))
     return True
