@@ -1,4 +1,4 @@
-"""Entries about conversations: opened, so much was said, ended."""
+"""Entries about conversations: opened, how much was asked, ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from farthing.ledger.entries.replay import Opened, State, require
 
 @kind("open")
 class OpenConversation(Charge):
-    """A conversation is charged in full when it is opened, with what its mechanism costs."""
+    """A conversation is opened, and charged in full for its mechanism."""
 
     month: Month
     conversation: Token
@@ -57,7 +57,7 @@ class Said(Fact):
         before, head = opened.marks[-1] if opened.marks else (0, start_of(self.conversation))
         require(self.asked >= before, "less was asked than before")
         same = (self.asked == before) == (self.head == head)
-        require(same, "its turns do not end where as much was asked")
+        require(same, "its number of questions and the end of its turns do not agree")
         opened.marks.append((self.asked, self.head))
 
 

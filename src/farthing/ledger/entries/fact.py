@@ -225,7 +225,7 @@ def read_fact(said: Mapping[str, Any]) -> Fact:
         if name not in cls.rules and name != "kind":
             raise InvalidInput(f"{name!r:.60} is not a field of it")
         if name != "kind" and not _holds(cls.rules[name], value):
-            raise InvalidInput(f"its {name} is nothing that a ledger writes there")
+            raise InvalidInput(f"its {name} has a value that no ledger writes")
     if missing:
         raise InvalidInput(f"{min(missing)!r:.60} is missing")
     return _made(cls, said)

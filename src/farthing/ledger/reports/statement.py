@@ -37,7 +37,7 @@ NUMERICS = (
     "Noise is drawn exactly, without floating point.",
 )
 
-#: Why several analysts are one.
+#: Why several analysts count as one.
 COALITION = (
     "a coalition is one analyst who spends the sum (docs/theory/tariffs.md), and its "
     "conversations, however interleaved, are what was paid for when they were opened "
@@ -104,7 +104,7 @@ def _so_far(reader: Reader, dataset: str, delta: float) -> dict[str, Any]:
 
 
 def _account(lifetimes: Lifetimes, one: TariffAccount | ListAccount) -> dict[str, Any]:
-    """One account by itself; what it proves together with others is stated above."""
+    """One account by itself."""
     document = one.document
     claims = [
         {
@@ -164,7 +164,7 @@ def _account(lifetimes: Lifetimes, one: TariffAccount | ListAccount) -> dict[str
 
 
 def _analyst(lifetimes: Lifetimes, one: TariffAccount, purse: Purse) -> dict[str, Any]:
-    """What one analyst can learn through one tariff: with all others where they can be told of."""
+    """What one analyst can learn through one tariff; all analysts if refusals depend on others."""
     alone = min(purse.farthings, one.account.farthings)
     row = {
         "analyst": purse.analyst,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from sqlalchemy import Connection, Integer, String, bindparam, literal_column, select
+from sqlalchemy import Connection, select
 from sqlalchemy.exc import IntegrityError
 
 from farthing.canonical import digest
@@ -204,7 +204,9 @@ class _Attempt:
         """What stands in the way of a charge that was not made."""
         terms, fact, price = self.in_force.terms, self.fact, self.fact.price
         key = {"dataset": self.in_force.row, "in_account": terms.account, "who": fact.analyst}
-        rows: list[Any] = [_PurseRow(*row) for row in run.execute(_BOTH, key).fetchall()]
+        rows: list[Any] = [
+            _PurseRow(*row) for row in run.execute(commands.READ_BOTH, key).fetchall()
+        ]
         if not rows or not rows[0].writable:
             commands.require_writable(run, self.in_force.row)
         by_name = {row.analyst: queries.purse_of(row) for row in rows}
@@ -224,12 +226,6 @@ class _Attempt:
 
 
 _PurseRow = namedtuple("_PurseRow", [*purses.c.keys(), "writable"])  # type: ignore[misc] # columns
-#: Purse and cap, and whether their book can be written at all, in one round trip.
-_BOTH = select(purses, commands.IS_WRITABLE).where(
-    purses.c.dataset_id == bindparam("dataset", type_=Integer),
-    purses.c.account == bindparam("in_account", type_=Integer),
-    purses.c.analyst.in_([literal_column(f"'{EVERYBODY}'"), bindparam("who", type_=String)]),
-)
 
 
 def largest_that_fits(tariff: Tariff, items: Mapping[str, int], left: Price) -> dict[str, int]:
