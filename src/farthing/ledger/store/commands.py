@@ -107,10 +107,7 @@ _GIVE_BACK = (
         purses.c.account == _whole("in_account"),
         or_(
             purses.c.analyst == _NO_NAME,
-            and_(
-                purses.c.analyst == _text("who"),
-                func.coalesce(purses.c.month, _MONTH) == _MONTH,
-            ),
+            and_(purses.c.analyst == _text("who"), func.coalesce(purses.c.month, _MONTH) == _MONTH),
         ),
     )
     .values(
@@ -322,8 +319,7 @@ _VERSION = select(version.c.version_num)
 _STATE = (
     select(datasets.c.name, datasets.c.writable, entries.c.kind, entries.c.fact)
     .join(
-        entries,
-        and_(entries.c.dataset_id == datasets.c.id, entries.c.number == datasets.c.number),
+        entries, and_(entries.c.dataset_id == datasets.c.id, entries.c.number == datasets.c.number)
     )
     .where(datasets.c.id == _whole("dataset"))
 )

@@ -26,12 +26,7 @@ from farthing.errors import InvalidInput
 from farthing.ledger.entries.conversations import EndConversation
 from farthing.ledger.entries.data import Resume
 from farthing.ledger.entries.fact import Entry, Fact, start_of
-from farthing.ledger.entries.replay import (
-    ENTRIES_BETWEEN_NEWS,
-    ChainCheck,
-    Opened,
-    require_company,
-)
+from farthing.ledger.entries.replay import ENTRIES_BETWEEN_NEWS, ChainCheck, Opened, require_company
 from farthing.ledger.errors import AlreadyThere, Damaged
 from farthing.ledger.ledger import Ledger
 from farthing.ledger.records import require_name
@@ -141,11 +136,7 @@ def parsed(lines: Iterable[str]) -> Records:
 
 
 def _import(
-    connection: Connection,
-    book: OpenBook,
-    given: Records,
-    carried: Carried,
-    heads: frozenset[str],
+    connection: Connection, book: OpenBook, given: Records, carried: Carried, heads: frozenset[str]
 ) -> dict[str, int]:
     commands.lock_for_adding(connection)
     here = queries.identity_of_ledger(connection)

@@ -308,10 +308,7 @@ class Outcome:
 
 
 def close(
-    writing: Writing,
-    reservation: Reservation,
-    used: Mapping[str, int] | None,
-    outcome: Outcome,
+    writing: Writing, reservation: Reservation, used: Mapping[str, int] | None, outcome: Outcome
 ) -> None:
     """The mechanism ran; what its output shows was not used comes back."""
     connection, row = writing.connection, writing.row
