@@ -202,8 +202,8 @@ def kind(name: str) -> Callable[[type[_Some]], type[_Some]]:
     def register(plain: type[_Some]) -> type[_Some]:
         cls = dataclass(frozen=True, slots=True, kw_only=True)(plain)
         hints = get_type_hints(cls, include_extras=True)
-        own = [one.name for one in fields(cls) if one.name != "absent"]
-        cls.kind, cls.rules = name, {one: _rule_of(hints[one]) for one in own}
+        own = [known.name for known in fields(cls) if known.name != "absent"]
+        cls.kind, cls.rules = name, {field_: _rule_of(hints[field_]) for field_ in own}
         _KINDS.setdefault(name, []).append(cls)
         return cls
 

@@ -113,14 +113,14 @@ def _compare(
 
     query = select(table).filter_by(dataset_id=dataset.id)
     rows: list[dict[str, Any]] = [row._asdict() for row in connection.execute(query)]
-    found = {key(row): row for row in rows}
+    stored = {key(row): row for row in rows}
     wanted = {key(row): {"dataset_id": dataset.id, **row} for row in expected}
-    wrong = sorted(k for k in found.keys() | wanted.keys() if found.get(k) != wanted.get(k))
+    wrong = sorted(k for k in stored.keys() | wanted.keys() if stored.get(k) != wanted.get(k))
     if wrong:
         what = table.name.removeprefix("farthing_")
         raise Damaged(
             f"the entries of {dataset.name} do not add up to its {what}: "
-            f"{wrong[0]} is {_amounts(found.get(wrong[0]))}, "
+            f"{wrong[0]} is {_amounts(stored.get(wrong[0]))}, "
             f"must be {_amounts(wanted.get(wrong[0]))}",
             dataset.name,
         )
@@ -155,11 +155,12 @@ def check_turns(connection: Connection, dataset: Any, opened: dict[str, Opened])
     rows: dict[str, Any] = {row.id: row for row in connection.execute(query)}
     if set(rows) - set(opened):
         raise Damaged(f"{dataset.name} has a conversation that nobody opened", dataset.name)
-    for identity, one in opened.items():
+    for identity, conversation in opened.items():
         if identity in rows:
-            _Walk(connection, dataset.name, one).check(rows[identity], bool(dataset.writable))
-        elif dataset.writable and one.open:
-            raise _bad(dataset.name, one, "it is open in the book, but it is not here")
+            walk = _Walk(connection, dataset.name, conversation)
+            walk.check(rows[identity], bool(dataset.writable))
+        elif dataset.writable and conversation.open:
+            raise _bad(dataset.name, conversation, "it is open in the book, but it is not here")
 
 
 class _Walk:
@@ -184,9 +185,9 @@ class _Walk:
                 raise self._bad("its turns are not those that the book tells of")
         if not opened.open and opened.marks[-1][0] != self.asked:
             raise self._bad("questions were asked after it had ended")
-        found = (row.entry, row.analyst, row.declared, row.turns, row.asked, row.head)
+        kept = (row.entry, row.analyst, row.declared, row.turns, row.asked, row.head)
         wanted = (opened.entry, opened.analyst, opened.declared, self.turns, self.asked, head)
-        if found != wanted or row.commitment != self.commitment:
+        if kept != wanted or row.commitment != self.commitment:
             raise self._bad("its row does not agree with its turns")
         if goes_on_here:
             if (row.open == 1) != opened.open:
@@ -199,7 +200,7 @@ class _Walk:
             raise self._bad(f"turn {self.turns + 1} is missing or was changed")
         try:
             words = json.loads(turn.said)
-            answered = [answered_from_json(one) for one in words["answered"]]
+            answered = [answered_from_json(answer) for answer in words["answered"]]
             named = (words["conversation"], words["turn"], words["asked"])
             right = canonical(words) == turn.said and bool(answered)
             self.commitment = words["commitment"]

@@ -145,9 +145,9 @@ class Store:
         def look_and_attempt(failed: bool) -> T:
             if failed and done is not None:
                 with self.engine.connect() as connection, connection.begin():
-                    found = done(connection)
-                if found is not None:
-                    return found
+                    result = done(connection)
+                if result is not None:
+                    return result
             return attempt()
 
         return insist(
@@ -195,9 +195,9 @@ class Store:
         if not self.is_sqlite:
             return
         with self.read() as connection:
-            found = connection.execute(text("PRAGMA quick_check(1)")).scalar()
-        if found != "ok":
-            raise Damaged(f"{self.name} is damaged: {str(found).splitlines()[-1]}")
+            verdict = connection.execute(text("PRAGMA quick_check(1)")).scalar()
+        if verdict != "ok":
+            raise Damaged(f"{self.name} is damaged: {str(verdict).splitlines()[-1]}")
 
     def shut(self) -> None:
         """Give the connections back."""

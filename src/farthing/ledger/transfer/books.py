@@ -225,7 +225,7 @@ def write_balances(connection: Connection, row: int, walk: ChainCheck) -> None:
     ):
         connection.execute(delete(table).filter_by(dataset_id=row))
         if rows:
-            connection.execute(insert(table), [{"dataset_id": row, **one} for one in rows])
+            connection.execute(insert(table), [{"dataset_id": row, **values} for values in rows])
 
 
 def open_for_writing(connection: Connection, walk: ChainCheck) -> int:
@@ -251,7 +251,7 @@ def _take_over(
     entry = write_entry(connection, row, fact)
     opened = walk.state.conversations
     _unpack(connection, row, carried, opened)
-    for identity in opened.keys() - {one.row["id"] for one in carried}:
+    for identity in opened.keys() - {moved.row["id"] for moved in carried}:
         if opened[identity].open:
             lost = end_without_noise(book, walk.dataset, identity, opened[identity])
             entry = write_entry(connection, row, lost)
@@ -291,14 +291,14 @@ def _unpack(
     for table in (secrets, turns):
         connection.execute(delete(table).where(table.c.conversation.in_(here)))
     connection.execute(delete(conversations).filter_by(dataset_id=row))
-    for one in carried:
-        goes_on = opened[one.row["id"]].open
-        values = {**one.row, "dataset_id": row, "open": 1 if goes_on else 0}
+    for moved in carried:
+        identity = moved.row["id"]
+        values = {**moved.row, "dataset_id": row, "open": 1 if opened[identity].open else 0}
         connection.execute(insert(conversations).values(**values))
-        if one.turns:
-            connection.execute(insert(turns), one.turns)
-        if one.noise is not None:
-            connection.execute(insert(secrets).values(conversation=one.row["id"], state=one.noise))
+        if moved.turns:
+            connection.execute(insert(turns), moved.turns)
+        if moved.noise is not None:
+            connection.execute(insert(secrets).values(conversation=identity, state=moved.noise))
 
 
 def forget_noise(connection: Connection, dataset: str) -> bool:
