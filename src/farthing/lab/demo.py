@@ -64,6 +64,11 @@ p { color: var(--soft); margin: .5rem 0 1.25rem; }
 }
 """
 
+WHERE = {"country": "NO", "seniority": "director"}
+DELTA = 1e-6
+EPSILON = 3.0
+CONSOLE = Console(highlight=False)
+
 
 @dataclass(frozen=True, slots=True)
 class ReleasedRow:
@@ -105,12 +110,6 @@ def _drawn(row: ReleasedRow, top: float) -> str:
         f'<i class="truth" style="left:{place(row.truth)}%"></i></span>'
         f'<span class="count">{number(row.count)}</span></div>\n'
     )
-
-
-WHERE = {"country": "NO", "seniority": "director"}
-DELTA = 1e-6
-EPSILON = 3.0
-CONSOLE = Console(highlight=False)
 
 
 def main() -> None:

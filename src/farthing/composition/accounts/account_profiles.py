@@ -50,6 +50,9 @@ CAP_SHARE = 0.99
 #: Levels that grow by √2 each; a whole number means that many equal steps instead.
 HALVING = "halving"
 
+#: The δ that statements usually use, if the certificate claims something there.
+USUAL = 1e-6
+
 
 @dataclass(frozen=True, slots=True)
 class AccountProfile:
@@ -210,10 +213,6 @@ def _without_leaks(accounts: Sequence[AccountProfile], delta: float) -> float:
             f"delta must exceed the {leak:g} that the delta units add, got {delta:g}"
         )
     return deflated(delta - leak, 8)
-
-
-#: The δ that statements usually use, if the certificate claims something there.
-USUAL = 1e-6
 
 
 def stated_delta(certificate: Certificate) -> float | None:

@@ -48,6 +48,11 @@ from farthing.guarantees.losses.randomized_response import binomial_atoms
 from farthing.numerics.ball import in_balls
 from farthing.numerics.curves import Chords, Grid, Supports
 
+#: So few uses fixed in advance have each t moved twice.
+FEW = 20
+#: Longer lists of one parameter are left to other bounds: their masses alone fill the memory.
+MOST_IN_BLOCKS = 10**8
+
 
 @dataclass(frozen=True, slots=True)
 class Curves:
@@ -55,12 +60,6 @@ class Curves:
 
     upper: Chords
     lower: Supports
-
-
-#: So few uses fixed in advance have each t moved twice.
-FEW = 20
-#: Longer lists of one parameter are left to other bounds: their masses alone fill the memory.
-MOST_IN_BLOCKS = 10**8
 
 
 @lru_cache(maxsize=64)

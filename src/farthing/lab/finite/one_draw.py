@@ -39,6 +39,9 @@ Point: TypeAlias = tuple[Fraction, Fraction]
 
 _ZERO, _ONE = Fraction(0), Fraction(1)
 
+#: Parts of the source's outcomes, in order: which outcome, and which share of it.
+Pieces: TypeAlias = list[tuple[int, Fraction]]
+
 
 @dataclass(frozen=True, slots=True)
 class ExactProfile:
@@ -148,10 +151,6 @@ def _tidy(points: list[Point]) -> ExactProfile:
 
 def _slope(left: Point, right: Point) -> Fraction:
     return (right[1] - left[1]) / (right[0] - left[0])
-
-
-#: Parts of the source's outcomes, in order: which outcome, and which share of it.
-Pieces: TypeAlias = list[tuple[int, Fraction]]
 
 
 @dataclass(frozen=True, slots=True)
