@@ -58,10 +58,10 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 HEAD = """\
 # Figures
 
-Every figure of the papers, and some of ours, drawn by `farthing figures OUT` (Matplotlib comes with
-`farthing[figures]`): as SVG for light and dark screens, as PNG for each of them, and the points as
-CSV. `--only NAME` draws one. What is drawn as a bound is the upper side of a certified bracket.
-References are those of [errata.md](errata.md), which says where a figure and its words disagree.
+See every figure of the papers, and some of ours. `farthing figures OUT` draws them (Matplotlib
+comes with `farthing[figures]`): as SVG for light and dark screens, as PNG for each, and the points
+as CSV. `--only NAME` draws one. A bound is drawn at the upper side of its certified bracket.
+[errata.md](errata.md) has the references, and says where a figure and its paper disagree.
 """
 
 
