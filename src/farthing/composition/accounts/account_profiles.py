@@ -156,7 +156,7 @@ def epsilon_if_opened_by_releases(
 
 
 def shares_of_delta(indexes: Sequence[int], delta: float) -> list[float]:
-    """δ/2^a for the account with index a, of the part of δ for as many accounts of one index.
+    """The share of δ of each account: δ/2^a for index a, times a part for repeated indexes.
 
     Where no two have one index that part is CAP_SHARE. All other cases share what remains
     (docs/theory/odometer.md, "Accounts that were decided from releases").

@@ -84,7 +84,7 @@ def curves(
 
 
 def _by_sums(made: Callable[[], tuple[Chords, Supports] | None]) -> Curves | None:
-    """Sums on a lattice; None where their numbers leave what floats and memory hold.
+    """Sums on a lattice; None if their numbers leave the range of floats or memory.
 
     Other bounds speak then, so that nothing is under-reported.
     """
@@ -311,7 +311,7 @@ def worst_fixed_t(epsilon: float, order: float) -> float:
 
 
 def _inside(t: float, epsilon: float) -> float:
-    """`t` moved into the open interval (0, ε): at its ends a response says nothing."""
+    """`t` moved into the open interval (0, ε): at its ends a response reveals nothing."""
     return min(max(t, 1e-6 * epsilon), (1 - 1e-6) * epsilon)
 
 

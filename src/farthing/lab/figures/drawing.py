@@ -312,7 +312,7 @@ def _end(axes: Any, curve: Curve) -> tuple[float, float]:
 
 
 def apart(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
-    """Middles as near to the wanted ones as may be, so that boxes of these heights are apart.
+    """Centres near the wanted ones, so that boxes of these heights do not overlap.
 
     Boxes that would overlap are put together, and the whole stands where its members wanted to be
     on average.
@@ -338,7 +338,7 @@ def _height(members: Sequence[int], heights: Sequence[float]) -> float:
 
 
 def _start(members: Sequence[int], wanted: Sequence[float], heights: Sequence[float]) -> float:
-    """The beginning that is best on average for all members, not far outside of the panel."""
+    """The start that is best on average for all members, not far outside the panel."""
     below, total = 0.0, 0.0
     for one in members:
         total += wanted[one] - heights[one] / 2 - below
@@ -347,7 +347,7 @@ def _start(members: Sequence[int], wanted: Sequence[float], heights: Sequence[fl
 
 
 def write_figure(figure: Figure, folder: Path) -> None:
-    """NAME.csv, NAME.svg, NAME.png and NAME-dark.png, in a folder that is made if need be."""
+    """Writes NAME.csv, NAME.svg, NAME.png and NAME-dark.png, and makes the folder if needed."""
     panels = figure.panels()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -362,7 +362,7 @@ def write_figure(figure: Figure, folder: Path) -> None:
 
 
 def as_markdown(figures: Iterable[Figure], *, folder: str, head: str = HEAD) -> str:
-    """Picture, which has the title, and caption of each; the pictures lie in `folder`."""
+    """A page with the picture and caption of each figure; the pictures are in `folder`."""
     sections = [
         f"## {figure.name}\n\n"
         f"![{figure.title}]({folder}{figure.name}.svg)\n\n"

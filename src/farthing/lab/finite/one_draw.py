@@ -82,7 +82,7 @@ class ExactProfile:
 
 
 class Profiles:
-    """Profiles of pairs, each worked out once."""
+    """Profiles of pairs, each computed once."""
 
     def __init__(self) -> None:
         self._known: dict[Pair, ExactProfile] = {}
@@ -155,7 +155,7 @@ def _slope(left: Point, right: Point) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class OneDraw:
-    """Outcome j has probability `outcomes[j]` on the two sides; then `systems[j]` is talked to."""
+    """Outcome j has probability `outcomes[j]` on the two sides; `systems[j]` then answers."""
 
     outcomes: tuple[Both, ...]
     systems: tuple[FiniteSystem, ...]
