@@ -62,6 +62,12 @@ def _is_pattern(path: str) -> bool:
     return not os.path.exists(path) and bool(set(path) & WILD)
 
 
+def is_path_for_spark(text: str) -> bool:
+    """Whether Spark reads this as a path or an address; anything else is a table of its
+    catalogue."""
+    return "/" in text or "\\" in text or text.lower().endswith(".parquet")
+
+
 def local_path(path: str) -> str:
     """A path on this machine from itself or from its address, file:///…"""
     parts = urlsplit(path)

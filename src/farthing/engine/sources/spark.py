@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from farthing.engine.sources.base import OTHER, Source, log
-from farthing.engine.sources.files import local_path, require_inside, title_of
+from farthing.engine.sources.files import is_path_for_spark, local_path, require_inside, title_of
 from farthing.engine.sources.java import java_home
 from farthing.engine.sources.public_tables import PublicJoin, PublicTable
 from farthing.engine.sources.spark_locations import (
@@ -146,8 +146,8 @@ class SparkSource(Source):
         if found.selection is not None:
             raise InvalidInput(f"a public table must be a file or a table, got {join.table:.200}")
         local = found.location is not None and found.location.startswith("file:")
-        is_path = "/" in join.table or join.table.lower().endswith(".parquet")
-        place = (found.location or "").removeprefix("file:") if local and is_path else join.table
+        by_path = local and is_path_for_spark(join.table)
+        place = (found.location or "").removeprefix("file:") if by_path else join.table
         return PublicTable(place, found.location, self._table(found).parts)
 
     @staticmethod
@@ -205,7 +205,7 @@ def _in_words(shown: str, opened: Callable[[], _Opened]) -> _Opened:
 
 
 def _opened(session: Any, text: str) -> _Frame:
-    if "/" in text or "\\" in text or text.lower().endswith(".parquet"):
+    if is_path_for_spark(text):
         folder, pattern = spark_location(text), spark_selection(text)
         frame = session.read.parquet(text)
         require_inside(map(spark_location, frame.inputFiles()), folder)
