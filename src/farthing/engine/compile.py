@@ -53,7 +53,7 @@ class Step:
         return context.recent.statement(asked, lambda: statement_of(context, query, candidates))
 
 
-def translate(context: Context, purchase: Purchase) -> Step:
+def step_for(context: Context, purchase: Purchase) -> Step:
     """What runs for a purchase."""
     return Step(purchase, purchase.query.mechanism_for(purchase.paid), context)
 
