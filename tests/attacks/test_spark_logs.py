@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from farthing.engine.errors import EngineFailure
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.statement import Statement
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Texts
 from farthing.schema import Schema
 
 ANY = pa.schema({{"any": pa.string()}})

@@ -20,7 +20,7 @@ from farthing.engine.filters import Equals, filter_from
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sources.spark import SETTINGS as SPARK_SETTINGS
 from farthing.engine.sql.conditions import condition
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Texts
 from farthing.engine.where_text.reading import filter_in
 from farthing.engine.where_text.writing import value_in_sql
 from farthing.errors import InvalidInput, Unsupported

@@ -52,12 +52,13 @@ from farthing.engine.sql.bounding import (
     counts_of,
     fixed_point,
     labels_and_counts,
+    labels_of_units,
     largest,
+    pairs_above,
 )
 from farthing.engine.sql.conditions import condition
-from farthing.engine.sql.labels_of_units import labels_of_units, pairs_above
 from farthing.engine.sql.measuring import UNITS, total_name
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Texts
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, PureDP
 from farthing.schema import BOOLEAN, DATE, INTEGER, REAL, TEXT, Column, Schema
 from tests.engine.engines import clipped_sums, measured

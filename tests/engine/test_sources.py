@@ -25,8 +25,7 @@ from farthing.engine.sources.java import quiet_java
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sources.spark import session_of
 from farthing.engine.sql.bounding import fixed_point
-from farthing.engine.sql.statement import Statement
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Statement, Texts
 from farthing.errors import InvalidInput, Unsupported
 from farthing.ledger.errors import Unavailable
 from tests.engine.engines import clipped_sums, histogram, proposed

@@ -30,8 +30,15 @@ from farthing.engine.sources.tables import (
 )
 from farthing.engine.sql.conditions import condition
 from farthing.engine.sql.keys import key_text
-from farthing.engine.sql.statement import ColumnReading, Dialect, Statement, filled, written
-from farthing.engine.sql.texts import Parameter, Texts
+from farthing.engine.sql.statement import (
+    ColumnReading,
+    Dialect,
+    Parameter,
+    Statement,
+    Texts,
+    filled,
+    written,
+)
 from farthing.errors import InvalidInput
 from farthing.schema import (
     BOOLEAN,

@@ -40,8 +40,7 @@ from farthing.engine.sources.parquet_files import parquet_parts
 from farthing.engine.sources.public_tables import PublicJoin, PublicTable
 from farthing.engine.sources.sqlite_files import SQLITE, sqlite_rows, sqlite_table
 from farthing.engine.sources.tables import Physical, SourcePart, SourceTable
-from farthing.engine.sql.statement import Statement, filled
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Statement, Texts, filled
 from farthing.errors import InvalidInput, Unsupported
 from farthing.optional import installing
 from farthing.schema import BOOLEAN, DATE, INTEGER, REAL, TEXT, Column, Schema

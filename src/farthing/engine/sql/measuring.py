@@ -4,7 +4,7 @@ The rows have the columns `who`, `key0`, `key1`, … and `value`, a whole number
 missing (`Rows.keyed`).
 
     rows  → one row for each (unit, key), with what the unit has there
-          → of each unit the first Δ keys, in the order of order.py
+          → of each unit the first Δ keys, in the order of `bounding.Order`
           → per key the sum of what each unit adds, moved into its limits
 
 A unit with more than τ rows for a key counts as τ rows, each with its own average: what it has
@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.sql.bounding import COUNT, LABEL
+from farthing.engine.sql.bounding import COUNT, LABEL, Order
+from farthing.engine.sql.bounding import WHOLE as WHOLE
 from farthing.engine.sql.keys import key_text
-from farthing.engine.sql.order import Order
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -30,7 +30,6 @@ WHO, VALUE, ROWS = "who", "value", "rows"
 WEIGHT = 1 << 20
 #: What the rows with one value weigh at most, so that it fits into 64 bits: of 2^42 of them.
 HEAVIEST = (1 << 62) - 1
-WHOLE = "decimal(38, 0)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,12 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from farthing.engine.kinds.base import Query, check_query
-from farthing.engine.sql_questions.aggregates import COUNT, aggregate_in_sql
-from farthing.engine.sql_questions.grouping import key_in_sql
-from farthing.engine.sql_questions.options import options_in_sql
+from farthing.engine.sql_questions.clauses import (
+    COUNT,
+    aggregate_in_sql,
+    key_in_sql,
+    options_in_sql,
+)
 from farthing.engine.sql_questions.reading import SAID, queries_in
 from farthing.engine.where_text.writing import (
     condition_in_sql,
