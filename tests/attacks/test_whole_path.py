@@ -319,14 +319,14 @@ def test_no_kind_is_left_out() -> None:
 
 def test_an_engine_that_fails_without_rows_is_caught(neighbours, monkeypatch) -> None:
     """Failing is an outcome: here it tells whether somebody passes."""
-    real = DuckDBSource._fetch
+    real = DuckDBSource.fetch
 
     def failing(source, statement):
         rows = real(source, statement)
         assert rows.num_rows, "the engine failed"
         return rows
 
-    monkeypatch.setattr(DuckDBSource, "_fetch", failing)
+    monkeypatch.setattr(DuckDBSource, "fetch", failing)
     path = Path(lambda s: s.quantile("x", **KNOWN, **BOUNDS, where=ALONE), seen)
     found = audit(path, *neighbours, trials=TRIALS, confidence=0.999, delta=1e-5)
     assert len(path.failures) == TRIALS

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.engine.sources.base import Source, log
 from farthing.engine.sources.postgres_reading import DIALECT, READERS, physical_column
-from farthing.engine.sources.public_tables import PublicJoin, PublicTable
-from farthing.engine.sources.tables import SourcePart, SourceTable
+from farthing.engine.sources.tables import PublicJoin, PublicTable, SourcePart, SourceTable
 from farthing.engine.sql.statement import Statement
 from farthing.errors import FarthingError, InvalidInput, Unsupported
 from farthing.ledger.errors import Unavailable
@@ -121,9 +120,8 @@ class _Connections:
 class PostgresSource(Source):
     """Tables in PostgreSQL; every statement runs in a read-only transaction of its own."""
 
-    dialect = "postgres"
-    _dialect = DIALECT
-    _readers = READERS
+    dialect = DIALECT
+    readers = READERS
 
     def __init__(self, connections: _Connections, tables: Sequence[str]) -> None:
         self._connections = connections
@@ -135,14 +133,14 @@ class PostgresSource(Source):
             found = [_resolved(connection, connections.path, table) for table in tables]
             super().__init__([_table(connection, *table) for table in found])
 
-    def _public(self, join: PublicJoin) -> PublicTable:
+    def public_table(self, join: PublicJoin) -> PublicTable:
         with self._connections.one() as connection:
             schema, name = _resolved(connection, self._connections.path, join.table)
             found = _table(connection, schema, name)
         return PublicTable(f"{schema}.{name}", found.location, found.parts)
 
     @contextmanager
-    def _answering(self) -> Iterator[None]:
+    def answering(self) -> Iterator[None]:
         """A connection is kept for the statements of this thread."""
         thread = threading.get_ident()
         with self._connections.one() as connection:
@@ -163,10 +161,10 @@ class PostgresSource(Source):
             yield connection
 
     @staticmethod
-    def _literal(text: str) -> str:
+    def literal(text: str) -> str:
         return "(CAST('" + text.replace("'", "''") + '\' AS text) COLLATE "C")'
 
-    def _fetch(self, statement: Statement) -> pa.Table:
+    def fetch(self, statement: Statement) -> pa.Table:
         import pyarrow as pa
 
         sent = [_sendable(parameter) for parameter in statement.parameters]

@@ -1,0 +1,222 @@
+"""Does a source read values and limit units as every other source does?
+
+An author of a source runs this in their own tests:
+
+    def test_it_conforms(tmp_path):
+        check_source(lambda rows: open_mine(store(rows, tmp_path)))
+
+`store` puts an Arrow table where the source reads it, with the nearest types that it has. What the
+source gives is compared with DuckDB, which holds the same rows, and with the types that each
+statement says. The tables have missing and extreme values in them, and no rows at all.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from datetime import date, datetime
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from farthing.engine.errors import EngineFailure
+from farthing.engine.filters import filter_from
+from farthing.engine.sources.base import Source, arrow_schema
+from farthing.engine.sources.duckdb import open_rows
+from farthing.engine.sql.bounding import bounded_histogram, counted_rows, fixed_point, largest
+from farthing.engine.sql.conditions import condition
+from farthing.engine.sql.measuring import Grouped, totals, weighted_values
+from farthing.engine.sql.statement import Statement, Texts
+from farthing.ledger.locations import require_location
+from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT, TIMESTAMP, Column, Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LARGEST = 2**63 - 1
+#: What the cells of each column are drawn from. Only the column `number` is text that is read as
+#: something else.
+_CELLS: dict[str, list[Any]] = {
+    "member": [None, 1, 2, 3, 4, _LARGEST],
+    "text": [None, "", "a", "A", "á", "a ", "a|b", "~p", "x'y", '"', "\\n", "${x}", "日本"],
+    "whole": [None, 0, 1, -1, _LARGEST, -_LARGEST - 1],
+    "worth": [None, 0.0, -0.5, 1.5, 2.5, 1e300, -1e300, 5e-324, 0.1],
+    "number": [None, "12", " 7 ", "1.50", "-0", "1e3", "9" * 40, "twelve", "", "0x10"],
+    "day": [None, date(1, 1, 1), date(2024, 2, 29), date(9999, 12, 31)],
+    "at": [None, datetime(1, 1, 1), datetime(2024, 2, 29, 23, 59, 59, 999999)],  # of no zone
+    "flag": [None, True, False],
+}
+_KINDS = {
+    "member": INTEGER,
+    "text": TEXT,
+    "whole": INTEGER,
+    "worth": REAL,
+    "number": TEXT,
+    "day": DATE,
+    "at": TIMESTAMP,
+    "flag": BOOLEAN,
+}
+#: Other kinds that columns are declared to have: what does not fit is missing.
+_OTHERWISE = (
+    {"whole": DECIMAL, "worth": INTEGER, "number": INTEGER, "flag": TEXT, "at": DATE},
+    {"whole": TEXT, "worth": TEXT, "number": REAL, "flag": INTEGER, "day": TIMESTAMP},
+    {"whole": BOOLEAN, "worth": DECIMAL, "number": DECIMAL, "day": TEXT, "text": DATE},
+)
+_FILTERS: tuple[Any, ...] = (
+    None,
+    {"text": ["a", "x'y", "${x}", "\\n", None]},
+    {"text": {"at_least": "A", "below": "a "}},
+    {"whole": {"above": -5, "at_most": _LARGEST}},
+    {"not": {"any_of": [{"flag": True}, {"worth": {"below": 1.5}}]}},
+    {"day": {"at_least": {"date": "2024-02-29"}}},
+    {"text": "nobody has this"},
+)
+_SECRET = "conformance"
+
+
+def check_source(place: Callable[[pa.Table], Source]) -> None:
+    """Raise AssertionError, with what differs, unless the source of `place` conforms.
+
+    `place` opens a source over the rows that it is given; each is shut when it is done with.
+    """
+    for count in (0, 1, 60):
+        rows = _rows(count)
+        source, reference = place(rows), open_rows(rows)
+        try:
+            _check_itself(source)
+            for what, ask in _asked():
+                _check_same(f"{what}, of {count} rows", source, reference, ask)
+        finally:
+            source.shut()
+            reference.shut()
+
+
+_Asking: TypeAlias = Callable[[Source, Texts], Any]
+
+
+def _asked() -> Iterator[tuple[str, _Asking]]:
+    """What is compared, in words, and the expression of it."""
+    for kinds in ({}, *_OTHERWISE):
+        yield f"casts to {kinds}", partial(_declared, schema=_schema(**kinds))
+    labels = ("a", "A", "\\n", "x'y")
+    categories = (
+        Column("member", INTEGER, categories=(1, 2)),
+        Column("text", TEXT, categories=labels),
+    )
+    yield "declared categories", partial(_declared, schema=Schema(categories))
+    for where in _FILTERS:
+        yield f"the filter {where}", partial(_kept, where=where)
+    for where in (None, _FILTERS[-1]):
+        yield f"a count where {where}", partial(_count, where=where)
+        yield f"totals where {where}", partial(_totals, where=where)
+        yield f"weights where {where}", partial(_weights, where=where)
+        for by, limit in product((["text"], ["whole", "flag"], ["day", "at"]), (None, 1, 2)):
+            what = f"{limit} labels of {by} where {where}"
+            yield what, partial(_histogram, by=by, limit=limit, where=where)
+
+
+def _check_itself(source: Source) -> None:
+    """It says where its rows are, answers when asked, and says no word when it fails."""
+    if source.location is not None:
+        require_location(source.location)
+    with source.ready():
+        pass
+    try:
+        source.run(Statement("this is no statement 'secret'", arrow_schema([])))
+    except EngineFailure as failure:
+        quoted = f"{failure} {failure.__cause__} {failure.__context__}"
+        assert "secret" not in quoted, "a failure must not quote the statement"
+    else:
+        raise AssertionError("a statement that the engine cannot read must fail")
+
+
+def _check_same(what: str, source: Source, reference: Source, ask: _Asking) -> None:
+    """The same rows in any order, of exactly the types that the statement says."""
+    given, expected = (_answered(one, ask) for one in (source, reference))
+    assert given.schema == expected.schema, f"{what}: the types are {given.schema}"
+    mine, theirs = (sorted(map(repr, table.to_pylist())) for table in (given, expected))
+    differ = [pair for pair in zip(mine, theirs, strict=False) if pair[0] != pair[1]]
+    assert mine == theirs, f"{what}: {len(mine)} rows for {len(theirs)}, such as {differ[:2]}"
+
+
+def _answered(source: Source, ask: _Asking) -> pa.Table:
+    texts = Texts()
+    return source.run(source.statement(ask(source, texts), texts))
+
+
+def _declared(source: Source, _: Texts, schema: Schema) -> Any:
+    return source.declared(schema)
+
+
+def _kept(source: Source, texts: Texts, where: Any) -> Any:
+    table, wanted = source.declared(_schema()), filter_from(where)
+    return table if wanted is None else table.filter(condition(table, wanted, _KINDS, texts))
+
+
+def _count(source: Source, texts: Texts, where: Any) -> Any:
+    rows = _kept(source, texts, where)
+    return counted_rows(rows, (rows.member, INTEGER), 2).expression
+
+
+def _histogram(source: Source, texts: Texts, by: list[str], limit: int | None, where: Any) -> Any:
+    """The contribution limit keeps the same labels of each unit, ties by the text as bytes."""
+    rows = _kept(source, texts, where)
+    keys = [(rows[name], _KINDS[name]) for name in by]
+    bounded = bounded_histogram(
+        rows,
+        (rows.member, INTEGER),
+        keys,
+        secret=_SECRET,
+        contribution_limit=limit,
+        per_key_limit=2,
+    )
+    return largest(bounded.expression, 7) if limit == 1 else bounded.expression
+
+
+def _grouped(source: Source, texts: Texts, where: Any) -> Grouped:
+    rows = _kept(source, texts, where)
+    value = fixed_point(rows.worth, REAL, 1)
+    table = rows.select(who=rows.member, key0=rows.text, value=value)
+    table = table.filter(table.who.notnull() & table.value.notnull())
+    return Grouped(table, {"who": INTEGER, "key0": TEXT}, _SECRET, 2)
+
+
+def _totals(source: Source, texts: Texts, where: Any) -> Any:
+    """Whole numbers of up to 38 digits are exact."""
+    grouped = _grouped(source, texts, where)
+    pairs = grouped.pairs(total=grouped.table.value.sum(), rows=lambda t: t.count())
+    return totals(grouped, pairs, [(pairs.total, 10**30), (pairs["rows"], 3)])
+
+
+def _weights(source: Source, texts: Texts, where: Any) -> Any:
+    return weighted_values(_grouped(source, texts, where), 2, units=True)
+
+
+def _schema(**kinds: str) -> Schema:
+    chosen = {**_KINDS, **kinds}
+    return Schema(
+        tuple(
+            Column(name, kind, places=2) if kind == DECIMAL else Column(name, kind)
+            for name, kind in chosen.items()
+        )
+    )
+
+
+def _rows(count: int) -> pa.Table:
+    import pyarrow as pa
+
+    draw = random.Random(count)
+    types = {
+        INTEGER: pa.int64(),
+        REAL: pa.float64(),
+        TEXT: pa.string(),
+        DATE: pa.date32(),
+        TIMESTAMP: pa.timestamp("us"),
+        BOOLEAN: pa.bool_(),
+    }
+    return pa.table(
+        {
+            name: pa.array([draw.choice(cells) for _ in range(count)], types[_KINDS[name]])
+            for name, cells in _CELLS.items()
+        }
+    )
