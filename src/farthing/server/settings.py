@@ -196,8 +196,8 @@ def _data(dataset: DatasetSettings, folder: Path) -> str:
 
 
 def _logs(given: Any, folder: Path) -> LogSettings:
-    found = _of(LogSettings, given, "logs")
-    placed = [None if one is None else _placed(one, folder) for one in (found.audit, found.engine)]
+    logs = _of(LogSettings, given, "logs")
+    placed = [None if log is None else _placed(log, folder) for log in (logs.audit, logs.engine)]
     return LogSettings(*placed)
 
 

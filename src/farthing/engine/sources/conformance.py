@@ -13,17 +13,22 @@ statement says. The tables have missing and extreme values in them, and no rows 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
-from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from farthing.engine.errors import EngineFailure
 from farthing.engine.filters import filter_from
 from farthing.engine.sources.base import Source, arrow_schema
 from farthing.engine.sources.duckdb import open_rows
-from farthing.engine.sql.bounding import bounded_histogram, counted_rows, fixed_point, largest
+from farthing.engine.sql.bounding import (
+    TypedColumn,
+    bounded_histogram,
+    counted_rows,
+    fixed_point,
+    largest,
+)
 from farthing.engine.sql.conditions import condition
 from farthing.engine.sql.measuring import Grouped, totals, weighted_values
 from farthing.engine.sql.statement import Statement, Texts
@@ -31,6 +36,7 @@ from farthing.ledger.locations import require_location
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT, TIMESTAMP, Column, Schema
 
 if TYPE_CHECKING:
+    import ibis.expr.types as ir
     import pyarrow as pa
 
 _LARGEST = 2**63 - 1
@@ -84,35 +90,12 @@ def check_source(place: Callable[[pa.Table], Source]) -> None:
         source, reference = place(rows), open_rows(rows)
         try:
             _check_itself(source)
-            for what, ask in _asked():
-                _check_same(f"{what}, of {count} rows", source, reference, ask)
+            for asked, expected in zip(_questions(source), _questions(reference), strict=True):
+                what = f"{asked[0]}, of {count} rows"
+                _check_same(what, _answer(source, *asked[1:]), _answer(reference, *expected[1:]))
         finally:
             source.shut()
             reference.shut()
-
-
-_Asking: TypeAlias = Callable[[Source, Texts], Any]
-
-
-def _asked() -> Iterator[tuple[str, _Asking]]:
-    """What is compared, in words, and the expression of it."""
-    for kinds in ({}, *_OTHERWISE):
-        yield f"casts to {kinds}", partial(_declared, schema=_schema(**kinds))
-    labels = ("a", "A", "\\n", "x'y")
-    categories = (
-        Column("member", INTEGER, categories=(1, 2)),
-        Column("text", TEXT, categories=labels),
-    )
-    yield "declared categories", partial(_declared, schema=Schema(categories))
-    for where in _FILTERS:
-        yield f"the filter {where}", partial(_kept, where=where)
-    for where in (None, _FILTERS[-1]):
-        yield f"a count where {where}", partial(_count, where=where)
-        yield f"totals where {where}", partial(_totals, where=where)
-        yield f"weights where {where}", partial(_weights, where=where)
-        for by, limit in product((["text"], ["whole", "flag"], ["day", "at"]), (None, 1, 2)):
-            what = f"{limit} labels of {by} where {where}"
-            yield what, partial(_histogram, by=by, limit=limit, where=where)
 
 
 def _check_itself(source: Source) -> None:
@@ -130,22 +113,39 @@ def _check_itself(source: Source) -> None:
         raise AssertionError("a statement that the engine cannot read must fail")
 
 
-def _check_same(what: str, source: Source, reference: Source, ask: _Asking) -> None:
+def _check_same(what: str, given: pa.Table, expected: pa.Table) -> None:
     """The same rows in any order, of exactly the types that the statement says."""
-    given, expected = (_answered(one, ask) for one in (source, reference))
     assert given.schema == expected.schema, f"{what}: the types are {given.schema}"
     mine, theirs = (sorted(map(repr, table.to_pylist())) for table in (given, expected))
     differ = [pair for pair in zip(mine, theirs, strict=False) if pair[0] != pair[1]]
     assert mine == theirs, f"{what}: {len(mine)} rows for {len(theirs)}, such as {differ[:2]}"
 
 
-def _answered(source: Source, ask: _Asking) -> pa.Table:
-    texts = Texts()
-    return source.run(source.statement(ask(source, texts), texts))
+def _answer(source: Source, expression: ir.Table, texts: Texts) -> pa.Table:
+    return source.run(source.statement(expression, texts))
 
 
-def _declared(source: Source, _: Texts, schema: Schema) -> Any:
-    return source.declared(schema)
+def _questions(source: Source) -> Iterator[tuple[str, ir.Table, Texts]]:
+    """What is compared: casts, categories, filters, and every way to limit a unit."""
+    for kinds in ({}, *_OTHERWISE):
+        yield f"casts to {kinds}", source.declared(_schema(**kinds)), Texts()
+    member = Column("member", INTEGER, categories=(1, 2))
+    text = Column("text", TEXT, categories=("a", "A", "\\n", "x'y"))
+    yield "declared categories", source.declared(Schema((member, text))), Texts()
+    for where in _FILTERS:
+        texts = Texts()
+        yield f"rows where {where}", _kept(source, texts, where), texts
+    for where in (None, _FILTERS[-1]):
+        texts = Texts()
+        rows = _kept(source, texts, where)
+        yield f"a count where {where}", counted_rows(rows, _who(rows), 2).expression, texts
+        for by, limit in product((["text"], ["whole", "flag"], ["day", "at"]), (None, 1, 2)):
+            yield f"{limit} labels of {by} where {where}", _histogram(rows, by, limit), texts
+        grouped = _grouped(rows)
+        pairs = grouped.pairs(total=grouped.table.value.sum(), rows=lambda t: t.count())
+        amounts = [(pairs.total, 2**62), (pairs["rows"], 3)]
+        yield f"totals where {where}", totals(grouped, pairs, amounts), texts
+        yield f"weights where {where}", weighted_values(grouped, 2, units=True), texts
 
 
 def _kept(source: Source, texts: Texts, where: Any) -> Any:
@@ -153,51 +153,31 @@ def _kept(source: Source, texts: Texts, where: Any) -> Any:
     return table if wanted is None else table.filter(condition(table, wanted, _KINDS, texts))
 
 
-def _count(source: Source, texts: Texts, where: Any) -> Any:
-    rows = _kept(source, texts, where)
-    return counted_rows(rows, (rows.member, INTEGER), 2).expression
+def _who(rows: Any) -> TypedColumn:
+    return rows.member, INTEGER
 
 
-def _histogram(source: Source, texts: Texts, by: list[str], limit: int | None, where: Any) -> Any:
+def _histogram(rows: Any, by: Sequence[str], limit: int | None) -> ir.Table:
     """The contribution limit keeps the same labels of each unit, ties by the text as bytes."""
-    rows = _kept(source, texts, where)
     keys = [(rows[name], _KINDS[name]) for name in by]
     bounded = bounded_histogram(
-        rows,
-        (rows.member, INTEGER),
-        keys,
-        secret=_SECRET,
-        contribution_limit=limit,
-        per_key_limit=2,
+        rows, _who(rows), keys, secret=_SECRET, contribution_limit=limit, per_key_limit=2
     )
     return largest(bounded.expression, 7) if limit == 1 else bounded.expression
 
 
-def _grouped(source: Source, texts: Texts, where: Any) -> Grouped:
-    rows = _kept(source, texts, where)
+def _grouped(rows: Any) -> Grouped:
     value = fixed_point(rows.worth, REAL, 1)
     table = rows.select(who=rows.member, key0=rows.text, value=value)
     table = table.filter(table.who.notnull() & table.value.notnull())
     return Grouped(table, {"who": INTEGER, "key0": TEXT}, _SECRET, 2)
 
 
-def _totals(source: Source, texts: Texts, where: Any) -> Any:
-    """Whole numbers of up to 38 digits are exact."""
-    grouped = _grouped(source, texts, where)
-    pairs = grouped.pairs(total=grouped.table.value.sum(), rows=lambda t: t.count())
-    return totals(grouped, pairs, [(pairs.total, 10**30), (pairs["rows"], 3)])
-
-
-def _weights(source: Source, texts: Texts, where: Any) -> Any:
-    return weighted_values(_grouped(source, texts, where), 2, units=True)
-
-
 def _schema(**kinds: str) -> Schema:
-    chosen = {**_KINDS, **kinds}
     return Schema(
         tuple(
             Column(name, kind, places=2) if kind == DECIMAL else Column(name, kind)
-            for name, kind in chosen.items()
+            for name, kind in {**_KINDS, **kinds}.items()
         )
     )
 
@@ -206,17 +186,5 @@ def _rows(count: int) -> pa.Table:
     import pyarrow as pa
 
     draw = random.Random(count)
-    types = {
-        INTEGER: pa.int64(),
-        REAL: pa.float64(),
-        TEXT: pa.string(),
-        DATE: pa.date32(),
-        TIMESTAMP: pa.timestamp("us"),
-        BOOLEAN: pa.bool_(),
-    }
-    return pa.table(
-        {
-            name: pa.array([draw.choice(cells) for _ in range(count)], types[_KINDS[name]])
-            for name, cells in _CELLS.items()
-        }
-    )
+    drawn = {name: [draw.choice(cells) for _ in range(count)] for name, cells in _CELLS.items()}
+    return pa.table(drawn, schema=arrow_schema(_schema().columns))

@@ -124,8 +124,8 @@ def _contradiction(where: Filter, schema: Schema) -> str | None:
             inner += [None if _possible(same, schema[c]) else c for c, same in own.items()]
             return next((column for column in inner if column is not None), None)
         case AnyOf(parts):
-            found = [_contradiction(part, schema) for part in parts]
-            return None if None in found else found[0]
+            columns = [_contradiction(part, schema) for part in parts]
+            return None if None in columns else columns[0]
         case Not():
             return None
         case _:
@@ -135,17 +135,17 @@ def _contradiction(where: Filter, schema: Schema) -> str | None:
 def _possible(conditions: Sequence[Equals | OneOf | Between | Present], column: Column) -> bool:
     """Whether one value, or a missing one, meets all of these conditions."""
     listed = [
-        one.values if isinstance(one, OneOf) else (one.value,)
-        for one in conditions
-        if isinstance(one, OneOf | Equals)
+        wanted.values if isinstance(wanted, OneOf) else (wanted.value,)
+        for wanted in conditions
+        if isinstance(wanted, OneOf | Equals)
     ]
     if len(listed) == len(conditions) and all(None in values for values in listed):
         return True
-    sides = [side for one in conditions if isinstance(one, Between) for side in one.sides]
+    ranges = [wanted for wanted in conditions if isinstance(wanted, Between)]
     known = [[_comparable(v, column.kind) for v in values if v is not None] for values in listed]
     if column.categories is not None:
         known.append([_comparable(label, column.kind) for label in column.categories])
-    bounds = [(name, _comparable(value, column.kind)) for name, value in sides]
+    bounds = [(name, _comparable(value, column.kind)) for r in ranges for name, value in r.sides]
     if any(value is None for values in known for value in values) or any(
         bound is None for _, bound in bounds
     ):

@@ -50,8 +50,8 @@ class Grouped:
         """Each (unit, key) that counts, with aggregates of its rows."""
         import ibis
 
-        found = self.table.group_by([WHO, *self.keys]).aggregate(**aggregates)
-        return self.first(found, ibis.row_number()) if self.keys else found
+        pairs = self.table.group_by([WHO, *self.keys]).aggregate(**aggregates)
+        return self.first(pairs, ibis.row_number()) if self.keys else pairs
 
     def first(self, rows: ir.Table, place: Any) -> ir.Table:
         """Of each unit the rows with its first keys; `place` counts keys from 0."""
@@ -162,5 +162,5 @@ def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.
     nothing = ibis.literal(0).cast(WHOLE)
     owners = rows.select(WHO, *keys).distinct().group_by(keys).aggregate(units=lambda t: t.count())
     counted = {VALUE: ibis.literal(0, "int64"), COUNT: nothing, UNITS: owners.units.cast(WHOLE)}
-    found = summed.select(**named, **{UNITS: nothing})
-    return found.union(owners.select(**grouped.label(owners), **counted))
+    weights = summed.select(**named, **{UNITS: nothing})
+    return weights.union(owners.select(**grouped.label(owners), **counted))

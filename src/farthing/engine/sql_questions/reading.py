@@ -99,27 +99,30 @@ class _Select:
     def asked(self, options: Mapping[str, Any]) -> dict[str, Query]:
         """A query for each function, by its name."""
         keys = self._keys()
-        found: dict[str, Aggregate] = {}
+        aggregates: dict[str, Aggregate] = {}
         for name, node in self._items:
             if not is_aggregate(node):
                 self._require_key(node, keys)
-            elif name in found:
+            elif name in aggregates:
                 raise InvalidInput(f"{shown(name)} stands twice; name one of them with AS")
             else:
-                found[name] = self._aggregate(node)
+                aggregates[name] = self._aggregate(node)
         fields: dict[str, Any] = {"by": [key_to_json(key) for key in keys]} if keys else {}
         fields |= self._filtered([] if "categories" in options else keys)
         if self._order is not None or self._limit is not None:
-            found = {"top_k": self._ranked(list(found.values()), keys, fields)}
-        elif not found:
+            aggregates = {"top_k": self._ranked(list(aggregates.values()), keys, fields)}
+        elif not aggregates:
             raise InvalidInput("SELECT must ask for something: COUNT(DISTINCT …), SUM(…), …")
-        return self._queries(found, fields, options)
+        return self._queries(aggregates, fields, options)
 
     def _queries(
-        self, found: Mapping[str, Aggregate], shared: Mapping[str, Any], options: Mapping[str, Any]
+        self,
+        aggregates: Mapping[str, Aggregate],
+        shared: Mapping[str, Any],
+        options: Mapping[str, Any],
     ) -> dict[str, Query]:
         queries, used = {}, set()
-        for name, aggregate in found.items():
+        for name, aggregate in aggregates.items():
             kind = aggregate.kind
             if kind == COUNT and "by" in shared:
                 kind = "histogram"
@@ -215,7 +218,7 @@ class _Select:
         return {"where": where} if labels is None else {"where": where, "categories": labels}
 
     def _ranked(
-        self, found: Sequence[Aggregate], keys: Sequence[Key], fields: dict[str, Any]
+        self, aggregates: Sequence[Aggregate], keys: Sequence[Key], fields: dict[str, Any]
     ) -> Aggregate:
         """ORDER BY a count DESC LIMIT k: the k labels with the largest counts."""
         if self._order is None:
@@ -230,12 +233,12 @@ class _Select:
         if len(ordered) != 1 or not descending or not is_aggregate(target):
             raise self._sql.refused(self._order, "a top k is ordered by its count alone, DESC")
         by = self._aggregate(target)
-        if by.kind != COUNT or (found and list(found) != [by]):
+        if by.kind != COUNT or (aggregates and list(aggregates) != [by]):
             raise self._sql.refused(self._order, "a top k has one count, and is ordered by it")
         k = self._count_of_labels()
         if fields.get("categories") is not None:
             k = min(k, len(fields["categories"]))
-        return Aggregate("top_k", {**by.fields, "k": k, "counts": bool(found)})
+        return Aggregate("top_k", {**by.fields, "k": k, "counts": bool(aggregates)})
 
     def _count_of_labels(self) -> int:
         number = self._limit.expression if type(self._limit) is sge.Limit else None
