@@ -65,7 +65,7 @@ _KINDS = {
 #: Other kinds that columns are declared to have: what does not fit is missing.
 _OTHERWISE = (
     {"whole": DECIMAL, "worth": INTEGER, "number": INTEGER, "flag": TEXT, "at": DATE},
-    {"whole": TEXT, "worth": TEXT, "number": REAL, "flag": INTEGER, "day": TIMESTAMP},
+    {"whole": TEXT, "worth": BOOLEAN, "number": REAL, "flag": INTEGER, "day": TIMESTAMP},
     {"whole": BOOLEAN, "worth": DECIMAL, "number": DECIMAL, "day": TEXT, "text": DATE},
 )
 _FILTERS: tuple[Any, ...] = (
@@ -85,14 +85,13 @@ def check_source(place: Callable[[pa.Table], Source]) -> None:
 
     `place` opens a source over the rows that it is given; each is shut when it is done with.
     """
-    for count in (0, 1, 60):
+    for count in (60, 0):
         rows = _rows(count)
         source, reference = place(rows), open_rows(rows)
         try:
             _check_itself(source)
             for asked, expected in zip(_questions(source), _questions(reference), strict=True):
-                what = f"{asked[0]}, of {count} rows"
-                _check_same(what, _answer(source, *asked[1:]), _answer(reference, *expected[1:]))
+                _check_same(_answer(source, *asked), _answer(reference, *expected), asked[0])
         finally:
             source.shut()
             reference.shut()
@@ -113,16 +112,24 @@ def _check_itself(source: Source) -> None:
         raise AssertionError("a statement that the engine cannot read must fail")
 
 
-def _check_same(what: str, given: pa.Table, expected: pa.Table) -> None:
+def _check_same(given: pa.Table, expected: pa.Table, what: str) -> None:
     """The same rows in any order, of exactly the types that the statement says."""
     assert given.schema == expected.schema, f"{what}: the types are {given.schema}"
-    mine, theirs = (sorted(map(repr, table.to_pylist())) for table in (given, expected))
+    mine, theirs = (sorted(map(_shown, table.to_pylist())) for table in (given, expected))
     differ = [pair for pair in zip(mine, theirs, strict=False) if pair[0] != pair[1]]
     assert mine == theirs, f"{what}: {len(mine)} rows for {len(theirs)}, such as {differ[:2]}"
 
 
-def _answer(source: Source, expression: ir.Table, texts: Texts) -> pa.Table:
-    return source.run(source.statement(expression, texts))
+def _shown(row: dict[str, Any]) -> str:
+    """A row to be compared; 0 and -0 are one number."""
+    return repr({name: x + 0.0 if isinstance(x, float) else x for name, x in row.items()})
+
+
+def _answer(source: Source, what: str, expression: ir.Table, texts: Texts) -> pa.Table:
+    try:
+        return source.run(source.statement(expression, texts))
+    except EngineFailure:
+        raise AssertionError(f"{what}: it fails; the log farthing.engine says why") from None
 
 
 def _questions(source: Source) -> Iterator[tuple[str, ir.Table, Texts]]:
