@@ -32,7 +32,7 @@ from farthing.engine.sql.bounding import (
 from farthing.engine.sql.conditions import condition
 from farthing.engine.sql.measuring import Grouped, totals, weighted_values
 from farthing.engine.sql.statement import Statement, Texts
-from farthing.ledger.locations import require_location
+from farthing.ledger.declared_data import require_location
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT, TIMESTAMP, Column, Schema
 
 if TYPE_CHECKING:

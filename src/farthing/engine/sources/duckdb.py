@@ -180,7 +180,7 @@ def open_rows(
 ) -> DuckDBSource:
     """A source from a pandas, Polars or Arrow table in memory, which is copied.
 
-    `location` says which data it is, as farthing.ledger.locations has it; None if nobody knows.
+    `location` says which data it is, such as shelf:/place/rows; None if nobody knows.
     """
     database = Database(memory)
     try:
