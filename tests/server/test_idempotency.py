@@ -14,7 +14,7 @@ import pytest
 from farthing.ledger.errors import Unavailable
 from farthing.server.access.store import AccessStore
 from farthing.server.asking import on_time
-from farthing.server.idempotency import is_used, once
+from farthing.server.jobs.idempotency import is_used, once
 from farthing.server.problems import Refused
 from tests.server.deployment import Deployment
 

@@ -1,7 +1,11 @@
-"""`farthing epsilon`, `farthing delta`, `farthing plan`, `farthing calibrate`."""
+"""`farthing epsilon`, `delta`, `plan`, `calibrate`, `convert`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
 from rich.table import Table
 
 import farthing as fa
@@ -18,6 +22,7 @@ WITH_EPSILON: dict[str, type[fa.PureDP] | type[fa.BoundedRange] | type[fa.Laplac
     "lap": fa.Laplace,
 }
 WITH_NOISE = ("gauss", "dgauss")
+Units = Annotated[int, typer.Option("--units", help="For groups of so many units together.")]
 
 
 def epsilon(
@@ -161,6 +166,35 @@ def calibrate(
     console().print(f"Together they give ε ≤ {shown_up(bracket.upper)}, by {bracket.theorem}.")
 
 
+def convert(
+    items: options.ItemTexts,
+    delta: options.Delta = 1e-6,
+    units: Units = 1,
+    tolerance: options.Tolerance = 1e-3,
+    as_json: options.AsJson = False,
+) -> None:
+    """What everything together is as pure, zero-concentrated, Gaussian and (ε, δ)-DP."""
+    parsed = [parse_item(item) for item in items]
+    grouped = [(fa.group_privacy(guarantee, units), count) for guarantee, count in parsed]
+    composition = fa.compose(grouped, tolerance=tolerance)
+    rows: dict[str, tuple[str, Callable[[], float]]] = {
+        "epsilon": ("ε of pure DP", lambda: composition.epsilon_at(0.0).upper),
+        "rho": ("ρ of zero-concentrated DP", composition.rho),
+        "mu": ("μ of Gaussian DP", composition.mu),
+        "epsilon_at_delta": (f"ε at δ = {delta}", lambda: composition.epsilon_at(delta).upper),
+    }
+    with patience("composing"):
+        found = {name: _number(read) for name, (_, read) in rows.items()}
+    if as_json:
+        print_json({**found, "items": items, "delta": delta, "units": units})
+        return
+    group = "" if units == 1 else f" for groups of {units}"
+    table = Table("as", "at most", title=" ".join(items) + group)
+    for name, (words, _) in rows.items():
+        table.add_row(words, "none" if found[name] is None else shown_up(found[name]))
+    console().print(table)
+
+
 def _parameter(
     kind: str, count: int, epsilon: float, delta: float, adaptivity: str, tolerance: float
 ) -> fa.Guarantee:
@@ -201,3 +235,11 @@ def _shown(best: Bracket, adaptivity: options.Adaptivity) -> dict[str, object]:
         "theorem": best.theorem,
         "adaptivity": adaptivity.value,
     }
+
+
+def _number(read: Callable[[], float]) -> float | None:
+    """None where a definition does not cover the list."""
+    try:
+        return read()
+    except (fa.Unsupported, fa.Unattainable):
+        return None

@@ -14,8 +14,8 @@ import typer
 
 from farthing.cli import options
 from farthing.cli.forms import command
-from farthing.cli.ledger_options import Name, say
 from farthing.cli.opening import Opening, Source, option
+from farthing.cli.options import Name, say
 from farthing.cli.output import console, patience, print_json
 from farthing.cli.values import filter_of
 from farthing.engine.any_conversation import WatchAnswer

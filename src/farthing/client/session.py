@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 
+from farthing.client.desk import RemoteDesk
 from farthing.client.remote_data import RemoteData
 from farthing.client.remote_questions import RemoteBatch, RemoteQuestion
 from farthing.client.remote_watches import RemoteConversation, RemoteWatch, opened_from
 from farthing.client.wire import PATIENCE_SECONDS, Wire
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.any_session import AnySession
+from farthing.engine.desk import Desk
 from farthing.engine.kinds.base import Query
 from farthing.engine.past_release import PastRelease
 from farthing.engine.watch_kinds import WatchKind
@@ -81,19 +83,21 @@ class RemoteSession(AnySession[RemoteQuestion, RemoteBatch, RemoteWatch]):
 
 def connect(
     url: str, *, token: str, dataset: str | None = None, patience: float = PATIENCE_SECONDS
-) -> RemoteSession:
+) -> RemoteSession | Desk:
     """A dataset of a service: `fa.connect("https://data.example", token="fth_…")`.
 
     The session is that of `fa.open`: the same notebook runs on either. `dataset` may be left out
     if one was granted. What costs something is charged once, however often it has to be sent;
-    `patience` is for how many seconds a service that went away is tried.
+    `patience` is for how many seconds a service that went away is tried. With an owner's token it
+    gives the owner's `Desk` instead.
     """
     with ExitStack() as undo:
         wire = Wire(url, token, patience)
         undo.callback(wire.shut)
         me = wire.get("/v1/me")
-        if me["role"] != "analyst":
-            raise InvalidInput("an analyst's token is needed; this one is an owner's")
+        if me["role"] == "owner":
+            undo.pop_all()
+            return RemoteDesk(wire, str(me["name"]))
         names = list(me["datasets"])
         granted = f"granted to {me['name']}: {', '.join(names) or 'none'}"
         if dataset is None:

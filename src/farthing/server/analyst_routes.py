@@ -12,11 +12,14 @@ from farthing.engine import BatchPlan, Plan
 from farthing.engine.spending import spending_of
 from farthing.errors import InvalidInput
 from farthing.ledger.records import BATCH
-from farthing.server.access.callers import AnalystCaller
-from farthing.server.access.grants import granted, standing_of
+from farthing.server.access.callers import AnalystCaller, granted, standing_of
+from farthing.server.answer_cache import Circumstances
 from farthing.server.answering import Later, answered_once
 from farthing.server.asking import AskBody, Inquiry, RunBody, on_time, purse_json, require_planned
-from farthing.server.coming_in import (
+from farthing.server.jobs.idempotency import is_used
+from farthing.server.jobs.runner import Outcome, Run
+from farthing.server.problems import does_not_fit, nothing_here
+from farthing.server.routes.dependencies import (
     AnalystHere,
     AnyCaller,
     At,
@@ -25,11 +28,6 @@ from farthing.server.coming_in import (
     UnpaidRoute,
     refusals,
 )
-from farthing.server.idempotency import is_used
-from farthing.server.job_records import Outcome
-from farthing.server.jobs import Run
-from farthing.server.problems import does_not_fit, nothing_here
-from farthing.server.remembering import Circumstances
 
 #: What is light, and answered whatever else its caller does.
 light_router = APIRouter(prefix="/v1", tags=["everybody"])

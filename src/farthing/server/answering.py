@@ -11,9 +11,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from farthing.server.access.callers import Caller
-from farthing.server.idempotency import once
-from farthing.server.job_records import Outcome
-from farthing.server.jobs import Run
+from farthing.server.jobs.idempotency import once
+from farthing.server.jobs.runner import Outcome, Run
 from farthing.server.service import Service
 
 _ASYNC = re.compile(r"(^|[,;\s])respond-async($|[,;\s])")

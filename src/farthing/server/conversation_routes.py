@@ -16,10 +16,15 @@ from farthing.interactive.stored import mechanism_to_json
 from farthing.ledger import NotInLedger, OpenedConversation
 from farthing.server.answering import Later, answered_once, not_interrupted
 from farthing.server.asking import Inquiry, PlannedPrice, on_time, require_planned
-from farthing.server.coming_in import AnalystHere, At, IdempotencyKey, UnpaidRoute, refusals
-from farthing.server.job_records import Outcome
-from farthing.server.jobs import Run
+from farthing.server.jobs.runner import Outcome, Run
 from farthing.server.problems import Refused, nothing_here
+from farthing.server.routes.dependencies import (
+    AnalystHere,
+    At,
+    IdempotencyKey,
+    UnpaidRoute,
+    refusals,
+)
 
 conversation_router = APIRouter(
     prefix="/v1/datasets/{dataset}/conversations", route_class=UnpaidRoute, tags=["conversations"]

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.errors import ChargeMismatch, EngineFailure, EngineSilent, PaidInPart
-from farthing.errors import FarthingError, InvalidInput
+from farthing.errors import FarthingError, InvalidInput, NotCertified
 from farthing.interactive import ConversationOver
 from farthing.ledger.errors import (
     AlreadySettled,
@@ -57,6 +57,7 @@ _KINDS: tuple[tuple[type[FarthingError], int, str, str | None], ...] = (
     (Unavailable, 503, "unavailable", "the ledger cannot be reached; try again later"),
     (LedgerError, 409, "refused", None),
     (InvalidInput, 422, "invalid", None),
+    (NotCertified, 422, "not_certified", None),
     (FarthingError, 422, "unsupported", None),
 )
 #: The words of `plain_problem`.

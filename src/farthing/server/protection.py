@@ -1,4 +1,4 @@
-"""What keeps callers from harming the service and each other: limits, headers, a log, a clock."""
+"""Limits, headers, the release clock, the audit log, and numbers for Prometheus."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import math
+import os
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
@@ -15,11 +16,12 @@ from typing import Any, TypeAlias, TypeVar
 
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from starlette.exceptions import HTTPException
 
 from farthing.errors import InvalidInput
 from farthing.server.access.store import written_now
-from farthing.server.metrics import Metrics
 from farthing.server.problems import Refused, plain_problem, problem_of
 from farthing.server.settings import Settings
 
@@ -49,6 +51,9 @@ CLOSE = {"connection": "close"}
 MOST_CALLERS = 100_000
 #: Pieces of unpaid work at once, in one worker.
 UNPAID_AT_ONCE = 2
+#: Where several workers leave their numbers for one another.
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 
 
 class PerMinute:
@@ -189,6 +194,61 @@ class AuditLog:
         """Give the file back."""
         self._log.removeHandler(self._handler)
         self._handler.close()
+
+
+class Metrics:
+    """Requests and runs of one worker by route: no names, no datasets, no values.
+
+    With several workers `page` adds them up.
+    """
+
+    def __init__(self) -> None:
+        if FOLDER in os.environ:  # the library itself looks only when it is loaded
+            values.ValueClass = values.MultiProcessValue()  # type: ignore[no-untyped-call] # no types
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "farthing_requests",
+            "Requests that were answered.",
+            ("method", "route", "status"),
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "farthing_request_seconds",
+            "How long requests took.",
+            ("route",),
+            registry=self._registry,
+        )
+        self._active = Gauge(
+            "farthing_runs_active",
+            "Questions that run now.",
+            registry=self._registry,
+            multiprocess_mode="livesum",
+        )
+        self._look: Callable[[], int] = lambda: 0
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """One request."""
+        known = method if method in METHODS else "other"
+        self._requests.labels(known, route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def watch_runs(self, active: Callable[[], int]) -> None:
+        """How many run is looked up when somebody asks."""
+        self._look = active
+
+    def page(self) -> bytes:
+        """The text that Prometheus reads."""
+        self._active.set(self._look())
+        if FOLDER not in os.environ:
+            return generate_latest(self._registry)
+        together = CollectorRegistry()
+        MultiProcessCollector(together)  # type: ignore[no-untyped-call] # it has no types
+        return generate_latest(together)
+
+
+def forget_worker(process: int) -> None:
+    """What a worker that died was doing is not counted any more; what it has done still is."""
+    mark_process_dead(process)  # type: ignore[no-untyped-call] # it has no types
 
 
 class Protection:

@@ -21,9 +21,10 @@ from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE
 from farthing.server.access.callers import Doorkeeper
 from farthing.server.access.oidc import Issuer
 from farthing.server.access.store import AccessStore
-from farthing.server.jobs import Runner
+from farthing.server.access.tokens import StoredTokens
+from farthing.server.answer_cache import Remembered
+from farthing.server.jobs.runner import Runner
 from farthing.server.protection import Rates, ReleaseClock, UnpaidWork
-from farthing.server.remembering import Remembered
 from farthing.server.settings import DatasetSettings, Settings
 
 log = logging.getLogger("farthing.server")
@@ -85,7 +86,8 @@ class Service:
 
     def desk(self, owner: str) -> Desk:
         """What an owner of this name decides at."""
-        return Desk(self.ledger, owner=owner)
+        tokens = StoredTokens(self.access)
+        return Desk(self.ledger, owner=owner, sources=self.sources, tokens=tokens)
 
     def shut(self) -> None:
         """Wait for what runs, and give everything back."""

@@ -29,7 +29,7 @@ from farthing.errors import FarthingError, InvalidInput
 from farthing.ledger.errors import Unavailable
 from farthing.ledger.store.retry import Patience
 from farthing.server.app import make_app
-from farthing.server.metrics import FOLDER, forget_worker
+from farthing.server.protection import FOLDER, forget_worker
 from farthing.server.service import Service
 from farthing.server.settings import Settings, read_settings
 

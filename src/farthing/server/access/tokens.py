@@ -130,6 +130,30 @@ def withdraw(store: AccessStore, identity: str) -> TokenRecord:
     return find(store, identity) or found
 
 
+@dataclass(frozen=True, slots=True)
+class StoredTokens:
+    """The tokens of a store, for an owner's desk."""
+
+    store: AccessStore
+
+    def mint(self, role: str, name: str, **limits: Any) -> dict[str, Any]:
+        """A new token, and what is kept of it."""
+        token, record = mint(self.store, role, name, **limits)
+        return {"token": token, **record.to_json()}
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Every token, the latest first."""
+        return [record.to_json() for record in listed(self.store)]
+
+    def withdraw(self, identity: str) -> dict[str, Any]:
+        """The token is refused from now on."""
+        return withdraw(self.store, identity).to_json()
+
+    def valid_for(self, analyst: str, dataset: str) -> list[str]:
+        """Ids of the tokens with which this analyst may ask about this dataset."""
+        return [one.id for one in listed(self.store) if one.lets_in(analyst, dataset)]
+
+
 def identity_in(token: str) -> str | None:
     """The id in a token that looks like one."""
     parts = token.split("_")

@@ -19,7 +19,7 @@ from farthing.composition.tariffs.tariff import Price
 from farthing.engine.recent import Kept, Recent
 from farthing.ledger import Analyst, Dataset, Ledger, Purse, Snapshot
 from farthing.ledger.remaining import left_of
-from farthing.server.access.grants import CallerStanding
+from farthing.server.access.callers import CallerStanding
 
 #: How long an answer is kept, how many of them, and how large each may be.
 KEPT_SECONDS, MOST, LARGEST_BYTES = 10.0, 1000, 1 << 16

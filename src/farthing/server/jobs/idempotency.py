@@ -18,7 +18,7 @@ from sqlalchemy import delete, select, update
 
 from farthing.canonical import digest
 from farthing.server.access.store import AccessStore, answered
-from farthing.server.job_records import Outcome
+from farthing.server.jobs.runner import Outcome
 from farthing.server.problems import Refused, note, problem_of
 
 #: Keys are kept for a week.
