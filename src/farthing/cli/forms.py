@@ -16,9 +16,9 @@ from farthing.engine.desk.operations import (
     ABSENT,
     NEEDED,
     OPERATIONS,
+    Given,
     Office,
     Operation,
-    OperationField,
 )
 from farthing.errors import InvalidInput, require_choice
 from farthing.ledger import Ledger
@@ -97,7 +97,7 @@ def add_operations(group: typer.Typer, where: type[Any], opened: Opening) -> Non
 def _command_of(
     operation: Operation, shared: list[inspect.Parameter], opened: Opening
 ) -> Callable[..., None]:
-    fields = [one for one in operation.parameters if one.given.typed is not ABSENT]
+    fields = [one for one in operation.parameters if one.typed is not ABSENT]
 
     def run(as_json: bool, **given: Any) -> None:
         where = {one.name: given.pop(one.name) for one in shared}
@@ -113,38 +113,38 @@ def _command_of(
     return with_options(run, [*typed, *shared, as_json], operation.words)
 
 
-def _typed(field: OperationField) -> Iterator[inspect.Parameter]:
+def _typed(field: Given) -> Iterator[inspect.Parameter]:
     """A field as Typer understands it; one that may be None with a flag as two."""
-    given, default = field.given, field.default
-    kind: Any = given.typed or field.type
-    if given.nothing and default is NEEDED:
+    default = field.default
+    kind: Any = field.typed or field.type
+    if field.nothing and default is NEEDED:
         default = None
-    shown: dict[str, Any] = {"help": given.words, "show_default": default not in (NEEDED, None)}
-    flag = given.option or f"--{field.name.replace('_', '-')}"
-    if given.argument:
-        option = typer.Argument(metavar=given.argument, **shown)
-    elif len(given.choices) == 1:
+    shown: dict[str, Any] = {"help": field.words, "show_default": default not in (NEEDED, None)}
+    flag = field.option or f"--{field.name.replace('_', '-')}"
+    if field.argument:
+        option = typer.Argument(metavar=field.argument, **shown)
+    elif len(field.choices) == 1:
         kind, default = bool, False
-        option = typer.Option(f"--{given.choices[0]}", **shown)
+        option = typer.Option(f"--{field.choices[0]}", **shown)
     else:
         option = typer.Option(flag, **shown)
     yield inspect.Parameter(
         field.name, POSITIONAL, default=default, annotation=Annotated[kind, option]
     )
-    if given.nothing:
-        none = typer.Option(f"--{given.nothing}", help=f"Without notice: no {field.name}.")
+    if field.nothing:
+        none = typer.Option(f"--{field.nothing}", help=f"Without notice: no {field.name}.")
         yield inspect.Parameter(
-            given.nothing, POSITIONAL, default=False, annotation=Annotated[bool, none]
+            field.nothing, POSITIONAL, default=False, annotation=Annotated[bool, none]
         )
 
 
-def _value(field: OperationField, given: Mapping[str, Any]) -> Any:
+def _value(field: Given, given: Mapping[str, Any]) -> Any:
     """The value of a field from what was typed."""
-    value, nothing = given[field.name], field.given.nothing
+    value, nothing = given[field.name], field.nothing
     if nothing and (value is None) != given[nothing]:
         raise InvalidInput(f"give a {field.name}, or --{nothing} for none")
-    if len(field.given.choices) == 1:
-        return field.given.choices[0] if value else None
-    if field.given.choices:
-        require_choice(field.name, value, field.given.choices)
-    return field.given.read(value) if field.given.read and value is not None else value
+    if len(field.choices) == 1:
+        return field.choices[0] if value else None
+    if field.choices:
+        require_choice(field.name, value, field.choices)
+    return field.read(value) if field.read and value is not None else value

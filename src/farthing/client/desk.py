@@ -33,7 +33,7 @@ class RemoteDesk(Desk):
 
     def answer(self, operation: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
         """What the service answers: waited for, and done once however often it is sent."""
-        absent = [one.name for one in operation.parameters if one.given.sent is ABSENT]
+        absent = [one.name for one in operation.parameters if one.sent is ABSENT]
         if not operation.path or given.keys() & set(absent):
             raise Unsupported(" with ".join([operation.name, *absent]) + f" {_ELSEWHERE}")
         path, fields = operation.address(given)

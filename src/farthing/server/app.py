@@ -16,7 +16,7 @@ from starlette.staticfiles import StaticFiles
 from farthing import __version__
 from farthing.server.analyst_routes import analyst_router, light_router
 from farthing.server.conversation_routes import conversation_router
-from farthing.server.problems import speak_of_problems
+from farthing.server.problems import handle_errors
 from farthing.server.protection import AuditLog, Metrics, Protection
 from farthing.server.routes.everybody import health_router, job_router
 from farthing.server.routes.forms import forms_router
@@ -38,7 +38,7 @@ ROUTERS = (
 
 
 class ConsoleFiles(StaticFiles):
-    """Served with an ETag, and asked for each time: modules of two versions never meet."""
+    """Served with an ETag and revalidated each time, so that versions never mix."""
 
     def __init__(self) -> None:
         super().__init__(directory=CONSOLE, html=True)
@@ -74,7 +74,7 @@ def make_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.metrics = metrics
-    speak_of_problems(app)
+    handle_errors(app)
     for router in ROUTERS:
         app.include_router(router)
     # Nothing but these files, which are everybody's: how far an answer can be compressed tells

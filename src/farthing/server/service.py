@@ -29,7 +29,7 @@ from farthing.server.settings import DatasetSettings, Settings
 
 log = logging.getLogger("farthing.server")
 
-#: What all workers and datasets together may take of the machine's memory, and each at least.
+#: Share of memory for all workers and datasets together, and for each at least.
 MEMORY_PERCENT, LEAST_PERCENT = 60, 10
 
 
@@ -50,7 +50,7 @@ class Service:
 
     @classmethod
     def open(cls, settings: Settings) -> Self:
-        """Open all of it, or nothing; InvalidInput if a dataset is other data than the ledger's."""
+        """Open everything, or nothing; InvalidInput if a dataset is other data in the ledger."""
         with ExitStack() as undo:
             if settings.logs.engine is not None:
                 handler = logging.FileHandler(settings.logs.engine, encoding="utf-8", delay=True)
@@ -85,12 +85,12 @@ class Service:
         raise AssertionError  # an error above leaves through the stack
 
     def desk(self, owner: str) -> Desk:
-        """What an owner of this name decides at."""
+        """The desk of the owner with this name."""
         tokens = StoredTokens(self.access)
         return Desk(self.ledger, owner=owner, sources=self.sources, tokens=tokens)
 
     def shut(self) -> None:
-        """Wait for what runs, and give everything back."""
+        """Wait for runs, and close everything."""
         self._resources.close()
 
 

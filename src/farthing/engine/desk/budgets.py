@@ -278,15 +278,15 @@ def accounts(office: Office, dataset: str) -> list[dict[str, Any]]:
     once=True,
     slow=True,
     fields={
-        "name": Given("A name for the list.", "Name of the list", "monday"),
+        "name": Given("Analysts run it by this name.", "Name of the list", "monday"),
         "queries": Given(
-            "{name: query, …}",
+            "Each with a name, as in a batch.",
             "Questions as JSON",
             {"all": {"kind": "count"}},
             sent=dict[str, dict[str, Any]],
             most=MOST_QUESTIONS,
         ),
-        "analyst": Given("An analyst.", "Who may run it", "ann"),
+        "analyst": Given("The analyst's name.", "Who may run it", "ann"),
     },
     answer=_account_data,
 )
@@ -404,7 +404,10 @@ def tokens(office: Office) -> list[dict[str, Any]]:
     said="{token}",
     fields={
         "role": Given(
-            "owner or analyst.", example="analyst", argument="ROLE", choices=("owner", "analyst")
+            "owner: decides. analyst: asks.",
+            example="analyst",
+            argument="ROLE",
+            choices=("owner", "analyst"),
         ),
         "name": Given("An analyst's name is that of their purse.", "For", "ann", argument="NAME"),
         "datasets": Given(
@@ -415,7 +418,7 @@ def tokens(office: Office) -> list[dict[str, Any]]:
             most=1000,
         ),
         "expires": Given(
-            "Valid for so long. Empty: for ever.",
+            "How long it is valid. Empty: for ever.",
             option="--days",
             typed=float | None,
             read=_in_days,

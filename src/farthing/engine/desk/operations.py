@@ -17,9 +17,10 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from datetime import datetime
 from functools import cached_property, wraps
+from types import NoneType, UnionType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, get_args, get_type_hints
 from urllib.parse import quote
 
@@ -34,7 +35,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: A field without a default, and the type of a field that a request or a command does not have.
 NEEDED, ABSENT = inspect.Parameter.empty, type("Absent", (), {})
 #: How a value of a type is entered in a form; everything else as JSON.
-CONTROLS = {bool: "yes", int: "whole", float: "number", str: "text", datetime: "date"}
+CONTROLS: dict[Any, str] = {bool: "yes", int: "whole", float: "number", str: "text"}
+CONTROLS |= {datetime: "date", list[str]: "list"}
 #: The names in a path.
 _NAMED = re.compile(r"{(\w+)}")
 
@@ -103,13 +105,33 @@ class Given:
     choices: tuple[str, ...] = ()
     nothing: str = ""
     most: int | None = None
+    # known from the function that has the field
+    name: str = ""
+    type: Any = None
+    default: Any = NEEDED
+    in_path: bool = False
+
+    def form(self) -> dict[str, Any]:
+        """The field as a form shows it."""
+        hint, needed = self.sent or self.type, self.default is NEEDED
+        union = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+        kind = next(one for one in union if one is not NoneType)
+        return {
+            "name": self.name,
+            "label": self.label or self.name.replace("_", " ").capitalize(),
+            "kind": "choice" if self.choices else CONTROLS.get(kind, "json"),
+            "help": self.words,
+            "needed": needed,
+            "choices": list(self.choices),
+            "start": None if needed else self.default,
+        }
 
 
 _EMPTY = "Empty: each question says it."
 #: What fields of these names mean, whichever operation has them.
 FIELDS = {
     "account": Given("A tariff or list by name; else the one in force, or all."),
-    "analyst": Given("The analyst.", "Analyst", "ann", argument="ANALYST"),
+    "analyst": Given("The analyst's name.", "Analyst", "ann", argument="ANALYST"),
     "beside": Given("A dataset on the same data."),
     "contribution_limit": Given(
         f"Labels of a unit that may count. {_EMPTY}", "Labels of one unit that count"
@@ -119,7 +141,7 @@ FIELDS = {
     "delta_units": Given("Units of δ. Empty: in proportion, as in the tariff.", "δ units"),
     "entry": Given("Number of the reservation.", example=7, argument="ENTRY"),
     "epsilon": Given("The budget: what everything may cost.", "ε", 3.0),
-    "farthings": Given("How many.", example=100),
+    "farthings": Given("How many farthings.", example=100),
     "file": Given("The file.", argument="FILE"),
     "identity": Given("Its id.", argument="ID"),
     "months": Given("For so many months."),
@@ -138,31 +160,6 @@ FIELDS = {
     "until": Given("Before then."),
     "version": Given("Empty: the rows may change without notice.", "Version of the rows", "2"),
 }
-
-
-@dataclass(frozen=True)
-class OperationField:
-    """One field of an operation."""
-
-    name: str
-    type: Any
-    given: Given
-    default: Any
-    in_path: bool
-
-    def form(self) -> dict[str, Any]:
-        """The field as a form shows it."""
-        hint, needed = self.given.sent or self.type, self.default is NEEDED
-        kinds = [one for one in get_args(hint) or (hint,) if one is not type(None)]
-        return {
-            "name": self.name,
-            "label": self.given.label or self.name.replace("_", " ").capitalize(),
-            "kind": "choice" if self.given.choices else CONTROLS.get(kinds[0], "json"),
-            "help": self.given.words,
-            "needed": needed,
-            "choices": list(self.given.choices),
-            "start": None if needed else self.default,
-        }
 
 
 def plain_data(value: Any) -> Any:
@@ -224,19 +221,25 @@ class Operation:
         return get_type_hints(self.function)
 
     @cached_property
-    def parameters(self) -> tuple[OperationField, ...]:
+    def parameters(self) -> tuple[Given, ...]:
         """The fields, in order."""
         known, inside = {**FIELDS, **self.fields}, _NAMED.findall(self.path)
         own = list(inspect.signature(self.function).parameters.items())[1:]
         return tuple(
-            OperationField(name, self.hints[name], known[name], one.default, name in inside)
+            replace(
+                known[name],
+                name=name,
+                type=self.hints[name],
+                default=one.default,
+                in_path=name in inside,
+            )
             for name, one in own
         )
 
     @property
-    def requested(self) -> list[OperationField]:
+    def requested(self) -> list[Given]:
         """The fields of a request, without those of the path."""
-        return [one for one in self.parameters if one.given.sent is not ABSENT and not one.in_path]
+        return [one for one in self.parameters if one.sent is not ABSENT and not one.in_path]
 
     def tell(self, office: Office, given: Mapping[str, Any]) -> dict[str, Any]:
         """Do it, and give the answer."""
@@ -257,7 +260,7 @@ class Operation:
 
     def address(self, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Where a request goes, and its fields as plain data."""
-        known = {one.name: one.given.plain or plain_data for one in self.parameters}
+        known = {one.name: one.plain or plain_data for one in self.parameters}
         sent = {name: value and known[name](value) for name, value in given.items()}
         inside = {name: quote(str(sent.pop(name)), safe="") for name in _NAMED.findall(self.path)}
         return f"/v1/owner{self.path.format(**inside)}", sent

@@ -25,7 +25,7 @@ from farthing.server.access.tokens import OWNER, find, identity_in, is_genuine
 #: How long a worker remembers that a secret was right; whether the token is still valid is looked
 #: up every time.
 REMEMBERED_SECONDS = 300.0
-#: How many it remembers.
+#: Secrets that are cached at most.
 MOST = 10_000
 _OWN = (
     select(datasets.c.name)
@@ -61,20 +61,20 @@ CallerStanding: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class OwnerCaller:
-    """Somebody who decides about budgets."""
+    """An owner, who decides about budgets."""
 
     name: str
     token: str
 
     @property
     def key(self) -> str:
-        """What is kept under the caller's name is kept under this."""
+        """The key of the caller in caches and tables."""
         return f"owner:{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class AnalystCaller:
-    """Somebody who asks. `datasets` None: all for which the ledger has a purse of this name."""
+    """An analyst. `datasets` None: every dataset with a purse of this name."""
 
     name: str
     token: str
@@ -82,11 +82,11 @@ class AnalystCaller:
 
     @property
     def key(self) -> str:
-        """What is kept under the caller's name is kept under this."""
+        """The key of the caller in caches and tables."""
         return f"analyst:{self.name}"
 
     def may_see(self, dataset: str) -> bool:
-        """Whether the token is for this dataset at all."""
+        """Whether the token covers this dataset."""
         return self.datasets is None or dataset in self.datasets
 
 
@@ -95,7 +95,7 @@ Caller: TypeAlias = OwnerCaller | AnalystCaller
 
 @dataclass(frozen=True, slots=True)
 class NoEntry:
-    """Why a token lets nobody in: for the audit log, never for whoever sent it.
+    """Why a token was rejected: for the audit log, never for the sender.
 
     `token` is the id of a token that was minted here.
     """
@@ -105,7 +105,7 @@ class NoEntry:
 
 
 class Doorkeeper:
-    """Tells who holds a token. Remembers hashes of tokens whose secret was right, for a while."""
+    """Finds the caller of a token. Caches hashes of tokens whose secret was right."""
 
     def __init__(
         self, store: AccessStore, elsewhere: Callable[[str], Caller | NoEntry] | None = None
@@ -117,12 +117,12 @@ class Doorkeeper:
         self._turn = threading.Lock()
 
     def caller(self, token: str) -> Caller | None:
-        """Who holds this token; None if it is not genuine, expired or revoked."""
+        """The caller of this token; None if it is forged, expired or revoked."""
         found = self.admit(token)
         return None if isinstance(found, NoEntry) else found
 
     def admit(self, token: str) -> Caller | NoEntry:
-        """Who holds this token, or why nobody does."""
+        """The caller of this token, or why it is rejected."""
         identity = identity_in(token)
         if identity is None and self._elsewhere is not None:
             return self._elsewhere(token)
@@ -143,7 +143,7 @@ class Doorkeeper:
         return AnalystCaller(record.name, record.id, record.datasets)
 
     def is_quick(self, token: str) -> bool:
-        """Whether `caller` takes no time: nothing to hash, and one look into a file here."""
+        """Whether `admit` is fast: no hashing, and one read of a local file."""
         return self._store.is_file and self._was_right(_fingerprint(token))
 
     def _is_genuine(self, token: str) -> bool:
@@ -168,13 +168,13 @@ def _fingerprint(token: str) -> bytes:
 
 
 def granted(ledger: Ledger, caller: AnalystCaller) -> list[str]:
-    """Names of the datasets that this caller may know of, in order."""
+    """Names of the datasets that were granted to this caller, in order."""
     rows = ledger.book.store.look_up(_OWN, {"analyst": caller.name})
     return [name for (name,) in rows if caller.may_see(name)]
 
 
 def standing_of(ledger: Ledger, caller: AnalystCaller, dataset: str) -> CallerStanding | None:
-    """What is declared, granted and spent by the caller; None if there is nothing of theirs."""
+    """What is declared, granted and spent by the caller; None without a purse."""
     wanted = {"analyst": caller.name, "dataset": dataset}
     rows = ledger.book.store.look_up(_STANDING, wanted)
     known = caller.may_see(dataset) and any(row[2] for row in rows)

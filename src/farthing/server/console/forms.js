@@ -44,7 +44,7 @@ function controlOf(one, value, about, list) {
   }
   if (one.kind === "choice") {
     const options = one.choices.map((each) => parts(each).map(String));
-    return choice(one.needed || one.start !== null ? options : [["", "–"], ...options], written(value));
+    return choice(one.needed || one.start !== null ? options : [["", "no"], ...options], written(value));
   }
   if (one.kind === "column" || one.kind === "number column") {
     const known = about.columns.filter((each) => each.name !== about.unit && (one.kind === "column" || NUMBERS.includes(each.kind)));
@@ -90,6 +90,6 @@ export async function operationForm(name, { dataset = "", only, values = {}, cho
     if (ask === null) return into(told, () => send(body), busy);
     return confirmed(...ask(body), async () => told.replaceChildren(...await send(body)));
   };
-  return el("div", {}, el("form", { class: fields.some((one) => one.kind === "json") ? null : "inline", onsubmit: submit }, head, entered.shown(),
+  return el("div", {}, el("form", { class: fields.length > 3 || fields.some((one) => one.kind === "json") ? "narrow" : "inline", onsubmit: submit }, head, entered.shown(),
     el("button", { type: "submit", class: "main" }, button)), told);
 }

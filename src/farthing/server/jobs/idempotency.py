@@ -24,7 +24,7 @@ from farthing.server.problems import Refused, note, problem_of
 #: Keys are kept for a week.
 KEPT_SECONDS = 7 * 86_400.0
 TIDY_EVERY = 1000
-#: Nothing was charged before one of these; whatever fails while it is paid for is a 500.
+#: Statuses of requests that charged nothing; failures during a charge are 500.
 REFUSALS = frozenset({400, 401, 402, 403, 404, 409, 413, 422, 429, 503})
 _LONGEST = 200
 
@@ -36,7 +36,7 @@ async def once(
     asked: Any,
     work: Callable[[], Awaitable[Outcome]],
 ) -> Outcome:
-    """What `work` gives, or what it gave when the same was asked under this key before."""
+    """The result of `work`, or the kept result of the same request under this key."""
     if key is None:
         return await work()
     if not 0 < len(key) <= _LONGEST or not key.isascii() or not key.isprintable():
@@ -66,7 +66,7 @@ def is_used(store: AccessStore, caller: str, key: str | None) -> bool:
 
 
 def _begin(store: AccessStore, caller: str, key: str, asked: Any) -> Outcome | None:
-    """None if the key is new, and from now on it is not."""
+    """Record a new key, and None; else the kept result."""
     body = digest(asked)
     row = {"caller": caller, "key": key, "digest": body, "at": time.time()}
     if _look(store, caller, key) is None and store.add(answered, row):
@@ -100,7 +100,7 @@ def _keep(store: AccessStore, caller: str, key: str, outcome: Outcome) -> None:
 
 
 def _tidy(store: AccessStore) -> None:
-    """Now and then: old keys go."""
+    """Delete old keys, now and then."""
     if secrets.randbelow(TIDY_EVERY) == 0:
         old = delete(answered).where(answered.c.at < time.time() - KEPT_SECONDS)
         store.write(lambda connection: connection.execute(old))

@@ -1,4 +1,4 @@
-"""What a route asks for: the service, a caller of the right type, and JSON that can be kept."""
+"""Dependencies of routes: the service, a caller of the right type, a checked body."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from farthing.server.service import Service
 
 #: A name in a body: of a dataset, an analyst, a version.
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-#: No question is nested more deeply.
+#: Levels of nesting at most.
 DEEPEST = 40
-#: So many bytes are read faster than a thread is found for them.
+#: Bodies up to this size are parsed in the event loop.
 QUICK_BYTES = 1 << 14
 
 _bearer = HTTPBearer(auto_error=False, description="fth_…, as it was shown when it was minted")
@@ -49,7 +49,7 @@ async def any_caller(
     service: At,
     given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
-    """Who holds the token; the same refusal whatever is wrong with it, which the log says."""
+    """The caller of the token; rejected tokens get the same refusal, and the log has the reason."""
     known: Caller | None = getattr(request.state, "caller", None)
     if known is not None:
         return known
@@ -70,7 +70,7 @@ async def any_caller(
 
 
 async def _admit(doorkeeper: Doorkeeper, token: str) -> Caller | NoEntry:
-    """In a thread only if it may take time: passing it on takes longer than a quick look."""
+    """Admit at once if that is fast, else in a thread."""
     if doorkeeper.is_quick(token):
         return doorkeeper.admit(token)
     return await run_in_threadpool(doorkeeper.admit, token)
@@ -98,7 +98,7 @@ def _wrong_role(whom: str) -> Refused:
 
 
 def require_plain_json(value: object, depth: int = 0) -> None:
-    """ValueError if something in it could not be kept, or written back."""
+    """ValueError for JSON that a database could not store or a response could not hold."""
     if depth > DEEPEST:
         raise ValueError("nested too deeply")
     if isinstance(value, str):
@@ -115,7 +115,7 @@ def require_plain_json(value: object, depth: int = 0) -> None:
 
 
 def _require_text(text: str) -> None:
-    """Text that UTF-8 can write, without NUL, which PostgreSQL does not keep."""
+    """Text that UTF-8 can write, without NUL, which PostgreSQL cannot store."""
     text.encode("utf-8")
     if "\0" in text:
         raise ValueError("the character NUL")
@@ -128,10 +128,10 @@ def _plain_json(body: bytes) -> Any:
 
 
 class PlainRequest(Request):
-    """A request whose JSON was looked at; what cannot be read is refused with status 400."""
+    """A request whose JSON is checked; an unreadable body gets status 400."""
 
     async def read(self, elsewhere: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
-        """Read a large body now, `elsewhere` than in the thread that answers everybody."""
+        """Parse a large body now, `elsewhere` than in the event loop."""
         body = await self.body()
         if len(body) > QUICK_BYTES:
             try:
@@ -146,9 +146,9 @@ class PlainRequest(Request):
 
 
 class UnpaidRoute(APIRoute):
-    """A route whose plain functions are unpaid work of their caller; see `UnpaidWork`.
+    """A route whose synchronous functions are metered as `UnpaidWork`.
 
-    So is reading a large body. Nothing is read before it is known who the caller is.
+    Reading a large body is metered too. The caller is known before anything is read.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
@@ -190,7 +190,7 @@ IdempotencyKey = Annotated[
 ]
 Prefer = Annotated[str | None, Header(description="respond-async: be given a job at once.")]
 
-#: How refusals are described.
+#: The schema of errors.
 PROBLEM: dict[str, Any] = {
     "type": "object",
     "required": ["error"],
@@ -210,7 +210,7 @@ PROBLEM: dict[str, Any] = {
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What a route may answer besides success, for its description."""
+    """The errors of a route, for its OpenAPI description."""
     words = {
         400: "the request could not be read",
         401: "no valid token",

@@ -24,29 +24,29 @@ from farthing.server.service import Service
 
 job_router = APIRouter(prefix="/v1/jobs", tags=["everybody"])
 
-#: A stream looks so often, and ends after so long: who still wants to know connects again.
+#: Seconds between looks of a stream, and until it ends; clients connect again.
 LOOK_SECONDS, STREAM_SECONDS = 0.5, 25.0
-#: Streams of one caller at once, in one worker: each looks into the database again and again.
+#: Streams of one caller in one worker at most: each polls the database.
 MOST_STREAMS = 16
 _following: Counter[str] = Counter()
 
 health_router = APIRouter(tags=["operations"])
 
 _LOCAL = ("127.0.0.1", "::1")
-#: A request that a proxy hands on has one of these, and is not local whatever its address.
+#: Headers of proxies; a request with one of them is not local.
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
 
 @job_router.get("/{identity}", responses=refusals(404))
 def show_job(identity: str, service: At, caller: AnyCaller) -> dict[str, Any]:
-    """How it stands; `status` and `result` are what the run would have answered."""
+    """The state of a job; `status` and `result` are what the run would have answered."""
     found = _own(service, caller, identity)
     return {"job": found.to_json(service.settings.limits.time_limit)}
 
 
 @job_router.delete("/{identity}", responses=refusals(404))
 def cancel_job(identity: str, service: At, caller: AnyCaller) -> dict[str, Any]:
-    """End it. Nothing is paid back."""
+    """Cancel a job. Nothing is paid back."""
     found = service.runner.cancel(caller.key, _own(service, caller, identity).id)
     return {"job": found.to_json(service.settings.limits.time_limit)}
 
@@ -92,7 +92,7 @@ def _own(service: Service, caller: Caller, identity: str) -> JobRecord:
 
 @contextmanager
 def _followed(caller: str) -> Iterator[None]:
-    """One stream more, until it ends."""
+    """Count a stream until it ends."""
     _following[caller] += 1
     try:
         yield
@@ -108,7 +108,7 @@ def _event(name: str, data: dict[str, Any]) -> str:
 
 @health_router.get("/health")
 async def say_alive() -> dict[str, str]:
-    """The process answers: at once, whatever its threads do."""
+    """The process is alive. Answers at once, whatever its threads do."""
     return {"status": "ok"}
 
 

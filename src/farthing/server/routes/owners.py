@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 import farthing.engine.desk  # noqa: F401 # declares the operations
-from farthing.engine.desk.operations import NEEDED, OPERATIONS, Operation, OperationField
+from farthing.engine.desk.operations import NEEDED, OPERATIONS, Given, Operation
 from farthing.server.access.callers import OwnerCaller
 from farthing.server.answering import Later, answered_once, not_interrupted
 from farthing.server.jobs.runner import Outcome, Run
@@ -34,25 +34,25 @@ LONGEST_NAME = 200
 _BODY = "body"
 
 
-def _type_of(field: OperationField) -> Any:
+def _type_of(field: Given) -> Any:
     """The type of a field in a request."""
-    kind, given = field.given.sent or field.type, field.given
-    if given.choices:
-        kind = Literal[given.choices]
+    kind = field.sent or field.type
+    if field.choices:
+        kind = Literal[field.choices]
         return kind if field.default is NEEDED else kind | None
     if kind in (str, str | None):
         return Annotated[kind, Field(min_length=1, max_length=LONGEST_NAME)]
-    return kind if given.most is None else Annotated[kind, Field(max_length=given.most)]
+    return kind if field.most is None else Annotated[kind, Field(max_length=field.most)]
 
 
 def _body_of(operation: Operation) -> type[BaseModel]:
     title = operation.name.title().replace("_", "")
     needed = [one for one in operation.requested if one.default is NEEDED]
-    shown = needed or [one for one in operation.requested if one.given.example is not None]
-    extra: Any = {"examples": [{one.name: one.given.example for one in shown}]}
+    shown = needed or [one for one in operation.requested if one.example is not None]
+    extra: Any = {"examples": [{one.name: one.example for one in shown}]}
     fields: dict[str, Any] = {
         field.name: (
-            Annotated[_type_of(field), Field(description=field.given.words)],
+            Annotated[_type_of(field), Field(description=field.words)],
             ... if field.default is NEEDED else field.default,
         )
         for field in operation.requested
@@ -76,7 +76,7 @@ def _signature(operation: Operation) -> dict[str, tuple[Any, Any]]:
         asked[_BODY] = (_body_of(operation), NEEDED)
     else:
         for field in operation.requested:
-            words = Query(description=field.given.words)
+            words = Query(description=field.words)
             asked[field.name] = (Annotated[_type_of(field), words], field.default)
     if operation.once:
         asked["idempotency_key"] = (IdempotencyKey, None)
