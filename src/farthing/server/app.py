@@ -14,10 +14,10 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from farthing import __version__
-from farthing.server.analyst_routes import analyst_router, light_router
-from farthing.server.conversation_routes import conversation_router
 from farthing.server.problems import handle_errors
 from farthing.server.protection import AuditLog, Metrics, Protection
+from farthing.server.routes.analysts import analyst_router, light_router
+from farthing.server.routes.conversations import conversation_router
 from farthing.server.routes.everybody import health_router, job_router
 from farthing.server.routes.forms import forms_router
 from farthing.server.routes.owners import owner_router

@@ -23,7 +23,7 @@ from farthing.server.access.oidc import Issuer
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import StoredTokens
 from farthing.server.answer_cache import Remembered
-from farthing.server.jobs.runner import Runner
+from farthing.server.jobs import Runner
 from farthing.server.protection import Rates, ReleaseClock, UnpaidWork
 from farthing.server.settings import DatasetSettings, Settings
 

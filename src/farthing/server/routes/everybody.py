@@ -17,7 +17,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from farthing.server.access.callers import AnalystCaller, Caller, OwnerCaller
 from farthing.server.access.tokens import find
-from farthing.server.jobs.runner import RUNNING, JobRecord
+from farthing.server.jobs import RUNNING, JobRecord
 from farthing.server.problems import Refused, nothing_here, problem_of
 from farthing.server.routes.dependencies import AnyCaller, At, refusals
 from farthing.server.service import Service

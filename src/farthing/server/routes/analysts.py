@@ -14,10 +14,7 @@ from farthing.errors import InvalidInput
 from farthing.ledger.records import BATCH
 from farthing.server.access.callers import AnalystCaller, granted, standing_of
 from farthing.server.answer_cache import Circumstances
-from farthing.server.answering import Later, answered_once
-from farthing.server.asking import AskBody, Inquiry, RunBody, on_time, purse_json, require_planned
-from farthing.server.jobs.idempotency import is_used
-from farthing.server.jobs.runner import Outcome, Run
+from farthing.server.jobs import Outcome, Run
 from farthing.server.problems import does_not_fit, nothing_here
 from farthing.server.routes.dependencies import (
     AnalystHere,
@@ -28,6 +25,15 @@ from farthing.server.routes.dependencies import (
     UnpaidRoute,
     refusals,
 )
+from farthing.server.routes.requests import (
+    AskBody,
+    Inquiry,
+    RunBody,
+    on_time,
+    purse_json,
+    require_planned,
+)
+from farthing.server.routes.responses import Later, answered_once, is_used
 
 #: What is light, and answered whatever else its caller does.
 light_router = APIRouter(prefix="/v1", tags=["everybody"])

@@ -14,9 +14,7 @@ from farthing.engine import Watch, WatchConversation, query_from
 from farthing.errors import InvalidInput
 from farthing.interactive.stored import mechanism_to_json
 from farthing.ledger import NotInLedger, OpenedConversation
-from farthing.server.answering import Later, answered_once, not_interrupted
-from farthing.server.asking import Inquiry, PlannedPrice, on_time, require_planned
-from farthing.server.jobs.runner import Outcome, Run
+from farthing.server.jobs import Outcome, Run
 from farthing.server.problems import Refused, nothing_here
 from farthing.server.routes.dependencies import (
     AnalystHere,
@@ -25,6 +23,8 @@ from farthing.server.routes.dependencies import (
     UnpaidRoute,
     refusals,
 )
+from farthing.server.routes.requests import Inquiry, PlannedPrice, on_time, require_planned
+from farthing.server.routes.responses import Later, answered_once, not_interrupted
 
 conversation_router = APIRouter(
     prefix="/v1/datasets/{dataset}/conversations", route_class=UnpaidRoute, tags=["conversations"]
