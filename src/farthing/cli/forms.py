@@ -14,6 +14,7 @@ from farthing.cli.options import AsJson, LedgerAt, say, warn
 from farthing.cli.output import patience
 from farthing.engine.desk.operations import (
     ABSENT,
+    FIELDS,
     NEEDED,
     OPERATIONS,
     Given,
@@ -66,6 +67,11 @@ def command(app: typer.Typer, name: str) -> Callable[[Filled], Filled]:
         return form
 
     return register
+
+
+def field_option(name: str) -> Any:
+    """The option for a field that operations have too."""
+    return typer.Option(f"--{name.replace('_', '-')}", help=FIELDS[name].words)
 
 
 @dataclass(frozen=True)

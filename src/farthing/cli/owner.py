@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from farthing.cli import options
-from farthing.cli.forms import AtLedger, add_operations, at_ledger, command
+from farthing.cli.forms import AtLedger, add_operations, at_ledger, command, field_option
 from farthing.cli.ledger import history_table
 from farthing.cli.options import AnyName, Name, say, warn
 from farthing.cli.output import console, patience, print_json
@@ -84,14 +84,10 @@ class Add:
     """
 
     data: Data
-    unit: Annotated[str, typer.Option("--unit", help="The column that says whose row it is.")]
+    unit: Annotated[str, field_option("unit")]
     where: options.LedgerBeside = None
-    epsilon: Annotated[
-        float | None, typer.Option("--epsilon", help="The budget: what everything may cost.")
-    ] = None
-    delta: Annotated[
-        float | None, typer.Option("--delta", help="The budget: the chance that it fails.")
-    ] = None
+    epsilon: Annotated[float | None, field_option("epsilon")] = None
+    delta: Annotated[float | None, field_option("delta")] = None
     tariff: Annotated[
         Path | None,
         typer.Option("--tariff", help="Instead: put this tariff or certificate in force."),
@@ -100,19 +96,13 @@ class Add:
     schema: Annotated[
         Path | None, typer.Option("--schema", help="Declared columns in TOML; else proposed.")
     ] = None
-    keys: Annotated[
-        int | None, typer.Option("--contribution-limit", help="Labels of a unit that may count.")
-    ] = None
-    rows: Annotated[
-        int | None, typer.Option("--per-key-limit", help="Rows of a unit and label that may count.")
-    ] = None
+    contribution_limit: Annotated[int | None, field_option("contribution_limit")] = None
+    per_key_limit: Annotated[int | None, field_option("per_key_limit")] = None
     version: Annotated[
         str, typer.Option("--version", help="The version of the rows; live: they may change.")
     ] = "1"
-    beside: Annotated[
-        str | None, typer.Option("--beside", help="A dataset on the same data, to share with.")
-    ] = None
-    by: Annotated[str, typer.Option("--owner", help="Who answers for the data.")] = "owner"
+    beside: Annotated[str | None, field_option("beside")] = None
+    owner: Annotated[str, field_option("owner")] = "owner"
     table: TableName = None
     spark: Spark = None
     as_json: options.AsJson = False
@@ -122,7 +112,7 @@ class Add:
         declared = Declaration(
             unit=self.unit,
             schema=None if self.schema is None else read_schema(self.schema),
-            limits=Limits(contribution_limit=self.keys, per_key_limit=self.rows),
+            limits=Limits(self.contribution_limit, self.per_key_limit),
             version=None if self.version == "live" else self.version,
         )
         certificate = misfits = None
@@ -133,7 +123,7 @@ class Add:
                     certificate = proved(self.tariff, None, self.epsilon, self.delta)
                 warn(large_delta(certificate))
             where = self.where or ledger_beside(source, self.name)
-            with Desk.open(where, owner=self.by) as desk:
+            with Desk.open(where, owner=self.owner) as desk:
                 with patience("adding"):
                     name = self.name or source.name
                     add = desk.add if desk.is_described(name) else desk.describe

@@ -6,7 +6,6 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -274,14 +273,26 @@ def _restored_words(answer: dict[str, Any]) -> str:
 
 
 def _readable(copy: str) -> str:
-    """The place of a copy that can be read: found out before a new ledger is made."""
-    if "://" not in copy:
-        try:
-            with Path(copy).open("rb"):
-                pass
-        except OSError as error:
-            raise InvalidInput(f"{copy} cannot be read: {error}") from None
+    """The place of a copy that can be read: checked before a new ledger is made."""
+    try:
+        if "://" not in copy:
+            Path(copy).open("rb").close()
+    except OSError as error:
+        raise InvalidInput(f"{copy} cannot be read: {error}") from None
     return copy
+
+
+def _lines_of(copy: str) -> Iterator[str]:
+    """The lines of an export: of the file, or of the ledger that the file is."""
+    if "://" in copy or _is_ledger(Path(copy)):
+        with ledger.Ledger.open(copy, upgrade=False) as other:
+            yield from ledger.export_lines(other.reader())
+        return
+    try:
+        with Path(copy).open(encoding="utf-8", newline="\n") as lines:
+            yield from lines
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{copy} cannot be read: {error}") from None
 
 
 @operation(
@@ -303,24 +314,9 @@ def restore(office: Office, copy: str) -> dict[str, int]:
     Nobody knows what was spent after the copy was made, so every account in it counts as spent
     in full and is closed. Sign a tariff, and grant, for what is still to be given away.
     """
-    with _lines_of(_readable(copy)) as lines:
-        return ledger.restore(office.ledger, lines)
+    return ledger.restore(office.ledger, _lines_of(_readable(copy)))
 
 
-@contextmanager
-def _lines_of(copy: str) -> Iterator[Iterator[str]]:
-    """The lines of an export: as they are in a file, or of a ledger that is there itself."""
-    if "://" in copy or _is_sqlite(Path(copy)):
-        with ledger.Ledger.open(copy, upgrade=False) as other:
-            yield ledger.export_lines(other.reader())
-        return
-    try:
-        with Path(copy).open(encoding="utf-8", newline="\n") as lines:
-            yield lines
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{copy} cannot be read: {error}") from None
-
-
-def _is_sqlite(file: Path) -> bool:
+def _is_ledger(file: Path) -> bool:
     with file.open("rb") as start:
         return start.read(len(_SQLITE)) == _SQLITE
