@@ -224,7 +224,7 @@ def _shown(best: Bracket, adaptivity: options.Adaptivity) -> dict[str, object]:
 
 
 def _number(read: Callable[[], float]) -> float | None:
-    """None where a definition does not cover the list."""
+    """The number, or None where a definition does not cover the list."""
     try:
         return read()
     except (fa.Unsupported, fa.Unattainable):

@@ -1,4 +1,4 @@
-"""`farthing serve`, `farthing doctor`, `farthing statement`: a deployment and what it says.
+"""`farthing serve`, `farthing doctor`, `farthing statement`.
 
 Their libraries may not be installed, so they are imported when a command runs.
 """
@@ -73,7 +73,7 @@ def doctor(
     ] = Path("farthing.toml"),
     as_json: options.AsJson = False,
 ) -> None:
-    """Look whether the service can work, and say what to do where it cannot.
+    """Check that the service can work, and say what to do where it cannot.
 
     Configuration, libraries, Java, permissions, database, clock, the head of every book, data
     and whether its rows are as declared, tokens. Nothing is changed. The exit code is 1 if there

@@ -1,4 +1,4 @@
-"""`farthing ledger show | odometer | verify | certificate | export | import`: to look into it."""
+"""`farthing ledger show | odometer | verify | certificate | export | import`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OUTCOMES = {"open": "open", "close": "answered", "abandon": "abandoned", "end":
 def show_command(
     where: options.LedgerAt, name: AnyName = None, as_json: options.AsJson = False
 ) -> None:
-    """Caps, purses, registered lists and open reservations, and who this ledger is."""
+    """Caps, purses, registered lists, open reservations, and the ledger's identity."""
     with Ledger.open(where, upgrade=False) as book, patience("reading"):
         reader = book.reader()
         identity = reader.identity()
@@ -204,7 +204,7 @@ def balances_of(reader: Reader, name: str) -> dict[str, Any]:
 
 
 def balances_table(shown: dict[str, Any]) -> Iterator[Table | str]:
-    """The same for people."""
+    """The balances as tables for people."""
     name = escape(plain(str(shown["dataset"])))
     yield _table(
         name,
@@ -266,7 +266,7 @@ def history_table(asked: list[dict[str, Any]], *, values: bool = False) -> Table
 
 
 def _values_in_words(release: Any) -> str:
-    """Labels with their numbers; what was kept without the engine as it was kept."""
+    """Labels with their numbers; a release in another form as JSON."""
     try:
         told = [
             f"{label}: {'listed' if count is None else count}"

@@ -90,7 +90,7 @@ def root(
 
 
 def _what_stays_spent(error: BaseException | None) -> str:
-    """That it was interrupted, and what that costs, where the interrupt behind an error says so."""
+    """That it was interrupted and, if the interrupt says so, what stays spent."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt) and error.args:
             return f"farthing: {plain(str(error))}\n"

@@ -94,9 +94,9 @@ Output = Annotated[
 
 
 def several(text: str | None) -> str | list[str] | None:
-    """One place or table, or those between the commas.
+    """One place or table, or several separated by commas.
 
-    A file with a comma in its name is one, and so are addresses and patterns such as {a,b}.
+    A file with a comma in its name, an address and a pattern such as {a,b} are one.
     """
     if text is None or "," not in text or "://" in text or "{" in text or os.path.exists(text):
         return text
@@ -104,7 +104,7 @@ def several(text: str | None) -> str | list[str] | None:
 
 
 def say(as_json: bool, answer: dict[str, object], words: str) -> None:
-    """One JSON object, or lines for people in which no name commands the terminal."""
+    """Print one JSON object, or lines for people without control characters."""
     if as_json:
         print_json(answer)
     else:
@@ -113,13 +113,13 @@ def say(as_json: bool, answer: dict[str, object], words: str) -> None:
 
 
 def warn(words: str | None) -> None:
-    """On standard error, so that an answer can be read by programs."""
+    """Print a warning on standard error, so that programs can read the answer."""
     if words is not None:
         typer.echo(f"warning: {plain(words)}", err=True)
 
 
 def put(output: Path | None, text: TextIO) -> None:
-    """Everything at once, so that an error leaves nothing half printed."""
+    """Write everything at once, so that an error leaves no partial output."""
     if output is None:
         shutil.copyfileobj(text, sys.stdout)
         return
@@ -129,7 +129,7 @@ def put(output: Path | None, text: TextIO) -> None:
 
 @contextmanager
 def reading(file: Path) -> Iterator[TextIO]:
-    """A file, read line by line: a line ends where JSON Lines says and nowhere else."""
+    """A text file whose lines end at \\n only, as in JSON Lines."""
     try:
         with file.open(encoding="utf-8", newline="\n") as lines:
             yield lines
