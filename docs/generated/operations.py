@@ -13,10 +13,11 @@ from farthing.engine.desk.operations import OPERATIONS, Operation
 INTRODUCTION = """\
 # An owner's operations
 
-What an owner can do, from the declarations themselves. A `Desk` has every operation as a method, for a
-ledger here (`fa.Desk.open("budget.db")`) and for a service (`fa.connect(url, token="fth_…")` with an
-owner's token). Operations without a request are done on the machine where the ledger is. Requests are
-under `/v1/owner`; [endpoints](endpoints.md) and [commands](commands.md) have their fields.
+What an owner can do, from the declarations themselves. A `Desk` has every operation as a method,
+for a ledger here (`fa.Desk.open("budget.db")`) and for a service (`fa.connect(url, token="fth_…")`
+with an owner's token). Operations without a request are done on the machine of the ledger.
+Requests are under `/v1/owner`; [endpoints](endpoints.md) and [commands](commands.md) have their
+fields.
 
 | method | what it does | command | request |
 |---|---|---|---|
@@ -32,8 +33,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def _row(operation: Operation) -> str:
-    call = f"{operation.name}{inspect.signature(getattr(Desk(None), operation.name))}"
-    method = call.partition(" -> ")[0].replace("|", "\\|")
+    signature = inspect.signature(getattr(Desk(None), operation.name))
+    plain = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
+    method = f"{operation.name}{inspect.Signature(plain)}"
     words = operation.words.partition("\n\n")[0].replace("\n", " ").replace("|", "\\|")
     command = f"`farthing {operation.command}`" if operation.command else ""
     request = f"`{operation.method} {operation.path}`" if operation.path else ""
