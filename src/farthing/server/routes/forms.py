@@ -29,7 +29,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "counts": ("With their counts", ""),
     "categories": ("Labels known beforehand", "With commas. All are answered; no δ is needed."),
     "contribution_limit": ("Labels of one unit that count", "Empty: the owner's limit."),
-    "per_key_limit": ("Rows of one unit that count for one label", "1 counts units, more rows."),
+    "per_key_limit": ("Rows of one unit that count for one label", ""),
     "select": ("Item that pays for selections", ""),
     "count": ("Item that pays for counts", ""),
     "leak": ("Item that pays for δ", ""),
