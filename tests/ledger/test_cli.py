@@ -376,7 +376,7 @@ def test_an_odometer_over_several_accounts_says_what_it_assumes(
 
 def test_an_odometer_is_rounded_up(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     reading = Reading("events", None, 1.23456001, 1e-6, 1, 4, 60, shared=False)
-    monkeypatch.setattr("farthing.ledger.odometer", lambda *_, **__: reading)
+    monkeypatch.setattr("farthing.engine.desk.book.odometer_of", lambda *_, **__: reading)
     assert "ε ≤ 1.234561 at" in shell("ledger", "odometer", "events")
 
 

@@ -18,10 +18,10 @@ from farthing.cli.ledger import history_table
 from farthing.cli.options import AnyName, Name, say, warn
 from farthing.cli.output import console, patience, print_json
 from farthing.composition.tariffs.certificate import Certificate
-from farthing.composition.tariffs.ladder import large_delta
+from farthing.composition.tariffs.prices import large_delta
 from farthing.engine import Declaration, Desk, open_source
 from farthing.engine.desk.budgets import proved
-from farthing.engine.first_budget import ledger_beside
+from farthing.engine.epsilon_budget import ledger_beside
 from farthing.engine.sources.base import Source
 from farthing.errors import FarthingError
 from farthing.ledger import Ledger, Limits

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.any_question import BATCH
 from farthing.wording import many, plain
+
+#: The word for several questions in plain data.
+BATCH = "batch"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

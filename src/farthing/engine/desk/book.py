@@ -11,12 +11,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from farthing import ledger
-from farthing.composition.accounts.quick_reading import whole_by_addition, whole_by_moments
+from farthing.composition.accounts.account_profiles import whole_by_addition, whole_by_moments
 from farthing.composition.tariffs.verification import certificate_from_json
 from farthing.engine.context import record_in_words
 from farthing.engine.desk.operations import ABSENT, Given, Office, operation
 from farthing.errors import FarthingError, InvalidInput
+from farthing.ledger import Ledger, NotInLedger, export_lines, markdown
+from farthing.ledger import back_up as back_up_to
+from farthing.ledger import history as history_of
+from farthing.ledger import move as move_to
+from farthing.ledger import odometer as odometer_of
+from farthing.ledger import restore as restore_from
+from farthing.ledger import statement as statement_of
+from farthing.ledger import verify as verified_books
 from farthing.numerics.rounding import shown_up
 
 #: δ at which the other bounds are drawn beside the certified profile.
@@ -35,14 +42,14 @@ _DELTA = {"delta": Given("The δ of the statement.", label="δ")}
 @operation("GET /datasets/{dataset}/statement", fields=_DELTA, slow=True)
 def statement(office: Office, dataset: str, delta: float = 1e-6) -> dict[str, Any]:
     """What the deployment says about itself, as data and as a page. May take seconds."""
-    data = ledger.statement(office.reader, dataset, delta=delta)
-    return {"statement": data, "markdown": ledger.markdown(data)}
+    data = statement_of(office.reader, dataset, delta=delta)
+    return {"statement": data, "markdown": markdown(data)}
 
 
 @operation("POST /datasets/{dataset}/verify", under="verified", slow=True, query=True)
 def verify(office: Office, dataset: str, prove: bool = False) -> list[dict[str, Any]]:
     """Walk the chain and play every entry again; keep `head` elsewhere, as a witness."""
-    return [asdict(found) for found in ledger.verify(office.reader, dataset, prove=prove)]
+    return [asdict(found) for found in verified_books(office.reader, dataset, prove=prove)]
 
 
 @operation(
@@ -68,7 +75,7 @@ def history(
             "caption": _caption(asked.question),
             **({"release": asked.release} if values else {}),
         }
-        for asked in ledger.history(office.reader, dataset, analyst, since=since, until=until)
+        for asked in history_of(office.reader, dataset, analyst, since=since, until=until)
     ]
 
 
@@ -90,7 +97,7 @@ def budget_over_time(office: Office, dataset: str) -> dict[str, Any]:
     reader = office.reader
     spent: dict[str, int] = defaultdict(int)
     lines: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for asked in ledger.history(reader, dataset):
+    for asked in history_of(reader, dataset):
         spent[asked.analyst] += asked.price.farthings
         lines[asked.analyst].append((asked.time, spent[asked.analyst]))
     return {
@@ -137,7 +144,7 @@ def odometer(
     office: Office, dataset: str, analyst: Sequence[str] | None = None, delta: float = 1e-6
 ) -> dict[str, Any]:
     """What has been learned so far, as an (ε, δ) statement that is valid at any moment."""
-    return ledger.odometer(office.reader, dataset, delta=delta, analysts=analyst or None).to_json()
+    return odometer_of(office.reader, dataset, delta=delta, analysts=analyst or None).to_json()
 
 
 @operation("GET /datasets/{dataset}/profile")
@@ -175,9 +182,7 @@ def certificate(office: Office, dataset: str, account: str | None = None) -> dic
     ]
     if not signed:
         what = "in force" if account is None else f"called {account!r:.60}"
-        raise ledger.NotInLedger(
-            f"{dataset} has no tariff {what}; `farthing ledger show` lists them"
-        )
+        raise NotInLedger(f"{dataset} has no tariff {what}; `farthing ledger show` lists them")
     return dict(reader.document(dataset, signed[-1].number))
 
 
@@ -234,8 +239,8 @@ def _moved_words(answer: dict[str, Any]) -> str:
 )
 def move(office: Office, target: str, dataset: str | None = None) -> dict[str, int]:
     """Move a dataset, or all, to another ledger: sealed here, sold from there. Safe to repeat."""
-    with ledger.Ledger.open(target) as there:
-        return ledger.move(office.ledger, there, dataset)
+    with Ledger.open(target) as there:
+        return move_to(office.ledger, there, dataset)
 
 
 @operation(command="owner upgrade", said="the ledger is up to date", creates=True)
@@ -254,7 +259,7 @@ def _copied_words(answer: dict[str, Any]) -> str:
 @operation(command="owner backup", said=_copied_words)
 def back_up(office: Office, file: Path) -> dict[str, Any]:
     """Write a copy of every book to a file, flushed and checked; people may go on meanwhile."""
-    walks = ledger.back_up(office.reader, file)
+    walks = back_up_to(office.reader, file)
     heads = [
         {"dataset": name, "entries": walk.number, "head": walk.hash} for name, walk in walks.items()
     ]
@@ -285,8 +290,8 @@ def _readable(copy: str) -> str:
 def _lines_of(copy: str) -> Iterator[str]:
     """The lines of an export: of the file, or of the ledger that the file is."""
     if "://" in copy or _is_ledger(Path(copy)):
-        with ledger.Ledger.open(copy, upgrade=False) as other:
-            yield from ledger.export_lines(other.reader())
+        with Ledger.open(copy, upgrade=False) as other:
+            yield from export_lines(other.reader())
         return
     try:
         with Path(copy).open(encoding="utf-8", newline="\n") as lines:
@@ -314,7 +319,7 @@ def restore(office: Office, copy: str) -> dict[str, int]:
     Nobody knows what was spent after the copy was made, so every account in it counts as spent
     in full and is closed. Sign a tariff, and grant, for what is still to be given away.
     """
-    return ledger.restore(office.ledger, _lines_of(_readable(copy)))
+    return restore_from(office.ledger, _lines_of(_readable(copy)))
 
 
 def _is_ledger(file: Path) -> bool:

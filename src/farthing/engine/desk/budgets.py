@@ -12,7 +12,7 @@ from typing import Any
 
 from farthing.composition.planning import largest_repeats
 from farthing.composition.tariffs.certificate import Certificate
-from farthing.composition.tariffs.ladder import EpsilonDelta, large_delta
+from farthing.composition.tariffs.prices import EpsilonDelta, large_delta
 from farthing.composition.tariffs.tariff import Price, Tariff, tariff_from_json
 from farthing.composition.tariffs.verification import (
     certificate_from_json,

@@ -8,13 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from farthing.engine.desk.operations import Given, Office, operation
-from farthing.engine.first_budget import require_no_other_budget
+from farthing.engine.epsilon_budget import require_no_other_budget
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
 from farthing.ledger import Dataset, Limits, NotInLedger, Purse
-from farthing.ledger.declared_data import dataset_from_json
-from farthing.ledger.locations import overlap
-from farthing.ledger.remaining import left_of
+from farthing.ledger.declared_data import dataset_from_json, overlap
 from farthing.schema import KEYS, Column, Schema, schema_from_json, with_unit
 
 #: The version of the rows when data is added, unless another one is given.
@@ -114,7 +112,7 @@ def overview(office: Office, name: str) -> dict[str, Any]:
 
 def purse_data(purse: Purse) -> dict[str, Any]:
     """A purse as an owner sees it, with what is left of it."""
-    return {**asdict(purse), "left": asdict(left_of(purse, purse))}
+    return {**asdict(purse), "left": asdict(purse.left())}
 
 
 def _overview_of(office: Office, given: Mapping[str, Any], _: object) -> dict[str, Any]:

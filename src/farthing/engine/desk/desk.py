@@ -14,7 +14,7 @@ from farthing.engine.desk import book, budgets, data
 from farthing.engine.desk.budgets import TariffLike, certificate_of
 from farthing.engine.desk.data import Declaration, declared_dataset
 from farthing.engine.desk.operations import Method, Office, Operation
-from farthing.engine.first_budget import require_no_other_budget
+from farthing.engine.epsilon_budget import require_no_other_budget
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.misfits import Misfits
 from farthing.errors import InvalidInput

@@ -29,7 +29,7 @@ from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import Guarantee
 from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Histogram, Mechanism, Release, ThresholdedCounts
-from farthing.mechanisms.per_label import Groups, PerLabel
+from farthing.mechanisms.combined import Groups, PerLabel
 from farthing.schema import Schema
 from farthing.wording import many
 

@@ -12,7 +12,7 @@ from farthing.guarantees.kinds import (
     PureDP,
 )
 from farthing.mechanisms import KnownCounts
-from farthing.mechanisms.noise import Coordinate
+from farthing.mechanisms.noise.calibrated import Coordinate
 
 
 def counts_with(paid: Paid, contribution_limit: int, per_key_limit: int) -> KnownCounts:

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from fastapi import APIRouter
 
+from farthing.engine.conversation_kinds import CONVERSATIONS
 from farthing.engine.desk.operations import OPERATIONS
 from farthing.engine.kinds import KINDS
-from farthing.engine.watch_kinds import GuessWatch, ThresholdWatch
 from farthing.server.access.callers import OwnerCaller
 from farthing.server.routes.dependencies import AnyCaller, At, UnpaidRoute, refusals
 
@@ -80,7 +80,6 @@ CONTROLS |= {"where": "text", "distinct column": "column", "column": "number col
 TYPES = {bool: "yes", int: "whole", float: "number"}
 #: Questions whose number a conversation can be about, and whether a unit only raises it.
 WATCHED = {"count": True, "distinct": True, "sum": True, "quantile": False}
-CONVERSATIONS: dict[str, type[Any]] = {"threshold": ThresholdWatch, "guess": GuessWatch}
 
 
 def form_of(kind: type[Any], name: str) -> dict[str, Any]:
