@@ -28,6 +28,8 @@ def connect(
         undo.callback(wire.shut)
         me = wire.get("/v1/me")
         if me["role"] == "owner":
+            if dataset is not None:
+                raise InvalidInput("an owner's desk is for every dataset: leave dataset out")
             undo.pop_all()
             return RemoteDesk(wire, str(me["name"]))
         names = list(me["datasets"])
