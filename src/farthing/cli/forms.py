@@ -107,7 +107,7 @@ def _command_of(
 
     def run(as_json: bool, **given: Any) -> None:
         where = {one.name: given.pop(one.name) for one in shared}
-        with patience(operation.command):
+        with patience(operation.busy):
             values = {field.name: _value(field, given) for field in fields}
             with opened(operation, **where) as office:
                 answer = operation.tell(office, values)

@@ -129,6 +129,7 @@ def _odometer_words(answer: dict[str, Any]) -> str:
 @operation(
     "GET /datasets/{dataset}/odometer",
     command="ledger odometer",
+    busy="reading the odometer",
     said=_odometer_words,
     fields={
         **_DELTA,
@@ -233,6 +234,7 @@ def _moved_words(answer: dict[str, Any]) -> str:
 
 @operation(
     command="owner move",
+    busy="moving",
     under="moved",
     said=_moved_words,
     fields={"dataset": Given("Only this one.", argument="[DATASET]")},
@@ -256,7 +258,7 @@ def _copied_words(answer: dict[str, Any]) -> str:
     return "\n".join([f"written to {answer['file']}", *heads])
 
 
-@operation(command="owner backup", said=_copied_words)
+@operation(command="owner backup", said=_copied_words, busy="backing up")
 def back_up(office: Office, file: Path) -> dict[str, Any]:
     """Write a copy of every book to a file, flushed and checked; people may go on meanwhile."""
     walks = back_up_to(office.reader, file)
@@ -302,6 +304,7 @@ def _lines_of(copy: str) -> Iterator[str]:
 
 @operation(
     command="owner restore",
+    busy="restoring",
     under="restored",
     said=_restored_words,
     fields={

@@ -150,6 +150,7 @@ def certify(
 @operation(
     "POST /datasets/{dataset}/tariffs",
     command="owner sign",
+    busy="proving",
     said="{dataset}: account {account} with {farthings} farthings is in force",
     answer=_account_data,
     fields=_TARIFF,
@@ -175,6 +176,7 @@ def sign(
 
 @operation(
     command="owner init",
+    busy="proving",
     said="{dataset}: {farthings} farthings in force, certificate {digest}",
     fields={"tariff": Given(_FILE, argument="FILE", typed=Path, read=certificate_of)},
     creates=True,
@@ -316,6 +318,7 @@ def register(
 
 @operation(
     command="owner register",
+    busy="proving",
     said="{dataset}: {name} is registered as account {account} for {analyst}",
     fields={
         "file": Given(
