@@ -182,8 +182,8 @@ class Operation:
     `said` are the words for people, a template or a function of the answer: the plain data that a
     command prints with --json and a route gives. `answer` makes it where the result, `under` a name
     if it is a list, is not enough; `back` makes the result again. `once`: a request that is sent
-    again is done once. `slow`: it may become a job. `busy`: what a progress bar says. `query`: the fields of a POST are in the
-    address. `creates`: the ledger may be a new one.
+    again is done once. `slow`: it may become a job. `busy`: what a progress bar says. `query`: the
+    fields of a POST are in the address. `creates`: the ledger may be a new one.
     """
 
     function: Callable[..., Any]
