@@ -98,7 +98,7 @@ def test_a_filter_compares_exactly(session):
 
 def test_a_label_is_measured_once():
     totals = NoisyTotals(coordinate=fa.PureDP(1), limits=(1,))
-    with pytest.raises(InvalidInput, match="different"):
+    with pytest.raises(InvalidInput, match="distinct"):
         PerLabel(measure=totals, contribution_limit=1, domain=("a", "a"))
 
 

@@ -59,7 +59,7 @@ def test_a_history_that_is_never_met_is_refused() -> None:
 
 
 def test_what_may_be_asked_may_not_depend_on_what_is_hidden() -> None:
-    with pytest.raises(InvalidInput, match="show in the answers"):
+    with pytest.raises(InvalidInput, match="follow from the earlier answers"):
         tabulate(
             {0: HALF, 1: HALF},
             lambda state, _: [("same", state, Fraction(1))],

@@ -47,7 +47,7 @@ def test_sgd():
 
 
 def test_what_cannot_be_met():
-    with pytest.raises(fa.Unattainable, match="by itself"):
+    with pytest.raises(fa.Unattainable, match="by themselves"):
         fa.noise_for(lambda noise: [fa.Gaussian(noise), (fa.PureDP(0.5), 5)], **TARGET)
     with pytest.raises(fa.Unattainable):
         fa.noise_for(lambda noise: [fa.Gaussian(noise), fa.ApproximateDP(0.0, 1e-3)], **TARGET)

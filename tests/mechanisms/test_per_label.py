@@ -188,10 +188,10 @@ class TestAudits:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "known or found"),
-        ({"domain": ("a",), "finding": FINDING}, "known or found"),
+        ({}, "exactly one of domain and finding"),
+        ({"domain": ("a",), "finding": FINDING}, "exactly one of domain and finding"),
         ({"domain": ("a",), "contribution_limit": 0}, "contribution_limit"),
-        ({"finding": FINDING, "contribution_limit": 3}, "allow a unit at least them"),
+        ({"finding": FINDING, "contribution_limit": 3}, "allow a unit at least"),
     ],
 )
 def test_bad_input(options: dict[str, Any], message: str) -> None:

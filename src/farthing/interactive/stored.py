@@ -99,6 +99,6 @@ def unseal(sealed: SealedState) -> OpenConversation:
     """The conversation where it was left; InvalidInput if it is not the one committed to."""
     require_keys(sealed.secret, "mechanism", "conversation", "salt")
     if not hmac.compare_digest(digest(sealed.secret), sealed.commitment):
-        raise InvalidInput("a stored conversation does not match its commitment")
+        raise InvalidInput("a stored conversation is not the one that was committed to")
     mechanism = mechanism_from_json(sealed.secret["mechanism"])
     return Conversation.from_json(mechanism, sealed.secret["conversation"])
