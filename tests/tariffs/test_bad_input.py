@@ -70,7 +70,7 @@ def test_unknown_items_have_no_price() -> None:
         ({"farthings": 4, "items": {"a": {"guarantee": "2xbr:1", "price": 1}}}, "without a count"),
         ({"farthings": 4, "items": {"a": {"guarantee": 3, "price": 1}}}, "must be text"),
         ({"farthings": 4, "items": {"a": {"guarantee": "br:1"}}}, "guarantee and a price"),
-        ({"farthings": 4, "items": {}, "pounds": 1}, "no pounds"),
+        ({"farthings": 4, "items": {}, "pounds": 1}, "no field pounds"),
         ([], "must be a table"),
     ],
 )
