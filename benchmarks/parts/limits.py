@@ -82,7 +82,7 @@ def measured(name: str, table: pa.Table, question: Question) -> Row:
     """Each limit with its rung, and the choice."""
     pairs = set(zip(table["who"].to_pylist(), table["k"].to_pylist(), strict=True))
     truth = Counter(k for _, k in pairs)
-    search = question.plan().details.searches[""]
+    search = question.plan()._details.searches[""]
     choices = search.automatic.choices
     fixed = {
         limit: float(np.mean([_error(one, truth) for one in _releases(question, choice.query)]))
@@ -96,7 +96,7 @@ def measured(name: str, table: pa.Table, question: Question) -> Row:
 
 def _releases(question: Question, query: object) -> Iterator[dict[object, float]]:
     plan = Question(question.backend, query).plan()  # type: ignore[arg-type] # a query of a choice
-    for release in drawn(plan.details, RELEASES):
+    for release in drawn(plan._details, RELEASES):
         labels = plan.query.labels_in(release.labels)  # type: ignore[attr-defined] # of labels
         yield dict(zip(labels, release.counts or (), strict=True))
 

@@ -24,7 +24,7 @@ def test_a_limit_that_is_looked_for_stays_below_that_of_the_owner(tmp_path, meas
         plan = asked.plan()
         limits = [
             one.query.contribution_limit
-            for one in plan.details.searches[""].automatic.choices.values()
+            for one in plan._details.searches[""].automatic.choices.values()
         ]
         assert limits == [1, 4]
         assert plan.run().query.contribution_limit in limits

@@ -270,7 +270,7 @@ def test_a_release_of_the_old_rule_is_not_given_out_again(tmp_path) -> None:
         (data.count(where="y > 5"), None),
     ):
         plan = question.plan()
-        [asked] = record_of(plan.details.context, purchases_in(plan.details.steps)).values()
+        [asked] = record_of(plan._details.context, purchases_in(plan._details.steps)).values()
         assert asked.get("bounds") == bounds
     data.shut()
 

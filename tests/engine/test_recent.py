@@ -89,7 +89,7 @@ def test_a_new_version_is_read(table: Path, ran: list[str]) -> None:
         asked(session).run()
         with Ledger.open(table.with_suffix(".db")) as ledger:
             Desk(ledger, owner="owner").declare_version(session.name, "2")
-        asked(Session(LocalBackend(session.backend.context.now()))).run()
+        asked(Session(LocalBackend(session.backend._context.now()))).run()
     assert len(ran) == 2
 
 

@@ -48,7 +48,7 @@ def test_the_interface_that_is_promised(opened) -> None:
 
 def test_planning_touches_no_data(opened, monkeypatch) -> None:
     events = opened(ROWS)
-    monkeypatch.setattr(type(events.backend.context.source), "run", None)
+    monkeypatch.setattr(type(events.backend._context.source), "run", None)
     events.top_k("article").plan(half_width=20)
     events.quantile("age", lower=0, upper=100, per_key_limit=1).plan()
     assert events.remaining() == Price(1000, 100)
@@ -175,7 +175,7 @@ def test_a_charge_that_differs_from_the_reservation_stops_everything(opened, mon
         return replace(purchase, items=items, price=tariff.price_of(items))
 
     monkeypatch.setattr(planning, "buy", cheap)
-    monkeypatch.setattr(type(events.backend.context.source), "run", None)  # nothing may run
+    monkeypatch.setattr(type(events.backend._context.source), "run", None)  # nothing may run
     with pytest.raises(ChargeMismatch):
         events.top_k("article", k=3).run()
     with pytest.raises(ChargeMismatch):
@@ -216,20 +216,20 @@ def test_a_statement_that_cannot_be_written_is_refused_before_anything_is_paid(
 def test_the_ledger_hears_of_a_release_on_the_clock(opened, monkeypatch) -> None:
     """Else purse, releases and transcripts would tell an analyst how long the rows took."""
     events = opened(ROWS)
-    analyst, ran, seen = events.backend.context.analyst, [], []
-    honest = events.backend.context.source.run
+    analyst, ran, seen = events.backend._context.analyst, [], []
+    honest = events.backend._context.source.run
 
     def run(statement):
         ran.append(statement)
         return honest(statement)
 
-    monkeypatch.setattr(events.backend.context.source, "run", run)
+    monkeypatch.setattr(events.backend._context.source, "run", run)
 
     def strike() -> None:
         seen.append((len(ran), analyst.purse().farthings_spent, len(analyst.releases())))
 
     timed = engine.Session(
-        engine.LocalBackend(replace(events.backend.context, on_the_clock=strike))
+        engine.LocalBackend(replace(events.backend._context, on_the_clock=strike))
     )
     planned = timed.top_k("article", k=9).plan()
     planned.run()

@@ -136,7 +136,7 @@ class TestAsking:
         assert watch.exceeds(norway, 280).positive
         assert watch.exceeds(CountQuery(where={"country": "SE"}), 90).positive
         monkeypatch.setattr(
-            type(sure.backend.context.source), "run", lambda *_: pytest.fail("rows")
+            type(sure.backend._context.source), "run", lambda *_: pytest.fail("rows")
         )
         with pytest.raises(ConversationOver):
             watch.exceeds(norway, 1)
@@ -146,7 +146,7 @@ class TestAsking:
         self, sure: engine.Session, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """One statement for each query, one transaction, and no answer after the last positive."""
-        watch, source = sure.watch(positives=2).open(), sure.backend.context.source
+        watch, source = sure.watch(positives=2).open(), sure.backend._context.source
         ran, run = [], type(source).run
         monkeypatch.setattr(type(source), "run", lambda self, s: ran.append(s) or run(self, s))
         norway, sweden = sure.count(where={"country": "NO"}), sure.count(where={"country": "SE"})
@@ -291,7 +291,7 @@ class TestAsking:
     ) -> None:
         watch, checks = sure.watch().open(), sure.watch_guesses(tolerance=5).open()
         monkeypatch.setattr(
-            type(sure.backend.context.source), "run", lambda *_: pytest.fail("rows")
+            type(sure.backend._context.source), "run", lambda *_: pytest.fail("rows")
         )
         for query, reason in (
             (sure.count(per_key_limit=2), "change this count by 2"),
@@ -327,7 +327,7 @@ class TestAsking:
             raise EngineFailure
 
         with monkeypatch.context() as broken:
-            broken.setattr(type(sure.backend.context.source), "run", fails)
+            broken.setattr(type(sure.backend._context.source), "run", fails)
             with pytest.raises(EngineFailure):
                 watch.exceeds(sure.count(), 1)
             with pytest.raises(ConversationOver):  # a second failure would tell for nothing

@@ -164,7 +164,7 @@ class ConversationPlan(ShownPlan):
     accuracy: WatchAccuracy
     #: Who made it and opens it, with what it needs for that.
     backend: Opener = field(compare=False)
-    details: Any = field(default=None, compare=False)
+    _details: Any = field(default=None, compare=False)
 
     @property
     def caption(self) -> str:

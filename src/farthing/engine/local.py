@@ -27,23 +27,23 @@ class LocalBackend:
     def __init__(
         self, context: Context, resources: ExitStack | None = None, place: str | None = None
     ) -> None:
-        self.context = context
+        self._context = context
         self.place = place
         self._resources = resources or ExitStack()
 
     @property
     def about(self) -> Dataset:
         """The data, as its owner declared it when this was opened."""
-        return self.context.about
+        return self._context.about
 
     @property
     def analyst_name(self) -> str:
         """Whose purse pays."""
-        return self.context.analyst.name
+        return self._context.analyst.name
 
     def plan(self, queries: Mapping[str, Query], aim: Aim | None = None) -> Plan[Any]:
         """The plan for questions by name; with an aim the cheapest way of one to it."""
-        context = self.context.at_this_moment()
+        context = self._context.at_this_moment()
         terms = context.snapshot.terms
         wanted = {name: context.checked(query) for name, query in queries.items()}
         if aim is not None:
@@ -53,12 +53,12 @@ class LocalBackend:
 
     def run(self, plan: Plan[Any], *, registered: str | None, again: bool) -> Answers:
         """Pay for a plan and run it: every answer, by name."""
-        prepared: Prepared = plan.details
+        prepared: Prepared = plan._details
         return prepared.run(registered=registered, again=again)
 
     def plan_conversation(self, kind: ConversationKind, questions: int) -> ConversationPlan:
         """The plan for a conversation, with its accuracy for so many questions."""
-        snapshot = self.context.at_this_moment().snapshot
+        snapshot = self._context.at_this_moment().snapshot
         tariff = snapshot.terms.tariff
         items, mechanism = kind.items_for(tariff), kind.mechanism_for(tariff)
         return ConversationPlan(
@@ -67,22 +67,22 @@ class LocalBackend:
             price=tariff.price_of(items),
             remaining=snapshot.remaining,
             questions=questions,
-            accuracy=mechanism.accuracy(questions, self.context.confidence),
+            accuracy=mechanism.accuracy(questions, self._context.confidence),
             backend=self,
-            details=snapshot.terms,
+            _details=snapshot.terms,
         )
 
     def open(self, plan: ConversationPlan) -> LocalConversation:
         """Pay for a conversation and open it."""
-        return open_conversation(self.context, plan.kind, plan.details)
+        return open_conversation(self._context, plan.kind, plan._details)
 
     def conversation(self, identity: str) -> LocalConversation:
         """A conversation that this analyst opened, where it was left."""
-        return LocalConversation(self.context, self.context.analyst.conversation(identity))
+        return LocalConversation(self._context, self._context.analyst.conversation(identity))
 
     def conversations(self) -> list[OpenedConversation]:
         """Every conversation that this analyst opened about this data."""
-        return self.context.analyst.conversations()
+        return self._context.analyst.conversations()
 
     def history(self) -> list[PastRelease]:
         """Everything that was released to this analyst about this data, the latest first."""
@@ -93,20 +93,20 @@ class LocalBackend:
                 kept.price,
                 {name: asked["query"] for name, asked in kept.question.items()},
             )
-            for kept in self.context.analyst.releases()
+            for kept in self._context.analyst.releases()
         ]
 
     def purse(self) -> Purse:
         """What was granted, and what is spent of it."""
-        return self.context.analyst.purse()
+        return self._context.analyst.purse()
 
     def remaining(self) -> Price:
         """Farthings and δ units that are left."""
-        return self.context.analyst.remaining()
+        return self._context.analyst.remaining()
 
     def shut(self) -> None:
         """Give back what the engine holds, and the ledger if it was opened here."""
-        self.context.shut.set()
+        self._context.shut.set()
         self._resources.close()
 
     def _described(self, prepared: Prepared) -> Plan[Any]:
@@ -121,7 +121,7 @@ class LocalBackend:
             spending=spending_of(snapshot, prepared.price, paid=False),
             known=known[ONLY] if single and known is not None else known,
             backend=self,
-            details=prepared,
+            _details=prepared,
         )
 
 

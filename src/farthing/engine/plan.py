@@ -136,7 +136,7 @@ class Plan(ShownPlan, Generic[Told]):
     known: Told | None = field(compare=False)
     #: Who made it and runs it, with what it needs for that.
     backend: Runner = field(compare=False)
-    details: Any = field(default=None, compare=False)
+    _details: Any = field(default=None, compare=False)
 
     def run(self, *, registered: str | None = None, again: bool = False) -> Told:
         """Pay and run. What was asked before is given out again at no cost, unless `again`.
@@ -169,19 +169,25 @@ class Plan(ShownPlan, Generic[Told]):
         return any(one.limits is not None for one in self.questions.values())
 
     @property
+    def _only(self) -> PlannedQuestion:
+        if not self.single:
+            raise AttributeError("this plan is for several questions; look into plan.questions")
+        return self.questions[ONLY]
+
+    @property
     def query(self) -> Query:
         """The only question, with its items named."""
-        return self.questions[ONLY].query
+        return self._only.query
 
     @property
     def expectation(self) -> Expectation:
         """What to expect of the only question before it runs."""
-        return self.questions[ONLY].expectation
+        return self._only.expectation
 
     @property
     def items(self) -> Mapping[str, int]:
         """What the only question buys at most."""
-        return self.questions[ONLY].items
+        return self._only.items
 
     def lines(self) -> Iterator[Line]:
         paid = f"{amount(self.price)}, {self.spending.of_budget}"
