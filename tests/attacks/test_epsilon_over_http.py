@@ -14,7 +14,7 @@ import pytest
 import farthing as fa
 from farthing.audit import Audit, audit
 from farthing.engine import Declaration, Desk, open_source, translate
-from farthing.engine.kinds.count import CountQuery
+from farthing.engine.kinds.counts import CountQuery
 from farthing.engine.sql import bounding
 from farthing.ledger import Ledger
 from farthing.server.access.store import AccessStore

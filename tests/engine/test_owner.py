@@ -10,7 +10,7 @@ from rich.console import Console
 import farthing as fa
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Declaration, EngineFailure, open_source, query_from
-from farthing.engine.kinds.count import CountQuery
+from farthing.engine.kinds.counts import CountQuery
 from farthing.engine.purchase import buy
 from farthing.errors import InvalidInput
 from farthing.ledger import AlreadyThere, Dataset, Ledger, Limits, TariffChanged

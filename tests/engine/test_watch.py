@@ -22,7 +22,7 @@ from farthing.audit import audit
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.converse import WatchAnswer
 from farthing.engine.errors import ChargeMismatch, EngineFailure
-from farthing.engine.kinds.count import CountQuery
+from farthing.engine.kinds.counts import CountQuery
 from farthing.engine.watch_kinds import GuessWatch, ThresholdWatch
 from farthing.errors import InvalidInput, Unsupported
 from farthing.interactive import ConversationOver, SparseVector, require_paid

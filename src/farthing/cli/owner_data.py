@@ -20,7 +20,7 @@ from farthing.engine.first_budget import ledger_beside
 from farthing.errors import FarthingError
 from farthing.ledger import Ledger, Limits
 from farthing.numerics.rounding import shown_up
-from farthing.schema_files import columns_to_toml, read_schema
+from farthing.schema import columns_to_toml, read_schema
 from farthing.wording import many, plain
 
 if TYPE_CHECKING:

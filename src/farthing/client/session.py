@@ -10,9 +10,9 @@ from farthing.client.remote_questions import RemoteBatch, RemoteQuestion
 from farthing.client.remote_watches import RemoteConversation, RemoteWatch, opened_from
 from farthing.client.wire import PATIENCE_SECONDS, Wire
 from farthing.composition.tariffs.tariff import Price
+from farthing.engine.answer import PastRelease
 from farthing.engine.any_session import AnySession
 from farthing.engine.kinds.base import Query
-from farthing.engine.past_release import PastRelease
 from farthing.engine.watch_kinds import WatchKind
 from farthing.errors import InvalidInput
 from farthing.ledger import NotInLedger, OpenedConversation, Purse

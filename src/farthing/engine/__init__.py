@@ -7,7 +7,7 @@ except ModuleNotFoundError as error:
 
     raise explained(error) or error from None
 
-from farthing.engine.answer import Answer, Answers
+from farthing.engine.answer import Answer, Answers, PastRelease
 from farthing.engine.any_conversation import WatchAnswer
 from farthing.engine.batch_plan import BatchPlan
 from farthing.engine.converse import WatchConversation
@@ -16,7 +16,6 @@ from farthing.engine.errors import ChargeMismatch, EngineFailure, EngineSilent, 
 from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Not, OneOf, Present
 from farthing.engine.keys import bins, day, hour, month, quarter, week, year
 from farthing.engine.kinds import query_from
-from farthing.engine.past_release import PastRelease
 from farthing.engine.plan import Plan
 from farthing.engine.question import Batch, Question
 from farthing.engine.session import Session, open  # noqa: A004 # farthing.open is meant

@@ -1,4 +1,4 @@
-"""What comes back: labels, numbers, intervals, the price, and what remains."""
+"""What comes back: an answer with its price and what remains, now or from an earlier release."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 
 from farthing.composition.tariffs.tariff import Price
+from farthing.engine.kinds import BATCH
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import label_from_json, label_to_json
-from farthing.engine.kinds.loss import Loss
-from farthing.engine.show import frames, notebook, terminal
+from farthing.engine.show import notebook, sheet, terminal
+from farthing.engine.show.captions import Names
 from farthing.engine.show.sheet import Sheet, amount, one_number, percent
 from farthing.engine.spending import Spending
 from farthing.engine.sql.keys import Label
@@ -30,6 +31,64 @@ if TYPE_CHECKING:
 LARGEST_TRIED = (
     "The largest contribution limit that was tried was chosen: more is lost than the interval says."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What a limit left out of an answer: (unit, label) pairs above it.
+
+    `share` is that of the pairs that are counted in the answer or above the limit, where the
+    answer shows all labels; both intervals hold with the answer's confidence. Of each unit
+    `looked_at` labels were looked at: pairs beyond them are in no number.
+    """
+
+    pairs: float
+    pairs_interval: Interval
+    share: float | None
+    share_interval: Interval | None
+    looked_at: int
+
+    @classmethod
+    def beside(
+        cls, pairs: float, interval: Interval, kept: tuple[float, Interval] | None, looked_at: int
+    ) -> Loss:
+        """From a noisy number of pairs above the limit and one of those that were kept.
+
+        a/(a + k) grows with a and falls with k, so its extremes are at the corners.
+        """
+        low, high = max(0.0, interval[0]), max(0.0, interval[1])
+        if kept is None:
+            return cls(pairs, (low, high), None, None, looked_at)
+        total, (least, most) = kept
+        ends = (_share(low, max(most, 0.0)), _share(high, max(least, 0.0)))
+        middle = min(max(_share(max(pairs, 0.0), max(total, 0.0)), ends[0]), ends[1])
+        return cls(pairs, (low, high), middle, ends, looked_at)
+
+    def in_words(self, confidence: str) -> str:
+        """One sentence."""
+        if self.share is None or self.share_interval is None:
+            low, high = self.pairs_interval
+            said = f"About {max(self.pairs, 0):.0f} pairs ({low:.0f} to {high:.0f} at {confidence})"
+        else:
+            low, high = self.share_interval
+            said = f"About {self.share:.0%} ({low:.1%} to {high:.1%} at {confidence}) of the pairs"
+        return f"{said} were above the limit; of each unit {self.looked_at} labels were looked at."
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Loss:
+        """The inverse of `to_json`."""
+        share = data["share_interval"]
+        return cls(
+            data["pairs"],
+            (data["pairs_interval"][0], data["pairs_interval"][1]),
+            data["share"],
+            None if share is None else (share[0], share[1]),
+            data["looked_at"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +213,7 @@ class Answer:
         if self.stopped:
             notes.append("The list ended early: no further label stood out.")
         if self.shown_from is not None:
-            things = self.query.shown_things
+            things = self.query.words(Names()).things
             notes.append(f"Labels with fewer than about {self.shown_from} {things} are not shown.")
         if self.largest_tried:
             notes.append(LARGEST_TRIED)
@@ -200,19 +259,19 @@ class Answer:
 
     def to_arrow(self) -> pa.Table:
         """Labels, counts and intervals as an Arrow table."""
-        return frames.arrow_table(self.sheet)
+        return sheet.arrow_table(self.sheet)
 
     def to_pandas(self) -> pd.DataFrame:
         """Labels, counts and intervals as a pandas table."""
-        return frames.pandas_table(self.sheet)
+        return sheet.pandas_table(self.sheet)
 
     def to_polars(self) -> pl.DataFrame:
         """Labels, counts and intervals as a Polars table."""
-        return frames.polars_table(self.sheet)
+        return sheet.polars_table(self.sheet)
 
     def plot(self, ax: Any = None) -> Any:
         """Bars with error bars on Matplotlib axes, which are returned."""
-        return frames.plot(self.sheet, ax)
+        return sheet.plot(self.sheet, ax)
 
     def __rich__(self) -> RenderableType:
         return terminal.answer_table(self.sheet)
@@ -241,3 +300,33 @@ class Answers(dict[str, Answer]):
 
     def _repr_html_(self) -> str:
         return notebook.answers_html({name: one.sheet for name, one in self.items()})
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PastRelease:
+    """One release: when it was made, what was asked in words and as plain data, and its price.
+
+    `data.ask(past.query).run()` shows it again, at no cost while the rows are in the same version.
+    """
+
+    time: str
+    asked: str
+    price: Price
+    query: Mapping[str, Any] = field(hash=False)
+
+    @classmethod
+    def of(
+        cls, time: str, asked: str, price: Price, queries: Mapping[str, Mapping[str, Any]]
+    ) -> PastRelease:
+        """From queries by name, of which one without a name was asked alone."""
+        alone = queries.get("")
+        query = {"kind": BATCH, "queries": dict(queries)} if alone is None else alone
+        return cls(time, asked, price, query)
+
+    def __repr__(self) -> str:
+        paid = many(self.price.farthings, "farthing")
+        return plain(f"<Release of {self.time[:16].replace('T', ' ')}: {self.asked}, {paid}>")
+
+
+def _share(part: float, rest: float) -> float:
+    return part / (part + rest) if part + rest > 0 else 0.0

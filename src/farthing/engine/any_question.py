@@ -9,15 +9,13 @@ from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
 
 from farthing.engine.answer import Answer, Answers
+from farthing.engine.kinds import BATCH
 from farthing.engine.kinds.base import Query
 from farthing.engine.sql_questions.writing import query_in_sql
 from farthing.errors import InvalidInput
 from farthing.ledger import Dataset
 from farthing.schema import DeclaredValues
 from farthing.wording import plain
-
-#: The word for several questions in plain data.
-BATCH = "batch"
 
 
 class AboutData(Protocol):

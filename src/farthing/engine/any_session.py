@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, Generic, Self, TypeVar
 
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.any_question import BATCH, AboutData, AnyBatch, AnyQuestion
-from farthing.engine.kinds import Kinds, query_from
+from farthing.engine.answer import PastRelease
+from farthing.engine.any_question import AboutData, AnyBatch, AnyQuestion
+from farthing.engine.kinds import BATCH, Kinds, query_from
 from farthing.engine.kinds.base import Query
-from farthing.engine.past_release import PastRelease
 from farthing.engine.sql_questions.reading import queries_in
 from farthing.engine.watch_kinds import GuessWatch, ThresholdWatch, WatchKind
 from farthing.errors import InvalidInput

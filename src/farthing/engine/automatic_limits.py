@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from farthing.composition.tariffs.tariff import Price, Tariff
-from farthing.engine.companions import with_companions
 from farthing.engine.kinds.base import COUNT, SELECT, Query
 from farthing.engine.kinds.fields import AUTO
 from farthing.engine.kinds.labels import LabelQuery
 from farthing.engine.kinds.limit import LimitQuery
 from farthing.engine.kinds.top_k import AT_ONCE, TopKQuery
+from farthing.engine.loss_measurement import with_loss_questions
 from farthing.engine.purchase import buy, items_for
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Accuracy
@@ -176,5 +176,5 @@ def _completed(choice: Choice, tariff: Tariff, most: int | None) -> Choice:
         measured = query.measure_loss and most is not None
         query = replace(query, contribution_limit=most, measure_loss=measured)
     assert isinstance(query, LabelQuery)
-    bought = (buy(one, tariff).price for one in with_companions({"": query}).values())
+    bought = (buy(one, tariff).price for one in with_loss_questions({"": query}).values())
     return replace(choice, query=query, price=sum(bought, Price(0)))

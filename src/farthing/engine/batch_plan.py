@@ -10,10 +10,10 @@ from typing import Any
 from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer, Answers
-from farthing.engine.companions import of_question
 from farthing.engine.context import Context
 from farthing.engine.execute import execute
 from farthing.engine.kinds.base import Query
+from farthing.engine.loss_measurement import of_question
 from farthing.engine.plan import ONLY, Before, looked_for
 from farthing.engine.plan_of_steps import (
     PlanOfSteps,

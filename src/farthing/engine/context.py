@@ -13,8 +13,8 @@ from farthing.engine.filters import columns_of
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query, completed_query
 from farthing.engine.purchase import Purchase
-from farthing.engine.recent import Recent
 from farthing.engine.sources.base import Source
+from farthing.engine.statement_cache import StatementCache
 from farthing.errors import InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Analyst, Dataset, RowsChanged, Snapshot
@@ -40,7 +40,7 @@ class Context:
     about: Dataset
     confidence: float
     on_the_clock: Callable[[], None] = at_once
-    recent: Recent = field(default_factory=Recent, repr=False, compare=False)
+    recent: StatementCache = field(default_factory=StatementCache, repr=False, compare=False)
     begins: Callable[[], None] = at_once
     shut: Event = field(default_factory=Event, repr=False, compare=False)
     _snapshot: Snapshot | None = field(default=None, repr=False, compare=False)
@@ -142,12 +142,17 @@ def record_of(context: Context, purchases: Mapping[str, Purchase]) -> dict[str, 
     return {key: context.asked(purchase) for key, purchase in purchases.items()}
 
 
-def record_in_words(record: Mapping[str, Any]) -> str:
-    """What `record_of` keeps, for people; InvalidInput if it is something else."""
+def record_in_words(record: Mapping[str, Any], about: Dataset | None = None) -> str:
+    """What `record_of` keeps, for people; InvalidInput if it is something else.
+
+    With the titles that the dataset has now.
+    """
+    schema = None if about is None else about.schema
+    titled = {} if schema is None else schema.declared.titled
     try:
         return "; ".join(
             query_from(asked["query"]).caption(
-                asked["unit"], DeclaredValues(asked.get("bounds", {}))
+                asked["unit"], DeclaredValues(asked.get("bounds", {}), titled=titled)
             )
             for asked in record.values()
         )

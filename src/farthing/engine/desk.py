@@ -15,10 +15,10 @@ from typing import Any, Self
 from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.composition.tariffs.verification import certificate_in, tariff_in
-from farthing.engine.companions import with_companions
 from farthing.engine.first_budget import require_no_other_budget
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import completed_query
+from farthing.engine.loss_measurement import with_loss_questions
 from farthing.engine.purchase import buy
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.misfits import Misfits
@@ -243,7 +243,7 @@ class Desk:
         for key, given in questions.items():
             query = query_from(given)
             queries[key] = completed_query(query, schema, about.unit, about.limits)
-        for key, query in with_companions(queries).items():
+        for key, query in with_loss_questions(queries).items():
             purchase = buy(query, tariff)
             mechanism = purchase.query.mechanism_for(purchase.paid)
             listed[purchase.listed_as(key)] = mechanism.guarantees

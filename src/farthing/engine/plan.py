@@ -12,16 +12,16 @@ from typing import Any
 
 from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price
+from farthing.engine.accuracy_target import Aim, cheapest
 from farthing.engine.answer import Answer
 from farthing.engine.automatic_limits import Automatic, automatic
-from farthing.engine.cheapest import Aim, cheapest
 from farthing.engine.context import Context
 from farthing.engine.execute import execute
 from farthing.engine.kinds.base import Query
 from farthing.engine.plan_of_steps import PlanOfSteps, earlier_answer, price_of, steps_of
 from farthing.engine.purchase import items_together
-from farthing.engine.show.expectations import expectation_lines
-from farthing.engine.show.plans import Line
+from farthing.engine.show.captions import offered
+from farthing.engine.show.plans import Line, expectation_lines
 from farthing.engine.show.sheet import amount, number, width
 from farthing.engine.spending import paid_before
 from farthing.ledger import Terms
@@ -145,7 +145,7 @@ class Plan(PlanOfSteps[Answer]):
             "above_cutoff": expectation.above_cutoff,
             "limits": None if self.before is None else self.before.to_json(),
             "width_times_rows": self.query.width_times_rows(expectation),
-            "offered": list(self.query.offered(self._context.schema.declared)),
+            "offered": list(offered(self.query, self._context.schema.declared)),
         }
 
     def lines(self) -> Iterator[Line]:
@@ -164,8 +164,8 @@ class Plan(PlanOfSteps[Answer]):
         for step in beside:
             measured = step.mechanism.expect(self._context.confidence).counts
             assert measured is not None
-            yield "loss", f"{step.purchase.query.title}: ± {width(measured.half_width)}", ""
-        for words in self.query.offered(self._context.schema.declared):
+            yield "loss", f"pairs above the limit: ± {width(measured.half_width)}", ""
+        for words in offered(self.query, self._context.schema.declared):
             yield "how much", words, ""
         yield from self._known_lines()
 

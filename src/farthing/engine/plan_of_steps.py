@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer
-from farthing.engine.companions import of_question, with_companions
 from farthing.engine.context import Context
 from farthing.engine.kinds.base import Query
+from farthing.engine.loss_measurement import of_question, with_loss_questions
 from farthing.engine.purchase import Purchase, buy
 from farthing.engine.show.plans import FITS, Line, ShownPlan
 from farthing.engine.show.sheet import amount
@@ -78,7 +78,7 @@ def steps_of(context: Context, queries: Mapping[str, Query], terms: Terms) -> Ma
     return MappingProxyType(
         {
             key: translate(context, buy(query, terms.tariff))
-            for key, query in with_companions(queries).items()
+            for key, query in with_loss_questions(queries).items()
         }
     )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from farthing.engine.accuracy_target import Aim
 from farthing.engine.any_question import AnyBatch, AnyQuestion
 from farthing.engine.batch_plan import BatchPlan, plan_many
-from farthing.engine.cheapest import Aim
 from farthing.engine.context import Context
 from farthing.engine.plan import Plan, plan_one
 

@@ -15,6 +15,7 @@ from typing import Any
 from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.ladder import EpsilonDelta
 from farthing.composition.tariffs.tariff import Price, Tariff
+from farthing.engine.answer import PastRelease
 from farthing.engine.any_session import AnySession
 from farthing.engine.context import Context, record_in_words
 from farthing.engine.converse import WatchConversation
@@ -22,7 +23,6 @@ from farthing.engine.desk import FIRST_VERSION, Declaration, Desk, certificate_o
 from farthing.engine.first_budget import VARIABLE, ledger_beside, require_in_force
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import AUTO
-from farthing.engine.past_release import PastRelease
 from farthing.engine.question import Batch, Question
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
@@ -62,7 +62,7 @@ class Session(AnySession[Question, Batch, Watch]):
         return [
             PastRelease.of(
                 one.time,
-                record_in_words(one.question),
+                record_in_words(one.question, self._context.about),
                 one.price,
                 {name: asked["query"] for name, asked in one.question.items()},
             )

@@ -6,28 +6,19 @@ from dataclasses import KW_ONLY, dataclass, replace
 from datetime import date
 from typing import Any, ClassVar
 
-from farthing.engine.kinds.base import COUNT, LEAK, Paid, Result
-from farthing.engine.kinds.fields import (
-    LARGEST_REPEATS,
-    By,
-    Categories,
-    ContributionLimit,
-    CountItem,
-    LeakItem,
-    MeasureLoss,
-    PerKeyLimit,
-    QuestionEpsilon,
-    Repeats,
-    Simultaneous,
-    Where,
-)
-from farthing.engine.kinds.labels import LabelQuery
-from farthing.engine.kinds.paid_parameters import (
+from farthing.engine.kinds import fields
+from farthing.engine.kinds.base import (
+    COUNT,
+    LEAK,
+    Paid,
+    Result,
     coordinate_of,
     counts_with,
     delta_of_leak,
     suits_counts,
 )
+from farthing.engine.kinds.labels import LabelQuery
+from farthing.engine.show.captions import Names, Words
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import Guarantee
 from farthing.mechanisms import Expectation, Mechanism, Release, Repeated, ThresholdedCounts
@@ -42,18 +33,18 @@ class HistogramQuery(LabelQuery):
     count.
     """
 
-    by: By
+    by: fields.By
     _: KW_ONLY
-    categories: Categories = None
-    where: Where = None
-    contribution_limit: ContributionLimit = None
-    per_key_limit: PerKeyLimit = 1
-    count: CountItem = None
-    leak: LeakItem = None
-    epsilon: QuestionEpsilon = None
-    repeats: Repeats = 1
-    simultaneous: Simultaneous = False
-    measure_loss: MeasureLoss = False
+    categories: fields.Categories = None
+    where: fields.Where = None
+    contribution_limit: fields.ContributionLimit = None
+    per_key_limit: fields.PerKeyLimit = 1
+    count: fields.CountItem = None
+    leak: fields.LeakItem = None
+    epsilon: fields.QuestionEpsilon = None
+    repeats: fields.Repeats = 1
+    simultaneous: fields.Simultaneous = False
+    measure_loss: fields.MeasureLoss = False
     kind: ClassVar[str] = "histogram"
 
     def check_fields(self) -> None:
@@ -79,7 +70,7 @@ class HistogramQuery(LabelQuery):
 
     @property
     def most_repeats(self) -> int:
-        return 1 if self.categories is None else LARGEST_REPEATS
+        return 1 if self.categories is None else fields.LARGEST_REPEATS
 
     def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
         if self.categories is not None:
@@ -113,12 +104,10 @@ class HistogramQuery(LabelQuery):
         width = expectation.counts.half_width
         return Result(self.labels_in(release.labels), release.counts, width)
 
-    def subject(self, unit: str) -> str:
-        return f"{self.counted_things or unit} per {' and '.join(map(str, self.key))}"
-
-    @property
-    def title(self) -> str:
-        return f"histogram by {', '.join(map(str, self.key))}"
+    def words(self, names: Names) -> Words:
+        counted = "rows" if self.counts_rows else names.unit.several
+        each = names.labels(self.key).each
+        return self.read_as(f"The number of {counted} for each {each}", self.kind, names)
 
 
 def _is_time(label: Any) -> bool:

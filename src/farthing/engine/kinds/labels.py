@@ -14,21 +14,16 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from farthing.engine.keys import Bins, Key, column_of, domain_of, kind_of
-from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.base import Query, Rows
 from farthing.engine.kinds.fields import AUTO, Limit, require_categories, stated
-from farthing.engine.kinds.rows import Rows
-from farthing.engine.sql.bounding import (
-    Bounded,
-    TypedColumn,
-    bounded_histogram,
-    labels_and_counts,
-)
+from farthing.engine.show.captions import Names, Words, listed_labels
+from farthing.engine.sql.bounding import Bounded, TypedColumn, bounded_histogram, labels_and_counts
 from farthing.engine.sql.conditions import require_fits, within
 from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval, joint_level
-from farthing.schema import DECIMAL, INTEGER, TIMESTAMP, DeclaredValues, Schema, Value
+from farthing.schema import DECIMAL, INTEGER, TIMESTAMP, Schema, Value
 from farthing.wording import many
 
 if TYPE_CHECKING:
@@ -56,11 +51,6 @@ class KeyQuery(Query):
         return cast(tuple[Key, ...], self.by)
 
     @property
-    def key_words(self) -> str:
-        """The key in a caption."""
-        return " and ".join(map(str, self.key))
-
-    @property
     def domain(self) -> tuple[Label, ...] | None:
         """The labels, where they are known in advance."""
         return cast(tuple[Label, ...] | None, self.categories)
@@ -86,9 +76,9 @@ class KeyQuery(Query):
         known = known_labels(self.key, schema)
         return self.changed(categories=known)
 
-    @property
-    def listed(self) -> str | None:
-        return labels_in_words(self.domain)
+    def listed(self, names: Names) -> str | None:
+        """Which labels there are, in words, where they are known."""
+        return labels_in_words(self.key, self.domain, names)
 
     def keyed(self, rows: Rows) -> tuple[Rows, list[TypedColumn]]:
         """The rows, and the columns of the key with their kinds.
@@ -195,35 +185,34 @@ class LabelQuery(KeyQuery):
         return tuple(map(str, self.key))
 
     @property
-    def shown_things(self) -> str:
-        return self.counted_things or "members"
+    def counts_rows(self) -> bool:
+        """Whether rows are counted; else units."""
+        return self.per_key_limit > 1
 
-    @property
-    def counted_things(self) -> str | None:
-        """What is counted besides units."""
-        return None if self.per_key_limit == 1 else "rows"
-
-    def limited(self, unit: str) -> str | None:
-        """No limit is told that no unit can reach."""
-        key, rows = " and ".join(map(str, self.key)), self.per_key_limit
-        most = "" if rows == 1 else f" with at most {many(rows, 'row')} for each"
-        if self.contribution_limit == AUTO:
-            return f"each {unit} in at most a number of {key} that is looked for{most}"
-        limit = self.limit
-        if limit is None or (self.size is not None and limit >= self.size):
-            return most.removeprefix(" ") or None
-        return f"each {unit} in at most {limit} {key}{most}"
-
-    def offered(self, declared: DeclaredValues) -> tuple[str, ...]:
-        offered = KeyQuery.offered(self, declared)
-        limit = self.contribution_limit
-        if self.measure_loss or limit in (None, AUTO) or limit == self.size:
-            return offered
-        return (*offered, "measure_loss says how much the limit leaves out")
-
-    @property
-    def contribution(self) -> str:
-        return counted_in_words(self.limit, self.per_key_limit)
+    def read_as(self, subject: str, described: str, names: Names) -> Words:
+        """Its words, with how much of a unit counts. A limit that no unit can reach is not told."""
+        automatic, rows = self.contribution_limit == AUTO, self.per_key_limit
+        limit = None if automatic else self.limit
+        labels, unit = names.labels(self.key), names.unit.each
+        clause = f"each {unit} counts for at most {labels.many(limit or 0)}"
+        if automatic:
+            clause = f"each {unit} counts for a number of {labels.several} that is chosen first"
+        elif limit is None or limit == self.size:
+            clause = ""
+        if self.counts_rows:
+            each = f"with at most {rows} rows for each"
+            clause = f"{clause}, {each}" if clause else f"each {unit} counts {each} {labels.each}"
+        most = "any number of labels" if limit is None else f"at most {many(limit, 'label')}"
+        return Words(
+            subject=subject,
+            limit=clause or None,
+            listed=self.listed(names),
+            contribution=f"{most}, with at most {rows} rows each" if self.counts_rows else most,
+            described=described,
+            things="rows" if self.counts_rows else "units",
+            measurable=not self.measure_loss
+            and self.contribution_limit not in (None, AUTO, self.size),
+        )
 
 
 def check_labels(keys: Sequence[Key], domain: Sequence[Label] | None, schema: Schema) -> None:
@@ -256,17 +245,12 @@ def known_labels(keys: Sequence[Key], schema: Schema) -> tuple[Label, ...] | Non
     return tuple(product(*parts)) if len(parts) > 1 else parts[0]
 
 
-def labels_in_words(domain: Sequence[Label] | None) -> str | None:
+def labels_in_words(
+    keys: Sequence[Key], domain: Sequence[Label] | None, names: Names
+) -> str | None:
     """How many labels are listed, and what becomes of rows with others; None if none are."""
     if domain is None:
         return None
     parts = (label if isinstance(label, tuple) else (label,) for label in domain)
     named = sum(None not in label for label in parts)
-    missing = "" if named == len(domain) else " and (missing)"
-    return f"{many(named, 'declared label')}{missing}; rows with others are not counted"
-
-
-def counted_in_words(labels: int | None, rows: int) -> str:
-    """How much of a unit counts."""
-    keys = "any number of labels" if labels is None else f"at most {many(labels, 'label')}"
-    return keys if rows == 1 else f"{keys}, with at most {many(rows, 'row')} each"
+    return listed_labels(names.labels(keys), named, missing=named < len(domain))

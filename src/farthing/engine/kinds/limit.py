@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
 
-from farthing.engine.kinds.base import SELECT, Paid, Result
-from farthing.engine.kinds.fields import By, Categories, QuestionEpsilon, SelectItem, Where
+from farthing.engine.kinds import fields
+from farthing.engine.kinds.base import SELECT, Paid, Result, Rows, epsilon_of_selection
 from farthing.engine.kinds.labels import KeyQuery
-from farthing.engine.kinds.paid_parameters import epsilon_of_selection
-from farthing.engine.kinds.rows import Rows
+from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
 from farthing.engine.sql.labels_of_units import labels_of_units, shape_of, sizes_of
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, LeastTotal, Mechanism, Release
+from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,15 +42,15 @@ class LimitQuery(KeyQuery):
     One draw of a selection (docs/theory/mechanisms.md, section 13).
     """
 
-    by: By
+    by: fields.By
     _: KW_ONLY
     limits: Annotated[Iterable[int], "A limit that may be chosen; repeat for several."]
     noise: Annotated[Iterable[float], "The expected error of a count at each limit."]
     labels: Annotated[int | None, "How many numbers have that error."] = None
-    categories: Categories = None
-    where: Where = None
-    select: SelectItem = None
-    epsilon: QuestionEpsilon = None
+    categories: fields.Categories = None
+    where: fields.Where = None
+    select: fields.SelectItem = None
+    epsilon: fields.QuestionEpsilon = None
     kind: ClassVar[str] = "limit"
     number: ClassVar[str] = "limit"
     single: ClassVar[bool] = True
@@ -126,8 +126,8 @@ class LimitQuery(KeyQuery):
         held, units = places[of_units], counts[of_units]
         lost = [int((np.maximum(held - limit, 0) * units).sum()) for limit in self.candidates]
         if self.numbers is None:
-            sizes, many = places[~of_units], counts[~of_units]
-            noise = [int((np.minimum(sizes, cap) * many).sum()) for cap in self._caps]
+            sizes, labels = places[~of_units], counts[~of_units]
+            noise = [int((np.minimum(sizes, cap) * labels).sum()) for cap in self._caps]
             totals = [PARTS * (bias + error) for bias, error in zip(lost, noise, strict=True)]
         else:
             pairs = zip(lost, self.errors_of_one, strict=True)
@@ -144,20 +144,16 @@ class LimitQuery(KeyQuery):
         assert expectation.selection is not None
         return Result(release.labels, None, expectation.selection.half_width)
 
-    def subject(self, unit: str) -> str:
-        return f"limit on {self.key_words} of each {unit} with about the least total error"
-
-    @property
-    def title(self) -> str:
-        return f"limit on {self.key_words}"
-
-    @property
-    def counted(self) -> str | None:
-        return self.contribution
-
-    @property
-    def contribution(self) -> str:
-        return f"the first {self.candidates[-1]} labels"
+    def words(self, names: Names) -> Words:
+        unit, labels, most = names.unit.each, names.labels(self.key), self.candidates[-1]
+        return Words(
+            subject=f"The limit on {labels.several} for each {unit} with about the least total "
+            "error",
+            limit=f"at most {labels.many(most)} of each {unit} are looked at",
+            listed=self.listed(names),
+            contribution=f"the first {many(most, 'label')}",
+            described=self.kind,
+        )
 
     @property
     def headings(self) -> tuple[str, ...]:

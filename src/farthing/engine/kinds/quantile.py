@@ -9,25 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from farthing.engine.kinds.base import SELECT, Paid, Result
-from farthing.engine.kinds.fields import (
-    Categories,
-    ColumnName,
-    CountItem,
-    LabelsOfUnit,
-    LeakItem,
-    MaybeBy,
-    Places,
-    QuestionEpsilon,
-    RowsOfUnit,
-    SelectItem,
-    ValueBound,
-    Where,
-    unscaled,
-)
+from farthing.engine.kinds import fields
+from farthing.engine.kinds.base import SELECT, Paid, Result, Rows, epsilon_of_selection
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
-from farthing.engine.kinds.paid_parameters import epsilon_of_selection
-from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import LABEL, Bounded, counts_of
 from farthing.engine.sql.measuring import (
     UNITS,
@@ -54,21 +38,21 @@ class QuantileQuery(MeasureQuery):
     of a unit with more than `per_key_limit` of them (for a label) weigh less: as much as that many.
     """
 
-    column: ColumnName
+    column: fields.ColumnName
     probability: Annotated[float, "Which quantile."] = 0.5
     _: KW_ONLY
-    by: MaybeBy = None
-    categories: Categories = None
-    lower: ValueBound = None
-    upper: ValueBound = None
-    places: Places = None
-    where: Where = None
-    contribution_limit: LabelsOfUnit = None
-    per_key_limit: RowsOfUnit = None
-    select: SelectItem = None
-    count: CountItem = None
-    leak: LeakItem = None
-    epsilon: QuestionEpsilon = None
+    by: fields.MaybeBy = None
+    categories: fields.Categories = None
+    lower: fields.ValueBound = None
+    upper: fields.ValueBound = None
+    places: fields.Places = None
+    where: fields.Where = None
+    contribution_limit: fields.LabelsOfUnit = None
+    per_key_limit: fields.RowsOfUnit = None
+    select: fields.SelectItem = None
+    count: fields.CountItem = None
+    leak: fields.LeakItem = None
+    epsilon: fields.QuestionEpsilon = None
     kind: ClassVar[str] = "quantile"
     number: ClassVar[str] = "value"
     in_ranks: ClassVar[bool] = True
@@ -144,7 +128,7 @@ class QuantileQuery(MeasureQuery):
         assert expectation.selection is not None
         ranks = expectation.selection.half_width
         found = (part.labels[0] for part in self.parts_of(release))
-        values = tuple(unscaled(value, self.decimals) for value in found)
+        values = tuple(fields.unscaled(value, self.decimals) for value in found)
         if not self.key:
             return Result(values, None, ranks)
         return Result(self.labels_in(release), values, ranks)

@@ -9,10 +9,9 @@ from typing import Any
 
 from sqlglot import expressions as sge
 
-from farthing.engine.filters import Filter
+from farthing.engine.filters import Filter, as_declared, value_as_declared
 from farthing.engine.keys import Key
 from farthing.engine.sql.keys import Label
-from farthing.engine.where_text.declared import as_declared, value_as_declared
 from farthing.engine.where_text.reading import ConditionReader, operands
 from farthing.schema import Schema
 

@@ -28,12 +28,12 @@ T = TypeVar("T")
 MOST, LARGEST_BYTES = 16, 1 << 16
 
 
-class Recent:
+class StatementCache:
     """Statements by what was asked, and their rows. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._statements = Kept[tuple[Statement, Contribution]](MOST)
-        self._rows = Kept["pa.Table"](MOST)
+        self._statements = ExpiringCache[tuple[Statement, Contribution]](MOST)
+        self._rows = ExpiringCache["pa.Table"](MOST)
         self._batches: dict[str, tuple[int, str]] = {}
         #: The entry up to which batches were read.
         self.seen = 0
@@ -73,7 +73,7 @@ class Recent:
         return self._batches.get(asked)
 
 
-class Kept(Generic[T]):
+class ExpiringCache(Generic[T]):
     """The last values, each for so many seconds. Safe to share between threads."""
 
     def __init__(self, most: int, seconds: float = math.inf) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from farthing.engine.answer import Answer
+from farthing.engine.answer import Answer, Loss
 from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.counts import LossQuery
 from farthing.engine.kinds.fields import AUTO
 from farthing.engine.kinds.histogram import HistogramQuery
 from farthing.engine.kinds.labels import LabelQuery
-from farthing.engine.kinds.loss import Loss, LossQuery
 from farthing.errors import InvalidInput
 from farthing.mechanisms.accuracy import Interval
 
@@ -21,7 +21,7 @@ Bought = TypeVar("Bought")
 _ABOVE = " above the limit"
 
 
-def with_companions(queries: Mapping[str, Query]) -> dict[str, Query]:
+def with_loss_questions(queries: Mapping[str, Query]) -> dict[str, Query]:
     """The questions, each followed by the one that measures its loss, where that is wanted."""
     everything: dict[str, Query] = {}
     for key, query in queries.items():
