@@ -10,7 +10,7 @@ import inspect
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields as dataclass_fields
 from functools import cache, wraps
 from typing import (
     TYPE_CHECKING,
@@ -19,12 +19,14 @@ from typing import (
     Generic,
     ParamSpec,
     TypeVar,
+    get_args,
     get_origin,
     get_type_hints,
 )
 
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.counts import CountQuery, DistinctQuery, LossQuery
+from farthing.engine.kinds.fields import CHECKS
 from farthing.engine.kinds.histogram import HistogramQuery
 from farthing.engine.kinds.limit import LimitQuery
 from farthing.engine.kinds.moments import MeanQuery, StandardDeviationQuery, VarianceQuery
@@ -43,6 +45,8 @@ Asked = TypeVar("Asked")
 GROUP = "farthing.kinds"
 #: The word for several questions in plain data.
 BATCH = "batch"
+#: What a field may hold that no other kind has, so that every way to ask can read it.
+_SIMPLE = [*(str, int, float, bool, int | float), *(t | None for t in (str, int, float, bool))]
 #: Words that mean something else where a kind is named.
 _RESERVED = (BATCH, "sql")
 
@@ -169,8 +173,13 @@ def _unusable(name: str, kind: object) -> str | None:
         hints = get_type_hints(kind, include_extras=True)
     except Exception as error:
         return f"its fields cannot be read: {error}"
-    silent = [own.name for own in fields(kind) if get_origin(hints[own.name]) is not Annotated]
-    return f"{silent[0]} has no help text: Annotated[type, text]" if silent else None
+    for own in dataclass_fields(kind):
+        hint = hints[own.name]
+        if get_origin(hint) is not Annotated:
+            return f"{own.name} has no help text: Annotated[type, text]"
+        if own.name not in CHECKS and get_args(hint)[0] not in _SIMPLE:
+            return f"{own.name} must be text, a number or a truth value, or a field of ours"
+    return None
 
 
 def query_from(given: object) -> Query:
