@@ -4,7 +4,7 @@ Questions are checked against the schema, never against the rows, and rows are r
 total functions. One rule for every question and engine:
 
     a value that does not fit its kind, or is not among the categories, is missing
-    a number outside `lower` and `upper` is moved to the nearest bound
+    a number outside `lower` and `upper` is clipped to the nearest bound
     a filter compares the number as it is stored, and a unit is who is stored
 
 A column that is not declared does not exist for anybody who asks.

@@ -1,4 +1,4 @@
-"""Limits that are looked for: which ones are tried, what each would cost, and the question.
+"""Contribution limits that are chosen first: candidates, what each costs, and the question.
 
 At a limit Δ a unit changes Δ counts, so Δ coordinates are paid for. Where the tariff sells cheaper
 items, each of them is taken from a rung that costs 1/Δ of what the one count of limit 1 would:
@@ -156,14 +156,14 @@ def _choice(
     prices = {name: tariff.price(name).farthings for name in items_for(tariff, limited, COUNT)}
     cheap = [p for p in prices.values() if p * limited.coordinates <= share.farthings]
     wanted = max(cheap) if cheap else min(prices.values())
-    found = []
+    choices = []
     for name in (name for name, price in prices.items() if price == wanted):
         purchase = buy(limited.changed(count=name), tariff)
         assert isinstance(purchase.query, LabelQuery)
         expected = limited.expect(purchase.query.mechanism_for(purchase.paid), confidence).counts
         assert expected is not None
-        found.append(Choice(limit, purchase.query, purchase.price, expected))
-    return min(found, key=lambda choice: choice.accuracy.expected_error)
+        choices.append(Choice(limit, purchase.query, purchase.price, expected))
+    return min(choices, key=lambda choice: choice.accuracy.expected_error)
 
 
 def _completed(choice: Choice, tariff: Tariff, most: int | None) -> Choice:

@@ -7,14 +7,23 @@ whom, is not part of it. `kinds/__init__.py` lists the kinds, and no kind knows 
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, get_args, get_type_hints
 
 from farthing.engine.filters import Filter, columns_of, filter_from, filter_to_json
 from farthing.engine.keys import Key, key_to_json
-from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json, unscaled
+from farthing.engine.kinds.fields import (
+    CHECKS,
+    QuestionEpsilon,
+    Where,
+    label_from_json,
+    label_to_json,
+    unscaled,
+)
 from farthing.engine.show.captions import Names, Words, caption
 from farthing.engine.sql.bounding import Bounded
 from farthing.engine.sql.conditions import check_filter, condition, moved_into, require_possible
@@ -70,8 +79,8 @@ class Result:
 class Rows:
     """The declared columns of a table, which of them is the unit, and the texts of a question.
 
-    `bounds` are those of the schema. They move numbers, never a unit: two units that were moved to
-    one bound would be limited as one.
+    `bounds` are those of the schema. They clip numbers, never a unit: two units that were clipped
+    to one bound would be limited as one.
     """
 
     table: ir.Table
@@ -82,8 +91,8 @@ class Rows:
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
 
     def where(self, wanted: Filter | None) -> Rows:
-        """Only the rows that pass a filter, which compares what is stored; then numbers are moved
-        into their declared bounds."""
+        """The rows that pass a filter, which compares what is stored, with numbers clipped to their
+        declared bounds."""
         table = self.table
         if wanted is not None:
             table = table.filter(condition(table, wanted, self.kinds, self.texts))
@@ -109,12 +118,15 @@ class Rows:
         return replace(self, table=table, unit=WHO, kinds=kinds)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Query(ABC):
-    """A question without the table it is asked of.
+    """A question without the table it is asked of: which rows, and the ε of its items.
 
     Subclasses are frozen dataclasses. A field that `CHECKS` knows is checked when it is made.
     """
+
+    where: Where = None
+    epsilon: QuestionEpsilon = None
 
     #: The word for it in plain data and on the command line.
     kind: ClassVar[str]
@@ -124,16 +136,6 @@ class Query(ABC):
     in_ranks: ClassVar[bool] = False
     #: What is counted there.
     ranks: ClassVar[str] = "ranks"
-
-    @property
-    @abstractmethod
-    def where(self) -> object:
-        """Which rows it is about: a field of every kind."""
-
-    @property
-    @abstractmethod
-    def epsilon(self) -> float | None:
-        """What its items should have at least: a field of every kind."""
 
     def __post_init__(self) -> None:
         for own in fields(self):
@@ -293,8 +295,8 @@ class Query(ABC):
 
     @classmethod
     def field_names(cls) -> tuple[str, ...]:
-        """Names of the fields, in order."""
-        return tuple(f.name for f in fields(cls))
+        """Names of the fields, in the order in which values without a name are taken."""
+        return _field_names(cls)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data with every field: a default that changes later changes no old query.
@@ -364,6 +366,11 @@ def check_query(query: Query, schema: Schema, unit: str) -> None:
         )
     check_filter(query.filter, schema.kinds)
     query.check_columns(schema)
+
+
+@cache
+def _field_names(cls: type[Query]) -> tuple[str, ...]:
+    return tuple(inspect.signature(cls).parameters)
 
 
 def _required(cls: type[Query]) -> list[str]:

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 _TIMES = 4
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SingleCountQuery(Query):
     """A question about one count, drawn `repeats` times. It never falls when a unit is added."""
 
-    __slots__ = ()
-
-    repeats: int
+    count: fields.CountItem = None
+    repeats: fields.Repeats = 1
 
     #: What the count is called in the answer.
     label: ClassVar[str]
@@ -77,11 +77,7 @@ class CountQuery(SingleCountQuery):
     With per_key_limit above 1: how many rows, of which each unit contributes at most that many.
     """
 
-    where: fields.Where = None
     per_key_limit: fields.PerKeyLimit = 1
-    count: fields.CountItem = None
-    epsilon: fields.QuestionEpsilon = None
-    repeats: fields.Repeats = 1
     kind: ClassVar[str] = "count"
     label: ClassVar[str] = "count"
 
@@ -115,11 +111,7 @@ class DistinctQuery(SingleCountQuery):
 
     column: Annotated[str, "The column with the values."]
     _: KW_ONLY
-    where: fields.Where = None
     contribution_limit: Annotated[int | None, "Values of a unit that count."] = None
-    count: fields.CountItem = None
-    epsilon: fields.QuestionEpsilon = None
-    repeats: fields.Repeats = 1
     kind: ClassVar[str] = "distinct"
     label: ClassVar[str] = "distinct"
 
@@ -181,10 +173,6 @@ class LossQuery(SingleCountQuery, KeyQuery):
     contribution_limit: Annotated[int, "Labels of a unit below the limit."]
     most: Annotated[int | None, "Labels of a unit that are looked at."] = None
     categories: fields.Categories = None
-    where: fields.Where = None
-    count: fields.CountItem = None
-    epsilon: fields.QuestionEpsilon = None
-    repeats: fields.Repeats = 1
     kind: ClassVar[str] = "loss"
     label: ClassVar[str] = "pairs"
 

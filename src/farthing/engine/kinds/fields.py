@@ -42,7 +42,7 @@ MaybeBy: TypeAlias = Annotated[
 ]
 ValueBound: TypeAlias = Annotated[
     NumberBound | None,
-    "Values beyond are moved here; the schema's bounds are the default and the widest.",
+    "Values beyond are clipped to it; the schema's bounds are the default and the widest.",
 ]
 RowsOfUnit: TypeAlias = Annotated[
     int | None, "Rows of a unit that count for one label; more of them weigh less."

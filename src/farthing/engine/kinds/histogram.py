@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, ClassVar
 
@@ -33,18 +33,6 @@ class HistogramQuery(LabelQuery):
     count.
     """
 
-    by: fields.By
-    _: KW_ONLY
-    categories: fields.Categories = None
-    where: fields.Where = None
-    contribution_limit: fields.ContributionLimit = None
-    per_key_limit: fields.PerKeyLimit = 1
-    count: fields.CountItem = None
-    leak: fields.LeakItem = None
-    epsilon: fields.QuestionEpsilon = None
-    repeats: fields.Repeats = 1
-    simultaneous: fields.Simultaneous = False
-    measure_loss: fields.MeasureLoss = False
     kind: ClassVar[str] = "histogram"
 
     def check_fields(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from itertools import product
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from farthing.engine.keys import Bins, Key, column_of, domain_of, kind_of
+from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import Query, Rows
-from farthing.engine.kinds.fields import AUTO, Limit, require_categories, stated
+from farthing.engine.kinds.fields import AUTO, require_categories, stated
 from farthing.engine.show.captions import Names, Words, listed_labels
 from farthing.engine.sql.bounding import Bounded, TypedColumn, bounded_histogram, labels_and_counts
 from farthing.engine.sql.conditions import require_fits, within
@@ -47,8 +48,8 @@ class KeyQuery(Query):
 
     @property
     def key(self) -> tuple[Key, ...]:
-        """The columns of the key, or functions of them."""
-        return cast(tuple[Key, ...], self.by)
+        """The columns of the key, or functions of them; none for one answer."""
+        return cast(tuple[Key, ...], self.by or ())
 
     @property
     def domain(self) -> tuple[Label, ...] | None:
@@ -93,16 +94,20 @@ class KeyQuery(Query):
         return rows, [(rows.table[name], rows.kinds[name]) for name in names]
 
 
+@dataclass(frozen=True, slots=True)
 class LabelQuery(KeyQuery):
     """A question whose answer has a label for each value of a key."""
 
-    __slots__ = ()
-
-    contribution_limit: Limit
-    per_key_limit: int
-    count: str | None
-    simultaneous: bool
-    measure_loss: bool
+    by: fields.By
+    _: KW_ONLY
+    categories: fields.Categories = None
+    contribution_limit: fields.ContributionLimit = None
+    per_key_limit: fields.PerKeyLimit = 1
+    count: fields.CountItem = None
+    leak: fields.LeakItem = None
+    repeats: fields.Repeats = 1
+    simultaneous: fields.Simultaneous = False
+    measure_loss: fields.MeasureLoss = False
 
     @property
     @abstractmethod

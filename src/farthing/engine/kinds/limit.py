@@ -48,9 +48,7 @@ class LimitQuery(KeyQuery):
     noise: Annotated[Iterable[float], "The expected error of a count at each limit."]
     labels: Annotated[int | None, "How many numbers have that error."] = None
     categories: fields.Categories = None
-    where: fields.Where = None
     select: fields.SelectItem = None
-    epsilon: fields.QuestionEpsilon = None
     kind: ClassVar[str] = "limit"
     number: ClassVar[str] = "limit"
     single: ClassVar[bool] = True

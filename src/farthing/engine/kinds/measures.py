@@ -9,26 +9,24 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from farthing.engine.keys import Key, column_of
 from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import (
     COUNT,
     LEAK,
     Paid,
-    Query,
     Rows,
     coordinate_of,
     delta_of_leak,
     suits_any_limit,
 )
-from farthing.engine.kinds.labels import check_labels, known_labels, labels_in_words
+from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import Bounded, between, fixed_point
 from farthing.engine.sql.conditions import require_kind, within
@@ -50,18 +48,33 @@ _FINE = 6
 _INCOMPLETE = "a question is completed before it is asked"
 
 
-class NumberQuery(Query):
+@dataclass(frozen=True, slots=True)
+class MeasureQuery(KeyQuery):
     """A question about a column of numbers between two bounds, kept to some decimal places.
 
-    What it does not say about them, the schema does (`completed`).
+    It has one answer, or one for each label of a key. What it does not say about bounds and
+    decimal places, the schema does (`completed`).
     """
 
-    __slots__ = ()
+    column: fields.ColumnName
+    _: KW_ONLY
+    by: fields.MaybeBy = None
+    categories: fields.Categories = None
+    lower: fields.ValueBound = None
+    upper: fields.ValueBound = None
+    places: fields.Places = None
+    contribution_limit: fields.LabelsOfUnit = None
+    per_key_limit: fields.RowsOfUnit = None
+    count: fields.CountItem = None
+    leak: fields.LeakItem = None
 
-    column: str
-    lower: fields.NumberBound | None
-    upper: fields.NumberBound | None
-    places: int | None
+    #: Whether it is about rows, of which so many count of a unit.
+    weighs_rows: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def pays(self) -> Mapping[str, int]:
+        """What pays for one measurement, and how often."""
 
     @property
     def decimals(self) -> int:
@@ -76,7 +89,50 @@ class NumberQuery(Query):
         assert self.upper is not None, _INCOMPLETE
         return fields.scaled_bounds(self.lower, self.upper, self.decimals)
 
+    @property
+    def single(self) -> bool:
+        """With a key there are several."""
+        return not self.key
+
+    @property
+    def labels_of_a_unit(self) -> int:
+        """How many labels of a unit count."""
+        if not self.key:
+            return 1
+        return min(n for n in (self.contribution_limit, self.size) if n is not None)
+
+    @property
+    def rows_of_a_unit(self) -> int:
+        """How many rows of a unit count for a label."""
+        assert self.per_key_limit is not None, _INCOMPLETE
+        return self.per_key_limit
+
+    @property
+    def finds_labels(self) -> bool:
+        """Whether the labels have to be found."""
+        return bool(self.key) and self.domain is None
+
+    @property
+    def needed_limits(self) -> Mapping[str, str]:
+        """Of a known domain with one label no label can be dropped."""
+        needed = {}
+        if self.key and self.size != 1:
+            keys = ", ".join(map(str, self.key))
+            needed["contribution_limit"] = f"how many labels of {keys} count of a unit"
+        if self.weighs_rows:
+            needed["per_key_limit"] = "how many rows of a unit count; more of them weigh less"
+        return needed
+
+    def within(self, limits: Limits) -> Self:
+        """Without a key there are no labels to limit."""
+        own = limits if self.key else replace(limits, contribution_limit=None)
+        return KeyQuery.within(self, own)
+
     def check_fields(self) -> None:
+        if not self.key and (self.domain is not None or self.contribution_limit is not None):
+            raise InvalidInput("categories and contribution_limit need by, the key of the labels")
+        KeyQuery.check_fields(self)
+        fields.require_number(self.contribution_limit, self.kind)
         if self.lower is None or self.upper is None:
             return
         if self.places is not None:
@@ -85,13 +141,14 @@ class NumberQuery(Query):
             fields.scaled_bounds(math.floor(self.lower), math.ceil(self.upper), 0)
 
     def columns(self) -> frozenset[str]:
-        return frozenset((self.column,))
+        return KeyQuery.columns(self) | {self.column}
 
     def check_columns(self, schema: Schema) -> None:
         require_kind(self.column, schema.kinds[self.column], NUMBERS, "the column")
+        KeyQuery.check_columns(self, schema)
 
     def completed(self, schema: Schema) -> Self:
-        """With the bounds of the schema, and decimal places that suit them."""
+        """With the bounds and labels of the schema, and decimal places that suit the bounds."""
         column = schema[self.column]
         lower, upper = self.bounds_in(column)
         places = _places(column, lower, upper) if self.places is None else self.places
@@ -99,12 +156,13 @@ class NumberQuery(Query):
             lower = _rounded(lower, places, ROUND_FLOOR)
         if self.places is None or upper != self.upper:
             upper = _rounded(upper, places, ROUND_CEILING)
-        return self.changed(lower=lower, upper=upper, places=places)
+        whole = self.changed(lower=lower, upper=upper, places=places)
+        return KeyQuery.completed(whole, schema) if self.finds_labels else whole
 
     def bounds_in(self, column: Column) -> tuple[fields.NumberBound, fields.NumberBound]:
-        """What of the question's bounds lies within those that the owner declared.
+        """The part of the question's bounds that lies within those that the owner declared.
 
-        The declared ones move every value first, so nothing is there beyond them.
+        The declared bounds clip every value first, so there is nothing beyond them.
         """
         lowers = [bound for bound in (self.lower, column.lower) if bound is not None]
         uppers = [bound for bound in (self.upper, column.upper) if bound is not None]
@@ -123,103 +181,7 @@ class NumberQuery(Query):
     def clipped(self, declared: DeclaredValues) -> dict[str, Bounds]:
         """Its own bounds, which lie within those that are declared."""
         own = {} if self.lower is None else {self.column: (self.lower, self.upper)}
-        return Query.clipped(self, declared) | own
-
-    def worth(self, rows: Rows) -> Any:
-        """The column in whole units of the last decimal place."""
-        return fixed_point(rows.table[self.column], rows.kinds[self.column], self.decimals)
-
-
-class MeasureQuery(NumberQuery):
-    """A question about the numbers of a column, with one answer or one for each label."""
-
-    __slots__ = ()
-
-    by: object
-    categories: object
-    contribution_limit: int | None
-    per_key_limit: int | None
-
-    #: Whether it is about rows, of which so many count of a unit.
-    weighs_rows: ClassVar[bool] = True
-
-    @property
-    @abstractmethod
-    def pays(self) -> Mapping[str, int]:
-        """What pays for one measurement, and how often."""
-
-    @property
-    def key(self) -> tuple[Key, ...]:
-        """The columns of the key, or functions of them; none for one answer."""
-        return cast(tuple[Key, ...], self.by or ())
-
-    @property
-    def domain(self) -> tuple[Label, ...] | None:
-        """The labels, where they are known in advance."""
-        return cast(tuple[Label, ...] | None, self.categories)
-
-    @property
-    def single(self) -> bool:
-        """With a key there are several."""
-        return not self.key
-
-    @property
-    def labels_of_a_unit(self) -> int:
-        """How many labels of a unit count."""
-        if not self.key:
-            return 1
-        sizes = (self.contribution_limit, None if self.domain is None else len(self.domain))
-        return min(size for size in sizes if size is not None)
-
-    @property
-    def needed_limits(self) -> Mapping[str, str]:
-        """Of a known domain with one label no label can be dropped."""
-        needed = {}
-        if self.key and (self.domain is None or len(self.domain) > 1):
-            keys = ", ".join(map(str, self.key))
-            needed["contribution_limit"] = f"how many labels of {keys} count of a unit"
-        if self.weighs_rows:
-            needed["per_key_limit"] = "how many rows of a unit count; more of them weigh less"
-        return needed
-
-    @property
-    def rows_of_a_unit(self) -> int:
-        """How many rows of a unit count for a label."""
-        assert self.per_key_limit is not None, _INCOMPLETE
-        return self.per_key_limit
-
-    def within(self, limits: Limits) -> Self:
-        """Without a key there are no labels to limit."""
-        own = limits if self.key else replace(limits, contribution_limit=None)
-        return super().within(own)
-
-    @property
-    def finds_labels(self) -> bool:
-        """Whether the labels have to be found."""
-        return bool(self.key) and self.domain is None
-
-    def check_fields(self) -> None:
-        if not self.key and (self.domain is not None or self.contribution_limit is not None):
-            raise InvalidInput("categories and contribution_limit need by, the key of the labels")
-        if self.key:
-            fields.require_categories(self.domain, len(self.key))
-        fields.require_number(self.contribution_limit, self.kind)
-        NumberQuery.check_fields(self)
-
-    def columns(self) -> frozenset[str]:
-        return frozenset((self.column, *map(column_of, self.key)))
-
-    def check_columns(self, schema: Schema) -> None:
-        NumberQuery.check_columns(self, schema)
-        check_labels(self.key, self.domain, schema)
-
-    def completed(self, schema: Schema) -> Self:
-        """With what the schema says: bounds, decimal places, labels."""
-        whole = NumberQuery.completed(self, schema)
-        if not self.finds_labels:
-            return whole
-        known = known_labels(self.key, schema)
-        return whole.changed(categories=known)
+        return KeyQuery.clipped(self, declared) | own
 
     def roles(self) -> dict[str, int]:
         labels = self.labels_of_a_unit
@@ -231,7 +193,7 @@ class MeasureQuery(NumberQuery):
     def suits(self, role: str, guarantee: Guarantee) -> bool:
         if role == COUNT:
             return suits_any_limit(guarantee)
-        return NumberQuery.suits(self, role, guarantee)
+        return KeyQuery.suits(self, role, guarantee)
 
     @abstractmethod
     def measure(self, paid: Paid) -> Mechanism[Any]:
@@ -261,8 +223,12 @@ class MeasureQuery(NumberQuery):
         )
         return PerLabel(measure=measure, contribution_limit=labels, finding=finding)
 
+    def worth(self, rows: Rows) -> Any:
+        """The column in whole units of the last decimal place."""
+        return fixed_point(rows.table[self.column], rows.kinds[self.column], self.decimals)
+
     def value_in(self, rows: Rows) -> Any:
-        """What a row is worth: moved to the nearest bound, unless it is missing."""
+        """What a row is worth: clipped to the bounds, unless it is missing."""
         import ibis
 
         worth = self.worth(rows)
@@ -318,7 +284,7 @@ class MeasureQuery(NumberQuery):
         return Words(
             subject=subject,
             limit=f"each {unit} counts {limit}" if self.counted else None,
-            listed=labels_in_words(self.key, self.domain, names),
+            listed=self.listed(names),
             contribution=contribution or "",
             described=self.kind,
         )

@@ -24,10 +24,9 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import COUNT, Paid, Result, coordinate_of
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.sql.bounding import LABEL, Bounded, counts_of
@@ -63,20 +62,6 @@ Measured: TypeAlias = tuple[float, Interval]
 @dataclass(frozen=True, slots=True)
 class TotalsQuery(MeasureQuery):
     """A question whose number is computed from the number of rows and sums of powers."""
-
-    column: fields.ColumnName
-    _: KW_ONLY
-    by: fields.MaybeBy = None
-    categories: fields.Categories = None
-    lower: fields.ValueBound = None
-    upper: fields.ValueBound = None
-    places: fields.Places = None
-    where: fields.Where = None
-    contribution_limit: fields.LabelsOfUnit = None
-    per_key_limit: fields.RowsOfUnit = None
-    count: fields.CountItem = None
-    leak: fields.LeakItem = None
-    epsilon: fields.QuestionEpsilon = None
 
     #: The highest power that is summed.
     powers: ClassVar[int]

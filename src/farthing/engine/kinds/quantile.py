@@ -34,25 +34,13 @@ if TYPE_CHECKING:
 class QuantileQuery(MeasureQuery):
     """A value of a numeric column near a quantile, overall or for each label of a key.
 
-    Values are kept to `places` decimals and moved to the nearest of `lower` and `upper`. The rows
+    Values are kept to `places` decimals and clipped to `lower` and `upper`. The rows
     of a unit with more than `per_key_limit` of them (for a label) weigh less: as much as that many.
     """
 
-    column: fields.ColumnName
     probability: Annotated[float, "Which quantile."] = 0.5
     _: KW_ONLY
-    by: fields.MaybeBy = None
-    categories: fields.Categories = None
-    lower: fields.ValueBound = None
-    upper: fields.ValueBound = None
-    places: fields.Places = None
-    where: fields.Where = None
-    contribution_limit: fields.LabelsOfUnit = None
-    per_key_limit: fields.RowsOfUnit = None
     select: fields.SelectItem = None
-    count: fields.CountItem = None
-    leak: fields.LeakItem = None
-    epsilon: fields.QuestionEpsilon = None
     kind: ClassVar[str] = "quantile"
     number: ClassVar[str] = "value"
     in_ranks: ClassVar[bool] = True

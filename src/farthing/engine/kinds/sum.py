@@ -25,24 +25,14 @@ if TYPE_CHECKING:
 class SumQuery(MeasureQuery):
     """The sum of a numeric column, to `places` decimals, overall or for each label of a key.
 
-    The values of a unit (for a label) are added up and the sum is moved to the nearest of `lower`
-    and `upper`; the answer is about the sum of these. Without them, they are what
+    The values of a unit (for a label) are added up and the sum is clipped to `lower` and
+    `upper`; the answer is about the sum of these. Without them, they are what
     `per_key_limit` rows within the declared bounds of the column can add up to.
     """
 
-    column: fields.ColumnName
     _: KW_ONLY
-    by: fields.MaybeBy = None
-    categories: fields.Categories = None
     lower: Annotated[fields.NumberBound | None, "The smallest sum of one unit."] = None
     upper: Annotated[fields.NumberBound | None, "The largest sum of one unit."] = None
-    places: fields.Places = None
-    where: fields.Where = None
-    contribution_limit: fields.LabelsOfUnit = None
-    per_key_limit: fields.RowsOfUnit = None
-    count: fields.CountItem = None
-    leak: fields.LeakItem = None
-    epsilon: fields.QuestionEpsilon = None
     repeats: fields.Repeats = 1
     kind: ClassVar[str] = "sum"
     number: ClassVar[str] = "sum"

@@ -52,24 +52,13 @@ class TopKQuery(LabelQuery):
     fits Gaussian counts to the discovered order (CountMLE), which costs nothing.
     """
 
-    by: fields.By
     k: Annotated[int, "How many labels."] = 10
     _: KW_ONLY
-    categories: fields.Categories = None
-    where: fields.Where = None
     counts: Annotated[bool, "Count them too."] = True
     mechanism: Annotated[str, "gumbel, noise or truncated."] = "gumbel"
     candidates: Annotated[int | None, "Look only at this many of the largest counts."] = None
-    contribution_limit: fields.ContributionLimit = None
-    per_key_limit: fields.PerKeyLimit = 1
     use_order: Annotated[bool, "Fit Gaussian counts to the order found."] = False
     select: fields.SelectItem = None
-    count: fields.CountItem = None
-    leak: fields.LeakItem = None
-    epsilon: fields.QuestionEpsilon = None
-    repeats: fields.Repeats = 1
-    simultaneous: fields.Simultaneous = False
-    measure_loss: fields.MeasureLoss = False
     kind: ClassVar[str] = "top_k"
 
     def check_fields(self) -> None:
