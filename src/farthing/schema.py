@@ -80,7 +80,7 @@ Bounds: TypeAlias = tuple[int | float | None, int | float | None]
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Where a column comes from that the private rows do not have: a public table with a key.
+    """A public table with a key, from which a column is joined to the private rows.
 
     `table` is where it is, on the engine of the private rows: the path of a file (with #name for a
     table in it), or a table of the same PostgreSQL database or of Spark's catalogue. A row gets
@@ -260,7 +260,7 @@ class Schema:
             raise InvalidInput("a column of a public table is looked up twice by the same column")
 
     def _require_stored_key(self, what: str, column: Column) -> None:
-        """Equal means equal on every engine, and it is a column of the private rows themselves."""
+        """The join key must be a stored column whose equality is the same on every engine."""
         if column.kind not in KEYS or column.parts is not None or column.lookup is not None:
             raise InvalidInput(
                 f"{what} must be {' or '.join(KEYS)} and a column of the rows, "

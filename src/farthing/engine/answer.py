@@ -1,4 +1,4 @@
-"""What comes back: an answer with its price and what remains, now or from an earlier release."""
+"""Answers: a release with its price and what remains, and releases that were made earlier."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: What is said of a limit that was looked for, if larger ones might have been better.
+#: The note on an automatic limit if a larger one might have been better.
 LARGEST_TRIED = (
     "The largest contribution limit that was tried was chosen: more is lost than the interval says."
 )
@@ -102,7 +102,7 @@ class Answer:
     lie between it and the quantile; without a key its one label is the value. `stopped`: a top-k
     ended early because no further label stood out. `loss`: what the limit left out, if that was
     measured. `shown_from`: labels with about this many members or more are shown, others withheld.
-    `largest_tried`: the contribution limit that was looked for is the largest that was tried.
+    `largest_tried`: the automatic contribution limit is the largest that was tried.
     `spending`: what the price means, if it was paid just now. `caption`: what was counted, of
     which rows, and every bound and limit that was applied.
     """
@@ -124,7 +124,7 @@ class Answer:
     largest_tried: bool = False
     spending: Spending | None = None
     caption: str = ""
-    #: Where the release is kept in the ledger, if it is; shown nowhere.
+    #: The ledger entry that keeps the release, if one does. It is never shown.
     entry: int | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -171,7 +171,7 @@ class Answer:
     def from_json(
         cls, data: Mapping[str, Any], query: Query, *, remaining: Price, entry: int | None = None
     ) -> Answer:
-        """The answer to this query that was kept as plain data, with or without intervals."""
+        """An answer that was kept as plain data, with or without intervals."""
         kept, loss = data.get("intervals"), data.get("loss")
         return cls(
             query=query,
@@ -208,7 +208,7 @@ class Answer:
 
     @property
     def sheet(self) -> Sheet:
-        """What is shown of it, wherever it is shown."""
+        """What is shown in terminals, notebooks and tables."""
         notes = []
         if self.stopped:
             notes.append("The list ended early: no further label stood out.")
@@ -239,7 +239,7 @@ class Answer:
 
     @property
     def _drawn(self) -> tuple[Interval, ...] | None:
-        """What is drawn around each number; where the error is known in ranks alone, nothing."""
+        """The intervals to draw. An error in ranks gives none."""
         if not self.query.in_ranks or self.counts is None:
             return self.intervals
         return tuple((value, value) for value in self.counts)

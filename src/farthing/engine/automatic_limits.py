@@ -24,17 +24,17 @@ from farthing.engine.purchase import buy, items_for
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Accuracy
 
-#: Of an unknown domain limits up to this are tried.
+#: The largest limit that is tried for an unknown domain.
 LARGEST_TRIED = 64
-#: Where the tariff sells nothing cheap enough, a limit may cost so many times what limit 1 does.
+#: A limit may cost at most this many times what limit 1 costs.
 DEAREST = 4
-#: Looking for a limit costs at most one part in so many of what the question costs with limit 1.
+#: Choosing a limit costs at most 1/SHARE of what the question costs with limit 1.
 SHARE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A limit that may be found: the question with it, its price, and the error of its noise."""
+    """A candidate: the question with this limit, its price, and the error of its noise."""
 
     limit: int
     query: LabelQuery
@@ -53,7 +53,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Automatic:
-    """A question whose limit is to be found, the question that finds it, and what may come out."""
+    """A question with an automatic limit, the question that chooses it, and the candidates."""
 
     query: LabelQuery
     first: LimitQuery
@@ -71,7 +71,7 @@ class Automatic:
 
     @property
     def largest_price(self) -> Price:
-        """The most that the question may cost once its limit is found."""
+        """The most that the question may cost once its limit is chosen."""
         prices = [choice.price for choice in self.choices.values()]
         return Price(max(p.farthings for p in prices), max(p.delta_units for p in prices))
 
@@ -79,7 +79,7 @@ class Automatic:
 def automatic(
     query: Query, tariff: Tariff, confidence: float, most: int | None
 ) -> Automatic | None:
-    """What looking for the limit of a question takes; None where its limits are numbers.
+    """The candidates for an automatic limit; None if the question states its limit.
 
     `most` is the owner's limit, if there is one.
     """
@@ -167,7 +167,7 @@ def _choice(
 
 
 def _completed(choice: Choice, tariff: Tariff, most: int | None) -> Choice:
-    """With the price of what is asked beside it.
+    """With the price of the loss measurement, if there is one.
 
     A selection whose k labels all are paid for need not leave out more than the owner does.
     """

@@ -1,4 +1,4 @@
-"""What rows are grouped by, in a closed form: a column, or a function of one.
+"""Keys: what rows are grouped by. A column, or one of a few functions of a column.
 
     "country"                            the column itself
     Period("day", "month")               the month that a date or a time lies in
@@ -55,7 +55,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """Which range between two neighbouring edges a number lies in; outside of all it has none.
+    """The range between two neighbouring edges in which a number lies; outside it is missing.
 
     A range holds its lower edge and not its upper one. The last one holds both if it ends at the
     declared upper bound of the column, to which larger numbers are moved.
@@ -166,7 +166,7 @@ def unquoted(name: str) -> str:
 
 
 def key_to_json(key: Key) -> Any:
-    """Plain data that `key_from` reads back as the same: text, where text says it."""
+    """Plain data that `key_from` reads back: text if it is unambiguous, else a table."""
     if _says(str(key), key):
         return str(key)
     match key:
@@ -243,7 +243,7 @@ def _number(text: str) -> int | float:
 
 
 def _edge(value: Any) -> int | float:
-    """0 and 0.0 are one edge; beyond what engines have for whole numbers edges are floats."""
+    """0 and 0.0 are one edge. Whole numbers beyond 64 bits become floats."""
     number = require_real("an edge of bins", value)
     whole = value if isinstance(value, int) else int(number)
     return whole if whole == value and abs(whole) < _BEYOND else number

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: What labels of a kind are where a filter would take more; and how that is written.
+#: Labels must have exactly these types, where a filter would take more; and how to write them.
 _LABELS: dict[str, type] = {DECIMAL: Decimal, INTEGER: int, TIMESTAMP: datetime}
 _FORM = {DECIMAL: "Decimal('1.50')", INTEGER: "15", TIMESTAMP: "datetime(2013, 1, 31, 12)"}
 #: Labels that follow from bins and declared categories are listed up to this many.
@@ -112,7 +112,7 @@ class LabelQuery(KeyQuery):
     @property
     @abstractmethod
     def coordinates(self) -> int:
-        """How many of the counts that are drawn a unit can change."""
+        """How many of the noisy counts one unit can change."""
 
     @property
     def limit(self) -> int | None:
@@ -156,7 +156,7 @@ class LabelQuery(KeyQuery):
         return Histogram.over(domain, labels, counts)
 
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
-        """For all bars together, if that is wanted and it is known how many there are."""
+        """For all bars together, if the question says `simultaneous` and their number is known."""
         bars = self.bars
         expected = mechanism.expect(confidence, domain_size=self.size)
         if not self.simultaneous or bars is None:
@@ -195,7 +195,7 @@ class LabelQuery(KeyQuery):
         return self.per_key_limit > 1
 
     def read_as(self, subject: str, described: str, names: Names) -> Words:
-        """Its words, with how much of a unit counts. A limit that no unit can reach is not told."""
+        """Its words, with how much of a unit counts. A limit that no unit can reach is left out."""
         automatic, rows = self.contribution_limit == AUTO, self.per_key_limit
         limit = None if automatic else self.limit
         labels, unit = names.labels(self.key), names.unit.each

@@ -1,4 +1,4 @@
-"""How many labels of a unit should count, so that the numbers are off by least in all."""
+"""Which contribution limit makes the total error of all numbers least."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class LimitQuery(KeyQuery):
 
     @property
     def _caps(self) -> tuple[int, ...]:
-        """Up to what a label of an unknown domain counts at each limit; never less at a larger."""
+        """The most that a label of an unknown domain counts at each limit. It never falls."""
         whole = (math.ceil(_TIMES * error) for error in self.errors_of_one)
         return tuple(accumulate(whole, max))
 
@@ -159,7 +159,7 @@ class LimitQuery(KeyQuery):
 
 
 def total_error(lost: int, error: float, numbers: int) -> int:
-    """What `numbers` counts are off by together, in parts, if `lost` is missing from them evenly.
+    """The total error of `numbers` counts, in parts, if `lost` is missing from them evenly.
 
     numbers·E|N(lost/numbers, s²)| with E|N(0, s²)| = error, rounded up: bias hides in noise while
     it is the smaller of the two. It grows with `lost`, by at most 1 pair for 1, and has a value

@@ -244,7 +244,7 @@ def mean_from(query: TotalsQuery, release: Release, expectation: Expectation) ->
 
 
 def variance_from(query: TotalsQuery, release: Release, expectation: Expectation) -> Measured:
-    """The variance as a sample has it: the sum of squares is divided by one less than rows."""
+    """The variance of a sample: the sum of squares is divided by one less than the rows."""
     deviation, (low, high) = standard_deviation_from(query, release, expectation)
     return deviation**2, (low**2, high**2)
 
@@ -252,7 +252,7 @@ def variance_from(query: TotalsQuery, release: Release, expectation: Expectation
 def standard_deviation_from(
     query: TotalsQuery, release: Release, expectation: Expectation
 ) -> Measured:
-    """The root of the variance. That values are rounded to steps moves it by at most one."""
+    """The root of the variance. Rounding values to steps moves it by at most one step."""
     rows, middle, squares = _ranges(release, expectation)
     count, total, square = _numbers(release)
     reach, scaling = query.reach, _scaling(query)
@@ -275,8 +275,8 @@ def standard_deviation_from(
 
 
 def _scaling(query: TotalsQuery) -> float:
-    """How far rounding what counts of units with more rows than count moves a mean of d, or of
-    2·d²: by at most 1 for each of them, and each of them counts as τ rows."""
+    """How far rounding moves a mean of d, or of 2·d². A unit with more than τ rows counts as τ
+    rows with rounded averages, which moves a sum by at most 1."""
     return 1 / query.rows_of_a_unit
 
 

@@ -127,5 +127,5 @@ class QuantileQuery(MeasureQuery):
 
 
 def _weighted(values: npt.NDArray[Any], weights: npt.NDArray[np.int64]) -> Histogram:
-    """Values with what they weigh; nothing has a count where there is none."""
+    """Values and their weights; without values an empty histogram."""
     return Histogram(values, weights) if values.size else Histogram.without_rows()

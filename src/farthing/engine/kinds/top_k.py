@@ -37,7 +37,7 @@ from farthing.mechanisms import (
 
 #: Mechanisms that release labels and counts in one step.
 AT_ONCE = ("noise", "truncated")
-#: How many of the largest counts an unknown domain is looked at through, unless the query says.
+#: By default so many of the largest counts of an unknown domain are looked at.
 CANDIDATES = 1000
 
 
@@ -96,7 +96,7 @@ class TopKQuery(LabelQuery):
 
     @property
     def coordinates(self) -> int:
-        """How many of the counts that are drawn a unit can change."""
+        """How many of the noisy counts one unit can change."""
         if self.mechanism in AT_ONCE:
             assert self.limit is not None
             return self.limit
@@ -184,7 +184,7 @@ class TopKQuery(LabelQuery):
 
     @property
     def bars(self) -> int | None:
-        """Where labels are chosen by their counts, intervals hold for all of them anyway."""
+        """None where labels are chosen by their counts: those intervals hold for all labels."""
         return self.k if self.mechanism == "gumbel" else None
 
     def result(self, release: Release, expectation: Expectation) -> Result:

@@ -1,4 +1,4 @@
-"""What is shown of an answer, as plain data and as tables of other libraries; numbers in words."""
+"""What is shown of an answer: plain data, tables of other libraries, formatted numbers."""
 
 from __future__ import annotations
 
