@@ -136,7 +136,7 @@ def test_what_is_tried() -> None:
 
 def totals(query: LimitQuery, units: list[tuple[str, ...]]) -> list[int]:
     """What the statement gives for units with these labels, and what is made of it."""
-    most = query.candidates[-1]
+    most = query.limits[-1]
     sizes = Counter(label for labels in units for label in labels[:most])
     rows = Counter(f"u{min(len(labels), most)}" for labels in units if labels)
     if query.numbers is None:

@@ -33,6 +33,12 @@ LARGEST_TRIED = (
 )
 
 
+#: Fields of an answer that are plain data as they are; those that were added later have defaults.
+_AS_IT_IS = (
+    *("unit", "caption", "half_width", "confidence", "stopped", "shown_from", "largest_tried"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Loss:
     """What a limit left out of an answer: (unit, label) pairs above it.
@@ -152,17 +158,11 @@ class Answer:
         """Plain data; `from_json` reads it back."""
         return {
             "query": self.query.to_json(),
-            "unit": self.unit,
-            "caption": self.caption,
+            **{name: getattr(self, name) for name in _AS_IT_IS},
             "labels": list(map(label_to_json, self.labels)),
             "counts": None if self.counts is None else list(self.counts),
-            "half_width": self.half_width,
             "intervals": None if self.intervals is None else list(map(list, self.intervals)),
-            "confidence": self.confidence,
-            "stopped": self.stopped,
             "loss": None if self.loss is None else self.loss.to_json(),
-            "shown_from": self.shown_from,
-            "largest_tried": self.largest_tried,
             "price": asdict(self.price),
             "used": dict(self.used),
         }
@@ -177,20 +177,14 @@ class Answer:
             query=query,
             labels=tuple(map(label_from_json, data["labels"])),
             counts=None if data["counts"] is None else tuple(data["counts"]),
-            half_width=data["half_width"],
-            confidence=data["confidence"],
-            stopped=data["stopped"],
             price=Price(**data["price"]),
             used=dict(data["used"]),
             remaining=remaining,
             cached=True,
             loss=None if loss is None else Loss.from_json(loss),
-            shown_from=data.get("shown_from"),
-            largest_tried=data.get("largest_tried", False),
-            unit=data.get("unit", "unit"),
-            caption=data.get("caption", ""),
             intervals=None if kept is None else tuple((low, high) for low, high in kept),
             entry=entry,
+            **{name: data[name] for name in _AS_IT_IS if name in data},
         )
 
     @property

@@ -9,7 +9,7 @@ add up to least is chosen by a question of its own (kind `limit`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -123,15 +123,11 @@ def _error_of_one(choice: Choice, base: Price, query: LabelQuery) -> float:
 
 def _affordable(first: LimitQuery, base: Price, tariff: Tariff) -> LimitQuery:
     """On the best rung that costs a quarter of the question, or else the cheapest."""
-    prices = {name: tariff.price(name).farthings for name in items_for(tariff, first, SELECT)}
-    if not prices:
+    sold = [(tariff.price(name).farthings, name) for name in items_for(tariff, first, SELECT)]
+    if not sold:
         return first  # buying it will say what is missing
-    cheap = [name for name, price in prices.items() if SHARE * price <= base.farthings]
-    return replace(first, select=max(cheap or [min(prices, key=_by(prices))], key=_by(prices)))
-
-
-def _by(prices: Mapping[str, int]) -> Callable[[str], tuple[int, str]]:
-    return lambda name: (prices[name], name)
+    cheap = [rung for rung in sold if SHARE * rung[0] <= base.farthings]
+    return replace(first, select=max(cheap or [min(sold)])[1])
 
 
 def _tried(query: LabelQuery, most: int | None) -> list[int]:

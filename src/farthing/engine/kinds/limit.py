@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -44,8 +43,8 @@ class LimitQuery(KeyQuery):
 
     by: fields.By
     _: KW_ONLY
-    limits: Annotated[Iterable[int], "A limit that may be chosen; repeat for several."]
-    noise: Annotated[Iterable[float], "The expected error of a count at each limit."]
+    limits: Annotated[tuple[int, ...], "A limit that may be chosen; repeat for several."]
+    noise: Annotated[tuple[float, ...], "The expected error of a count at each limit."]
     labels: Annotated[int | None, "How many numbers have that error."] = None
     categories: fields.Categories = None
     select: fields.SelectItem = None
@@ -57,24 +56,14 @@ class LimitQuery(KeyQuery):
 
     def check_fields(self) -> None:
         KeyQuery.check_fields(self)
-        if not self.candidates or list(self.candidates) != sorted(set(self.candidates)):
+        if not self.limits or list(self.limits) != sorted(set(self.limits)):
             raise InvalidInput("limits must be whole numbers that grow, at least one of them")
-        if len(self.errors_of_one) != len(self.candidates):
+        if len(self.noise) != len(self.limits):
             raise InvalidInput("noise must have one number for each of the limits")
-        if max(self.errors_of_one) * (self.numbers or 1) > _LARGEST_TOTAL:
+        if max(self.noise) * (self.numbers or 1) > _LARGEST_TOTAL:
             raise InvalidInput(
                 f"noise times the number of labels must be at most {_LARGEST_TOTAL}, got more"
             )
-
-    @property
-    def candidates(self) -> tuple[int, ...]:
-        """The limits that may be chosen."""
-        return cast(tuple[int, ...], self.limits)
-
-    @property
-    def errors_of_one(self) -> tuple[float, ...]:
-        """The expected error of one count at each of them."""
-        return cast(tuple[float, ...], self.noise)
 
     @property
     def numbers(self) -> int | None:
@@ -84,7 +73,7 @@ class LimitQuery(KeyQuery):
     @property
     def score_range(self) -> int:
         """Theorem 10, in thousandths of a pair: what one unit can move the totals apart."""
-        most = self.candidates[-1]
+        most = self.limits[-1]
         return PARTS * most if self.numbers is None else PARTS * (most - 1) + 2
 
     def roles(self) -> dict[str, int]:
@@ -96,7 +85,7 @@ class LimitQuery(KeyQuery):
     def bounded(self, rows: Rows) -> Bounded:
         """How many units have how many labels; of an unknown domain also the sizes of labels."""
         rows, keys = self.keyed(rows)
-        most = self.candidates[-1]
+        most = self.limits[-1]
         shape = shape_of(labels_of_units(rows.table, rows.owner, keys, most))
         if self.numbers is None:
             counts = bounded_histogram(
@@ -113,7 +102,7 @@ class LimitQuery(KeyQuery):
     @property
     def _caps(self) -> tuple[int, ...]:
         """The most that a label of an unknown domain counts at each limit. It never falls."""
-        whole = (math.ceil(_TIMES * error) for error in self.errors_of_one)
+        whole = (math.ceil(_TIMES * error) for error in self.noise)
         return tuple(accumulate(whole, max))
 
     def data(self, rows: pa.Table) -> Histogram:
@@ -122,19 +111,19 @@ class LimitQuery(KeyQuery):
         places = np.array([int(text[1:]) for text in texts], dtype=np.int64)
         of_units = np.array([text[0] == "u" for text in texts], dtype=bool)
         held, units = places[of_units], counts[of_units]
-        lost = [int((np.maximum(held - limit, 0) * units).sum()) for limit in self.candidates]
+        lost = [int((np.maximum(held - limit, 0) * units).sum()) for limit in self.limits]
         if self.numbers is None:
             sizes, labels = places[~of_units], counts[~of_units]
             noise = [int((np.minimum(sizes, cap) * labels).sum()) for cap in self._caps]
             totals = [PARTS * (bias + error) for bias, error in zip(lost, noise, strict=True)]
         else:
-            pairs = zip(lost, self.errors_of_one, strict=True)
+            pairs = zip(lost, self.noise, strict=True)
             totals = [total_error(bias, error, self.numbers) for bias, error in pairs]
-        return Histogram(list(self.candidates), totals)
+        return Histogram(list(self.limits), totals)
 
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """In pairs."""
-        expected = mechanism.expect(confidence, domain_size=len(self.candidates))
+        expected = mechanism.expect(confidence, domain_size=len(self.limits))
         assert expected.selection is not None
         return replace(expected, selection=expected.selection.divided(PARTS))
 
@@ -143,7 +132,7 @@ class LimitQuery(KeyQuery):
         return Result(release.labels, None, expectation.selection.half_width)
 
     def words(self, names: Names) -> Words:
-        unit, labels, most = names.unit.each, names.labels(self.key), self.candidates[-1]
+        unit, labels, most = names.unit.each, names.labels(self.key), self.limits[-1]
         return Words(
             subject=f"The limit on {labels.several} for each {unit} with about the least total "
             "error",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from farthing.composition.tariffs.tariff import Price
@@ -101,30 +102,19 @@ def arrow_table(sheet: Sheet) -> pa.Table:
 
 def pandas_table(sheet: Sheet) -> pd.DataFrame:
     """The same for pandas."""
-    try:
-        import pandas  # noqa: F401 # only to say clearly what is missing
-    except ImportError:
-        raise Unsupported("pandas is not installed; install pandas") from None
+    _library("pandas")
     return arrow_table(sheet).to_pandas()
 
 
 def polars_table(sheet: Sheet) -> pl.DataFrame:
     """The same for Polars."""
-    try:
-        import polars
-    except ImportError:
-        raise Unsupported("Polars is not installed; install polars") from None
-    frame = polars.from_arrow(arrow_table(sheet))
-    assert isinstance(frame, polars.DataFrame)
+    frame: pl.DataFrame = _library("polars").from_arrow(arrow_table(sheet))
     return frame
 
 
 def plot(sheet: Sheet, ax: Any) -> Any:
     """Horizontal bars, the first label on top."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise Unsupported("Matplotlib is not installed; install matplotlib") from None
+    plt = _library("matplotlib.pyplot")
     if sheet.numbers is None:
         raise Unsupported("there is nothing to plot: the answer has no counts")
     axes = ax if ax is not None else plt.subplots()[1]
@@ -137,6 +127,15 @@ def plot(sheet: Sheet, ax: Any) -> Any:
     axes.invert_yaxis()
     axes.set_xlabel(f"{sheet.number}, {percent(sheet.confidence)} intervals")
     return axes
+
+
+def _library(module: str) -> Any:
+    """A library of the reader's own; Unsupported if it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        name = module.partition(".")[0]
+        raise Unsupported(f"{name} is not installed; install {name}") from None
 
 
 def one_number(sheet: Sheet) -> tuple[str, str]:
