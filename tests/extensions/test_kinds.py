@@ -102,6 +102,23 @@ def test_it_is_asked_like_ours(folder: Path, tmp_path: Path) -> None:
             _ = data.mising_values
 
 
+def test_history_outlives_the_package(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good(folder)
+    signed = {"tariff": TARIFF.certify(), "farthings": 100, "ledger": tmp_path / "b.db"}
+    with fa.open(table(folder), unit="who", **signed) as data:
+        data.missing_values("city").run()
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(folder)])
+    forget()
+    with fa.open(table(folder), ledger=tmp_path / "b.db") as data:
+        [past] = data.history()
+        assert past.asked == "A question of the kind missing_values, which is not installed"
+        assert data.count().plan().fits
+        with pytest.raises(InvalidInput, match="kind must be one of"):
+            data.ask(past.query)
+
+
 def test_it_is_a_command(folder: Path, tmp_path: Path) -> None:
     good(folder)
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -15,7 +15,7 @@ from farthing.engine.kinds.base import Query, completed_query
 from farthing.engine.purchase import Purchase
 from farthing.engine.sources.base import Source
 from farthing.engine.statement_cache import StatementCache
-from farthing.errors import InvalidInput
+from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Analyst, Dataset, RowsChanged, Snapshot
 from farthing.schema import DeclaredValues, Schema
@@ -145,16 +145,20 @@ def record_of(context: Context, purchases: Mapping[str, Purchase]) -> dict[str, 
 def record_in_words(record: Mapping[str, Any], about: Dataset | None = None) -> str:
     """What `record_of` keeps, for people; InvalidInput if it is something else.
 
-    With the titles that the dataset has now.
+    With the titles that the dataset has now. A kind may be that of a package which is gone.
     """
     schema = None if about is None else about.schema
     titled = {} if schema is None else schema.declared.titled
+
+    def words(asked: Mapping[str, Any]) -> str:
+        unit, kind = asked["unit"], asked["query"]["kind"]
+        try:
+            query = query_from(asked["query"])
+        except FarthingError:
+            return f"A question of the kind {kind}, which is not installed"
+        return query.caption(unit, DeclaredValues(asked.get("bounds", {}), titled=titled))
+
     try:
-        return "; ".join(
-            query_from(asked["query"]).caption(
-                asked["unit"], DeclaredValues(asked.get("bounds", {}), titled=titled)
-            )
-            for asked in record.values()
-        )
+        return "; ".join(map(words, record.values()))
     except (AttributeError, KeyError, TypeError):
         raise InvalidInput("this is not a question as a ledger keeps it") from None
