@@ -341,23 +341,22 @@ def schema_from_json(data: object) -> Schema:
 
 
 def _column(entry: object) -> Column:
-    known = {f.name for f in fields(Column)}
-    if not isinstance(entry, Mapping) or not {"name", "kind"} <= set(entry) <= known:
-        raise InvalidInput(f"a column has {', '.join(sorted(known))}, got {entry!r:.120}")
-    given = dict(entry)
+    given = _table("a column", Column, entry, {"name", "kind"})
     for name in ("categories", "parts"):
         if isinstance(given.get(name), list):
             given[name] = tuple(given[name])
-    if given.get("lookup") is not None:
-        given["lookup"] = _lookup(given["lookup"])
+    lookup = given.get("lookup")
+    if lookup is not None:
+        given["lookup"] = Lookup(**_table("a lookup", Lookup, lookup, {"table", "by", "key"}))
     return Column(**given)
 
 
-def _lookup(entry: object) -> Lookup:
-    known = {f.name for f in fields(Lookup)}
-    if not isinstance(entry, Mapping) or not known - {"column"} <= set(entry) <= known:
-        raise InvalidInput(f"a lookup has {', '.join(sorted(known))}, got {entry!r:.120}")
-    return Lookup(**entry)
+def _table(what: str, of: type[Column | Lookup], entry: object, needed: set[str]) -> dict[str, Any]:
+    """The fields of a column or a lookup, with all that are needed and no other."""
+    known = {f.name for f in fields(of)}
+    if not isinstance(entry, Mapping) or not needed <= set(entry) <= known:
+        raise InvalidInput(f"{what} has {', '.join(sorted(known))}, got {entry!r:.120}")
+    return dict(entry)
 
 
 def _plain(value: Any) -> Any:

@@ -20,7 +20,6 @@ from farthing.engine.execute import execute
 from farthing.engine.kinds.base import Query
 from farthing.engine.plan_of_steps import PlanOfSteps, earlier_answer, price_of, steps_of
 from farthing.engine.purchase import items_together
-from farthing.engine.show.captions import offered
 from farthing.engine.show.plans import Line, expectation_lines
 from farthing.engine.show.sheet import amount, number, width
 from farthing.engine.spending import paid_before
@@ -145,7 +144,7 @@ class Plan(PlanOfSteps[Answer]):
             "above_cutoff": expectation.above_cutoff,
             "limits": None if self.before is None else self.before.to_json(),
             "width_times_rows": self.query.width_times_rows(expectation),
-            "offered": list(offered(self.query, self._context.schema.declared)),
+            "offered": list(self.query.offered(self._context.schema.declared)),
         }
 
     def lines(self) -> Iterator[Line]:
@@ -165,7 +164,7 @@ class Plan(PlanOfSteps[Answer]):
             measured = step.mechanism.expect(self._context.confidence).counts
             assert measured is not None
             yield "loss", f"pairs above the limit: ± {width(measured.half_width)}", ""
-        for words in offered(self.query, self._context.schema.declared):
+        for words in self.query.offered(self._context.schema.declared):
             yield "how much", words, ""
         yield from self._known_lines()
 

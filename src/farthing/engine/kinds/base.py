@@ -24,7 +24,7 @@ from farthing.engine.kinds.fields import (
     label_to_json,
     unscaled,
 )
-from farthing.engine.show.captions import Names, Words, caption
+from farthing.engine.show.captions import Names, Words, caption, offered
 from farthing.engine.sql.bounding import Bounded
 from farthing.engine.sql.conditions import check_filter, condition, moved_into, require_possible
 from farthing.engine.sql.grouping import key_column
@@ -286,7 +286,14 @@ class Query(ABC):
 
     def caption(self, unit: str, declared: DeclaredValues) -> str:
         """One sentence: what is counted, the filter, and every bound and limit."""
-        return caption(self, Names(unit, declared))
+        names, clipped = Names(unit, declared), self.clipped(declared)
+        return caption(
+            self.words(names), names, self.filter, columns=self.columns(), clipped=clipped
+        )
+
+    def offered(self, declared: DeclaredValues) -> tuple[str, ...]:
+        """What can be asked to see how much bounds and limits change, for a plan."""
+        return offered(self.words(Names()), self.clipped(declared))
 
     @property
     def headings(self) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from farthing.engine.filters import (
     AllOf,
@@ -117,30 +116,18 @@ class Words:
     measurable: bool = False
 
 
-class Captioned(Protocol):
-    """What a caption is made from."""
-
-    @property
-    def filter(self) -> Filter | None:
-        """Which rows it is about."""
-
-    def columns(self) -> frozenset[str]:
-        """The columns it looks at besides those of the filter."""
-
-    def clipped(self, declared: DeclaredValues) -> Mapping[str, Bounds]:
-        """The bounds that its columns are clipped to."""
-
-    def words(self, names: Names) -> Words:
-        """How it reads."""
-
-
-def caption(question: Captioned, names: Names) -> str:
-    """What is counted, the filter, and every bound and limit that is applied."""
-    words, where = question.words(names), question.filter
-    grouped: Collection[str] = question.columns() if words.listed is None else ()
-    labels = names.declared.labels
+def caption(
+    words: Words,
+    names: Names,
+    where: Filter | None,
+    *,
+    columns: Collection[str],
+    clipped: Mapping[str, Bounds],
+) -> str:
+    """One sentence: what is counted, the filter, and every bound and limit that is applied."""
+    grouped, labels = columns if words.listed is None else (), names.declared.labels
     applied = [
-        *(_clipped(names.column(n), pair) for n, pair in question.clipped(names.declared).items()),
+        *(_clipped(names.column(name), bounds) for name, bounds in clipped.items()),
         *(
             f"{names.column(name)} has {many(labels[name], 'declared value')}, "
             "and others count as missing"
@@ -153,18 +140,17 @@ def caption(question: Captioned, names: Names) -> str:
     return f"{words.subject}{passing}" + (f" ({'; '.join(applied)})" if applied else "")
 
 
-def offered(question: Captioned, declared: DeclaredValues) -> tuple[str, ...]:
+def offered(words: Words, clipped: Mapping[str, Bounds]) -> tuple[str, ...]:
     """What can be asked to see how much bounds, and a limit on labels, change."""
     beyond = " or ".join(
         condition_in_sql(Between(name, **{side: bound}))
-        for name, bounds in question.clipped(declared).items()
+        for name, bounds in clipped.items()
         for side, bound in zip(("below", "above"), bounds, strict=True)
         if bound is not None
     )
-    clipped = f"count(where='{beyond}') says how many have values that are clipped"
+    told = f"count(where='{beyond}') says how many have values that are clipped"
     lost = "measure_loss says how much the limit leaves out"
-    limited = question.words(Names()).measurable
-    return (*([clipped] if beyond else ()), *([lost] if limited else ()))
+    return (*([told] if beyond else ()), *([lost] if words.measurable else ()))
 
 
 def listed_labels(labels: Noun, count: int, missing: bool) -> str:
