@@ -87,14 +87,9 @@ class Loss:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Loss:
         """The inverse of `to_json`."""
-        share = data["share_interval"]
-        return cls(
-            data["pairs"],
-            (data["pairs_interval"][0], data["pairs_interval"][1]),
-            data["share"],
-            None if share is None else (share[0], share[1]),
-            data["looked_at"],
-        )
+        pairs, share = data["pairs_interval"], data["share_interval"]
+        ends = {"pairs_interval": tuple(pairs), "share_interval": share and tuple(share)}
+        return cls(**{**data, **ends})
 
 
 @dataclass(frozen=True, slots=True)

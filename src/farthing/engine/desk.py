@@ -151,7 +151,7 @@ class Desk:
     def describe(
         self, source: Source, declared: Declaration, name: str, *, beside: str | None = None
     ) -> Dataset:
-        """What a dataset is that was added before there were schemas; its budget goes on."""
+        """Declares what was not declared before, or other titles. The budget goes on."""
         dataset = self._declared(source, declared, name)
         self._owner.describe(dataset, beside=beside)
         return dataset

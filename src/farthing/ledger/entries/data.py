@@ -72,7 +72,7 @@ class DeclaredAgain(Declaration):
 @kind("describe")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Describe(DeclaredAgain):
-    """More is declared about data that was added before there were schemas."""
+    """More is declared about data that was added before, or other titles for its columns."""
 
     def apply(self, state: State, number: int) -> None:
         before, after = state.declared_data(), self.declared
