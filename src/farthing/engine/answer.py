@@ -282,13 +282,13 @@ class Answers(dict[str, Answer]):
     """The answers of a batch, by name."""
 
     def __rich__(self) -> RenderableType:
-        return terminal.answers_table({name: one.sheet for name, one in self.items()})
+        return terminal.answers_table({name: answer.sheet for name, answer in self.items()})
 
     def __str__(self) -> str:
         return terminal.as_text(self.__rich__())
 
     def _repr_html_(self) -> str:
-        return notebook.answers_html({name: one.sheet for name, one in self.items()})
+        return notebook.answers_html({name: answer.sheet for name, answer in self.items()})
 
 
 @dataclass(frozen=True, slots=True, repr=False)

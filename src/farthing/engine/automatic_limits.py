@@ -85,12 +85,12 @@ def automatic(
     """
     if not isinstance(query, LabelQuery) or query.contribution_limit != AUTO:
         return None
-    one = query.changed(contribution_limit=1)
-    if COUNT not in one.roles():
+    limited = query.changed(contribution_limit=1)
+    if COUNT not in limited.roles():
         raise InvalidInput(
             "without counts nothing depends on a limit: leave contribution_limit out"
         )
-    base = buy(one, tariff)
+    base = buy(limited, tariff)
     assert isinstance(base.query, LabelQuery)
     share = tariff.price(str(base.query.count))
     choices = {}
@@ -172,5 +172,5 @@ def _completed(choice: Choice, tariff: Tariff, most: int | None) -> Choice:
         measured = query.measure_loss and most is not None
         query = replace(query, contribution_limit=most, measure_loss=measured)
     assert isinstance(query, LabelQuery)
-    bought = (buy(one, tariff).price for one in with_loss_questions({"": query}).values())
+    bought = (buy(question, tariff).price for question in with_loss_questions({"": query}).values())
     return replace(choice, query=query, price=sum(bought, Price(0)))

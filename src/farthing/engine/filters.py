@@ -366,7 +366,7 @@ def _nested_too_deeply() -> InvalidInput:
 def _parts(parts: object) -> tuple[Filter, ...]:
     if not isinstance(parts, list | tuple) or not parts:
         raise InvalidInput("all_of and any_of need at least one filter each")
-    found = tuple(filter_from(part) for part in parts)
-    if any(part is None for part in found):
+    filters = tuple(filter_from(part) for part in parts)
+    if any(part is None for part in filters):
         raise InvalidInput("all_of and any_of need filters that say something, got an empty one")
-    return tuple(part for part in found if part is not None)
+    return tuple(part for part in filters if part is not None)

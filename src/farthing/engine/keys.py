@@ -147,12 +147,12 @@ def key_from(given: object) -> Key:
     if isinstance(given, Mapping):
         return _from_mapping(given)
     name = require_column(given)
-    found = _CALL.fullmatch(name)
-    if found is None:
+    call = _CALL.fullmatch(name)
+    if call is None:
         return unquoted(name)
-    if found[1] != _BINS:
-        return Period(unquoted(found[2].strip()), found[1])
-    quoted, bare, edges = _NAME.fullmatch(found[2]).groups()  # type: ignore[union-attr] # any text
+    if call[1] != _BINS:
+        return Period(unquoted(call[2].strip()), call[1])
+    quoted, bare, edges = _NAME.fullmatch(call[2]).groups()  # type: ignore[union-attr] # any text
     column = bare if quoted is None else quoted.replace('""', '"')
     given = [] if edges is None else edges.split(",")
     return Bins(column, tuple(_number(edge.strip()) for edge in given))
@@ -160,9 +160,9 @@ def key_from(given: object) -> Key:
 
 def unquoted(name: str) -> str:
     """The name of a column that may stand in double quotes."""
-    found = _NAME.fullmatch(name)
-    alone = found is not None and found[1] is not None and found[3] is None
-    return found[1].replace('""', '"') if found is not None and alone else name
+    match = _NAME.fullmatch(name)
+    alone = match is not None and match[1] is not None and match[3] is None
+    return match[1].replace('""', '"') if match is not None and alone else name
 
 
 def key_to_json(key: Key) -> Any:

@@ -135,13 +135,13 @@ def _item(query: Query, role: str, tariff: Tariff) -> str:
 def _reaching(epsilon: float, names: list[str], tariff: Tariff) -> list[str]:
     """The items with at least this ε: the next rung is the cheapest of them."""
     sold = {name: rung_epsilon(tariff.items[name][0]) for name in names}
-    found = [name for name in names if sold[name] >= epsilon * (1 - 1e-9)]
-    if not found:
+    reaching = [name for name in names if sold[name] >= epsilon * (1 - 1e-9)]
+    if not reaching:
         raise InvalidInput(
             f"epsilon must be at most {max(sold.values()):.4g}, the largest that the tariff "
             f"sells for this, got {epsilon:g}"
         )
-    return found
+    return reaching
 
 
 def rung_epsilon(guarantee: Guarantee) -> float:

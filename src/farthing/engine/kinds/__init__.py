@@ -119,8 +119,8 @@ class _AllKinds(Mapping[str, type[Query]]):
     }
 
     def __getitem__(self, name: str) -> type[Query]:
-        found = self.built_in.get(name) or _outside().get(name)
-        return found or _usable(name)
+        kind = self.built_in.get(name) or _outside().get(name)
+        return kind or _usable(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self.built_in, *_outside()))
@@ -135,13 +135,13 @@ KINDS: Mapping[str, type[Query]] = _AllKinds()
 @cache
 def _outside() -> dict[str, type[Query]]:
     """The kinds of other packages that can be used."""
-    found: dict[str, type[Query]] = {}
+    usable: dict[str, type[Query]] = {}
     for name in load(GROUP):
         try:
-            found[name] = _usable(name)
+            usable[name] = _usable(name)
         except Unsupported as error:
             log.warning("%s", error)
-    return found
+    return usable
 
 
 def _usable(name: str) -> type[Query]:

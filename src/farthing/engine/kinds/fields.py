@@ -237,9 +237,9 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "candidates": _count(),
     "most": _count(),
     "labels": _count(),
-    "limits": lambda name, value: tuple(_count()(name, one) for one in _list(name, value)),
+    "limits": lambda name, value: tuple(_count()(name, number) for number in _list(name, value)),
     "noise": lambda name, value: tuple(
-        require_real(name, one, at_least=0) for one in _list(name, value)
+        require_real(name, number, at_least=0) for number in _list(name, value)
     ),
     "contribution_limit": _limit,
     "per_key_limit": _count(),

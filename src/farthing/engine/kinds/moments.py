@@ -144,8 +144,8 @@ class TotalsQuery(MeasureQuery):
         """The number that the totals of one label stand for."""
 
     def result(self, release: Release, expectation: Expectation) -> Result:
-        found = [self.estimate(part, expectation) for part in self.parts_of(release)]
-        numbers, intervals = tuple(n for n, _ in found), tuple(ends for _, ends in found)
+        estimates = [self.estimate(part, expectation) for part in self.parts_of(release)]
+        numbers, intervals = tuple(n for n, _ in estimates), tuple(ends for _, ends in estimates)
         return Result(self.labels_in(release), numbers, None, intervals)
 
     def _summed(self, above: Any, power: int) -> Any:
@@ -267,11 +267,14 @@ def standard_deviation_from(
     least = 0.0 if low_mean <= 0 <= high_mean else min(abs(low_mean), abs(high_mean))
     low = spread(low_square, max(abs(low_mean), abs(high_mean)), rows[1])
     high = spread(high_square, least, rows[0])
-    found = spread(square / max(count, 1.0), total / max(count, 1.0), count)
+    deviation = spread(square / max(count, 1.0), total / max(count, 1.0), count)
     widest = reach / math.sqrt(2)  # two rows at the two ends
     moved = 2 * query.rounding
     ends = max(min(low, widest) - moved, 0.0), min(high, widest) + moved
-    return query.unstepped(min(found, widest)), (query.unstepped(ends[0]), query.unstepped(ends[1]))
+    return query.unstepped(min(deviation, widest)), (
+        query.unstepped(ends[0]),
+        query.unstepped(ends[1]),
+    )
 
 
 def _scaling(query: TotalsQuery) -> float:

@@ -101,8 +101,8 @@ class QuantileQuery(MeasureQuery):
             of[name] = _weighted(values[part], weights[part])
         if not self.finds_labels:
             return Groups(of, Histogram.without_rows())
-        found = [names[i] for i in place[counted]]
-        units = units_of_labels(found, counts_of(rows, UNITS)[counted])
+        labelled = [names[i] for i in place[counted]]
+        units = units_of_labels(labelled, counts_of(rows, UNITS)[counted])
         return Groups(of, Histogram.without_rows(), units)
 
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
@@ -115,8 +115,8 @@ class QuantileQuery(MeasureQuery):
         """How far a value may be off is known in ranks alone."""
         assert expectation.selection is not None
         ranks = expectation.selection.half_width
-        found = (part.labels[0] for part in self.parts_of(release))
-        values = tuple(fields.unscaled(value, self.decimals) for value in found)
+        drawn = (part.labels[0] for part in self.parts_of(release))
+        values = tuple(fields.unscaled(value, self.decimals) for value in drawn)
         if not self.key:
             return Result(values, None, ranks)
         return Result(self.labels_in(release), values, ranks)

@@ -196,8 +196,8 @@ class TopKQuery(LabelQuery):
 
     def words(self, names: Names) -> Words:
         labels = names.labels(self.key)
-        found = labels.one if self.k == 1 else labels.many(self.k)
+        chosen = labels.one if self.k == 1 else labels.many(self.k)
         most = "with the most rows" if self.counts_rows else (
             f"{labels.verb} the most {names.unit.several}"
         )  # fmt: skip # one choice
-        return self.read_as(f"The {found} {most}", f"{self.kind} ({self.mechanism})", names)
+        return self.read_as(f"The {chosen} {most}", f"{self.kind} ({self.mechanism})", names)

@@ -61,7 +61,9 @@ def plan_html(title: str, lines: Iterable[tuple[str, str, str]]) -> str:
 
 def answers_html(sheets: Mapping[str, Sheet]) -> str:
     """Several answers, each under its name."""
-    parts = (f"<h4>{escape(plain(name))}</h4>{answer_html(one)}" for name, one in sheets.items())
+    parts = (
+        f"<h4>{escape(plain(name))}</h4>{answer_html(sheet)}" for name, sheet in sheets.items()
+    )
     return f'<div class="farthing">{"".join(parts)}</div>'
 
 
