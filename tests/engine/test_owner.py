@@ -164,7 +164,7 @@ def test_names_and_labels_do_not_command_the_terminal(opened) -> None:
     with screen.capture() as shown:
         screen.print(answer)
         screen.print(data.histogram(name, categories=[label]).plan())
-    assert "member per a[/b]" in shown.get()
+    assert "for each `a[/b]`" in shown.get()
     assert "\x1b" not in shown.get()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -24,7 +23,7 @@ from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval, joint_level
-from farthing.schema import DECIMAL, INTEGER, TIMESTAMP, Schema, Value
+from farthing.schema import DECIMAL, INTEGER, TIMESTAMP, Schema
 from farthing.wording import many
 
 if TYPE_CHECKING:
@@ -68,18 +67,38 @@ class KeyQuery(Query):
         return frozenset(column_of(key) for key in self.key)
 
     def check_columns(self, schema: Schema) -> None:
-        check_labels(self.key, self.domain, schema)
+        """Rows can be grouped by these keys, and they can have these labels."""
+        kinds = [kind_of(key, schema) for key in self.key]
+        for label in self.domain or ():
+            parts = label if isinstance(label, tuple) else (label,)
+            for key, kind, part in zip(self.key, kinds, parts, strict=True):
+                require_fits(str(key), kind, part)
+                if not isinstance(part, _LABELS.get(kind, object) | None):
+                    form = _FORM[kind]
+                    raise InvalidInput(f"a label of {key}, which is {kind}, is exact: {form}")
+                listed = domain_of(key, schema) if isinstance(key, Bins) else None
+                if listed is not None and part not in (*listed, None):
+                    raise InvalidInput(f"{key} has the labels {', '.join(map(str, listed))}")
 
     def completed(self, schema: Schema) -> Self:
-        """With the labels that the schema lists."""
-        if self.domain is not None:
+        """With every label, where the keys or the schema list them and they are not too many.
+
+        Missing values are not among them: a question that wants them lists None.
+        """
+        parts = [domain_of(key, schema) for key in self.key]
+        known = [labels for labels in parts if labels is not None]
+        unknown = len(known) < len(parts) or math.prod(map(len, known)) > MOST_LISTED
+        if self.domain is not None or unknown:
             return self
-        known = known_labels(self.key, schema)
-        return self.changed(categories=known)
+        return self.changed(categories=tuple(product(*known)) if len(known) > 1 else known[0])
 
     def listed(self, names: Names) -> str | None:
-        """Which labels there are, in words, where they are known."""
-        return labels_in_words(self.key, self.domain, names)
+        """How many labels are listed, in words; None if they are not known."""
+        if self.domain is None:
+            return None
+        parts = (label if isinstance(label, tuple) else (label,) for label in self.domain)
+        named = sum(None not in label for label in parts)
+        return listed_labels(names.labels(self.key), named, missing=named < len(self.domain))
 
     def keyed(self, rows: Rows) -> tuple[Rows, list[TypedColumn]]:
         """The rows, and the columns of the key with their kinds.
@@ -218,44 +237,3 @@ class LabelQuery(KeyQuery):
             measurable=not self.measure_loss
             and self.contribution_limit not in (None, AUTO, self.size),
         )
-
-
-def check_labels(keys: Sequence[Key], domain: Sequence[Label] | None, schema: Schema) -> None:
-    """Rows can be grouped by these keys, and they can have these labels, or InvalidInput."""
-    kinds = [kind_of(key, schema) for key in keys]
-    for label in domain or ():
-        parts = label if isinstance(label, tuple) else (label,)
-        for key, kind, part in zip(keys, kinds, parts, strict=True):
-            require_fits(str(key), kind, part)
-            if not isinstance(part, _LABELS.get(kind, object) | None):
-                raise InvalidInput(f"a label of {key}, which is {kind}, is exact: {_FORM[kind]}")
-            listed = domain_of(key, schema) if isinstance(key, Bins) else None
-            if listed is not None and part not in (*listed, None):
-                raise InvalidInput(f"{key} has the labels {', '.join(map(str, listed))}")
-
-
-def known_labels(keys: Sequence[Key], schema: Schema) -> tuple[Label, ...] | None:
-    """Every label, where the keys or the schema list them and they are not too many.
-
-    What is missing is not among them: a question that wants it says so in its categories.
-    """
-    parts: list[tuple[Value, ...]] = []
-    for key in keys:
-        listed = domain_of(key, schema)
-        if listed is None:
-            return None
-        parts.append(tuple(listed))
-    if math.prod(map(len, parts)) > MOST_LISTED:
-        return None
-    return tuple(product(*parts)) if len(parts) > 1 else parts[0]
-
-
-def labels_in_words(
-    keys: Sequence[Key], domain: Sequence[Label] | None, names: Names
-) -> str | None:
-    """How many labels are listed, and what becomes of rows with others; None if none are."""
-    if domain is None:
-        return None
-    parts = (label if isinstance(label, tuple) else (label,) for label in domain)
-    named = sum(None not in label for label in parts)
-    return listed_labels(names.labels(keys), named, missing=named < len(domain))
