@@ -115,25 +115,26 @@ class Present:
 
 
 @dataclass(frozen=True, slots=True)
-class AllOf:
+class _Joint:
+    """Several filters together."""
+
+    parts: tuple[Filter, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", _parts(self.parts))
+        _require_small(self)  # type: ignore[arg-type] # only AllOf and AnyOf are made
+
+
+class AllOf(_Joint):
     """Every part holds."""
 
-    parts: tuple[Filter, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", _parts(self.parts))
-        _require_small(self)
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(_Joint):
     """At least one part holds."""
 
-    parts: tuple[Filter, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", _parts(self.parts))
-        _require_small(self)
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

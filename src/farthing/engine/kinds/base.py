@@ -14,14 +14,14 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, get_args, get_type_hints
 
-from farthing.engine.filters import Filter, columns_of, filter_from, filter_to_json
-from farthing.engine.keys import Key, key_to_json
+from farthing.engine.filters import Filter, columns_of
+from farthing.engine.keys import Key
 from farthing.engine.kinds.fields import (
     CHECKS,
     QuestionEpsilon,
     Where,
+    field_to_json,
     label_from_json,
-    label_to_json,
     unscaled,
 )
 from farthing.engine.show.captions import Names, Words, caption, offered
@@ -40,7 +40,7 @@ from farthing.guarantees.kinds import (
     PureDP,
 )
 from farthing.ledger.declared_data import Limits
-from farthing.mechanisms import Expectation, KnownCounts, Mechanism, Release
+from farthing.mechanisms import Expectation, KnownCounts, Mechanism, Release, ThresholdedCounts
 from farthing.mechanisms.accuracy import Interval
 from farthing.mechanisms.noise import Coordinate
 from farthing.schema import Bounds, DeclaredValues, Schema
@@ -251,15 +251,11 @@ class Query(ABC):
     def errors(
         self, mechanism: Mechanism[Any], release: Release, confidence: float
     ) -> float | tuple[Interval, ...] | None:
-        """How far off the released numbers are, or an interval for each.
-
-        None: what was expected, `half_width` of the result.
-        """
+        """How far off the released numbers are, or an interval for each; None: as expected."""
         return None
 
     def width_times_rows(self, expectation: Expectation) -> float | None:
-        """About the largest half-width of a number times the rows that it is made from, where that
-        is what is known before."""
+        """About the largest half-width of a number, times its rows, if only that is known."""
         return None
 
     def in_order(self, release: Release) -> Release:
@@ -306,15 +302,13 @@ class Query(ABC):
         return _field_names(cls)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data with every field: a default that changes later changes no old query.
-
-        Only an ε that was not asked for is left out: once items are named there is none.
-        """
+        """Plain data with every field, so that a new default changes no old query. Only an ε that
+        was not asked for is left out."""
         data: dict[str, Any] = {"kind": self.kind}
         for name in self.field_names():
             if name == "epsilon" and self.epsilon is None:
                 continue
-            data[name] = _plain(name, getattr(self, name))
+            data[name] = field_to_json(name, getattr(self, name))
         return data
 
     @classmethod
@@ -390,22 +384,25 @@ def _words(hint: Any) -> str:
     return text[0].lower() + text[1:]
 
 
-def _plain(name: str, value: Any) -> Any:
-    if name == "where":
-        return filter_to_json(filter_from(value))
-    if name == "by" and value is not None:
-        return [key_to_json(key) for key in value]
-    if name == "categories" and value is not None:
-        return [label_to_json(label) for label in value]
-    return list(value) if isinstance(value, tuple) else value
-
-
 def counts_with(paid: Paid, contribution_limit: int, per_key_limit: int) -> KnownCounts:
     """Noisy counts of a known domain."""
     return KnownCounts(
         coordinate=coordinate_of(paid),
         contribution_limit=contribution_limit,
         per_key_limit=per_key_limit,
+    )
+
+
+def thresholded(
+    paid: Paid, contribution_limit: int, per_key_limit: int, *, truncated: bool = False
+) -> ThresholdedCounts:
+    """Noisy counts of an unknown domain, of which those above a threshold are released."""
+    return ThresholdedCounts(
+        coordinate=coordinate_of(paid),
+        delta=delta_of_leak(paid),
+        contribution_limit=contribution_limit,
+        per_key_limit=per_key_limit,
+        truncated=truncated,
     )
 
 

@@ -11,12 +11,14 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from farthing.engine.filters import (
     Filter,
+    filter_from,
+    filter_to_json,
     require_column,
     require_value,
     value_from_json,
     value_to_json,
 )
-from farthing.engine.keys import Key, key_from
+from farthing.engine.keys import Key, key_from, key_to_json
 from farthing.engine.sql.keys import Label, text_of
 from farthing.engine.where_text.reading import where_from
 from farthing.errors import InvalidInput, require_count, require_real
@@ -133,6 +135,17 @@ def require_number(limit: Limit, kind: str) -> None:
     """Refuses an automatic limit where a kind has none."""
     if limit == AUTO:
         raise InvalidInput(f'contribution_limit of a {kind} must be a number, got "{AUTO}"')
+
+
+def field_to_json(name: str, value: Any) -> Any:
+    """A field of this name as plain data."""
+    if name == "where":
+        return filter_to_json(filter_from(value))
+    if name == "by" and value is not None:
+        return [key_to_json(key) for key in value]
+    if name == "categories" and value is not None:
+        return [label_to_json(label) for label in value]
+    return list(value) if isinstance(value, tuple) else value
 
 
 def label_to_json(label: Label) -> Any:

@@ -12,16 +12,15 @@ from farthing.engine.kinds.base import (
     LEAK,
     Paid,
     Result,
-    coordinate_of,
     counts_with,
-    delta_of_leak,
     suits_counts,
+    thresholded,
 )
 from farthing.engine.kinds.labels import LabelQuery
 from farthing.engine.show.captions import Names, Words
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import Guarantee
-from farthing.mechanisms import Expectation, Mechanism, Release, Repeated, ThresholdedCounts
+from farthing.mechanisms import Expectation, Mechanism, Release, Repeated
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +63,7 @@ class HistogramQuery(LabelQuery):
         if self.categories is not None:
             counts = counts_with(paid, self.coordinates, self.per_key_limit)
             return Repeated(counts, self.repeats)
-        return ThresholdedCounts(
-            coordinate=coordinate_of(paid),
-            delta=delta_of_leak(paid),
-            contribution_limit=self.coordinates,
-            per_key_limit=self.per_key_limit,
-        )
+        return thresholded(paid, self.coordinates, self.per_key_limit)
 
     def in_order(self, release: Release) -> Release:
         """Days and times that were discovered in their order, rows without one last.

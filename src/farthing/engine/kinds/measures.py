@@ -22,9 +22,8 @@ from farthing.engine.kinds.base import (
     LEAK,
     Paid,
     Rows,
-    coordinate_of,
-    delta_of_leak,
     suits_any_limit,
+    thresholded,
 )
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.show.captions import Names, Words
@@ -35,7 +34,7 @@ from farthing.engine.sql.measuring import VALUE, Grouped
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import Guarantee
 from farthing.ledger.declared_data import Limits
-from farthing.mechanisms import Histogram, Mechanism, Release, ThresholdedCounts
+from farthing.mechanisms import Histogram, Mechanism, Release
 from farthing.mechanisms.per_label import Groups, PerLabel
 from farthing.schema import DECIMAL, INTEGER, NUMBERS, Bounds, Column, DeclaredValues, Schema
 from farthing.wording import many
@@ -215,12 +214,7 @@ class MeasureQuery(KeyQuery):
         if self.domain is not None:
             known = tuple(text_of(label) for label in self.domain)
             return PerLabel(measure=measure, contribution_limit=labels, domain=known)
-        finding = ThresholdedCounts(
-            coordinate=coordinate_of(paid),
-            delta=delta_of_leak(paid),
-            contribution_limit=labels,
-            per_key_limit=1,
-        )
+        finding = thresholded(paid, labels, 1)
         return PerLabel(measure=measure, contribution_limit=labels, finding=finding)
 
     def worth(self, rows: Rows) -> Any:

@@ -17,6 +17,7 @@ from farthing.engine.kinds.base import (
     delta_of_leak,
     epsilon_of_selection,
     suits_counts,
+    thresholded,
 )
 from farthing.engine.kinds.labels import LabelQuery
 from farthing.engine.show.captions import Names, Words
@@ -29,7 +30,6 @@ from farthing.mechanisms import (
     Mechanism,
     Release,
     Repeated,
-    ThresholdedCounts,
     TopKWithCounts,
     UnknownCounts,
     UnknownGumbel,
@@ -174,13 +174,7 @@ class TopKQuery(LabelQuery):
                 contribution_limit=self.coordinates,
                 per_key_limit=self.per_key_limit,
             )
-        return ThresholdedCounts(
-            coordinate=coordinate,
-            delta=delta_of_leak(paid),
-            contribution_limit=self.coordinates,
-            per_key_limit=self.per_key_limit,
-            truncated=truncated,
-        )
+        return thresholded(paid, self.coordinates, self.per_key_limit, truncated=truncated)
 
     @property
     def bars(self) -> int | None:
