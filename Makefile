@@ -7,7 +7,7 @@ PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check -c const
 .PHONY: demo serve test check peers benchmark scale docs dist clean
 
 demo: $(VENV)/ready
-	$(RUN)/python -m farthing.cli.demo
+	$(RUN)/python -m farthing.lab.demo
 
 # the service and its console, from nothing: a made-up dataset, an owner, two analysts
 serve: $(VENV)/ready-service

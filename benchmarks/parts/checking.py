@@ -8,8 +8,8 @@ from itertools import pairwise
 import farthing as fa
 from benchmarks.findings import Findings, Table
 from farthing import checker
-from farthing.composition.tariffs.ladder import ladder
-from farthing.composition.tariffs.proof import Proof
+from farthing.composition.tariffs.certificate import Proof
+from farthing.composition.tariffs.prices import ladder
 from farthing.composition.tariffs.verification import verify_document
 
 README = fa.Tariff(

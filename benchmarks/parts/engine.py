@@ -88,8 +88,8 @@ def private(path: Path, ledger: Path) -> tuple[Table, list[Goal]]:
     cells, goals = [], []
     for name, question in questions.items():
         plan = question.plan()
-        source = plan._context.source
-        rows = source.run(plan._steps[""].statement)
+        source = plan.details.context.source
+        rows = source.run(plan.details.steps[""].statement)
         source.run = lambda _, rows=rows: rows  # its part is done
         whole = min(_timed(plan.run, again=True)[0] for _ in range(7))
         planning = best_of(7, question.plan)[0]

@@ -26,8 +26,8 @@ import farthing as fa
 from benchmarks.findings import Findings, Goal, Table
 from farthing.canonical import canonical, sha256
 from farthing.ledger import Dataset, DoesNotFit, Entry, Ledger, verify
-from farthing.ledger.chain import linked
-from farthing.ledger.store.statements import new_token
+from farthing.ledger.entries.fact import linked
+from farthing.ledger.store.commands import new_token
 from farthing.ledger.store.tables import datasets, entries
 
 SMALL, LARGE = 1_000, 1_000_000

@@ -21,9 +21,9 @@ import pyarrow as pa
 
 import farthing as fa
 from benchmarks.findings import Findings, Goal, Table
-from farthing.composition.tariffs.ladder import ladder
-from farthing.engine.plan import Plan
-from farthing.engine.question import Question
+from farthing.composition.tariffs.prices import ladder
+from farthing.engine.planning import Prepared
+from farthing.engine.session import Question
 from farthing.mechanisms import Release
 
 RELEASES, DRAWS = 30, 300
@@ -82,30 +82,29 @@ def measured(name: str, table: pa.Table, question: Question) -> Row:
     """Each limit with its rung, and the choice."""
     pairs = set(zip(table["who"].to_pylist(), table["k"].to_pylist(), strict=True))
     truth = Counter(k for _, k in pairs)
-    before = question.plan().before
-    assert before is not None
-    choices = before.looked_for.choices
+    search = question.plan().details.searches[""]
+    choices = search.automatic.choices
     fixed = {
         limit: float(np.mean([_error(one, truth) for one in _releases(question, choice.query)]))
         for limit, choice in choices.items()
     }
     equal = [n for n, choice in choices.items() if choice.price == choices[1].price]
-    chosen = Counter(int(release.labels[0]) for release in drawn(before.plan, DRAWS))
+    chosen = Counter(int(release.labels[0]) for release in drawn(search.first, DRAWS))
     automatic = sum(fixed[limit] * times for limit, times in chosen.items()) / DRAWS
     return Row(name, fixed, automatic, dict(sorted(chosen.items())), equal)
 
 
 def _releases(question: Question, query: object) -> Iterator[dict[object, float]]:
-    plan = Question(question._context, query).plan()  # type: ignore[arg-type] # a query of a choice
-    for release in drawn(plan, RELEASES):
+    plan = Question(question.backend, query).plan()  # type: ignore[arg-type] # a query of a choice
+    for release in drawn(plan.details, RELEASES):
         labels = plan.query.labels_in(release.labels)  # type: ignore[attr-defined] # of labels
         yield dict(zip(labels, release.counts or (), strict=True))
 
 
-def drawn(plan: Plan, times: int) -> Iterator[Release]:
+def drawn(prepared: Prepared, times: int) -> Iterator[Release]:
     """The statement once, the mechanism often: nothing is charged, this is a measurement."""
-    step = plan._steps[""]
-    data = step.purchase.query.data(plan._context.source.run(step.statement))
+    step = prepared.steps[""]
+    data = step.purchase.query.data(prepared.context.source.run(step.statement))
     for _ in range(times):
         yield step.mechanism.run(data)
 

@@ -22,7 +22,7 @@ from benchmarks.findings import Beside, Findings, Table
 from benchmarks.parts.limits import drawn
 from benchmarks.peers import Ask, Told, ask
 from benchmarks.tables import TEAMS, TEAMS_EACH, UPPER, salaries
-from farthing.engine.question import Question
+from farthing.engine.session import Question
 
 ROWS, FEW = 10**7, 10**4
 EPSILON, DELTA = 1.0, 1e-6

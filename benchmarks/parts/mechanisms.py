@@ -14,8 +14,8 @@ import opendp.prelude as dp
 
 from benchmarks.findings import Beside, Findings, Goal, Table
 from benchmarks.timing import best_of
-from farthing.data import macbeth_word_counts
 from farthing.guarantees.kinds import DiscreteGaussian, PureDP
+from farthing.lab.example_data import macbeth_word_counts
 from farthing.mechanisms import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
@@ -25,7 +25,7 @@ from farthing.mechanisms import (
     UnknownGumbel,
     ordered_counts,
 )
-from farthing.mechanisms.randomness import BitSource
+from farthing.mechanisms.noise.randomness import BitSource
 
 
 @dataclass(frozen=True)

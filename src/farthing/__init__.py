@@ -11,19 +11,19 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from farthing.composition.accounts.accountant import Accountant, Allowance, BudgetExceeded
-from farthing.composition.bounds.closed_forms import laplace_histogram_epsilon
-from farthing.composition.bounds.gaussian import (
+from farthing.composition.bounds import Bracket
+from farthing.composition.bounds.closed_forms import (
     gaussian_delta,
     gaussian_epsilon,
     gaussian_noise_multiplier,
+    laplace_histogram_epsilon,
     zcdp_epsilon,
     zcdp_noise_multiplier,
 )
 from farthing.composition.compose import ADAPTIVITIES, Composition, compose
 from farthing.composition.planning import largest_count, largest_epsilon, noise_for, sgd_noise
 from farthing.composition.tariffs.certificate import Certificate
-from farthing.composition.tariffs.ladder import ladder
-from farthing.composition.tariffs.prices import largest_farthings, propose_prices
+from farthing.composition.tariffs.prices import ladder, largest_farthings, propose_prices
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.errors import (
     FarthingError,
@@ -32,7 +32,6 @@ from farthing.errors import (
     Unattainable,
     Unsupported,
 )
-from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,

@@ -1,4 +1,4 @@
-"""The one text of a JSON value, and its digest. Everything that is hashed is written like this."""
+"""Canonical JSON and its digest. Everything that is hashed is written like this."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def canonical(value: object) -> str:
         text.encode("utf-8")
         _require_text_keys((value,))
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"what is kept must be plain JSON: {error}") from None
+        raise InvalidInput(f"the value must be plain JSON: {error}") from None
     return text
 
 

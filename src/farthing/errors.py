@@ -90,7 +90,7 @@ def require_choice(name: str, value: object, choices: Iterable[str]) -> str:
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """The end of a message about a name that nobody knows: the nearest that somebody does."""
+    """The end of a message about an unknown name: the nearest known one."""
     by_small_letters = {name.casefold(): name for name in known}
     found = get_close_matches(str(given).casefold(), by_small_letters, n=1)
     return f"; did you mean {by_small_letters[found[0]]}?" if found else ""

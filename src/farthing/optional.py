@@ -1,4 +1,4 @@
-"""Libraries that are there only if somebody wanted them, and the extra that brings each."""
+"""Optional libraries, and the extra that installs each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from farthing.errors import Unsupported
 
 #: module → the extra of farthing that installs it
 EXTRAS = {
-    "alembic": "ledger",
     "argon2": "service",
     "autodp": "autodp",
     "dp_accounting": "dp-accounting",
@@ -33,7 +32,7 @@ EXTRAS = {
 
 
 def required(module: str) -> Any:
-    """The module, or Unsupported that names the extra which brings it."""
+    """The module, or Unsupported that names the extra to install."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -44,7 +43,7 @@ def required(module: str) -> Any:
 
 
 def explained(error: ModuleNotFoundError) -> Unsupported | None:
-    """What to install, if it is a library that one of our extras brings."""
+    """What to install, if one of our extras brings the library."""
     name = (error.name or "").partition(".")[0]
     if name not in EXTRAS:
         return None
@@ -52,5 +51,5 @@ def explained(error: ModuleNotFoundError) -> Unsupported | None:
 
 
 def installing(extra: str) -> str:
-    """What to do about a library that this extra brings."""
+    """How to install this extra."""
     return f"in the checkout of farthing run: pip install '.[{extra}]'"

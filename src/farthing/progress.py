@@ -1,11 +1,11 @@
-"""What long computations tell while they go on, to whoever listens.
+"""Progress of long computations, for anyone who listens.
 
     with fa.listening(print):
         fa.compose([(fa.BoundedRange(0.01), 10_000)]).epsilon_at(1e-6)
 
-Grids that are refined, searches, recursions over farthings and walks through a book tell what they
-know so far; without a listener that costs next to nothing. A search asks many questions on its way:
-what it knows itself is told, and what it finds out in between is not.
+Refinements of grids, searches, recursions over farthings and checks of a ledger report what they
+know so far. Without a listener that costs next to nothing. A search reports its own progress, not
+that of the questions it asks on the way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What is known so far, in words; and steps that are done, of how many, if that is known."""
+    """What is known so far, in words; how many steps are done, and of how many, if known."""
 
     so_far: str
     done: int | None = None
@@ -34,10 +34,10 @@ _listener: ContextVar[Listener | None] = ContextVar("farthing_listener", default
 
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
-    """Everything that is computed inside, in this thread, tells its news to `listener`, or nobody.
+    """Computations inside, in this thread, report their progress to `listener`, or to nobody.
 
-    `listener` is called with `News` as often as there are any, up to thousands of times a second;
-    what it raises ends the computation.
+    `listener` is called with `News`, up to thousands of times a second. An exception that it raises
+    ends the computation.
     """
     token = _listener.set(listener)
     try:
@@ -48,9 +48,9 @@ def listening(listener: Listener | None) -> Iterator[None]:
 
 @contextmanager
 def narrowing(what: str) -> Iterator[Callable[[float, bool], None]]:
-    """A search for the place where an answer changes: (place, whether the answer lies above it).
+    """Reports a search: call it with a place, and whether the answer lies above that place.
 
-    The nearest places on both sides are told; what is computed inside to answer is not.
+    The nearest places on both sides are reported; computations inside are silent.
     """
     outer = _listener.get()
     low, high = 0.0, math.inf
@@ -67,7 +67,7 @@ def narrowing(what: str) -> Iterator[Callable[[float, bool], None]]:
 
 @contextmanager
 def about(what: str) -> Iterator[None]:
-    """News from inside begin with these words."""
+    """Reports from inside begin with these words."""
     outer = _listener.get()
     if outer is None:
         yield
@@ -77,14 +77,14 @@ def about(what: str) -> Iterator[None]:
 
 
 def tell(so_far: str, done: int | None = None, total: int | None = None) -> None:
-    """To the listener, if there is one."""
+    """Reports to the listener, if there is one."""
     listener = _listener.get()
     if listener is not None:
         listener(News(so_far, done, total))
 
 
 def tell_between(what: str, low: float, high: float) -> None:
-    """That a number lies between two others, as far as is known."""
+    """Reports that a number lies between two others, as far as is known."""
     listener = _listener.get()
     if listener is not None:
         ends = f"between {low:.5g} and {high:.5g}" if high < math.inf else f"at least {low:.5g}"

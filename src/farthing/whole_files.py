@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from farthing.errors import InvalidInput
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """A file to be written (and read again): flushed and in its place when all went well.
+    """A file to write (and read again), flushed and moved into place if no error occurs.
 
-    InvalidInput says which file cannot be written, and why; whatever went wrong, a file that was
-    there before is still there. What is no file, such as /dev/stdout, is written to directly.
+    InvalidInput says which file cannot be written, and why. After an error an older file is still
+    in place. Devices such as /dev/stdout are written to directly.
     """
     target = Path(os.path.realpath(path))
     try:

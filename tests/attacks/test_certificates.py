@@ -24,7 +24,7 @@ import farthing as fa
 from farthing import checker
 from farthing.canonical import digest
 from farthing.composition.tariffs.budget import Budget
-from farthing.composition.tariffs.proof import Proof
+from farthing.composition.tariffs.certificate import Proof
 from farthing.composition.tariffs.verification import certificate_from_json, verify, verify_document
 from farthing.numerics.curves import Supports
 from tests.tariffs.drawn import tariffs

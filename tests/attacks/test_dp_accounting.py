@@ -11,7 +11,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 import farthing as fa
-from farthing.composition.adaptive.profile_as_loss import loss_distribution_above
+from farthing.composition.adaptive.operators import loss_distribution_above
 from farthing.exchange import from_dp_accounting, to_dp_accounting
 from farthing.numerics.curves import Chords, Grid
 

@@ -12,10 +12,10 @@ import pyarrow.parquet
 import pytest
 
 import farthing as fa
-from farthing.audit import Audit, audit
 from farthing.engine import Declaration, Desk, open_source, translate
 from farthing.engine.kinds.counts import CountQuery
 from farthing.engine.sql import bounding
+from farthing.lab.audit import Audit, audit
 from farthing.ledger import Ledger
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import mint

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import farthing as fa
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 
 SAMPLES = {
     "dp": fa.Subsampled(fa.PureDP(1.0), 0.1),

@@ -11,8 +11,8 @@ import pytest
 import farthing as fa
 from farthing.engine.sql.keys import labels_of, text_of
 from farthing.errors import InvalidInput
-from farthing.mechanisms.noisy_totals import NoisyTotals
-from farthing.mechanisms.per_label import PerLabel
+from farthing.mechanisms.combined import PerLabel
+from farthing.mechanisms.counts.totals import NoisyTotals
 
 LONG = "123456789012345678"
 
@@ -82,7 +82,7 @@ def test_every_label_is_another_one_for_the_rows(session, key, labels):
 
 def test_long_exact_numbers_have_texts_of_their_own(session):
     labels = [{"decimal": LONG}, {"decimal": LONG + ".000000000000000001"}]
-    steps = session.ask(asked("code", labels)).plan()._steps
+    steps = session.ask(asked("code", labels)).plan().details.steps
     first, second = steps[""].mechanism.domain
     assert first != second
     longest = Decimal("899999999999999999.999999999999999999")
@@ -92,8 +92,8 @@ def test_long_exact_numbers_have_texts_of_their_own(session):
 def test_a_filter_compares_exactly(session):
     """No row has a number with a fraction."""
     wanted = Decimal(LONG + ".000000000000000001")
-    statement = session.count(where={"code": wanted}).plan()._steps[""].statement
-    assert session._context.source.run(statement).column("n")[0].as_py() == 0
+    statement = session.count(where={"code": wanted}).plan().details.steps[""].statement
+    assert session.backend.context.source.run(statement).column("n")[0].as_py() == 0
 
 
 def test_a_label_is_measured_once():

@@ -22,6 +22,9 @@ def test_a_limit_that_is_looked_for_stays_below_that_of_the_owner(tmp_path, meas
     ) as session:
         asked = session.top_k("k", 2, contribution_limit="auto", measure_loss=measure_loss)
         plan = asked.plan()
-        limits = [one.query.contribution_limit for one in plan.before.looked_for.choices.values()]
+        limits = [
+            one.query.contribution_limit
+            for one in plan.details.searches[""].automatic.choices.values()
+        ]
         assert limits == [1, 4]
         assert plan.run().query.contribution_limit in limits

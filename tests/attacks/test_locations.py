@@ -17,7 +17,7 @@ import pytest
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sources.spark_locations import spark_location
 from farthing.errors import InvalidInput
-from farthing.ledger.locations import overlap, require_location
+from farthing.ledger.declared_data import overlap, require_location
 from tests.engine.engines import proposed, read
 
 ROWS = pa.table({"member": [1, 2, 3], "x": ["a", "b", "c"]})

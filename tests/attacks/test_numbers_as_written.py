@@ -46,6 +46,6 @@ def session(tmp_path):
 )
 def test_a_long_number_is_compared_as_it_is_written(session, condition, units):
     question = session.sql(f"SELECT COUNT(DISTINCT member) FROM rows WHERE {condition}")
-    statement = question.plan()._steps[""].statement
-    assert session._context.source.run(statement).column("n")[0].as_py() == units
+    statement = question.plan().details.steps[""].statement
+    assert session.backend.context.source.run(statement).column("n")[0].as_py() == units
     assert session.sql(question.to_sql()).query == question.query

@@ -24,7 +24,7 @@ def test_a_plan_is_not_bought_again_under_another_tariff(opened, tmp_path) -> No
     with pytest.raises(TariffChanged):
         planned.run()
     with pytest.raises(TariffChanged):
-        session.batch({"a": session.count()}).plan().terms and planned.run()
+        session.batch({"a": session.count()}).plan() and planned.run()
     assert session.remaining() == Price(600)
     assert session.count().run().price == Price(60)
 

@@ -27,7 +27,7 @@ def test_a_session_has_no_owners_methods(opened) -> None:
     for held in (session, session.count(), session.batch({"a": session.count()})):
         public = {name for name in dir(held) if not name.startswith("_")}
         assert not public & OWNERS, type(held)
-    assert not {n for n in dir(session._context.analyst) if not n.startswith("_")} & OWNERS
+    assert not {n for n in dir(session.backend.context.analyst) if not n.startswith("_")} & OWNERS
 
 
 def test_opening_what_is_there_grants_signs_and_adds_nothing(opened, tmp_path, certificate) -> None:
@@ -190,7 +190,7 @@ def test_a_question_does_not_show_what_it_is_asked_with(opened) -> None:
                     (
                         "farthing.engine.context",
                         "farthing.engine.sources",
-                        "farthing.ledger.analyst",
+                        "farthing.ledger.roles.analyst",
                     )
                 ), (held, name)
 

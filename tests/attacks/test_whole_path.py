@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import farthing as fa
-from farthing.audit import audit
 from farthing.engine import translate
-from farthing.mechanisms import randomness
+from farthing.lab.audit import audit
+from farthing.mechanisms.noise import randomness
 
 TRIALS = 300
 EPSILON = 1.0
@@ -50,8 +50,7 @@ def certificate():
 @pytest.fixture
 def neighbours(tmp_path, certificate, monkeypatch):
     """Two sessions on neighbouring tables, with noise that repeats and a purse without a bottom."""
-    from farthing.ledger.analyst import Analyst
-    from farthing.ledger.snapshot import Settled
+    from farthing.ledger.roles.analyst import Analyst, Settled
 
     made = []
     for place, more in enumerate(({}, LOUD)):

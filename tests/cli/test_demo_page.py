@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from farthing.cli.demo_page import ReleasedRow, demo_page
+from farthing.lab.demo import ReleasedRow, demo_page
 
 PAGE = demo_page(
     "What <they> read",

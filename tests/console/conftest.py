@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 import farthing as fa
 from farthing.engine import Declaration, Desk, open_source
-from farthing.example_table import write_engagements
+from farthing.lab.example_data import write_engagements
 from farthing.ledger import Ledger
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import ANALYST, mint

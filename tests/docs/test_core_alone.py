@@ -32,7 +32,7 @@ def bare(code: str) -> subprocess.CompletedProcess[str]:
 def test_everything_that_counts_works() -> None:
     done = bare(
         "import farthing as fa\n"
-        "import farthing.audit, farthing.exchange, farthing.games, farthing.interactive\n"
+        "import farthing.lab.audit, farthing.exchange, farthing.lab.games, farthing.interactive\n"
         "import farthing.mechanisms\n"
         "print(fa.compose([(fa.PureDP(0.1), 9)]).epsilon_at(1e-6).upper)\n"
         "fa.Accountant(1, 1e-6).spend(fa.Gaussian(20.0))\n"
@@ -59,7 +59,10 @@ def test_a_star_imports_what_is_there() -> None:
         ("from farthing.exchange import to_event; to_event([])", "dp-accounting"),
         ("from farthing.exchange import from_opendp; from_opendp(None, 1)", "opendp"),
         ("from farthing.exchange import from_autodp; from_autodp(None)", "autodp"),
-        ("from farthing.figures import FIGURES, as_svg; as_svg(FIGURES['ddr20-2'], ())", "figures"),
+        (
+            "from farthing.lab.figures import FIGURES, as_svg; as_svg(FIGURES['ddr20-2'], ())",
+            "figures",
+        ),
     ],
 )
 def test_what_is_missing_is_named(code: str, extra: str) -> None:

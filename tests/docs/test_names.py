@@ -13,9 +13,9 @@ SOURCE = Path(__file__).parents[2] / "src" / "farthing"
 ALONE = SOURCE / "checker.py"
 #: Names that stand twice in a package, and why that is right.
 TWICE = {
-    ("cli", "say"): "a line in a terminal, in the demonstration and in commands",
     ("cli", "verify_command"): "the commands that verify a certificate, or a ledger",
     ("engine", "physical_column"): "the same of each engine, one file each",
+    ("lab", "simulate"): "many games at once, or a conversation from one response",
 }
 
 
@@ -64,7 +64,7 @@ def test_imports_inside_functions_are_for_what_is_optional() -> None:
     assert late == {
         ("numerics/compiled.py", "farthing.numerics"),
         ("cli/doctor.py", "farthing.server.doctor"),
-        ("cli/figures.py", "farthing.figures"),
+        ("cli/figures.py", "farthing.lab.figures"),
         ("cli/owner_data.py", "farthing.engine"),
         ("cli/serve.py", "farthing.server.sample"),
         ("cli/serve.py", "farthing.server.serving"),

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import farthing as fa
-from farthing.composition.tariffs.ladder import ladder
-from farthing.figures.our_bounds import STANDARD_NOISE, several_counts
+from farthing.composition.tariffs.prices import ladder
+from farthing.lab.figures.ours import STANDARD_NOISE, several_counts
 from farthing.numerics.rounding import shown_up
 
 ROOT = Path(__file__).parents[2]

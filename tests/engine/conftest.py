@@ -15,7 +15,7 @@ import pytest
 
 import farthing as fa
 from farthing import engine
-from farthing.mechanisms import randomness
+from farthing.mechanisms.noise import randomness
 from tests.engine.icu_server import IcuServer
 from tests.ledger.server import Server
 

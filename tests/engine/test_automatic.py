@@ -69,7 +69,7 @@ def test_it_is_found_once_and_then_known(data, tmp_path) -> None:
     assert before - data.remaining().farthings == 20
     assert answer.query.contribution_limit in (4, 8)
     assert "at most 4 values of `k`" in answer.caption or answer.query.contribution_limit == 8
-    assert asked.plan().before is None
+    assert not asked.plan().chooses_limits
     assert asked.run().cached
     assert before - data.remaining().farthings == 20
     asked.run(again=True)

@@ -24,7 +24,7 @@ from farthing.engine.kinds.histogram import HistogramQuery
 from farthing.engine.kinds.moments import MeanQuery, StandardDeviationQuery, VarianceQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.sum import SumQuery
-from farthing.engine.plan_of_steps import purchases_in
+from farthing.engine.planning import purchases_in
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.errors import InvalidInput
@@ -266,7 +266,7 @@ def test_a_release_of_the_old_rule_is_not_given_out_again(tmp_path) -> None:
         (data.count(where="y > 5"), None),
     ):
         plan = question.plan()
-        [asked] = record_of(plan._context, purchases_in(plan._steps)).values()
+        [asked] = record_of(plan.details.context, purchases_in(plan.details.steps)).values()
         assert asked.get("bounds") == bounds
     data.shut()
 

@@ -34,7 +34,7 @@ def test_the_number_is_that_of_the_values_kept(opened) -> None:
     session = opened(ROWS)
     for limit in (1, 2, 4):
         answer = session.distinct("k", contribution_limit=limit, count="fine").run()
-        secret = session._context.analyst.secret()
+        secret = session.backend.context.analyst.secret()
         present = ROWS.filter(pa.compute.is_valid(ROWS["k"]))
         kept = naive_histogram(present, "member", ["k"], secret=secret, limit=limit, per_key=1)
         assert abs(answer.value - len(kept)) <= 3 * answer.half_width

@@ -69,7 +69,7 @@ def pressing() -> Iterator[None]:
 
 def slow_statements(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine runs something that takes long, and Ctrl-C is pressed once it does."""
-    source = data._context.source
+    source = data.backend.context.source
     honest = source._fetch
 
     def fetch(statement: Any) -> Any:
@@ -99,7 +99,7 @@ def test_an_interrupt_while_the_ledger_is_written_says_at_most(
     def pressed(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(data._context.analyst), "reserve", pressed)
+    monkeypatch.setattr(type(data.backend.context.analyst), "reserve", pressed)
     with pytest.raises(Interrupted, match="at most 4 farthings stay spent"):
         data.count().run()
     assert data.remaining() == Price(1000, 100)
@@ -122,7 +122,7 @@ def test_the_limit_that_was_found_is_part_of_what_was_spent(
     with pytest.raises(Interrupted) as caught:
         planned.run()
     assert caught.value.price == Price(1000, 100) - data.remaining()
-    assert caught.value.price.farthings > planned.before.plan.price.farthings
+    assert caught.value.price.farthings > planned.details.searches[""].first.price.farthings
 
 
 COMMAND = """

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing as fa
-from farthing.composition.tariffs import ladder as rungs
-from farthing.composition.tariffs.ladder import ladder
+from farthing.composition.tariffs import prices as rungs
+from farthing.composition.tariffs.prices import ladder
 
 ROWS = pa.table({"player": ["a", "a", "b"], "year": [2001, 2002, 2001]})
 BUDGET: dict[str, Any] = {"unit": "player", "epsilon": 3, "delta": 1e-6}

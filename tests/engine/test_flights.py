@@ -57,7 +57,7 @@ def test_delays_by_quantile(data) -> None:
     allowed = plan.expectation.selection.half_width * WEIGHT  # what a row weighs
     inside = 0
     for _ in range(TRIALS):
-        drawn = plan._steps[ONLY].mechanism.run(histogram).labels[0]
+        drawn = plan.details.steps[ONLY].mechanism.run(histogram).labels[0]
         below = int(histogram.counts[histogram.labels < drawn].sum())
         above = int(histogram.counts[histogram.labels > drawn].sum())
         at = int(histogram.counts.sum()) - below - above
@@ -68,7 +68,7 @@ def test_delays_by_quantile(data) -> None:
 
 def limited(plan: engine.Plan) -> Histogram:
     """What the mechanism runs on, from the statement that runs."""
-    return plan.query.data(plan._context.source.run(plan._steps[ONLY].statement))
+    return plan.query.data(plan.details.context.source.run(plan.details.steps[ONLY].statement))
 
 
 def covered(question: engine.Question, truth: Counter[str]) -> float:
@@ -77,7 +77,7 @@ def covered(question: engine.Question, truth: Counter[str]) -> float:
     histogram, half_width = limited(plan), plan.expectation.counts.half_width
     errors = []
     for _ in range(TRIALS):
-        release = plan._steps[ONLY].mechanism.run(histogram)
+        release = plan.details.steps[ONLY].mechanism.run(histogram)
         for text, count in zip(release.labels, release.counts, strict=True):
             errors.append(abs(count - truth[text[1:]]))
     assert np.mean(np.array(errors) <= 0.67 * half_width) < 0.95 - 0.02

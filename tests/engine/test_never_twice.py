@@ -205,6 +205,6 @@ def test_what_was_looked_through_is_not_looked_through_again(opened: Opened) -> 
     data = opened(ROWS)
     data.count().run()
     data.count(where=OLD).plan()
-    analyst, recent = data._context.analyst, data._context.recent
+    analyst, recent = data.backend.context.analyst, data.backend.context.recent
     head = analyst._book.store.ask(lambda c: c.exec_driver_sql(HEAD).scalar_one())
     assert recent.seen == head > 0

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import farthing as fa
 from farthing.cli.main import app
-from farthing.composition.tariffs import ladder as rungs
+from farthing.composition.tariffs import prices as rungs
 from farthing.errors import InvalidInput
 from farthing.ledger import AlreadyThere
 

@@ -20,7 +20,7 @@ from farthing.engine.kinds.top_k import TopKQuery
 from farthing.engine.purchase import buy
 from farthing.errors import InvalidInput, Unattainable
 from farthing.guarantees.kinds import DiscreteGaussian as GaussianItem
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.mechanisms import Histogram
 from tests.engine.conftest import TARIFF
 

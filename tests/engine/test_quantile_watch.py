@@ -37,8 +37,8 @@ def rows_of(rng: random.Random, member: int, most: int) -> list[Row]:
 
 def ranks(session: engine.Session, query: QuantileQuery, v: int) -> tuple[int, int]:
     """The number of the statement, and the most that it says a unit can change it."""
-    statement, limited = comparison_of(session._context, query, v)
-    found = session._context.source.run(statement).column("n")[0].as_py()
+    statement, limited = comparison_of(session.backend.context, query, v)
+    found = session.backend.context.source.run(statement).column("n")[0].as_py()
     assert limited.contribution_limit == 1
     assert limited.per_key_limit is not None
     return int(found), limited.per_key_limit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import replace
 
 import pyarrow as pa
@@ -11,7 +10,7 @@ import pytest
 import farthing as fa
 from farthing import engine
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine import ChargeMismatch, plan_of_steps, translate
+from farthing.engine import ChargeMismatch, planning, translate
 from farthing.errors import InvalidInput
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, verify
 from farthing.mechanisms import Contribution
@@ -48,7 +47,7 @@ def test_the_interface_that_is_promised(opened) -> None:
 
 def test_planning_touches_no_data(opened, monkeypatch) -> None:
     events = opened(ROWS)
-    monkeypatch.setattr(type(events._context.source), "run", None)
+    monkeypatch.setattr(type(events.backend.context.source), "run", None)
     events.top_k("article").plan(half_width=20)
     events.quantile("age", lower=0, upper=100, per_key_limit=1).plan()
     assert events.remaining() == Price(1000, 100)
@@ -167,15 +166,15 @@ def test_registered_dashboards_have_an_account_of_their_own(opened, tmp_path) ->
 
 def test_a_charge_that_differs_from_the_reservation_stops_everything(opened, monkeypatch) -> None:
     events = opened(ROWS)
-    honest = plan_of_steps.buy
+    honest = planning.buy
 
     def cheap(query, tariff):
         purchase = honest(query, tariff)
         items = {name: max(1, times - 1) for name, times in purchase.items.items()}
         return replace(purchase, items=items, price=tariff.price_of(items))
 
-    monkeypatch.setattr(plan_of_steps, "buy", cheap)
-    monkeypatch.setattr(type(events._context.source), "run", None)  # nothing may run
+    monkeypatch.setattr(planning, "buy", cheap)
+    monkeypatch.setattr(type(events.backend.context.source), "run", None)  # nothing may run
     with pytest.raises(ChargeMismatch):
         events.top_k("article", k=3).run()
     with pytest.raises(ChargeMismatch):
@@ -216,32 +215,34 @@ def test_a_statement_that_cannot_be_written_is_refused_before_anything_is_paid(
 def test_the_ledger_hears_of_a_release_on_the_clock(opened, monkeypatch) -> None:
     """Else purse, releases and transcripts would tell an analyst how long the rows took."""
     events = opened(ROWS)
-    analyst, ran, seen = events._context.analyst, [], []
-    honest = events._context.source.run
+    analyst, ran, seen = events.backend.context.analyst, [], []
+    honest = events.backend.context.source.run
 
     def run(statement):
         ran.append(statement)
         return honest(statement)
 
-    monkeypatch.setattr(events._context.source, "run", run)
+    monkeypatch.setattr(events.backend.context.source, "run", run)
 
     def strike() -> None:
         seen.append((len(ran), analyst.purse().farthings_spent, len(analyst.releases())))
 
-    timed = engine.Session(replace(events._context, on_the_clock=strike), ExitStack())
+    timed = engine.Session(
+        engine.LocalBackend(replace(events.backend.context, on_the_clock=strike))
+    )
     planned = timed.top_k("article", k=9).plan()
     planned.run()
     assert seen == [(1, planned.price.farthings, 0)]
     talk = timed.watch().open()
     before = len(ran)
     asked = []
-    honest_ask = talk._held.ask_many
+    honest_ask = talk._opened._held.ask_many
 
     def ask_many(questions):
         asked.append(len(seen))
         return honest_ask(questions)
 
-    monkeypatch.setattr(talk._held, "ask_many", ask_many)
+    monkeypatch.setattr(talk._opened._held, "ask_many", ask_many)
     talk.exceeds(timed.count(), 2)
     assert [one[0] for one in seen] == [1, before + 1]
     assert asked == [2]  # once the clock had struck

@@ -21,8 +21,8 @@ from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger, Limits
+from farthing.ledger.declared_data import location_of_several, overlap, places_in, require_location
 from farthing.ledger.errors import AlreadyThere
-from farthing.ledger.locations import location_of_several, overlap, places_in, require_location
 from farthing.schema import INTEGER, TEXT, Column, Schema
 from tests.engine.engines import histogram, read
 from tests.engine.rows import naive_histogram

@@ -14,8 +14,9 @@ from farthing.composition.accounts.account_profiles import (
     level_reached,
     levels,
     profiles_when_spent,
+    reading_by_moments,
+    stated_delta,
 )
-from farthing.composition.accounts.quick_reading import reading_by_moments, stated_delta
 from farthing.engine.spending import Spending
 from farthing.ledger import Ledger, odometer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pytest
 import farthing as fa
 from farthing.engine import statement_cache
 from farthing.engine.desk import Desk
+from farthing.engine.local import LocalBackend
 from farthing.engine.session import Session
 from farthing.engine.sources.duckdb import DuckDBSource
 from farthing.ledger import Ledger
@@ -89,7 +89,7 @@ def test_a_new_version_is_read(table: Path, ran: list[str]) -> None:
         asked(session).run()
         with Ledger.open(table.with_suffix(".db")) as ledger:
             Desk(ledger, owner="owner").declare_version(session.name, "2")
-        asked(Session(session._context.now(), ExitStack())).run()
+        asked(Session(LocalBackend(session.backend.context.now()))).run()
     assert len(ran) == 2
 
 

@@ -18,16 +18,18 @@ import pytest
 
 import farthing as fa
 from farthing import engine
-from farthing.audit import audit
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.converse import WatchAnswer
+from farthing.engine import ConversationAnswer
+from farthing.engine.conversation_kinds.guess import GuessWatch
+from farthing.engine.conversation_kinds.threshold import ThresholdWatch
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.kinds.counts import CountQuery
-from farthing.engine.watch_kinds import GuessWatch, ThresholdWatch
 from farthing.errors import InvalidInput, Unsupported
 from farthing.interactive import ConversationOver, SparseVector, require_paid
-from farthing.ledger import DoesNotFit, Ledger, NotInLedger, durable_conversation, statement, verify
+from farthing.lab.audit import audit
+from farthing.ledger import DoesNotFit, Ledger, NotInLedger, statement, verify
 from farthing.ledger.declared_data import Limits
+from farthing.ledger.writes import conversations as talking
 from farthing.mechanisms import Contribution
 from tests.engine.conftest import TARIFF, Opened
 
@@ -98,7 +100,9 @@ class TestPlan:
         with pytest.raises(InvalidInput, match="item must be one of"):
             session.watch(item="nothing").plan()
         with pytest.raises(InvalidInput, match="item must be one of"):
-            session.watch(value_item=[]).plan()
+            session.watch(value_item="").plan()
+        with pytest.raises(InvalidInput, match="value_item must be a text"):
+            session.watch(value_item=[])
         with pytest.raises(InvalidInput, match="positives"):
             session.watch(positives=0).plan()
         for too_much in ({"per_unit": 10**400}, {"positives": 10**400}, {"per_unit": 10**30}):
@@ -131,7 +135,9 @@ class TestAsking:
         assert not watch.exceeds(norway, 320).positive
         assert watch.exceeds(norway, 280).positive
         assert watch.exceeds(CountQuery(where={"country": "SE"}), 90).positive
-        monkeypatch.setattr(type(sure._context.source), "run", lambda *_: pytest.fail("rows"))
+        monkeypatch.setattr(
+            type(sure.backend.context.source), "run", lambda *_: pytest.fail("rows")
+        )
         with pytest.raises(ConversationOver):
             watch.exceeds(norway, 1)
         assert sure.remaining() == Price(50)  # asking costs nothing more
@@ -140,7 +146,7 @@ class TestAsking:
         self, sure: engine.Session, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """One statement for each query, one transaction, and no answer after the last positive."""
-        watch, source = sure.watch(positives=2).open(), sure._context.source
+        watch, source = sure.watch(positives=2).open(), sure.backend.context.source
         ran, run = [], type(source).run
         monkeypatch.setattr(type(source), "run", lambda self, s: ran.append(s) or run(self, s))
         norway, sweden = sure.count(where={"country": "NO"}), sure.count(where={"country": "SE"})
@@ -226,7 +232,7 @@ class TestAsking:
         median = sure.quantile("spend", lower=0, upper=9, per_key_limit=1)
         assert not watch.exceeds(median, 6).positive
         assert not watch.exceeds(median, 5.5).positive
-        assert watch.exceeds(median, 4.2) == WatchAnswer(
+        assert watch.exceeds(median, 4.2) == ConversationAnswer(
             positive=True, value=pytest.approx(0, abs=3)
         )
         reached = watch.exceeds(sure.quantile("spend", lower=0, upper=9, per_key_limit=1), 3)
@@ -284,7 +290,9 @@ class TestAsking:
         self, sure: engine.Session, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         watch, checks = sure.watch().open(), sure.watch_guesses(tolerance=5).open()
-        monkeypatch.setattr(type(sure._context.source), "run", lambda *_: pytest.fail("rows"))
+        monkeypatch.setattr(
+            type(sure.backend.context.source), "run", lambda *_: pytest.fail("rows")
+        )
         for query, reason in (
             (sure.count(per_key_limit=2), "change this count by 2"),
             (sure.sum("spend", lower=-1, upper=1), "monotone=False"),
@@ -297,9 +305,9 @@ class TestAsking:
         ):
             with pytest.raises(InvalidInput, match=reason):
                 watch.exceeds(query, 1)
-        with pytest.raises(InvalidInput, match="checks guesses"):
+        with pytest.raises(InvalidInput, match="watch over guesses"):
             checks.exceeds(sure.count(), 1)
-        with pytest.raises(InvalidInput, match="compares with thresholds"):
+        with pytest.raises(InvalidInput, match="watch over thresholds"):
             watch.check(sure.count(), 1)
         for bad in (math.nan, math.inf, "many"):
             with pytest.raises(InvalidInput, match="threshold"):
@@ -319,7 +327,7 @@ class TestAsking:
             raise EngineFailure
 
         with monkeypatch.context() as broken:
-            broken.setattr(type(sure._context.source), "run", fails)
+            broken.setattr(type(sure.backend.context.source), "run", fails)
             with pytest.raises(EngineFailure):
                 watch.exceeds(sure.count(), 1)
             with pytest.raises(ConversationOver):  # a second failure would tell for nothing
@@ -440,8 +448,8 @@ def test_what_is_kept_of_a_conversation_is_bounded(opened: Opened, monkeypatch) 
     session = opened(ROWS)
     talk = session.watch().open()
     few = [(session.count(), 10**9)] * 10
-    assert talk.exceeds_many(few) == [WatchAnswer(False, None)] * 10
-    monkeypatch.setattr(durable_conversation, "MOST_KEPT", 1000)
+    assert talk.exceeds_many(few) == [ConversationAnswer(False, None)] * 10
+    monkeypatch.setattr(talking, "MOST_KEPT", 1000)
     with pytest.raises(ConversationOver, match="at most 1000 characters; open another"):
         talk.exceeds_many(few)
     assert len(talk.transcript()) == 10

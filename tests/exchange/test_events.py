@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import farthing as fa
 from farthing.exchange import from_event, to_event
-from farthing.exchange.reading_events import REASONS, discrete_laplace
+from farthing.exchange.dp_accounting import REASONS, discrete_laplace
 
 INTERVAL = 1e-3
 

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from farthing.figures import FIGURES, as_csv, as_markdown, as_svg
-from farthing.figures.beside_others import sampled_epsilon_at
-from farthing.figures.cr22_composition import mixture, two_orders
-from farthing.figures.our_bounds import adaptive_epsilon, any_way_to_spend, cost_of_adaptivity
+from farthing.lab.figures import FIGURES, as_csv, as_markdown, as_svg
+from farthing.lab.figures.cr22 import mixture, two_orders
+from farthing.lab.figures.ours import (
+    adaptive_epsilon,
+    any_way_to_spend,
+    cost_of_adaptivity,
+    sampled_epsilon_at,
+)
 
 DOCS = Path(__file__).parents[2] / "docs"
 FOLDER = DOCS / "figures"

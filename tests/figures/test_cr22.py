@@ -6,32 +6,31 @@ import numpy as np
 import pytest
 
 from farthing.composition.bounds.bounded_range import epsilon_nonadaptive
-from farthing.composition.bounds.closed_forms import epsilon_equal
-from farthing.composition.bounds.gaussian import zcdp_noise_multiplier
+from farthing.composition.bounds.closed_forms import epsilon_equal, zcdp_noise_multiplier
 from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
-from farthing.figures.cr22_composition import (
+from farthing.lab.figures.cr22 import (
     COUNTS,
     DELTA,
     EPSILON,
-    MECHANISMS,
-    mixture,
-    setwise,
-    two_orders,
-)
-from farthing.figures.cr22_mechanisms import macbeth_trials, thresholds, truncation_level
-from farthing.figures.cr22_noise import (
     EPSILONS,
     LIMIT,
+    MECHANISMS,
     REPEATS,
     equal_noise,
     gaussian,
     gaussian_by_zcdp,
     laplace,
     laplace_exactly,
+    macbeth_trials,
+    mixture,
     one_by_one,
+    setwise,
+    thresholds,
+    truncation_level,
+    two_orders,
 )
-from farthing.figures.ddr20 import six_bounds
-from farthing.mechanisms.randomness import _seeded
+from farthing.lab.figures.ddr20_smith25 import six_bounds
+from farthing.mechanisms.noise.randomness import _seeded
 from oracle.reference import mp
 from oracle.test_order_effects import dp_first, dp_later
 

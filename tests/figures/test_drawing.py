@@ -13,9 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from farthing.cli.main import app
-from farthing.figures import FIGURES, Axis, Curve, Figure, Panel, as_csv, as_png, as_svg
-from farthing.figures.drawing import apart, power_of_ten
-from farthing.figures.style import COLOURS, dark_rules
+from farthing.lab.figures import FIGURES, Axis, Curve, Figure, Panel, as_csv, as_png, as_svg
+from farthing.lab.figures.drawing import COLOURS, apart, dark_rules, power_of_ten
 
 CURVES = (
     Curve("first; in two lines", "blue", (1, 2), (1, 10), (0.9, 9), (1.1, 11)),

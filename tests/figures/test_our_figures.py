@@ -3,23 +3,22 @@
 import pytest
 
 from farthing.composition.compose import compose
-from farthing.figures.beside_others import (
+from farthing.guarantees.kinds import BoundedRange, ZeroConcentratedDP
+from farthing.lab.figures.ours import (
     DELTA,
     RATE,
     STEPS_PER_EPOCH,
-    how_many,
-    quick_bounds,
-    sampled_epsilon_at,
-    selections,
-)
-from farthing.figures.other_libraries import of_concentrated, of_samples
-from farthing.figures.our_bounds import (
     adaptive_epsilon,
     any_way_to_spend,
     cost_of_adaptivity,
+    how_many,
+    of_concentrated,
+    of_samples,
+    quick_bounds,
+    sampled_epsilon_at,
+    selections,
     three_items,
 )
-from farthing.guarantees.kinds import BoundedRange, ZeroConcentratedDP
 
 
 def test_every_bound_is_above_the_optimum() -> None:

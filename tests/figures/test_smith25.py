@@ -2,11 +2,11 @@
 
 import math
 
-from farthing.figures.smith25 import COUNTS, DELTA, EPSILON, FIGURES, strong
+from farthing.lab.figures.ddr20_smith25 import DELTA, EPSILON, SMITH25, STRONG_COUNTS, strong
 
 
 def test_the_two_curves() -> None:
-    panel = FIGURES[0].panels()[0]
+    panel = SMITH25[0].panels()[0]
     for count in (1, 40, 200):
         formula = EPSILON * math.sqrt(2 * count * math.log(1 / DELTA))
         formula += count * EPSILON * math.expm1(EPSILON) / (math.exp(EPSILON) + 1)
@@ -20,7 +20,7 @@ def test_the_two_curves() -> None:
 
 def test_strong_composition_begins_to_win_at_twice_the_logarithm() -> None:
     """Errata: it is said to be much tighter from k > ln(1/δ) on; it crosses at k = 28."""
-    crossing = next(count for count in COUNTS if strong(count) < count * EPSILON)
+    crossing = next(count for count in STRONG_COUNTS if strong(count) < count * EPSILON)
     assert crossing == 28 == math.ceil(2 * math.log(1 / DELTA))
     after = math.ceil(math.log(1 / DELTA))
     assert after == 14
@@ -28,6 +28,6 @@ def test_strong_composition_begins_to_win_at_twice_the_logarithm() -> None:
 
 
 def test_the_optimum_is_never_above_either() -> None:
-    simple, bound, best = FIGURES[0].panels()[0].curves
-    for count in COUNTS:
+    simple, bound, best = SMITH25[0].panels()[0].curves
+    for count in STRONG_COUNTS:
         assert best.at(count) <= min(simple.at(count), bound.at(count)) * (1 + 1e-12)

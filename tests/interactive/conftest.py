@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from farthing.mechanisms import randomness
+from farthing.mechanisms.noise import randomness
 
 
 @pytest.fixture(autouse=True)

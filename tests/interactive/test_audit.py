@@ -10,7 +10,6 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from farthing.audit import audit
 from farthing.interactive import (
     Concurrent,
     Conversation,
@@ -19,13 +18,11 @@ from farthing.interactive import (
     GuessAndCheck,
     SparseVector,
     Verdict,
-    geometric_noise,
-    hockey_stick,
-    tabulate_mechanism,
 )
-from farthing.interactive.noise import Noise, noise_shifted_by
-from farthing.interactive.protocol import Drawing
+from farthing.interactive.protocol import Drawing, Noise, noise_shifted_by
 from farthing.interactive.sparse_vector import WatchState
+from farthing.lab.audit import audit
+from farthing.lab.finite import geometric_noise, hockey_stick, tabulate_mechanism
 
 #: Numbers by name: what the data hold.
 Data = dict[str, int]

@@ -18,8 +18,8 @@ from farthing.interactive import (
     covers_growing_rows,
     require_paid,
 )
-from farthing.interactive.noise import Draws, noise_shifted_by
-from farthing.mechanisms import randomness
+from farthing.interactive.protocol import Draws, noise_shifted_by
+from farthing.mechanisms.noise import randomness
 
 TARIFF = fa.Tariff(
     {

@@ -10,7 +10,7 @@ import random
 from fractions import Fraction
 from math import prod
 
-from farthing.interactive import (
+from farthing.lab.finite import (
     FiniteSystem,
     concurrent,
     dominating_pair,
@@ -19,7 +19,7 @@ from farthing.interactive import (
     profile,
     renyi_moment,
 )
-from farthing.interactive.finite import HALTED, Reply
+from farthing.lab.finite.systems import HALTED, Reply
 from tests.interactive.systems import naive_hockey_stick, random_pair
 
 Systems = tuple[FiniteSystem, FiniteSystem]

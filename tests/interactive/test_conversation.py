@@ -21,7 +21,7 @@ from farthing.interactive import (
     mechanism_to_json,
     require_chargeable,
 )
-from farthing.mechanisms import randomness
+from farthing.mechanisms.noise import randomness
 
 WATCH = SparseVector(positives=2, threshold_epsilon=1.0, answer_epsilon=1.0)
 CLASSIC = SparseVector(

@@ -10,13 +10,10 @@ import mpmath
 import pytest
 
 from farthing.errors import InvalidInput
-from farthing.interactive import (
+from farthing.interactive import Exceeds, Guess, GuessAndCheck, SparseVector
+from farthing.lab.finite import (
     Distinguishable,
-    Exceeds,
-    Guess,
-    GuessAndCheck,
     LogOf,
-    SparseVector,
     converse,
     decompose,
     geometric_noise,
@@ -26,7 +23,7 @@ from farthing.interactive import (
     tabulate_mechanism,
     transcript_law,
 )
-from farthing.interactive.finite import FiniteSystem, Reply
+from farthing.lab.finite.systems import FiniteSystem, Reply
 from farthing.mechanisms import LeakyAnswer
 from tests.interactive.systems import random_pair, union
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from farthing.errors import InvalidInput
-from farthing.interactive import (
+from farthing.lab.finite import (
     FiniteSystem,
     best_attack,
     dominating_pair,

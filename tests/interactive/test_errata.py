@@ -9,15 +9,9 @@ from fractions import Fraction
 import pytest
 
 import farthing as fa
-from farthing.interactive import (
-    LogOf,
-    concurrent,
-    decompose,
-    randomized_response,
-    renyi_moment,
-)
-from farthing.interactive.divergences import Excess
-from farthing.interactive.pairs import align
+from farthing.lab.finite import LogOf, concurrent, decompose, randomized_response, renyi_moment
+from farthing.lab.finite.divergences import Excess
+from farthing.lab.finite.systems import align
 from tests.interactive.systems import random_pair
 
 

@@ -8,11 +8,9 @@ from fractions import Fraction
 import pytest
 
 from farthing.errors import InvalidInput
-from farthing.interactive import (
-    Concurrent,
-    Exceeds,
+from farthing.interactive import Concurrent, Exceeds, SparseVector
+from farthing.lab.finite import (
     FiniteSystem,
-    SparseVector,
     concurrent,
     converse,
     geometric_noise,
@@ -22,7 +20,7 @@ from farthing.interactive import (
     tabulate_mechanism,
     transcript_law,
 )
-from farthing.interactive.finite import HALTED, Reply, tabulate
+from farthing.lab.finite.systems import HALTED, Reply, tabulate
 from tests.interactive.systems import random_pair
 
 HALF = Fraction(1, 2)

@@ -10,7 +10,7 @@ import pytest
 from farthing.canonical import canonical, digest
 from farthing.errors import InvalidInput
 from farthing.interactive import Concurrent, Conversation, Exceeds, SparseVector, seal, unseal
-from farthing.interactive.sealed import SealedState
+from farthing.interactive.stored import SealedState
 
 WATCH = SparseVector(positives=2, threshold_epsilon=1.0, answer_epsilon=1.0)
 

@@ -11,17 +11,9 @@ import pytest
 
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import PureDP
-from farthing.interactive import (
-    Conversation,
-    Exceeds,
-    Guess,
-    GuessAndCheck,
-    SparseVector,
-    geometric_noise,
-    hockey_stick,
-    tabulate_mechanism,
-)
-from farthing.interactive.noise import Noise, noise_shifted_by
+from farthing.interactive import Conversation, Exceeds, Guess, GuessAndCheck, SparseVector
+from farthing.interactive.protocol import Noise, noise_shifted_by
+from farthing.lab.finite import geometric_noise, hockey_stick, tabulate_mechanism
 from tests.interactive.exact_sparse_vector import Compared, ExactSparseVector
 
 A, B = Fraction(1, 2), Fraction(2, 3)

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 import farthing as fa
-from farthing.guarantees.losses.registry import LOSSES, loss_of
+from farthing.guarantees.losses import LOSSES, loss_of
 from farthing.numerics.ball import in_balls, up
 from tests.laws.kinds import GUARANTEES, REPLACED
 

@@ -33,7 +33,7 @@ from farthing.ledger import (
     statement,
     verify,
 )
-from farthing.ledger.chain import linked
+from farthing.ledger.entries.fact import linked
 from farthing.ledger.errors import ReadOnly
 from tests.ledger.conftest import Clock, fill, open_talk
 

@@ -25,8 +25,8 @@ from farthing.interactive import (
     GuessAndCheck,
     SparseVector,
     Verdict,
-    growing,
 )
+from farthing.interactive import stored as growing
 from farthing.ledger import (
     AlreadySettled,
     Answered,
@@ -40,21 +40,21 @@ from farthing.ledger import (
     TariffChanged,
     Use,
     coalition,
-    durable_conversation,
     export_lines,
     history,
     import_lines,
     markdown,
     move,
-    moving,
     odometer,
     statement,
     verify,
 )
-from farthing.ledger import conversations as talking
-from farthing.ledger.chain import linked
+from farthing.ledger.entries.fact import linked, start_of
 from farthing.ledger.store.fast_path import _interrupted
 from farthing.ledger.store.tables import conversations, secrets, turns
+from farthing.ledger.transfer import moving
+from farthing.ledger.transfer.books import WITHOUT_NOISE
+from farthing.ledger.writes import conversations as talking
 from tests.ledger import workers
 from tests.ledger.server import Server
 from tests.ledger.test_races import start
@@ -184,7 +184,7 @@ class TestALife:
     def test_long_lists_are_written_in_pieces_and_noted(
         self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(durable_conversation, "MOST_IN_A_TURN", 10)
+        monkeypatch.setattr(talking, "MOST_IN_A_TURN", 10)
         monkeypatch.setattr(talking, "NOTED_EVERY", 25)
         held = ledger.analyst("events", "ann").open_conversation(WATCH)
         assert len(held.ask_many([({"n": n}, LOW) for n in range(60)])) == 60
@@ -421,7 +421,7 @@ class TestTampering:
         with ledger.book.store.read() as connection:
             for turn in connection.execute(select(turns).order_by(turns.c.number)).all():
                 said = turn.said.replace('"n":1', '"n":9')
-                previous = head or talking.start_of(held.id)
+                previous = head or start_of(held.id)
                 head = linked(previous, sha256(said))
                 rows.append({**turn._asdict(), "said": said, "hash": head})
         self.write(
@@ -513,7 +513,7 @@ class TestMoving:
             seal = ledger.owner().seal("events", successor=new.reader().identity())
             import_lines(new, export_lines(ledger.reader()), take_over=[seal.hash])
             (end,) = new.reader().entries("events", "end")
-            assert end.fact.reason == talking.WITHOUT_NOISE
+            assert end.fact.reason == WITHOUT_NOISE
             assert new.analyst("events", "ann").remaining().farthings == 40
             verify(new.reader())
             with pytest.raises(NotInLedger):

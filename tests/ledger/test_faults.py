@@ -14,14 +14,7 @@ import psycopg
 import pytest
 
 import farthing as fa
-from farthing.ledger import (
-    Damaged,
-    DoesNotFit,
-    Ledger,
-    LedgerError,
-    Unavailable,
-    verify,
-)
+from farthing.ledger import Damaged, DoesNotFit, Ledger, LedgerError, Unavailable, verify
 from tests.ledger.conftest import fill
 from tests.ledger.server import Server
 

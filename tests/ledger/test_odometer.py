@@ -25,10 +25,9 @@ from farthing.composition.accounts.account_profiles import (
 from farthing.composition.adaptive.operators import BoundedRangeChoice
 from farthing.composition.adaptive.profiles import operator_of
 from farthing.composition.tariffs.tariff import tariff_profiles
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.ledger import Dataset, Ledger, NotInLedger, RegisteredBatch, RegisteredSet, odometer
-from farthing.ledger.budget import PLANNED
-from farthing.ledger.lifetime import Lifetimes
+from farthing.ledger.reports.budget import PLANNED, Lifetimes
 from farthing.numerics.curves import Grid, Supports
 
 EPSILON, CAP, DELTA = 0.2, 40, 1e-3

@@ -8,7 +8,7 @@ import pytest
 
 import farthing as fa
 from farthing.ledger import DoesNotFit, Ledger, verify
-from farthing.ledger.months import month_name, month_number, month_of
+from farthing.ledger.records import month_name, month_number, month_of
 from tests.ledger.conftest import Clock
 
 

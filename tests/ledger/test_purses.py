@@ -8,15 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 import farthing as fa
-from farthing.ledger import (
-    DoesNotFit,
-    Ledger,
-    NotInLedger,
-    markdown,
-    odometer,
-    statement,
-    verify,
-)
+from farthing.ledger import DoesNotFit, Ledger, NotInLedger, markdown, odometer, statement, verify
 from tests.ledger.conftest import Clock
 
 

@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 import farthing as fa
 from farthing.ledger import Ledger, WrongSchema, verify
-from farthing.ledger.store import tables, upgrade
+from farthing.ledger.store import migrations, tables
 from tests.ledger.conftest import fill
 
-NEXT = '''
-"""A migration of the future."""
-import sqlalchemy as sa
-from alembic import op
-revision = "0004"
-down_revision = "0003"
-def upgrade():
-    op.add_column("farthing_entries", sa.Column("note", sa.Text))
-'''
+
+def note(connection: Connection) -> None:
+    """A migration of the future."""
+    connection.execute(text("ALTER TABLE farthing_entries ADD COLUMN note TEXT"))
 
 
 @pytest.fixture
-def future(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+def future(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Act like a farthing that has one more migration; undo() acts like this one again."""
-    folder = tmp_path / "migrations"
-    shutil.copytree(upgrade.MIGRATIONS, folder)
-    (folder / "versions" / "v0004_note.py").write_text(NEXT)
-    monkeypatch.setattr(upgrade, "MIGRATIONS", folder)
-    monkeypatch.setattr(upgrade, "REVISION", "0004")
+    monkeypatch.setattr(migrations, "UPGRADES", {**migrations.UPGRADES, "0004": note})
+    monkeypatch.setattr(migrations, "REVISION", "0004")
     return monkeypatch
 
 
@@ -50,8 +41,8 @@ def test_an_older_ledger_is_upgraded_with_its_entries(
     target: str, certificate: fa.Certificate, future: pytest.MonkeyPatch
 ) -> None:
     with future.context() as now:
-        now.setattr(upgrade, "REVISION", "0003")
-        now.setattr(upgrade, "MIGRATIONS", Path(tables.__file__).with_name("migrations"))
+        now.setattr(migrations, "REVISION", "0003")
+        now.delitem(migrations.UPGRADES, "0004")
         with Ledger.open(target) as ledger:
             fill(ledger, certificate)
             held = ledger.analyst("events", "ann").reserve({"select": 7})

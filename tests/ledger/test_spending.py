@@ -27,11 +27,11 @@ from farthing.ledger import (
     Reservation,
     Unavailable,
     digest,
-    kept_releases,
     verify,
 )
-from farthing.ledger.chain import linked
-from farthing.ledger.store import statements
+from farthing.ledger.entries.fact import linked
+from farthing.ledger.roles import releases as kept_releases
+from farthing.ledger.store import commands
 from farthing.ledger.store.connection import Store, link
 
 
@@ -410,7 +410,7 @@ def test_a_write_that_a_server_ran_late_is_found_once(ledger: Ledger) -> None:
     token = fact.token
     find = ledger.book.finder("events", token)
     for _ in range(2):
-        ledger.book.store.write(lambda connection: statements.append(connection, 1, fact, token))
+        ledger.book.store.write(lambda connection: commands.append(connection, 1, fact, token))
     with ledger.book.store.engine.connect() as connection, connection.begin():
         found = find(connection)
     assert found is not None

@@ -27,7 +27,7 @@ from farthing.ledger import (
     statement,
     verify,
 )
-from farthing.ledger.budget import PLANNED
+from farthing.ledger.reports.budget import PLANNED
 from tests.ledger.conftest import Clock
 
 

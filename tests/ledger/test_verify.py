@@ -11,7 +11,7 @@ from sqlalchemy import delete, insert, select, update
 import farthing as fa
 from farthing.canonical import canonical, sha256
 from farthing.ledger import Damaged, Ledger, NotInLedger, RegisteredBatch, odometer, verify
-from farthing.ledger.chain import linked
+from farthing.ledger.entries.fact import linked
 from farthing.ledger.records import EVERYBODY
 from farthing.ledger.store.tables import accounts, datasets, entries, lots, purses
 

@@ -15,7 +15,7 @@ import sqlalchemy.dialects.sqlite.pysqlite  # noqa: F401 # imported once, not af
 
 from farthing.interactive import ConversationOver, Exceeds, SparseVector
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, ReadOnly, move
-from farthing.ledger.store import conversation_statements
+from farthing.ledger.store import commands
 
 
 def race(target: str, analyst: str, attempts: int, items: dict[str, int], out: Connection) -> None:
@@ -81,7 +81,7 @@ def ask_and_die(target: str, conversation: str, moment: str, out: Connection) ->
     with Ledger.open(target, upgrade=False) as ledger:
         held = ledger.analyst("events", "ann").conversation(conversation)
         if moment == "drawn":
-            conversation_statements.write_turn = die  # never comes back
+            commands.write_turn = die  # never comes back
         answer = held.ask({"n": 1}, Exceeds(2000, 1000))
         if moment == "told":
             out.send(answer.positive)
@@ -90,14 +90,14 @@ def ask_and_die(target: str, conversation: str, moment: str, out: Connection) ->
 
 def open_and_die(target: str, out: Connection) -> None:
     """Be killed when the noise is written and the transaction is not yet committed."""
-    begin = conversation_statements.begin
+    begin = commands.begin_conversation
 
     def die(*arguments: Any) -> None:
         begin(*arguments)
         os.kill(os.getpid(), signal.SIGKILL)
 
     with Ledger.open(target, upgrade=False) as ledger:
-        conversation_statements.begin = die
+        commands.begin_conversation = die
         watch = SparseVector.from_epsilon(60.0, positives=2, monotone=True)
         ledger.analyst("events", "ann").open_conversation(watch)
         out.send("opened")

@@ -9,13 +9,13 @@ from typing import Any
 import mpmath
 import pytest
 
-from farthing.audit import _clopper_pearson_lower, audit, audit_bounded_range
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import (
     DiscreteGaussian,
     Gaussian,
     PureDP,
 )
+from farthing.lab.audit import _clopper_pearson_lower, audit, audit_bounded_range
 from farthing.mechanisms import (
     ClippedSum,
     ExponentialMechanism,
@@ -33,8 +33,8 @@ from farthing.mechanisms import (
     TopKWithCounts,
     UnknownCounts,
     UnknownGumbel,
-    randomness,
 )
+from farthing.mechanisms.noise import randomness
 
 from .claims import claimed
 

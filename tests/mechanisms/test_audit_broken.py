@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from farthing.audit import audit, audit_bounded_range
 from farthing.guarantees.kinds import DiscreteGaussian, PureDP
+from farthing.lab.audit import audit, audit_bounded_range
 from farthing.mechanisms import (
     Histogram,
     KnownCounts,
@@ -19,10 +19,9 @@ from farthing.mechanisms import (
     UnknownCounts,
     UnknownGumbel,
 )
-from farthing.mechanisms.acceptance import Acceptance
-from farthing.mechanisms.limited_access import top_counts
-from farthing.mechanisms.randomness import system_bits
-from farthing.mechanisms.release import ranked
+from farthing.mechanisms.noise.exact_sampling import Acceptance
+from farthing.mechanisms.noise.randomness import system_bits
+from farthing.mechanisms.top_counts import ranked, top_counts
 
 ONE = {"contribution_limit": 1, "per_key_limit": 1}
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from farthing.audit import audit
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import PureDP
+from farthing.lab.audit import audit
 from farthing.mechanisms import ClippedSum, Contribution, Release
 
 from .fit import fits

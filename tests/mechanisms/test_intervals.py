@@ -23,8 +23,8 @@ from farthing.mechanisms import (
     UnknownCounts,
 )
 from farthing.mechanisms.accuracy import joint_level
-from farthing.mechanisms.after_threshold import intervals_after
-from farthing.mechanisms.truncated_gaussian import TruncatedGaussianNoise
+from farthing.mechanisms.counts.conditional_intervals import intervals_after
+from farthing.mechanisms.noise.calibrated import TruncatedGaussianNoise
 
 LIMITS = {"contribution_limit": 1, "per_key_limit": 1}
 NOISES = {

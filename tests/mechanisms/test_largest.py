@@ -6,7 +6,8 @@ import pytest
 
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import PureDP
-from farthing.mechanisms import Histogram, KnownCounts, Largest, randomness
+from farthing.mechanisms import Histogram, KnownCounts, Largest
+from farthing.mechanisms.noise import randomness
 
 COUNTING = KnownCounts(coordinate=PureDP(0.5), contribution_limit=4, per_key_limit=1)
 HISTOGRAM = Histogram(list("abcdef"), [10, 70, 30, 70, 0, 50])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from farthing.data import macbeth_word_counts
 from farthing.guarantees.kinds import DiscreteGaussian, PureDP
+from farthing.lab.example_data import macbeth_word_counts
 from farthing.mechanisms import (
     Histogram,
     KnownCounts,

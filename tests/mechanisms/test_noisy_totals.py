@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from farthing.audit import audit
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import DiscreteGaussian, Gaussian, PureDP
+from farthing.lab.audit import audit
 from farthing.mechanisms import Contribution, NoisyTotals, Release
 
 from .claims import claimed

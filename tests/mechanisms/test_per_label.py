@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from farthing.audit import audit
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, PureDP
+from farthing.lab.audit import audit
 from farthing.mechanisms import (
     ClippedSum,
     Contribution,
@@ -191,7 +191,7 @@ class TestAudits:
         ({}, "known or found"),
         ({"domain": ("a",), "finding": FINDING}, "known or found"),
         ({"domain": ("a",), "contribution_limit": 0}, "contribution_limit"),
-        ({"finding": FINDING, "contribution_limit": 3}, "limited as in what finds them"),
+        ({"finding": FINDING, "contribution_limit": 3}, "allow a unit at least them"),
     ],
 )
 def test_bad_input(options: dict[str, Any], message: str) -> None:

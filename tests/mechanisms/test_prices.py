@@ -26,7 +26,7 @@ from farthing.mechanisms import (
     UnknownCounts,
     UnknownGumbel,
 )
-from farthing.mechanisms.parameters import epsilon_less_leak
+from farthing.mechanisms.protocol import epsilon_less_leak
 
 LIMITS = {"contribution_limit": 3, "per_key_limit": 2}
 UNKNOWN = UnknownGumbel(epsilon=0.1, delta=1e-9, k=5, candidates=100, **LIMITS)

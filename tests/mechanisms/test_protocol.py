@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from farthing.audit import audit
 from farthing.guarantees.kinds import DiscreteGaussian, Gaussian, PureDP
+from farthing.lab.audit import audit
 from farthing.mechanisms import (
     ClippedSum,
     Contribution,
@@ -27,8 +27,8 @@ from farthing.mechanisms import (
     TopKWithCounts,
     UnknownCounts,
     UnknownGumbel,
-    randomness,
 )
+from farthing.mechanisms.noise import randomness
 
 from .claims import claimed
 

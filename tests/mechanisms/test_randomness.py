@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 import farthing.mechanisms as mechanisms
-from farthing.mechanisms import randomness
-from farthing.mechanisms.randomness import BitSource
+from farthing.mechanisms.noise import randomness
+from farthing.mechanisms.noise.randomness import BitSource
 
 from .fit import fits
 

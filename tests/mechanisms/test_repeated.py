@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from farthing.audit import audit
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, DiscreteGaussian, PureDP
+from farthing.lab.audit import audit
 from farthing.mechanisms import (
     ClippedSum,
     DiscreteGaussianNoise,
@@ -23,11 +23,11 @@ from farthing.mechanisms import (
     Repeated,
     TopKWithCounts,
     UnknownGumbel,
-    randomness,
 )
 from farthing.mechanisms.accuracy import noise_accuracy
-from farthing.mechanisms.discrete_laplace import laplace_sum_tail
-from farthing.mechanisms.randomness import BitSource
+from farthing.mechanisms.noise import randomness
+from farthing.mechanisms.noise.discrete import laplace_sum_tail
+from farthing.mechanisms.noise.randomness import BitSource
 
 from .fit import fits
 

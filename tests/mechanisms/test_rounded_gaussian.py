@@ -14,10 +14,10 @@ import pytest
 from flint import arb
 
 import farthing as fa
-from farthing.audit import audit
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import DiscreteGaussian, Gaussian
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
+from farthing.lab.audit import audit
 from farthing.mechanisms import (
     ClippedSum,
     Histogram,
@@ -30,8 +30,8 @@ from farthing.mechanisms import (
     coordinate_noise,
 )
 from farthing.mechanisms.accuracy import noise_accuracy
-from farthing.mechanisms.randomness import BitSource
-from farthing.mechanisms.rounded_gaussian import _Fraction
+from farthing.mechanisms.noise.randomness import BitSource
+from farthing.mechanisms.noise.rounded_gaussian import _Fraction
 
 from .fit import fits
 

@@ -15,12 +15,24 @@ import numpy as np
 import pytest
 
 from farthing.errors import InvalidInput
-from farthing.mechanisms.acceptance import EXPONENT_ERROR, Acceptance, _exponential, accept
-from farthing.mechanisms.discrete_gaussian import DiscreteGaussianNoise
-from farthing.mechanisms.discrete_laplace import DiscreteLaplaceNoise, _digits, geometric
-from farthing.mechanisms.inverse_transform import Inversion, bernoulli, exact_ball, scaled_floor
-from farthing.mechanisms.randomness import BitSource
-from farthing.mechanisms.truncated_gaussian import TruncatedGaussianNoise
+from farthing.mechanisms.noise.calibrated import TruncatedGaussianNoise
+from farthing.mechanisms.noise.discrete import (
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    _digits,
+    geometric,
+)
+from farthing.mechanisms.noise.exact_sampling import (
+    EXPONENT_ERROR,
+    Acceptance,
+    Inversion,
+    _exponential,
+    accept,
+    bernoulli,
+    exact_ball,
+    scaled_floor,
+)
+from farthing.mechanisms.noise.randomness import BitSource
 
 from .fit import fits
 

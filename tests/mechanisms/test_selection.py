@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.mechanisms import randomness
-from farthing.mechanisms.randomness import BitSource
-from farthing.mechanisms.selection import STOP, Selection
+from farthing.mechanisms.noise import randomness
+from farthing.mechanisms.noise.randomness import BitSource
+from farthing.mechanisms.selection.draws import STOP, Selection
 
 from .fit import fits
 

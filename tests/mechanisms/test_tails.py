@@ -9,11 +9,10 @@ import pytest
 from flint import arb, ctx
 
 from farthing.errors import NotCertified
-from farthing.mechanisms.discrete_gaussian import DiscreteGaussianNoise
-from farthing.mechanisms.discrete_laplace import DiscreteLaplaceNoise
-from farthing.mechanisms.tails import at_least_one, least_reaching
-from farthing.mechanisms.truncated_gaussian import truncated_noise
+from farthing.mechanisms.noise.calibrated import at_least_one, truncated_noise
+from farthing.mechanisms.noise.discrete import DiscreteGaussianNoise, DiscreteLaplaceNoise
 from farthing.numerics.ball import Ball
+from farthing.numerics.search import least_reaching
 
 
 def contains(ball: Ball, exact: mpmath.mpf, relative: float = 1e-12) -> bool:

@@ -5,7 +5,7 @@ import pytest
 
 import farthing as fa
 from farthing.composition.adaptive.operators import BoundedRangeChoice, FixedLoss
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.numerics import convolution
 from farthing.numerics.convolution import averaged, convolved, pieces
 from farthing.numerics.curves import Chords, Grid, Supports

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import farthing as fa
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 
 CASES = [(0.5, 1), (1.0, 1), (2.5, 2), (4.0, 3)]
 

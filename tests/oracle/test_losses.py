@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import farthing as fa
-from farthing.guarantees.atoms import Atoms, merged
+from farthing.guarantees.losses import loss_of
+from farthing.guarantees.losses.base import Atoms, merged
 from farthing.guarantees.losses.randomized_response import binomial_atoms
-from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import in_balls
 from oracle.reference import atoms_profile, gaussian, laplace, mp, pure_equal, ranged_at
 

@@ -16,7 +16,7 @@ from farthing.composition.adaptive.profiles import curves
 from farthing.composition.bounds.moment_witness import Moments
 from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import losses_of
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 
 BR = fa.BoundedRange
 KINDS = [

@@ -5,8 +5,8 @@ import pytest
 import farthing as fa
 from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import losses_of
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.bounded_range import max_kl
-from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import in_balls
 from oracle.reference import down_probability, mp, truth, up_probability
 

@@ -10,7 +10,7 @@ from farthing.composition.adaptive.operators import (
     Kernel,
     atoms_of,
 )
-from farthing.guarantees.atoms import Atoms
+from farthing.guarantees.losses.base import Atoms
 from farthing.numerics.curves import Chords, Grid, Supports
 from oracle.polygons import (
     chord_value,

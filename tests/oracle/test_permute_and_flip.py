@@ -12,8 +12,9 @@ import pytest
 from flint import arb
 
 import farthing as fa
-from farthing.guarantees.losses.registry import loss_of
-from farthing.mechanisms import PermuteAndFlipMechanism, randomness
+from farthing.guarantees.losses import loss_of
+from farthing.mechanisms import PermuteAndFlipMechanism
+from farthing.mechanisms.noise import randomness
 from farthing.numerics.ball import in_balls, up
 from tests.mechanisms.fit import fits
 

@@ -11,8 +11,8 @@ from flint import fmpq, fmpq_poly
 
 import farthing as fa
 from farthing.composition.adaptive.lattice import Factors, Lattice, lattice_above, lattice_below
-from farthing.guarantees.atoms import Atoms
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
+from farthing.guarantees.losses.base import Atoms
 from farthing.numerics.ball import down, in_balls, up
 from farthing.numerics.convolution import cyclic_product
 from oracle.reference import atoms_profile, mp

@@ -6,7 +6,7 @@ import pytest
 from autodp import rdp_bank
 
 import farthing as fa
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.numerics.ball import in_balls, middle
 
 ORDERS = [1.5, 2.0, 5.0, 32.0]

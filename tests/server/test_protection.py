@@ -187,5 +187,5 @@ def test_the_engine_waits_for_the_clock_of_the_service(deployed: Deployment) -> 
     with_clock = replace(read_settings(deployed.configuration), release_every=0.5)
     service = Service.open(with_clock)
     inquiry = Inquiry.of(service, AnalystCaller("ann", "token"), "events")
-    assert inquiry.session._context.on_the_clock == service.runner.wait_for_the_clock
+    assert inquiry.session.backend.context.on_the_clock == service.runner.wait_for_the_clock
     service.shut()

@@ -24,9 +24,14 @@ import farthing as fa
 from farthing import checker
 from farthing.canonical import digest
 from farthing.cli.tariff import tariff as command
-from farthing.composition.tariffs.certificate import ASSUMPTIONS, COMPUTED_BY, FORMAT
-from farthing.composition.tariffs.ladder import _rungs
-from farthing.composition.tariffs.proof import THEOREM, Proof
+from farthing.composition.tariffs.certificate import (
+    ASSUMPTIONS,
+    COMPUTED_BY,
+    FORMAT,
+    THEOREM,
+    Proof,
+)
+from farthing.composition.tariffs.prices import _rungs
 from tests.tariffs.drawn import tariffs
 from tests.tariffs.strategies import best_delta, loss_of_refinement
 

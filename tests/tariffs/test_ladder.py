@@ -9,12 +9,12 @@ import pytest
 import farthing as fa
 from farthing.composition.tariffs.budget import Budget
 from farthing.composition.tariffs.budget_items import Offer
-from farthing.composition.tariffs.ladder import LEAKS, _rungs, ladder
-from farthing.composition.tariffs.proof import Proof
+from farthing.composition.tariffs.certificate import Proof
+from farthing.composition.tariffs.prices import LEAKS, _rungs, ladder
 from farthing.composition.tariffs.tariff import Tariff
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Gaussian, PureDP
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.numerics.ball import middle
 
 CLOSE = 0.97

@@ -11,9 +11,9 @@ from rich.table import Table
 
 from farthing.engine.context import record_in_words
 from farthing.errors import FarthingError
-from farthing.ledger.history import Asked
-from farthing.ledger.reader import Reader
 from farthing.ledger.records import Account, Purse
+from farthing.ledger.reports.history import Asked
+from farthing.ledger.roles.reader import Reader
 from farthing.wording import plain
 
 #: Columns of numbers.

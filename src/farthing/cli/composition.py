@@ -7,8 +7,8 @@ from rich.table import Table
 import farthing as fa
 from farthing.cli import options
 from farthing.cli.output import bracketed, console, patience, print_json, spread
+from farthing.composition.bounds import Bracket
 from farthing.errors import InvalidInput
-from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.notation import parse_item, split_item
 from farthing.numerics.rounding import shown_up
 

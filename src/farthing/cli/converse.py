@@ -6,23 +6,26 @@ farthing converse ask events.parquet ID --ledger budget.db --where country=NO --
 
 from __future__ import annotations
 
+import inspect
 import json
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from collections.abc import Callable
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
 from farthing.cli import options
-from farthing.cli.forms import command
+from farthing.cli.forms import POSITIONAL, command, options_of, with_options
 from farthing.cli.ledger_options import Name, say
 from farthing.cli.opening import Opening, Source, option
 from farthing.cli.output import console, patience, print_json
 from farthing.cli.values import filter_of
-from farthing.engine.any_conversation import WatchAnswer
+from farthing.engine.conversation import ConversationAnswer
+from farthing.engine.conversation_kinds import CONVERSATIONS, conversation_from
+from farthing.engine.conversation_kinds.base import ConversationKind
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.session import Session
-from farthing.engine.watch import Watch
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger, OpenedConversation
 from farthing.wording import many
@@ -42,43 +45,23 @@ Identity = Annotated[
 Analyst = Annotated[str, typer.Option("--analyst", help="Who opened it.")]
 
 
-@command(converse, "open")
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Open(Opening):
     """Open a conversation, and print its id. All of it is paid for now.
 
     With --tolerance it checks guesses and corrects them; otherwise it compares with thresholds.
     """
 
-    source: Source
-    positives: Annotated[
-        int, option("--positives", "How many positive answers, or corrections.", _WATCH)
-    ] = 1
-    tolerance: Annotated[
-        int | None, option("--tolerance", "Check guesses: how far off is right.", _WATCH)
-    ] = None
-    item: Annotated[str | None, option("--item", "The item that pays.", _WATCH)] = None
-    value_item: Annotated[
-        str | None, option("--value-item", "The item that pays for each number.", _WATCH)
-    ] = None
-    refresh_after: Annotated[
-        int | None, option("--refresh-after", "Positive answers of one threshold.", _WATCH)
-    ] = None
-    per_unit: Annotated[
-        int, option("--per-unit", "How much a unit may change a number.", _WATCH)
-    ] = 1
-    monotone: Annotated[
-        bool, option("--monotone/--any-sign", "Numbers that a unit never lowers.", _WATCH)
-    ] = True
     questions: Annotated[
         int, option("--questions", "State the accuracy for so many questions.", _WATCH)
     ] = 100
     plan: Annotated[bool, option("--plan", "Price and accuracy only.", _WATCH)] = False
     as_json: options.AsJson = False
 
-    def run(self) -> None:
-        with self.open(self.source, plan_only=self.plan) as session:
-            planned = self._watch(session).plan(questions=self.questions)
+    def watch(self, source: str, kind: ConversationKind) -> None:
+        """Plan it or open it, and print what came out."""
+        with self.open(source, plan_only=self.plan) as session:
+            planned = session.watching(kind).plan(questions=self.questions)
             if self.plan:
                 return print_json(planned.to_json()) if self.as_json else console().print(planned)
             conversation = planned.open()
@@ -86,22 +69,46 @@ class Open(Opening):
         say(self.as_json, answer, conversation.id)
         return None
 
-    def _watch(self, session: Session) -> Watch:
-        shared: dict[str, Any] = {
-            "item": self.item,
-            "value_item": self.value_item,
-            "per_unit": self.per_unit,
-        }
-        if self.tolerance is not None:
-            return session.watch_guesses(
-                tolerance=self.tolerance, corrections=self.positives, **shared
-            )
-        return session.watch(
-            positives=self.positives,
-            refresh_after=self.refresh_after,
-            monotone=self.monotone,
-            **shared,
-        )
+
+def _kind_options() -> list[inspect.Parameter]:
+    """The fields of every kind of conversation as options, each once; left out if not given."""
+    options: dict[str, inspect.Parameter] = {}
+    for kind in CONVERSATIONS.values():
+        for name, hint in get_type_hints(kind, include_extras=True).items():
+            if get_origin(hint) is Annotated:
+                plain_type, words = get_args(hint)
+                optional: Any = plain_type | None
+                flag = f"--{name.replace('_', '-')}"
+                flag += f"/--no-{name.replace('_', '-')}" if plain_type is bool else ""
+                annotation: Any = Annotated[optional, option(flag, words, _WATCH)]
+                options.setdefault(
+                    name, inspect.Parameter(name, POSITIONAL, default=None, annotation=annotation)
+                )
+    return list(options.values())
+
+
+def _open_command() -> Callable[..., None]:
+    shared, own = options_of(Open), _kind_options()
+    data = inspect.Parameter("source", POSITIONAL, annotation=Source)
+
+    def run(source: str, **given: Any) -> None:
+        opening = Open(**{p.name: given.pop(p.name) for p in shared})
+        opening.watch(source, _kind_from({n: v for n, v in given.items() if v is not None}))
+
+    return with_options(run, [data, *own, *shared], Open.__doc__)
+
+
+def _kind_from(given: dict[str, Any]) -> ConversationKind:
+    """The kind whose required fields are given, or else the one that requires nothing."""
+    needed = {
+        word: {f.name for f in fields(kind) if f.default is MISSING}
+        for word, kind in CONVERSATIONS.items()
+    }
+    word = max((w for w in needed if needed[w] <= given.keys()), key=lambda w: len(needed[w]))
+    return conversation_from({"kind": word, **given})
+
+
+converse.command("open")(_open_command())
 
 
 @command(converse, "ask")
@@ -148,7 +155,7 @@ class Ask(Opening):
                 f"a query in JSON must be one object, got {self.query!r:.60}"
             ) from None
 
-    def _words(self, answer: WatchAnswer) -> str:
+    def _words(self, answer: ConversationAnswer) -> str:
         if self.threshold is not None:
             words = "yes" if answer.positive else "no"
         else:

@@ -31,7 +31,7 @@ def figures(
     All of them take some minutes.
     """
     required("matplotlib")
-    from farthing.figures import FIGURES, as_markdown, write_figure  # takes time to load
+    from farthing.lab.figures import FIGURES, as_markdown, write_figure  # takes time to load
 
     wanted = [require_choice("--only", name, FIGURES) for name in only or FIGURES]
     for place, name in enumerate(wanted, 1):

@@ -14,14 +14,7 @@ from farthing.cli import options
 from farthing.cli.balances import balances_of, balances_table
 from farthing.cli.ledger_options import AnyName, Name, Output, put, reading, say
 from farthing.cli.output import console, patience, print_json
-from farthing.ledger import (
-    Ledger,
-    NotInLedger,
-    export_lines,
-    import_lines,
-    odometer,
-    verify,
-)
+from farthing.ledger import Ledger, NotInLedger, export_lines, import_lines, odometer, verify
 from farthing.numerics.rounding import shown_up
 from farthing.wording import many, plain
 

@@ -11,8 +11,8 @@ import typer
 
 from farthing.cli import options
 from farthing.cli.output import patience
+from farthing.engine.opening import open as open_session
 from farthing.engine.session import Session
-from farthing.engine.session import open as open_session
 
 BUDGET, DATA = "The budget", "The table"
 

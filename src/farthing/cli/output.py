@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from farthing.guarantees.bracket import Bracket
+from farthing.composition.bounds import Bracket
 from farthing.numerics.rounding import shown_down, shown_up
 from farthing.progress import News, listening
 from farthing.wording import plain

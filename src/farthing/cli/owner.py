@@ -17,7 +17,7 @@ from farthing.cli import options
 from farthing.cli.ledger_options import Analyst, Name, reading, say, warn
 from farthing.cli.output import patience
 from farthing.composition.tariffs.certificate import Certificate
-from farthing.composition.tariffs.ladder import EpsilonDelta, large_delta
+from farthing.composition.tariffs.prices import EpsilonDelta, large_delta
 from farthing.composition.tariffs.verification import certificate_in
 from farthing.errors import InvalidInput
 from farthing.guarantees.notation import parse_item

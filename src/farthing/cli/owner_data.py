@@ -16,7 +16,7 @@ from farthing.cli.output import patience
 from farthing.cli.owner import Delta, Epsilon, signable
 from farthing.cli.owner_book import owner
 from farthing.composition.tariffs.certificate import Certificate
-from farthing.engine.first_budget import ledger_beside
+from farthing.engine.epsilon_budget import ledger_beside
 from farthing.errors import FarthingError
 from farthing.ledger import Ledger, Limits
 from farthing.numerics.rounding import shown_up

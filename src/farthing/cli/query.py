@@ -25,8 +25,7 @@ from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import ROLES, Query
 from farthing.engine.kinds.fields import Limit
 from farthing.engine.plan import Plan
-from farthing.engine.question import Batch, Question
-from farthing.engine.session import Session
+from farthing.engine.session import Batch, Question, Session
 from farthing.engine.show.sheet import spreadsheet_cell
 from farthing.errors import InvalidInput
 from farthing.wording import plain
@@ -113,7 +112,7 @@ class Sql(Common):
         """Several questions: all of them run, or none."""
         if self.half_width is not None or self.as_csv:
             raise InvalidInput("--half-width and --csv are for one question; ask them one by one")
-        found: dict[str, Plan | Answer] = {}
+        found: dict[str, Plan[Answer] | Answer] = {}
         if self.plan:
             with patience("planning"):
                 found |= {name: session.question(one).plan() for name, one in batch.queries.items()}
@@ -136,7 +135,7 @@ def print_csv(answer: Answer) -> None:
     writer.writerows([spreadsheet_cell(cell) for cell in row] for row in (names, *rows))
 
 
-def _plain(answer: Plan | Answer) -> dict[str, Any]:
+def _plain(answer: Plan[Answer] | Answer) -> dict[str, Any]:
     if isinstance(answer, Plan):
         return answer.to_json()
     return {

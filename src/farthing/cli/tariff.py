@@ -15,7 +15,7 @@ from farthing.cli.output import console, patience, print_json, spread
 from farthing.composition.tariffs.tariff import USUAL_DELTAS, read_tariff
 from farthing.composition.tariffs.verification import verify
 from farthing.errors import InvalidInput, NotCertified, Unattainable
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import parse_guarantee
 from farthing.numerics.rounding import shown_down, shown_up
 from farthing.progress import tell

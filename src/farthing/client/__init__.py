@@ -4,7 +4,7 @@ from farthing.optional import required
 
 required("httpx")  # named first: what else is missing comes with the same extra
 
+from farthing.client.connect import connect  # noqa: E402 # see above
 from farthing.client.errors import ServiceRefused  # noqa: E402 # see above
-from farthing.client.session import RemoteSession, connect  # noqa: E402 # see above
 
-__all__ = ["RemoteSession", "ServiceRefused", "connect"]
+__all__ = ["ServiceRefused", "connect"]

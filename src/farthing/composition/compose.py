@@ -1,4 +1,4 @@
-"""The front door: what a list of mechanisms proves, whichever way neighbours face."""
+"""What a list of mechanisms proves, in both directions of neighbours: `compose`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from flint import arb
 
 from farthing.composition.adaptive.moments_beside_others import moments_as_loss, moments_first
 from farthing.composition.adaptive.optimum import by_example, by_operators
-from farthing.composition.bounds.bound import Bound, Sides
+from farthing.composition.bounds import Bound, Bracket, Sides
 from farthing.composition.bounds.closed_forms import basic, closed_forms, fixed_in_advance
 from farthing.composition.bounds.moments import moment_bounds, renyi, subgaussian_bounds
 from farthing.composition.items import Items, Leaky, Losses, items_from, take_out_leaks
 from farthing.errors import NotCertified, Unattainable, Unsupported, require_choice, require_real
-from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Guarantee
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.ball import Ball, down, in_balls, larger, up
@@ -39,7 +38,7 @@ COARSE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class OneDirection:
-    """What a list proves for neighbours that face one way, or either way if it is symmetric."""
+    """What a list proves in one direction of neighbours, or in both if it is symmetric."""
 
     items: Losses
     adaptivity: str
@@ -66,7 +65,7 @@ class OneDirection:
     def bounds_at(self, delta: float) -> dict[str, Bracket]:
         """Every bound that applies, by name, as ε at this δ."""
         low, high = self._inner_delta(delta)
-        found = {}
+        brackets = {}
         settled = False
         for bound in self._bounds(all_of_them=True):
             if settled and bound.on_grid:
@@ -74,9 +73,9 @@ class OneDirection:
             upper = bound.epsilon_at(low)[1]
             if upper < math.inf:
                 lower = min(bound.epsilon_at(high)[0], upper)
-                found[bound.name] = Bracket(lower, upper, self._named(bound))
+                brackets[bound.name] = Bracket(lower, upper, self._named(bound))
                 settled = settled or self._settled(bound, lower, upper)
-        return found
+        return brackets
 
     def _tightest(self, what: str, read: Callable[[Bound], Sides], failure: str) -> Bracket:
         lower, upper, theorem = 0.0, math.inf, ""
@@ -98,18 +97,18 @@ class OneDirection:
         return Bracket(lower, upper, theorem)
 
     def _optimum_is_known(self) -> bool:
-        """Whether only cost and floats stand between the bracket and the tolerance."""
+        """Whether the optimum is known, so that only cost and floats limit the width."""
         if self.adaptivity == "concurrent" and take_out_leaks(self.items).items != self.leaky.items:
             return False
         items = self.leaky.items
         return items.known and all(loss.attained for loss, _ in items)
 
     def _settled(self, bound: Bound, lower: float, upper: float) -> bool:
-        """Whether nothing better exists and the bracket is as narrow as was asked."""
+        """Whether the bound is optimal and the bracket as narrow as was asked."""
         return bound.optimal and upper < math.inf and upper - lower <= self.tolerance * upper
 
     def _bounds(self, *, all_of_them: bool) -> Iterable[Bound]:
-        """Cheap ones first; those that another one always beats only for `all_of_them`."""
+        """Cheap bounds first; bounds that another one always beats only for `all_of_them`."""
         items = self.leaky.items
         if not items.pairs:
             yield Bound("basic", "nothing is revealed", lambda _: (0, 0), lambda _: (0, 0), True)
@@ -203,11 +202,11 @@ class Composition:
 
     def bounds_at(self, delta: float) -> dict[str, Bracket]:
         """Every bound that applies, by name, as ε at this δ."""
-        found = [direction.bounds_at(delta) for direction in self.directions]
+        each = [direction.bounds_at(delta) for direction in self.directions]
         return {
-            name: worse([bounds[name] for bounds in found])
-            for name in found[0]
-            if all(name in bounds for bounds in found)
+            name: worse([bounds[name] for bounds in each])
+            for name in each[0]
+            if all(name in bounds for bounds in each)
         }
 
     def rho(self) -> float:
@@ -265,8 +264,8 @@ def compose(
 def _require_concurrent(items: Losses) -> None:
     """Unsupported for what no concurrent composition theorem covers.
 
-    A bounded-range item is one answer, given while conversations are open; that a conversation
-    is not sold as one is seen to where it is opened.
+    A bounded-range item is one answer, given while conversations are open. `interactive/charge.py`
+    refuses to sell a conversation as bounded range.
     """
     for loss, _ in items:
         if (why := loss.why_not_concurrent()) is not None:

@@ -15,8 +15,8 @@ from flint import arb
 
 from farthing.errors import InvalidInput, Unsupported, require_count
 from farthing.guarantees.kinds import Guarantee, replaces_one
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.base import Loss
-from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import Ball, in_balls
 
 Entry = TypeVar("Entry")
@@ -49,7 +49,7 @@ class Counted(Generic[Entry]):
 
 @dataclass(frozen=True, slots=True)
 class Losses(Counted[Loss]):
-    """Losses that face one way."""
+    """Losses in one direction of neighbours."""
 
     @property
     def kinds(self) -> set[type]:
@@ -68,13 +68,13 @@ class Losses(Counted[Loss]):
     @property
     def ranges(self) -> list[float]:
         """The ε of every bounded-range entry, in order."""
-        found = [loss.chosen_range for loss, _ in self.pairs]
-        return [epsilon for epsilon in found if epsilon is not None]
+        ranges = [loss.chosen_range for loss, _ in self.pairs]
+        return [epsilon for epsilon in ranges if epsilon is not None]
 
     def choices(self) -> tuple[tuple[float, int], ...]:
         """The bounded-range entries as (ε, count)."""
-        found = [(loss.chosen_range, count) for loss, count in self.pairs]
-        return tuple((epsilon, count) for epsilon, count in found if epsilon is not None)
+        ranges = [(loss.chosen_range, count) for loss, count in self.pairs]
+        return tuple((epsilon, count) for epsilon, count in ranges if epsilon is not None)
 
     def split(self) -> tuple[list[tuple[Loss, int]], list[tuple[Loss, int]]]:
         """Entries that leave the adversary a choice, and those that do not."""
@@ -96,15 +96,15 @@ class Items(Counted[Guarantee]):
     """Guarantees as they were given."""
 
     def facing(self, *, with_unit: bool = True) -> Losses:
-        """What the list promises in one direction of neighbours."""
+        """The losses of the list in one direction of neighbours."""
         faced = [(loss_of(g, with_unit=with_unit).whole(), count) for g, count in self.pairs]
         return Losses(_merged(faced))
 
     def directions(self) -> tuple[Losses, ...]:
-        """What the list promises in each direction of neighbours; one if it is the same in both.
+        """The losses in each direction of neighbours; only one if they are the same in both.
 
-        All items face the same way: two neighbouring datasets are fixed for the whole interaction
-        (docs/theory/directions.md).
+        All items face the same way, because two neighbouring datasets are fixed for the whole
+        interaction (docs/theory/directions.md).
         """
         with_unit = self.facing()
         if not any(loss.one_way for loss, _ in with_unit):
@@ -135,7 +135,7 @@ class Leaky:
 
 
 def items_from(given: Iterable[Guarantee | tuple[Guarantee, int]]) -> Items:
-    """Normalise what a caller passes: guarantees, or pairs of a guarantee and a count."""
+    """The items that a caller passes as guarantees or as pairs of a guarantee and a count."""
     if isinstance(given, Guarantee | str) or not isinstance(given, Iterable):
         raise InvalidInput(f"items must be a list of guarantees, got {given!r}")
     pairs: list[tuple[Guarantee, int]] = []
@@ -164,7 +164,7 @@ def losses_of(
 
 
 def _merged(pairs: Iterable[tuple[Entry, int]]) -> tuple[tuple[Entry, int], ...]:
-    """Equal neighbours as one."""
+    """Adjacent equal entries merged."""
     kept: list[tuple[Entry, int]] = []
     for entry, count in pairs:
         if kept and kept[-1][0] == entry:
@@ -176,7 +176,7 @@ def _merged(pairs: Iterable[tuple[Entry, int]]) -> tuple[tuple[Entry, int], ...]
 
 @in_balls
 def take_out_leaks(losses: Losses) -> Leaky:
-    """Split off every δ; what promises perfect privacy disappears."""
+    """Split off every δ, and drop mechanisms that reveal nothing."""
     log_survival, log_attained, deltas = arb(0), arb(0), Fraction(0)
     kept: list[tuple[Loss, int]] = []
     for loss, count in losses:

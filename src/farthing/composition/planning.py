@@ -108,10 +108,10 @@ def largest_epsilon(
     def search(width: float, start: float, growth: float) -> float:
         def total(each: float) -> float:
             items = [(kind(each), count)]
-            found = compose(items, adaptivity=adaptivity, tolerance=width).epsilon_at(delta)
-            if found.upper <= epsilon or width <= tolerance:
-                seen(each, found.upper <= epsilon)
-            return found.upper
+            bracket = compose(items, adaptivity=adaptivity, tolerance=width).epsilon_at(delta)
+            if bracket.upper <= epsilon or width <= tolerance:
+                seen(each, bracket.upper <= epsilon)
+            return bracket.upper
 
         precision = max(1e-9, 0.02 * width)
         return largest_place(total, epsilon, start=start, growth=growth, precision=precision)
@@ -146,8 +146,8 @@ def noise_for(
     def excess(noise: float, width: float) -> float:
         """ln of how much too large ε is; at most 0 where the list is certified."""
         try:
-            found = compose(items(noise), adaptivity=adaptivity, tolerance=width)
-            upper = found.epsilon_at(delta).upper
+            composed = compose(items(noise), adaptivity=adaptivity, tolerance=width)
+            upper = composed.epsilon_at(delta).upper
         except Unattainable:
             return math.inf
         return math.log(upper / epsilon) if upper > 0 else -math.inf
@@ -165,7 +165,7 @@ def noise_for(
             )
         except Unattainable:
             raise Unattainable(
-                "no noise is enough: what else is in the list exceeds the target by itself"
+                "no noise is enough: the other items exceed the target by themselves"
             ) from None
 
 
@@ -235,12 +235,12 @@ def _upper(
 
 
 def _by_moments(guarantee: Guarantee, epsilon: float, delta: float) -> int:
-    """A count that certainly fits, found with the cheap bound only; 1 if it shows nothing."""
+    """A count that certainly fits, by the cheap bound only; 1 if that proves nothing."""
     return max(1, largest_repeats([(guarantee, 1)], epsilon=epsilon, delta=delta))
 
 
 def largest_repeats(items: Sequence[tuple[Guarantee, int]], *, epsilon: float, delta: float) -> int:
-    """How often a whole list fits into (ε, δ), found at once: by moments, so rather too few.
+    """How often a whole list fits into (ε, δ), by moments: quick, and often a little too few.
 
     For a planner that answers while somebody types; `largest_count` and tariffs prove more.
     """

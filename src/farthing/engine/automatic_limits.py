@@ -46,6 +46,8 @@ class Choice:
         return {
             "limit": self.limit,
             "farthings": self.price.farthings,
+            "delta_units": self.price.delta_units,
+            "item": self.query.count,
             "expected_error": self.accuracy.expected_error,
             "half_width": self.accuracy.half_width,
         }

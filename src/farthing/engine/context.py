@@ -117,6 +117,10 @@ class Context:
         """The query within the owner's limits, about columns that are declared."""
         return completed_query(query, self.schema, self.about.unit, self.about.limits)
 
+    def caption(self, query: Query) -> str:
+        """What is counted, of which rows, and every bound and limit that is applied."""
+        return query.caption(self.about.unit, self.schema.declared)
+
     def earlier(self, question: str, purchases: Mapping[str, Purchase]) -> Answer | None:
         """The release of the same question about the same rows, if this analyst has it: asked by
         itself or in a batch. `purchases` are what it buys under its name and beside it."""

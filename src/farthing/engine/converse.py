@@ -9,34 +9,27 @@ because that something failed may depend on the data.
 from __future__ import annotations
 
 import logging
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from farthing.canonical import canonical
 from farthing.composition.tariffs.tariff import Tariff
-from farthing.engine.any_conversation import (
-    GUESS,
-    THRESHOLD,
-    AnyConversation,
-    AskedPair,
-    WatchAnswer,
-    asked_pairs,
-)
 from farthing.engine.context import Context
+from farthing.engine.conversation import ConversationAnswer
+from farthing.engine.conversation_kinds import CONVERSATIONS, kind_run_by
+from farthing.engine.conversation_kinds.base import ConversationKind, Watcher, guarantees_of
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.kinds.base import ROLES, Query
 from farthing.engine.spending import spent_if_interrupted
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.statement import Statement
 from farthing.engine.translate import comparison_of, statement_of
-from farthing.engine.watch_kinds import Watcher, WatchKind, guarantees_of
 from farthing.errors import InvalidInput, require_real
 from farthing.guarantees.notation import format_guarantee
-from farthing.interactive import Exceeds, Guess, GuessAndCheck, SparseVector, cheapest_items
+from farthing.interactive import cheapest_items
 from farthing.ledger import (
     AlreadySettled,
     Answered,
@@ -51,11 +44,6 @@ log = logging.getLogger("farthing.engine")
 
 #: Characters of a question as JSON at most: it is kept for ever, and may cost nothing.
 LARGEST_QUESTION = 1 << 14
-#: What is said to who asks for the other one.
-_OTHERWISE = {
-    THRESHOLD: "this conversation checks guesses; open a watch for thresholds",
-    GUESS: "this conversation compares with thresholds; open one for guesses",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,67 +57,69 @@ class _Asked:
     units: int
 
 
-class WatchConversation(AnyConversation):
-    """A conversation about numbers of a table, until it is closed or has halted."""
+class LocalConversation:
+    """An open conversation about numbers of a table on this machine."""
 
     def __init__(self, context: Context, held: DurableConversation) -> None:
-        mechanism = held.mechanism
-        if not isinstance(mechanism, SparseVector | GuessAndCheck):
-            raise InvalidInput("this conversation was not opened about numbers of a table")
+        self._kind = kind_run_by(held.mechanism)
         self._context = context
         self._held = held
-        self._mechanism: Watcher = mechanism
+        self._mechanism = cast(Watcher, held.mechanism)
         self._declared = context.about
         self._statements: dict[str, Statement] = {}  # by the text of the query
 
     @property
     def id(self) -> str:
-        """By it the same analyst finds the conversation again: `session.conversation(id)`."""
+        """By it the same analyst finds the conversation again."""
         return self._held.id
 
     def close(self) -> None:
+        """End it."""
         self._held.close()
 
-    def standing(self) -> OpenedConversation:
+    def status(self) -> OpenedConversation:
+        """How much was asked, and whether it goes on."""
         return self._held.standing()
-
-    def transcript(self) -> list[Answered]:
-        return self._held.transcript()
 
     def said_after(self, turn: int) -> tuple[list[Answered], int | None]:
         """A page of the transcript after this turn, and the turn after which the next begins."""
         return self._held.said_after(turn)
 
-    def __repr__(self) -> str:
-        return f"<WatchConversation {self.id} on {self._context.about.name}: {self._mechanism!r}>"
-
-    def _ask(self, pairs: Iterable[AskedPair], what: str) -> list[WatchAnswer]:
-        if (what == THRESHOLD) != isinstance(self._mechanism, SparseVector):
-            raise InvalidInput(_OTHERWISE[what])
+    def ask(
+        self, questions: Sequence[tuple[Query, float]], against: str
+    ) -> list[ConversationAnswer]:
+        """The answers in order, until it halts."""
+        if against != self._kind.against:
+            raise InvalidInput(
+                f"this is a {self._kind.described}; open a {CONVERSATIONS[against].described}"
+            )
         now = self._context.now()
         if now.about != self._declared:
             self._declared, self._statements = now.about, {}
-        asked = [
-            self._checked(now, given, what, against)
-            for given, against in asked_pairs(pairs, what, self._context)
-        ]
+        asked = [self._checked(now, query, number) for query, number in questions]
         self._held.require_open(one.words for one in asked)  # what is not paid for is not looked at
         numbers = self._numbers(now, asked)
         told = self._held.ask_many(
-            (one.words, _question(what, numbers[id(one.statement)], one.units)) for one in asked
+            (one.words, self._kind.asked(numbers[id(one.statement)], one.units)) for one in asked
         )
         return [
-            WatchAnswer(verdict.positive, _shown(verdict.value, one.query))
+            ConversationAnswer(
+                verdict.positive,
+                None if verdict.value is None else one.query.watched_number(verdict.value),
+            )
             for one, verdict in zip(asked, told, strict=False)
         ]
 
-    def _checked(self, now: Context, given: Query, what: str, against: float) -> _Asked:
+    def _checked(self, now: Context, given: Query, number: float) -> _Asked:
         """What may be asked: everything about it that can be refused is refused here."""
-        query = now.checked(given)
-        _require_plain(query, what)
-        number = against if type(against) is int else require_real(what, against)
-        units = _units(what, number, query.decimal_places)
-        words = {"query": query.to_json(), what: number}
+        query, against = now.checked(given), self._kind.against
+        _require_plain(query)
+        self._kind.require_askable(query, self._mechanism)
+        real = require_real(against, number)
+        number = number if type(number) is int else real
+        # a float is read as it is written: 0.1 is a tenth
+        units = self._kind.units(Fraction(str(number)) * Fraction(10) ** query.decimal_places)
+        words = {"query": query.to_json(), against: number}
         size = len(canonical(words))
         if size > LARGEST_QUESTION:
             raise InvalidInput(
@@ -157,8 +147,6 @@ class WatchConversation(AnyConversation):
                     f"one unit may change this {query.kind} by {limited.per_key_limit}, but the "
                     f"conversation was opened for numbers that change by {sensitivity} (per_unit)"
                 )
-            if isinstance(self._mechanism, SparseVector) and self._mechanism.monotone:
-                _require_monotone(query)
             self._statements[key] = statement
         return self._statements[key]
 
@@ -195,7 +183,7 @@ class WatchConversation(AnyConversation):
             self._held.give_up(EngineFailure.__name__)
 
 
-def open_watch(context: Context, kind: WatchKind, terms: Terms) -> WatchConversation:
+def open_conversation(context: Context, kind: ConversationKind, terms: Terms) -> LocalConversation:
     """Pay for the conversation under the terms that it was planned with, and open it."""
     tariff, mechanism = terms.tariff, kind.mechanism_for(terms.tariff)
     items = kind.items_for(tariff)
@@ -207,18 +195,18 @@ def open_watch(context: Context, kind: WatchKind, terms: Terms) -> WatchConversa
             mechanism,
             items=items,
             question={
-                "watch": kind.to_json(),
+                "watch": kind.record(),
                 "guarantees": guarantees_of(tariff, items),
                 "unit": context.about.unit,
             },
             under=terms.account,
             use=Use(
-                what=kind.kind,
+                what=kind.described,
                 contribution=f"at most {kind.per_unit} of each number",
                 guarantees=tuple((format_guarantee(g), n) for g, n in mechanism.guarantees),
             ),
         )
-    return WatchConversation(context, held)
+    return LocalConversation(context, held)
 
 
 def _check_charge(tariff: Tariff, items: Mapping[str, int], mechanism: Watcher) -> None:
@@ -228,45 +216,15 @@ def _check_charge(tariff: Tariff, items: Mapping[str, int], mechanism: Watcher) 
         raise ChargeMismatch(f"the mechanism takes {counted} items, but {dict(items)} are bought")
 
 
-def _require_plain(query: Query, what: str) -> None:
+def _require_plain(query: Query) -> None:
     """A query in a conversation is about one number, and buys nothing of its own."""
     if not query.single:
         raise InvalidInput(f"a conversation is about one number, and a {query.kind} is not")
-    if query.in_ranks and what == GUESS:
-        raise InvalidInput(f"a {query.kind} is watched over thresholds; a guess of it has no error")
-    bought = [name for name in ROLES if name in query.field_names() and _field(query, name)]
-    if "repeats" in query.field_names() and _field(query, "repeats") != 1:
+    data = query.to_json()
+    bought = [name for name in ROLES if data.get(name)]
+    if data.get("repeats", 1) != 1:
         bought.append("repeats")
     if bought:
         raise InvalidInput(
             f"everything in a conversation was paid for when it was opened; leave {bought[0]} out"
         )
-
-
-def _field(query: Query, name: str) -> Any:
-    return query.to_json()[name]
-
-
-def _require_monotone(query: Query) -> None:
-    if not query.monotone:
-        raise InvalidInput(
-            f"this {query.kind} may fall when a unit is added; open the watch with monotone=False"
-        )
-
-
-def _units(what: str, number: float, places: int) -> int:
-    """A threshold or a guess in units of the last decimal place; thresholds are reached from it.
-
-    A float is read as it is written: 0.1 is a tenth.
-    """
-    require_real(what, number)
-    exact = Fraction(str(number)) * Fraction(10) ** places
-    return math.ceil(exact) if what == THRESHOLD else round(exact)
-
-
-def _question(what: str, number: int, units: int) -> Exceeds | Guess:
-    return Exceeds(number, units) if what == THRESHOLD else Guess(number, units)
-
-
-def _shown(value: int | None, query: Query) -> int | float | None:
-    return None if value is None else query.watched_number(value)

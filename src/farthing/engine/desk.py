@@ -15,7 +15,7 @@ from typing import Any, Self
 from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.composition.tariffs.verification import certificate_in, tariff_in
-from farthing.engine.first_budget import require_no_other_budget
+from farthing.engine.epsilon_budget import require_no_other_budget
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import completed_query
 from farthing.engine.loss_measurement import with_loss_questions
@@ -24,7 +24,7 @@ from farthing.engine.sources.base import Source
 from farthing.engine.sources.misfits import Misfits
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Dataset, Ledger, Limits, Purse, RegisteredBatch
-from farthing.ledger.locations import overlap
+from farthing.ledger.declared_data import overlap
 from farthing.schema import KEYS, Column, Schema, with_unit
 
 #: A tariff, its certificate, or the file it is in.

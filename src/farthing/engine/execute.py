@@ -26,7 +26,7 @@ from farthing.engine.spending import spending_of, spent_if_interrupted
 from farthing.engine.sql.statement import Statement
 from farthing.engine.translate import Step
 from farthing.errors import InvalidInput
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import RegisteredBatch, Reservation, RowsChanged, Terms, Use
 from farthing.ledger.registered_lists import Registered

@@ -33,7 +33,7 @@ from farthing.guarantees.kinds import (
     Guarantee,
     PureDP,
 )
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee
 from farthing.mechanisms import Uses
 

@@ -1,230 +1,216 @@
-"""The way in: open a table with a budget; what an analyst holds."""
+"""What an analyst holds: a session, and questions, batches and conversations asked in it.
+
+There is one class of each. A session of `fa.open` has a table behind it, one of `fa.connect` a
+service; the difference is in its `backend` alone.
+"""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
-from datetime import UTC, datetime
-from secrets import token_hex
-from tempfile import TemporaryDirectory
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Self
 
-from farthing.composition.tariffs.certificate import Certificate
-from farthing.composition.tariffs.ladder import EpsilonDelta
-from farthing.composition.tariffs.tariff import Price, Tariff
-from farthing.engine.answer import PastRelease
-from farthing.engine.any_session import AnySession
-from farthing.engine.context import Context, record_in_words
-from farthing.engine.converse import WatchConversation
-from farthing.engine.desk import FIRST_VERSION, Declaration, Desk, certificate_of, matching_tariff
-from farthing.engine.first_budget import VARIABLE, ledger_beside, require_in_force
+from farthing.composition.tariffs.tariff import Price
+from farthing.engine.accuracy_target import Aim
+from farthing.engine.answer import Answer, Answers, PastRelease
+from farthing.engine.backend import Backend
+from farthing.engine.conversation import Conversation, ConversationPlan
+from farthing.engine.conversation_kinds import ConversationKinds
+from farthing.engine.conversation_kinds.base import ConversationKind
+from farthing.engine.kinds import BATCH, Kinds, query_from
 from farthing.engine.kinds.base import Query
-from farthing.engine.kinds.fields import AUTO
-from farthing.engine.question import Batch, Question
-from farthing.engine.sources.base import Source
-from farthing.engine.sources.opening import open_source
-from farthing.engine.watch import Watch
-from farthing.engine.watch_kinds import WatchKind
+from farthing.engine.plan import ONLY, Plan
+from farthing.engine.sql_questions.reading import queries_in
+from farthing.engine.sql_questions.writing import query_in_sql
 from farthing.errors import InvalidInput
-from farthing.ledger import Ledger, Limits, OpenedConversation, Purse
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence
-from farthing.schema import Schema, unit_name
+from farthing.ledger import OpenedConversation, Purse
+from farthing.schema import DeclaredValues, Schema
 from farthing.wording import plain
 
 
-class Session(AnySession[Question, Batch, Watch]):
-    """One table, one unit of privacy, one analyst's purse.
+@dataclass(frozen=True, slots=True, repr=False)
+class Question:
+    """A query asked of some data. Nothing happens until `plan` or `run`."""
+
+    backend: Backend
+    query: Query
+
+    def plan(
+        self,
+        *,
+        half_width: float | None = None,
+        rows: int | None = None,
+        tells_apart: float | None = None,
+    ) -> Plan[Answer]:
+        """Price, accuracy and what remains; looks at the schema, never at rows.
+
+        With `half_width`: the cheapest way to intervals that narrow, of a mean or a variance if so
+        many `rows` count. With `tells_apart`: the cheapest selections in which, of two labels whose
+        counts differ by that much, the larger comes first with the confidence of the session.
+        """
+        return self.backend.plan({ONLY: self.query}, Aim.of(half_width, tells_apart, rows))
+
+    def run(self, *, again: bool = False) -> Answer:
+        """The release. What was asked before is given out again at no cost, unless `again`."""
+        return self.plan().run(again=again)
+
+    def to_sql(self) -> str:
+        """The SELECT that asks it; `data.sql` reads it back."""
+        return query_in_sql(self.query, self.backend.about)
+
+    def __repr__(self) -> str:
+        about = self.backend.about
+        declared = DeclaredValues() if about.schema is None else about.schema.declared
+        return plain(f"<Question: {self.query.caption(about.unit, declared)}>")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Batch:
+    """Questions by name, fixed in advance. Either all of them run or none."""
+
+    backend: Backend
+    queries: Mapping[str, Query]
+
+    def __post_init__(self) -> None:
+        if not self.queries:
+            raise InvalidInput("a batch needs at least one question, got none")
+        object.__setattr__(self, "queries", MappingProxyType(dict(self.queries)))
+
+    def plan(self) -> Plan[Answers]:
+        """Price of all of them and what remains; looks at the schema, never at rows."""
+        return self.backend.plan(self.queries)
+
+    def run(self, *, registered: str | None = None, again: bool = False) -> Answers:
+        """Every answer, by name: from the purse, or from the list that the owner registered.
+
+        What was asked before is given out again at no cost, unless `again`.
+        """
+        return self.plan().run(registered=registered, again=again)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; `ask` reads it back."""
+        queries = {name: query.to_json() for name, query in self.queries.items()}
+        return {"kind": BATCH, "queries": queries}
+
+    def __repr__(self) -> str:
+        return plain(f"<Batch: {', '.join(self.queries)}>")
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A conversation that is not open yet. Nothing happens until `plan` or `open`."""
+
+    backend: Backend = field(repr=False)
+    kind: ConversationKind
+
+    def plan(self, *, questions: int = 100) -> ConversationPlan:
+        """Price, what remains, and how far off the answers to so many questions can be."""
+        return self.backend.plan_conversation(self.kind, questions)
+
+    def open(self) -> Conversation:
+        """Pay for all of it, and begin."""
+        return self.plan().open()
+
+
+class Session(Kinds[Question], ConversationKinds):
+    """One dataset, one unit of privacy, one analyst's purse.
 
     It plans, runs and reads what belongs to the analyst. What an owner decides (data, tariffs,
     purses, registered lists) is done at a `Desk`.
     """
 
-    def __init__(
-        self, context: Context, resources: ExitStack, ledger_path: str | None = None
-    ) -> None:
-        self._context: Context = context
-        self._resources = resources
-        #: Where the budget is kept; None where a ledger was given that was open already.
-        self.ledger_path = ledger_path
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    @property
+    def name(self) -> str:
+        """The dataset's name in the ledger."""
+        return self.backend.about.name
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that were declared when this was opened; nothing else exists here."""
+        return self.backend.about.declared_schema
+
+    @property
+    def ledger_path(self) -> str | None:
+        """Where the budget is kept: a path, or the address of the service.
+
+        None where a ledger was given that was open already.
+        """
+        return self.backend.place
 
     def question(self, query: Query) -> Question:
         """A query, asked of this data."""
-        return Question(self._context, query)
+        return Question(self.backend, query)
 
-    def conversation(self, identity: str) -> WatchConversation:
+    def ask(self, query: Query | Mapping[str, Any]) -> Question | Batch:
+        """A question from a query, or from its plain data; a batch from the data of one."""
+        if isinstance(query, Mapping) and query.get("kind") == BATCH:
+            queries = query.get("queries")
+            return self.batch(queries if isinstance(queries, Mapping) else {})
+        return self.question(query_from(query))
+
+    def sql(self, text: str, **options: Any) -> Question | Batch:
+        """What one SELECT asks: a question, or a batch if it has several functions.
+
+        The text is read into the same questions as everything here and never passed on; a clause
+        that none of them has is refused. `options` are fields that SQL has no words for, such as
+        contribution_limit; OPTIONS (contribution_limit = 3) at the end of the text says the same.
+        """
+        queries = queries_in(text, self.backend.about, options)
+        if len(queries) > 1:
+            return self.batch(queries)
+        return self.question(*queries.values())
+
+    def batch(self, questions: Mapping[str, Any]) -> Batch:
+        """Several questions, queries or plain data, fixed in advance and run together."""
+        queries = {}
+        for name, given in questions.items():
+            if not name:
+                raise InvalidInput("every question of a batch must have a name, got an empty one")
+            if isinstance(given, Question) and given.backend is not self.backend:
+                raise InvalidInput("every question of a batch must be asked of the same data")
+            queries[name] = given.query if isinstance(given, Question) else query_from(given)
+        return Batch(self.backend, queries)
+
+    def watching(self, kind: ConversationKind) -> Watch:
+        """A conversation of this kind about this data."""
+        return Watch(self.backend, kind)
+
+    def conversation(self, identity: str) -> Conversation:
         """A conversation that this analyst opened, where it was left."""
-        return WatchConversation(self._context, self._context.analyst.conversation(identity))
-
-    def history(self) -> list[PastRelease]:
-        return [
-            PastRelease.of(
-                one.time,
-                record_in_words(one.question, self._context.about),
-                one.price,
-                {name: asked["query"] for name, asked in one.question.items()},
-            )
-            for one in self._context.analyst.releases()
-        ]
+        return Conversation(self.backend, self.backend.conversation(identity))
 
     def conversations(self) -> list[OpenedConversation]:
-        return self._context.analyst.conversations()
+        """Every conversation that this analyst opened about this data."""
+        return self.backend.conversations()
+
+    def history(self) -> list[PastRelease]:
+        """Everything that was released to this analyst about this data, the latest first."""
+        return self.backend.history()
 
     def remaining(self) -> Price:
-        return self._context.analyst.remaining()
+        """Farthings and δ units that are left."""
+        return self.backend.remaining()
 
     def purse(self) -> Purse:
-        return self._context.analyst.purse()
+        """What was granted, and what is spent of it."""
+        return self.backend.purse()
 
     def shut(self) -> None:
-        """Give back what the engine holds, and the ledger if it was opened here."""
-        self._context.shut.set()
-        self._resources.close()
+        """Give back what is held open."""
+        self.backend.shut()
 
-    def _batch(self, queries: Mapping[str, Query]) -> Batch:
-        return Batch(self._context, queries)
+    def __enter__(self) -> Self:
+        return self
 
-    def _watch(self, kind: WatchKind) -> Watch:
-        return Watch(self._context, kind)
+    def __exit__(self, *_: object) -> None:
+        self.shut()
 
     def __repr__(self) -> str:
-        analyst = self._context.analyst.name
-        kept = "" if self.ledger_path is None else f"; budget in {self.ledger_path}"
-        columns = ", ".join(self.schema.kinds)
-        return plain(f"<Session of {analyst} on {self.name}: {columns}{kept}>")
-
-
-def open(  # noqa: A001 # farthing.open is the name people will look for
-    data: Any,
-    *,
-    ledger: Ledger | str | os.PathLike[str] | None = None,
-    unit: str | Sequence[str] | None = None,
-    analyst: str = "analyst",
-    dataset: str | None = None,
-    table: str | Sequence[str] | None = None,
-    spark: Any = None,
-    memory: str | None = None,
-    confidence: float = DEFAULT_CONFIDENCE,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    tariff: Tariff | Certificate | str | os.PathLike[str] | None = None,
-    farthings: int | None = None,
-    delta_units: int | None = None,
-    schema: Schema | None = None,
-    limits: Limits | None = None,
-    version: str | None = AUTO,
-    owner: str = "owner",
-    plan_only: bool = False,
-) -> Session:
-    """A table with a budget: `fa.open("salaries.parquet", unit="player", epsilon=3, delta=1e-6)`.
-
-    `data` is a path (Parquet, CSV, a DuckDB or SQLite file with `table`), a pandas, Polars or
-    Arrow table, or postgresql://… with `table`. With `spark` (a session, sc://host:port or
-    "local[2]") it is a path or a table of Spark's catalogue. A list of paths, or of names as
-    `table`, is read as one: each unit is limited over all of its tables. `memory` is what DuckDB
-    may use before it spills to disk, such as "8GB".
-
-    `ledger` keeps the budget, which belongs to the data; without one it is what FARTHING_LEDGER
-    names, else a file beside the data (salaries.farthing.db; for a table in memory in the working
-    directory), and `ledger_path` says which. Data that the ledger knows is opened for an `analyst`
-    who has a purse; nothing is added, signed or granted. Data that it does not know is added first,
-    which needs a `unit` (the column that says whose row it is) and what everything together may
-    cost: an `epsilon` with its `delta`, of which a ladder of items is made and certified, or a
-    `tariff`, which is certified and signed, with the `farthings` that this analyst may spend (of a
-    ladder: all). `schema`, `limits`, `version` and `owner` are then declared too (see `Desk.add`).
-
-    A table in memory needs a `dataset`: the name of its budget. Nobody can tell whether two such
-    tables are the same, so each time it is opened it is a new version of the data, and nothing that
-    was told of another version is given out again. Name a `version` to say that it is the same as
-    the one that was opened under that name.
-
-    With `plan_only` nothing is written anywhere: a budget that nobody signed yet is signed in a
-    ledger that is thrown away, and questions can be planned and not run.
-    """
-    level = require_confidence(confidence)
-    budget = EpsilonDelta.of(epsilon, delta)
-    ledger = ledger or os.environ.get(VARIABLE) or None
-    if budget is not None and tariff is not None:
-        raise InvalidInput("give epsilon and delta, or a tariff: not both")
-    with ExitStack() as undo:
-        source = open_source(data, table=table, spark=spark, memory=memory)
-        undo.callback(source.shut)
-        if source.location is None and dataset is None:
-            raise InvalidInput(
-                "dataset must be given for a table in memory: the name that its budget is kept "
-                'under, such as dataset="salaries"'
-            )
-        if source.location is None and version == AUTO:
-            version = f"opened {datetime.now(UTC):%Y-%m-%d %H:%M:%S} {token_hex(4)}"
-        book = ledger_beside(source, dataset) if ledger is None else ledger
-        path = None if isinstance(book, Ledger) else os.fspath(book)
-        if not isinstance(book, Ledger):
-            # only who brings a budget starts a ledger: a slip in its name must leave no file behind
-            starts = tariff is not None or budget is not None
-            if plan_only and starts and not _is_known(book, source, dataset):
-                book = os.path.join(undo.enter_context(TemporaryDirectory()), "plan.db")
-            elif plan_only:
-                starts = False
-            if ledger is None and not starts and not os.path.exists(book):
-                raise InvalidInput(
-                    f"{source.name} has no budget yet (there is no {book}); open it with epsilon "
-                    "and delta, or say where its ledger is"
-                )
-            book = undo.enter_context(Ledger.open(book, upgrade=starts))
-        desk = Desk(book, owner=owner)
-        known = desk.name_of(source, dataset)
-        if known is None:
-            signed = budget or (None if farthings is None else tariff)
-            if unit is None or signed is None:
-                raise InvalidInput(
-                    f"{source.name} is not in the ledger; its owner adds it with a unit and a "
-                    "budget: epsilon and delta, or a tariff and farthings for an analyst"
-                )
-            first = FIRST_VERSION if version == AUTO else version
-            wanted = Declaration(unit=unit, schema=schema, limits=limits, version=first)
-            wanted.require_possible(source)  # a budget takes seconds to prove
-            given = (
-                signed.certificate() if isinstance(signed, EpsilonDelta) else certificate_of(signed)
-            )
-            known = desk.begin(
-                source,
-                wanted,
-                given,
-                name=dataset,
-                analyst=analyst,
-                farthings=given.tariff.farthings if farthings is None else farthings,
-                delta_units=delta_units,
-            ).name
-            if ledger is None and not plan_only:
-                sys.stderr.write(plain(f"The budget of {known} is kept in {path}.") + "\n")
-        holder = book.analyst(known, analyst)
-        about = holder.about()
-        if unit is not None and unit_name(unit) != about.unit:
-            raise InvalidInput(f"the unit of {known} in the ledger is {about.unit}, got {unit}")
-        if tariff is not None:
-            matching_tariff(holder.terms().tariff, tariff, known)
-        if budget is not None:
-            require_in_force(budget, book, known, holder.terms().account)
-        holder.purse()  # an analyst without one hears it now
-        if version not in (AUTO, about.version):
-            if source.location is not None:
-                raise InvalidInput(
-                    f"the version of {known} in the ledger is {about.version or 'live'}, got "
-                    f"{version or 'live'}; leave version out, or let the owner declare it"
-                )
-            desk.declare_version(known, version)
-            about = replace(about, version=version)
-        context = Context(source, holder, about, level, plan_only=plan_only)
-        return Session(context, undo.pop_all(), path)
-    raise AssertionError  # an error above leaves through the stack
-
-
-def _is_known(book: str | os.PathLike[str], source: Source, dataset: str | None) -> bool:
-    """Whether there is a ledger that knows this data. A table in memory is always new."""
-    address = os.fspath(book)
-    if source.location is None or not ("://" in address or os.path.exists(address)):
-        return False
-    with Ledger.open(address, upgrade=False) as ledger:
-        return Desk(ledger).name_of(source, dataset) is not None
+        about, place = self.backend.about, self.backend.place
+        columns = "" if about.schema is None else ", ".join(about.schema.kinds)
+        kept = "" if place is None else f"; budget in {place}"
+        return plain(f"<Session of {self.backend.analyst_name} on {about.name}: {columns}{kept}>")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from farthing.composition.accounts.quick_reading import reading_by_moments, stated_delta
+from farthing.composition.accounts.account_profiles import reading_by_moments, stated_delta
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.errors import EngineFailure, PaidInPart
 from farthing.engine.show.sheet import amount

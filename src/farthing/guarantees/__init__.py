@@ -1,1 +1,1 @@
-"""What a mechanism promises, and in `losses` what is known about the worst case of each kind."""
+"""What a mechanism promises (`kinds`), and the worst case of each kind (`losses`)."""

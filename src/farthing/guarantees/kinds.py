@@ -3,16 +3,13 @@
 The meaning of a kind never changes. Neighbours are add/remove of one unit, except where a kind
 says otherwise. Most kinds promise the same with the unit and without it; those that do not are
 `Subsampled` and `TwoWayLoss`. What is known about a kind's worst case is in `guarantees/losses`.
-
-`notation` is how short text names a kind; `not_sampled` says why a mechanism cannot be sampled by
-what the kind promises.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar, TypeAlias
@@ -24,25 +21,45 @@ _MOMENTS = (
     "a guarantee that only bounds moments cannot be subsampled: it has no pair of "
     "distributions that dominates; sample the mechanism itself, such as Gaussian(σ)"
 )
-_SAMPLED = "a sample of a sample is one sample: multiply the rates"
 _DISCRETISED = "a discretised loss cannot be subsampled; sample the mechanism and discretise then"
 
 
+#: Limits of a field, as `require_real` takes them.
+_FINITE: dict[str, dict[str, float]] = {"limits": {}}
+_NOT_NEGATIVE: dict[str, dict[str, float]] = {"limits": {"at_least": 0}}
+_POSITIVE: dict[str, dict[str, float]] = {"limits": {"above": 0}}
+_PROBABILITY: dict[str, dict[str, float]] = {"limits": {"at_least": 0, "below": 1}}
+
+
+class Kind:
+    """Checks every number that a kind declares with limits.
+
+    `notation` names the kind in short text. `not_sampled` says why a mechanism of this kind cannot
+    be subsampled.
+    """
+
+    __slots__ = ()
+    notation: ClassVar[str | None] = None
+    not_sampled: ClassVar[str | None] = None
+
+    def __post_init__(self) -> None:
+        for one in fields(self):  # type: ignore[arg-type] # every kind is a dataclass
+            if "limits" in one.metadata:
+                value = require_real(one.name, getattr(self, one.name), **one.metadata["limits"])
+                object.__setattr__(self, one.name, value)
+
+
 @dataclass(frozen=True, slots=True)
-class PureDP:
+class PureDP(Kind):
     """ε-differential privacy: every privacy loss lies in [−ε, ε]."""
 
     notation: ClassVar[str | None] = "dp"
-    not_sampled: ClassVar[str | None] = None
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        _set(self, epsilon=require_real("epsilon", self.epsilon, at_least=0))
+    epsilon: float = field(metadata=_NOT_NEGATIVE)
 
 
 @dataclass(frozen=True, slots=True)
-class BoundedRange:
+class BoundedRange(Kind):
     """ε-bounded range: for each pair of neighbours the losses lie in [t − ε, t], 0 ≤ t ≤ ε.
 
     Corollary 2.1 of [DDR20]. The exponential mechanism has it; it holds for mechanisms
@@ -55,41 +72,26 @@ class BoundedRange:
         "dominates all of them; sample PureDP({0.epsilon!r}), which it implies"
     )
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        _set(self, epsilon=require_real("epsilon", self.epsilon, at_least=0))
+    epsilon: float = field(metadata=_NOT_NEGATIVE)
 
 
 @dataclass(frozen=True, slots=True)
-class ApproximateDP:
+class ApproximateDP(Kind):
     """(ε, δ)-differential privacy."""
 
     notation: ClassVar[str | None] = "adp"
-    not_sampled: ClassVar[str | None] = None
 
-    epsilon: float
-    delta: float
-
-    def __post_init__(self) -> None:
-        _set(
-            self,
-            epsilon=require_real("epsilon", self.epsilon, at_least=0),
-            delta=require_real("delta", self.delta, at_least=0, below=1),
-        )
+    epsilon: float = field(metadata=_NOT_NEGATIVE)
+    delta: float = field(metadata=_PROBABILITY)
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace:
+class Laplace(Kind):
     """The Laplace mechanism itself, with scale sensitivity/ε: more is known than ε-DP."""
 
     notation: ClassVar[str | None] = "lap"
-    not_sampled: ClassVar[str | None] = None
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        _set(self, epsilon=require_real("epsilon", self.epsilon, at_least=0))
+    epsilon: float = field(metadata=_NOT_NEGATIVE)
 
     @classmethod
     def from_scale(cls, scale: float, sensitivity: float = 1.0) -> Laplace:
@@ -98,18 +100,12 @@ class Laplace:
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class Gaussian(Kind):
     """The Gaussian mechanism, with standard deviation noise_multiplier × ℓ2-sensitivity."""
 
     notation: ClassVar[str | None] = "gauss"
-    not_sampled: ClassVar[str | None] = None
 
-    noise_multiplier: float
-
-    def __post_init__(self) -> None:
-        _set(
-            self, noise_multiplier=require_real("noise_multiplier", self.noise_multiplier, above=0)
-        )
+    noise_multiplier: float = field(metadata=_POSITIVE)
 
     @classmethod
     def from_scale(cls, scale: float, sensitivity: float = 1.0) -> Gaussian:
@@ -118,7 +114,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussian:
+class DiscreteGaussian(Kind):
     """Discrete Gaussian noise on a whole number that a unit changes by at most `sensitivity`.
 
     Pr[Z = z] ∝ e^{−z²/2s²} on the whole numbers, s = noise_multiplier × sensitivity. Its profile
@@ -126,17 +122,15 @@ class DiscreteGaussian:
     """
 
     notation: ClassVar[str | None] = "dgauss"
-    not_sampled: ClassVar[str | None] = None
 
-    noise_multiplier: float
+    noise_multiplier: float = field(metadata=_POSITIVE)
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
-        sigma = require_real("noise_multiplier", self.noise_multiplier, above=0)
+        Kind.__post_init__(self)
         whole: object = self.sensitivity
         if isinstance(whole, float) and whole.is_integer():
             whole = int(whole)
-        object.__setattr__(self, "noise_multiplier", sigma)
         object.__setattr__(self, "sensitivity", require_count("sensitivity", whole, at_least=1))
 
     @classmethod
@@ -146,7 +140,7 @@ class DiscreteGaussian:
 
 
 @dataclass(frozen=True, slots=True)
-class PermuteAndFlip:
+class PermuteAndFlip(Kind):
     """The permute-and-flip mechanism itself, ε per range of the score: more is known than ε-DP.
 
     Its losses lie in an interval of length 2·ln(2e^{ε/2} − 1) inside [−ε, ε]
@@ -154,78 +148,57 @@ class PermuteAndFlip:
     """
 
     notation: ClassVar[str | None] = "pf"
-    not_sampled: ClassVar[str | None] = None
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        _set(self, epsilon=require_real("epsilon", self.epsilon, at_least=0))
+    epsilon: float = field(metadata=_NOT_NEGATIVE)
 
 
 @dataclass(frozen=True, slots=True)
-class ConcentratedDP:
+class ConcentratedDP(Kind):
     """(μ, τ)-concentrated DP: mean loss at most μ, centred loss τ-subgaussian [CR22, Def. 2.6]."""
 
     notation: ClassVar[str | None] = "cdp"
     not_sampled: ClassVar[str | None] = _MOMENTS
 
-    mu: float
-    tau: float
-
-    def __post_init__(self) -> None:
-        _set(
-            self,
-            mu=require_real("mu", self.mu, at_least=0),
-            tau=require_real("tau", self.tau, at_least=0),
-        )
+    mu: float = field(metadata=_NOT_NEGATIVE)
+    tau: float = field(metadata=_NOT_NEGATIVE)
 
 
 @dataclass(frozen=True, slots=True)
-class ZeroConcentratedDP:
+class ZeroConcentratedDP(Kind):
     """δ-approximate (ξ, ρ)-zero-concentrated DP: D_α ≤ ξ + ρα for α > 1 [CR22, Def. 2.7]."""
 
     notation: ClassVar[str | None] = "zcdp"
     not_sampled: ClassVar[str | None] = _MOMENTS
 
-    rho: float
-    xi: float = 0.0
-    delta: float = 0.0
+    rho: float = field(metadata=_NOT_NEGATIVE)
+    xi: float = field(default=0.0, metadata=_FINITE)
+    delta: float = field(default=0.0, metadata=_PROBABILITY)
 
     def __post_init__(self) -> None:
-        rho = require_real("rho", self.rho, at_least=0)
-        xi = require_real("xi", self.xi)
-        if xi < -rho:
-            raise InvalidInput(f"xi must be at least -rho = {-rho:g}, got {xi:g}")
-        _set(self, rho=rho, xi=xi, delta=require_real("delta", self.delta, at_least=0, below=1))
+        Kind.__post_init__(self)
+        if self.xi < -self.rho:
+            raise InvalidInput(f"xi must be at least -rho = {-self.rho:g}, got {self.xi:g}")
 
 
 @dataclass(frozen=True, slots=True)
-class TruncatedConcentratedDP:
+class TruncatedConcentratedDP(Kind):
     """(ρ, ω)-truncated concentrated DP: D_α ≤ ρα for 1 < α < ω [Lyu22, Def. 5]."""
 
     notation: ClassVar[str | None] = "tcdp"
     not_sampled: ClassVar[str | None] = _MOMENTS
 
-    rho: float
-    omega: float
-
-    def __post_init__(self) -> None:
-        _set(
-            self,
-            rho=require_real("rho", self.rho, at_least=0),
-            omega=require_real("omega", self.omega, above=1),
-        )
+    rho: float = field(metadata=_NOT_NEGATIVE)
+    omega: float = field(metadata={"limits": {"above": 1}})
 
 
 @dataclass(frozen=True, slots=True)
-class RenyiDP:
+class RenyiDP(Kind):
     """Rényi DP by a curve: D_α ≤ curve(α) for every α with 1 < α < `orders_below`.
 
     `curve` must return a valid upper bound for each order it is asked for; it may return
     infinity where nothing is known. Two curves are equal only if they are the same object.
     """
 
-    notation: ClassVar[str | None] = None
     not_sampled: ClassVar[str | None] = _MOMENTS
 
     curve: Callable[[float], float]
@@ -239,7 +212,7 @@ class RenyiDP:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LossDistribution:
+class LossDistribution(Kind):
     """A discrete privacy loss that dominates the mechanism in both directions of neighbours.
 
     Mass `masses[i]` at loss `losses[i]` (increasing), and `infinity` where the loss has no bound.
@@ -248,7 +221,6 @@ class LossDistribution:
     promise that; the larger of its two profiles does (docs/theory/directions.md).
     """
 
-    notation: ClassVar[str | None] = None
     not_sampled: ClassVar[str | None] = _DISCRETISED
 
     losses: tuple[float, ...]
@@ -314,54 +286,57 @@ def _set_all(
 
 
 @dataclass(frozen=True, slots=True)
-class Subsampled:
+class _Sampled(Kind):
+    """What both ways to draw a sample share."""
+
+    not_sampled: ClassVar[str | None] = "a sample of a sample is one sample: multiply the rates"
+
+    guarantee: PureDP | ApproximateDP | Laplace | Gaussian | DiscreteGaussian | PermuteAndFlip
+    rate: float = field(metadata=_POSITIVE)
+
+    def __post_init__(self) -> None:
+        given: object = self.guarantee
+        if not isinstance(given, Guarantee):
+            raise InvalidInput(f"a guarantee is needed to be sampled, got {given!r:.60}")
+        if given.not_sampled is not None:
+            raise Unsupported(given.not_sampled.format(given))
+        Kind.__post_init__(self)
+        if self.rate > 1:
+            raise InvalidInput(f"rate must be at most 1, got {self.rate:g}")
+
+
+@dataclass(frozen=True, slots=True)
+class Subsampled(_Sampled):
     """A mechanism that sees a Poisson sample: each unit is in it with probability `rate`.
 
-    Units are sampled independently of each other, of the data and of all other steps, and nobody
-    learns who was. Neighbours are add/remove: with the unit the outcome is a mixture, without it
-    is not, so the two directions have different losses (docs/theory/subsampling.md).
+    Units are sampled independently of each other, of the data and of all other steps, and the
+    sample stays secret. Neighbours are add/remove. With the unit the outcome is a mixture, without
+    it it is not, so the two directions have different losses (docs/theory/subsampling.md).
     """
 
     notation: ClassVar[str | None] = "poisson"
-    not_sampled: ClassVar[str | None] = _SAMPLED
-
-    guarantee: PureDP | ApproximateDP | Laplace | Gaussian | DiscreteGaussian | PermuteAndFlip
-    rate: float
-
-    def __post_init__(self) -> None:
-        _require_sampled(self.guarantee)
-        object.__setattr__(self, "rate", _rate(self.rate))
 
 
 @dataclass(frozen=True, slots=True)
-class SubsampledWithoutReplacement:
+class SubsampledWithoutReplacement(_Sampled):
     """A mechanism that sees a sample of fixed size, the share `rate` of all units.
 
     Every such sample is equally likely. Neighbours are **replace-one**, of equal and public size,
-    here and in `guarantee`; so it is composed with its like only. Rate 1 is a mechanism that is not
-    sampled, with replace-one neighbours.
+    here and in `guarantee`; so it composes only with guarantees of its own kind. Rate 1 is a
+    mechanism that is not sampled, with replace-one neighbours.
     """
 
     notation: ClassVar[str | None] = "subset"
-    not_sampled: ClassVar[str | None] = _SAMPLED
-
-    guarantee: PureDP | ApproximateDP | Laplace | Gaussian | DiscreteGaussian | PermuteAndFlip
-    rate: float
-
-    def __post_init__(self) -> None:
-        _require_sampled(self.guarantee)
-        object.__setattr__(self, "rate", _rate(self.rate))
 
 
 @dataclass(frozen=True, slots=True)
-class TwoWayLoss:
+class TwoWayLoss(Kind):
     """Discrete losses for both directions of add/remove neighbours, each valid in its own only.
 
     `with_unit` bounds the outcomes with the unit against those without it, `without_unit` the
     reverse. A `LossDistribution` by itself is valid in both.
     """
 
-    notation: ClassVar[str | None] = None
     not_sampled: ClassVar[str | None] = _DISCRETISED
 
     with_unit: LossDistribution
@@ -397,27 +372,7 @@ def replaces_one(guarantee: Guarantee) -> bool:
     return isinstance(guarantee, SubsampledWithoutReplacement)
 
 
-def _set(fact: object, **values: float) -> None:
-    for name, value in values.items():
-        object.__setattr__(fact, name, value)
-
-
 def _noise_ratio(scale: object, sensitivity: object) -> Fraction:
     """scale / sensitivity, exactly."""
     noise = require_real("scale", scale, above=0)
     return Fraction(noise) / Fraction(require_real("sensitivity", sensitivity, above=0))
-
-
-def _rate(rate: object) -> float:
-    value = require_real("rate", rate, above=0)
-    if value > 1:
-        raise InvalidInput(f"rate must be at most 1, got {value:g}")
-    return value
-
-
-def _require_sampled(guarantee: object) -> None:
-    """Unsupported for what has no fixed worst pair of distributions, with the reason."""
-    if not isinstance(guarantee, Guarantee):
-        raise InvalidInput(f"a guarantee is needed to be sampled, got {guarantee!r:.60}")
-    if guarantee.not_sampled is not None:
-        raise Unsupported(guarantee.not_sampled.format(guarantee))

@@ -1,9 +1,9 @@
 """The same mechanism for other neighbours: groups of units, replace-one, zero-out.
 
 Guarantees are about add/remove of one unit. Datasets that differ in k units are k such steps apart,
-and losses add up along the way. Replacing one unit is two steps: it leaves, another one comes. The
-way back is sound where a unit that is absent counts like one with some fixed record (zero-out):
-then adding a unit is replacing that record.
+and the losses of the steps add up. Replacing one unit is two steps: remove it, then add another.
+The converse holds if an absent unit counts like one with some fixed record (zero-out), because then
+adding a unit is replacing that record.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from farthing.guarantees.kinds import (
     PureDP,
     SubsampledWithoutReplacement,
 )
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 
 
 def group_privacy(guarantee: Guarantee, units: int) -> Guarantee:
@@ -53,10 +53,10 @@ def for_replace_one(guarantee: Guarantee) -> SubsampledWithoutReplacement:
 def from_replace_one(guarantee: SubsampledWithoutReplacement) -> Guarantee:
     """A replace-one guarantee as one for add/remove, where absence is one of the records.
 
-    The caller states that the mechanism does the same for a unit that is absent as for one with
-    some fixed record (zero-out, also called replace-special), and does not tell how many units
-    there are. Otherwise a mechanism that prints the number of units is a counterexample. What was
-    sampled is refused, because the rate is a share of a public size.
+    The caller asserts that the mechanism does the same for an absent unit as for one with some
+    fixed record (zero-out, also called replace-special), and does not reveal the number of units.
+    Otherwise a mechanism that prints the number of units is a counterexample. Samples are refused,
+    because their rate is a share of a public size.
     """
     if not isinstance(guarantee, SubsampledWithoutReplacement) or guarantee.rate != 1:
         raise InvalidInput(

@@ -1,7 +1,7 @@
 """What a conversation may be charged as: only what a concurrent composition theorem covers.
 
 Each use of a guarantee takes one item of the tariff. Several small items do not pay for one large
-one: their composition promises less at every ε but the last.
+one, because their composition is weaker than the large guarantee at every ε but the last.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from farthing.guarantees.kinds import (
     PureDP,
     ZeroConcentratedDP,
 )
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee
 from farthing.mechanisms.protocol import Uses
 
 
 def require_chargeable(guarantees: Uses) -> Uses:
-    """The items, or Unsupported with the reason. Proofs: docs/theory/concurrency.md, section 6.
+    """The guarantees, or Unsupported with the reason (docs/theory/concurrency.md, section 6).
 
-    A one-shot mechanism between the answers of a conversation may have any guarantee; this is
-    about what is promised for a whole conversation.
+    This is about the guarantee of a whole conversation. A one-shot mechanism between its answers
+    may have any guarantee.
     """
     for guarantee, _ in guarantees:
         reason = _refusal(guarantee)
@@ -71,15 +71,15 @@ def cheapest_items(tariff: Tariff, uses: Uses) -> dict[str, int]:
                 f"the conversation needs an item that covers {format_guarantee(guarantee)}, "
                 "and the tariff sells none"
             )
-        bought[min(fitting, key=lambda name: _dearness(tariff, name))] += times
+        bought[min(fitting, key=lambda name: _cost(tariff, name))] += times
     return dict(bought)
 
 
 def require_paid(tariff: Tariff, items: Mapping[str, int], uses: Uses) -> None:
-    """Exactly as many items as uses, and an item that covers it for each; or InvalidInput.
+    """InvalidInput unless the items are as many as the uses and cover one use each.
 
-    The largest uses choose first. Whatever covers one of them covers the smaller ones of its
-    kind, so no choice stands in the way of a later one.
+    The largest uses choose first. An item that covers a use also covers the smaller uses of its
+    kind, so no choice prevents a later one.
     """
     left = dict(items)
     for guarantee, times in sorted(require_chargeable(uses), key=_size, reverse=True):
@@ -95,7 +95,7 @@ def require_paid(tariff: Tariff, items: Mapping[str, int], uses: Uses) -> None:
         raise InvalidInput("more items are bought than the conversation uses")
 
 
-def _dearness(tariff: Tariff, name: str) -> tuple[int, int, str]:
+def _cost(tariff: Tariff, name: str) -> tuple[int, int, str]:
     price = tariff.price(name)
     return price.farthings, price.delta_units, name
 

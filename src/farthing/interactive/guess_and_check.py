@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from flint import arb
 
 from farthing.errors import require_count, require_real
-from farthing.interactive.accuracy import WatchAccuracy
 from farthing.interactive.protocol import Drawing, Json, Verdict, require_whole
-from farthing.interactive.sparse_vector import SparseVector, WatchState
+from farthing.interactive.sparse_vector import SparseVector, WatchAccuracy, WatchState
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE
 from farthing.mechanisms.protocol import Uses
 from farthing.numerics.ball import down, in_balls
@@ -71,7 +70,7 @@ class GuessAndCheck:
         tolerance: int,
         sensitivity: int = 1,
     ) -> GuessAndCheck:
-        """The largest one whose checking costs `checking` and each correction `correcting`."""
+        """The largest ε for which checking costs `checking` and each correction `correcting`."""
         checks = require_real("checking", checking, above=0)
         numbers = require_real("correcting", correcting, above=0)
         count = require_count("corrections", corrections, at_least=1)
@@ -88,7 +87,7 @@ class GuessAndCheck:
         return self._watch.guarantees
 
     def accuracy(self, questions: int, confidence: float = DEFAULT_CONFIDENCE) -> WatchAccuracy:
-        """What holds for up to `questions` guesses together; the threshold is the tolerance."""
+        """Accuracy over up to `questions` guesses together; the threshold is the tolerance."""
         return self._watch.accuracy(questions, confidence)
 
     def begin(self) -> Drawing[WatchState]:
@@ -96,7 +95,7 @@ class GuessAndCheck:
         return self._watch.begin()
 
     def reply(self, state: WatchState, question: Guess, /) -> Drawing[tuple[Verdict, WatchState]]:
-        """Positive: the guess is wrong, and here is the number."""
+        """Positive if the guess is wrong; then the answer has the number."""
         distance = abs(question.value - question.guess)
         return self._watch.compare(state, distance, self.tolerance, question.value)
 
@@ -115,5 +114,5 @@ class GuessAndCheck:
 
 @in_balls
 def _share(epsilon: float, corrections: int) -> float:
-    """ε/corrections, rounded down: as many of them cost at most ε."""
+    """ε/corrections, rounded down, so that all corrections together cost at most ε."""
     return down(arb(epsilon) / corrections)

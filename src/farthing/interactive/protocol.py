@@ -1,25 +1,67 @@
-"""What an interactive mechanism is, and a conversation with one.
+"""Interactive mechanisms, conversations with them, and several conversations at once.
 
-A mechanism is a frozen description. What it remembers is a frozen state of plain numbers, kept by
-whoever holds the conversation; what it draws it asks for. `begin` and `reply` are generators that
-yield the noise they need and are sent the number drawn, so the same code runs with exact random
-numbers, with every possible number (`tables.tabulate_mechanism`), and inside `Concurrent`.
+A mechanism is a frozen description. What it remembers is a frozen state of plain numbers, which the
+holder of the conversation keeps. `begin` and `reply` are generators: they yield the noise they need
+and are sent the number drawn. So the same code runs with exact random numbers, with every possible
+number (`lab.finite.tabulate_mechanism`), and inside `Concurrent`, which is COMP of [Lyu22].
 
 A conversation is charged in full when it is opened. All noise that later answers depend on is in
-its state, and the state is JSON: whoever stores it before telling an answer never draws twice.
+its state, and the state is JSON: a holder that stores it before giving an answer never draws twice.
 The state is secret. An analyst who sees the noise sees the data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from farthing.errors import FarthingError, InvalidInput
+from farthing.errors import FarthingError, InvalidInput, require_count
 from farthing.interactive.charge import require_chargeable
-from farthing.interactive.noise import Draws, Noise, drawn
+from farthing.mechanisms.noise.discrete import DiscreteLaplaceNoise
+from farthing.mechanisms.noise.randomness import system_bits
 from farthing.mechanisms.protocol import Uses
+
+Noise = DiscreteLaplaceNoise
+#: How many numbers are drawn at a time at most.
+LARGEST_BLOCK = 1024
+
+
+def noise_shifted_by(epsilon: float, shift: int) -> Noise:
+    """Noise whose probabilities change by at most the factor e^ε when it is shifted by `shift`."""
+    return Noise(shift / Fraction(epsilon))
+
+
+def drawn(noise: Noise) -> int:
+    """One exact draw. Nothing is drawn ahead: a number kept for later could be used twice."""
+    return int(noise.draw(1, system_bits())[0])
+
+
+class Draws:
+    """Exact draws in blocks, for several questions that are answered in one call.
+
+    It lives as long as that call. Numbers that are left over are dropped with it, so that none can
+    be used twice.
+    """
+
+    def __init__(self) -> None:
+        self._bits = system_bits()
+        # by id: hashing costs more than a draw
+        self._kinds: dict[int, tuple[Noise, list[int]]] = {}
+        self._block = 4
+
+    def __call__(self, noise: Noise) -> int:
+        """The next number, used once."""
+        known = self._kinds.get(id(noise))
+        if known is None:
+            known = self._kinds[id(noise)] = noise, []
+        left = known[1]
+        if not left:
+            self._block = min(2 * self._block, LARGEST_BLOCK)
+            left.extend(noise.draw(self._block, self._bits).tolist())
+        return left.pop()
+
 
 T = TypeVar("T")
 State = TypeVar("State")
@@ -40,13 +82,13 @@ class InteractiveMechanism(Protocol[State, Asked, Told]):
 
     @property
     def guarantees(self) -> Uses:
-        """What the whole conversation costs, whatever is asked."""
+        """The price of the whole conversation, whatever is asked."""
 
     def begin(self) -> Drawing[State]:
-        """What is drawn when the conversation is opened."""
+        """Draws the noise of the opening, and gives the first state."""
 
     def reply(self, state: State, question: Asked, /) -> Drawing[tuple[Told, State]]:
-        """The answer, and what is remembered after it."""
+        """The answer and the next state."""
 
     def halted(self, state: State, /) -> bool:
         """Whether nothing more can be asked. It depends on earlier answers only."""
@@ -102,7 +144,7 @@ class Conversation(Generic[State, Asked, Told]):
         return self._closed or self._mechanism.halted(self._state)
 
     def ask(self, question: Asked) -> Told:
-        """One answer. If anything goes wrong the conversation is as it was before."""
+        """One answer. After an error the conversation is unchanged."""
         if self.over:
             raise ConversationOver("nothing more can be asked: the conversation is over")
         answer, self._state = run(self._mechanism.reply(self._state, question))
@@ -110,9 +152,9 @@ class Conversation(Generic[State, Asked, Told]):
         return answer
 
     def ask_many(self, questions: Iterable[Asked]) -> list[Told]:
-        """Answers one after the other, up to the one with which it halts.
+        """Answers one after the other, up to the one with which the conversation halts.
 
-        If anything goes wrong the conversation is as it was before, and nothing was answered.
+        After an error the conversation is unchanged, and no question was answered.
         """
         if self.over:
             raise ConversationOver("nothing more can be asked: the conversation is over")
@@ -127,7 +169,7 @@ class Conversation(Generic[State, Asked, Told]):
         return told
 
     def close(self) -> None:
-        """Nothing can be asked any more. Nothing is paid back."""
+        """No more questions are accepted. There is no refund."""
         self._closed = True
 
     def to_json(self) -> Json:
@@ -142,16 +184,16 @@ class Conversation(Generic[State, Asked, Told]):
     def from_json(
         cls, mechanism: InteractiveMechanism[State, Asked, Told], data: Json
     ) -> Conversation[State, Asked, Told]:
-        """The conversation where it was left; nothing is drawn."""
+        """The conversation in its stored state; nothing is drawn."""
         require_keys(data, "state", "asked", "closed")
         if not isinstance(data["closed"], bool):
-            raise InvalidInput("a stored conversation is closed or it is not")
-        found = cls.__new__(cls)
-        found._mechanism = mechanism
-        found._state = mechanism.state_from_json(data["state"])
-        found._asked = require_whole(data["asked"], at_least=0)
-        found._closed = data["closed"]
-        return found
+            raise InvalidInput("closed must be true or false in a stored conversation")
+        restored = cls.__new__(cls)
+        restored._mechanism = mechanism
+        restored._state = mechanism.state_from_json(data["state"])
+        restored._asked = require_whole(data["asked"], at_least=0)
+        restored._closed = data["closed"]
+        return restored
 
     def __repr__(self) -> str:
         """Without the state: it is secret."""
@@ -177,9 +219,75 @@ def require_keys(data: object, *names: str) -> None:
 
 
 def require_whole(value: object, *, at_least: int | None = None) -> int:
-    """A whole number. What was given is not repeated: it may be somebody's."""
+    """A whole number. The message does not repeat the value, which may be personal data."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidInput("the number must be whole")
     if at_least is not None and value < at_least:
         raise InvalidInput(f"the number must be at least {at_least}")
     return value
+
+
+#: One state per part.
+States: TypeAlias = tuple[Any, ...]
+Part: TypeAlias = InteractiveMechanism[Any, Any, Any]
+#: A conversation with any mechanism.
+OpenConversation: TypeAlias = Conversation[Any, Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Concurrent:
+    """Interactive mechanisms whose questions are interleaved as the analyst likes.
+
+    The question (i, x) is x for part i, counted from 0. A part sees only its own questions and
+    answers. The price is that of the parts: interleaving gains nothing
+    (docs/theory/concurrency.md). It is an interactive mechanism itself, so it can be nested.
+    """
+
+    parts: Sequence[Part]
+
+    def __post_init__(self) -> None:
+        parts = tuple(self.parts)
+        if not parts:
+            raise InvalidInput("at least one interactive mechanism is needed, got none")
+        object.__setattr__(self, "parts", parts)
+
+    @property
+    def guarantees(self) -> Uses:
+        """The items of all parts."""
+        return tuple(item for part in self.parts for item in part.guarantees)
+
+    def begin(self) -> Drawing[States]:
+        """Open every part."""
+        states = []
+        for part in self.parts:
+            states.append((yield from part.begin()))
+        return tuple(states)
+
+    def reply(self, state: States, question: tuple[int, Any], /) -> Drawing[tuple[Any, States]]:
+        """Pass the question to its part."""
+        index, inner = question
+        if require_count("the number of a part", index) >= len(self.parts):
+            raise InvalidInput(f"there are {len(self.parts)} parts, counted from 0; got {index}")
+        part = self.parts[index]
+        if part.halted(state[index]):
+            raise ConversationOver(f"nothing more can be asked: part {index} is over")
+        answer, after = yield from part.reply(state[index], inner)
+        return answer, (*state[:index], after, *state[index + 1 :])
+
+    def halted(self, state: States, /) -> bool:
+        """When every part has."""
+        return all(p.halted(inner) for p, inner in zip(self.parts, state, strict=True))
+
+    def state_to_json(self, state: States, /) -> Json:
+        """The states of the parts in order."""
+        pairs = zip(self.parts, state, strict=True)
+        return {"parts": [part.state_to_json(inner) for part, inner in pairs]}
+
+    def state_from_json(self, data: Json, /) -> States:
+        """The same, checked."""
+        require_keys(data, "parts")
+        stored = data["parts"]
+        if not isinstance(stored, list) or len(stored) != len(self.parts):
+            raise InvalidInput(f"a stored conversation must have {len(self.parts)} parts")
+        pairs = zip(self.parts, stored, strict=True)
+        return tuple(part.state_from_json(inner) for part, inner in pairs)

@@ -4,8 +4,8 @@ One noisy threshold for all positive answers is the variant of [LSL17] (Appendix
 [Lyu22]); a new one after each of them (`refresh_after=1`) is the classic one. Both, and everything
 between, are proved for discrete noise in docs/theory/concurrency.md.
 
-A question carries the true number, worked out by whoever holds the data. Between neighbours it may
-change by at most `sensitivity`; `monotone` says that adding a unit never lowers a number that is
+A question carries the true number, which the holder of the data computes. Between neighbours it may
+change by at most `sensitivity`. `monotone` means that adding a unit never lowers a number that is
 asked about (counts, sums of numbers that are not negative).
 """
 
@@ -19,12 +19,77 @@ from flint import arb
 
 from farthing.errors import InvalidInput, require_count, require_real
 from farthing.guarantees.kinds import PureDP
-from farthing.interactive.accuracy import WatchAccuracy, Watching, watch_accuracy
-from farthing.interactive.noise import noise_shifted_by
-from farthing.interactive.protocol import Drawing, Json, Verdict, require_keys, require_whole
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE
+from farthing.interactive.protocol import (
+    Drawing,
+    Json,
+    Noise,
+    Verdict,
+    noise_shifted_by,
+    require_keys,
+    require_whole,
+)
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence
 from farthing.mechanisms.protocol import Uses
-from farthing.numerics.ball import down, in_balls
+from farthing.numerics.ball import Ball, down, in_balls
+from farthing.numerics.search import least_reaching
+
+#: Shares of the failure probability that thresholds may get; the best one is used.
+_SHARES = tuple(arb(2) ** -k for k in range(1, 9))
+
+
+@dataclass(frozen=True, slots=True)
+class WatchAccuracy:
+    """With probability at least `confidence` all of this holds for every answer.
+
+    A positive answer means that the number is at least threshold − `threshold_error`, a negative
+    one that it is below threshold + `threshold_error`, and a number given out is within
+    `value_error` of the truth (None: numbers were not bought). The questions may depend on
+    earlier answers.
+    """
+
+    threshold_error: int
+    value_error: int | None
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """The noises of a conversation, and how many thresholds and positive answers it has."""
+
+    threshold_noise: Noise
+    query_noise: Noise
+    value_noise: Noise | None
+    thresholds: int
+    positives: int
+
+
+@in_balls
+def watch_accuracy(watching: Watching, questions: int, confidence: float) -> WatchAccuracy:
+    """Union bound over thresholds (both tails), questions (one tail) and numbers (both tails).
+
+    A number far below its threshold is answered wrongly only if its own noise is large, one far
+    above only if it is small: one tail per question. Half of the failures go to numbers if there
+    are any. Given everything before, the noise of the next answer is fresh, so the bound holds
+    for questions chosen from earlier answers.
+    """
+    count = require_count("questions", questions, at_least=1)
+    level = require_confidence(confidence)
+    failures = 1 - arb(level)
+    value_error = None
+    if watching.value_noise is not None:
+        failures /= 2
+        value_error = _reach(watching.value_noise, 2 * min(count, watching.positives), failures)
+    threshold_error = min(
+        _reach(watching.threshold_noise, 2 * min(count, watching.thresholds), share * failures)
+        + _reach(watching.query_noise, count, (1 - share) * failures)
+        for share in (*_SHARES, *(1 - share for share in _SHARES[1:]))
+    )
+    return WatchAccuracy(threshold_error, value_error, level)
+
+
+def _reach(noise: Noise, tails: int, failures: Ball) -> int:
+    """The smallest w for which `tails` events "noise > w" have at most this probability in all."""
+    return least_reaching(lambda w: tails * noise.tail(w + 1), failures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +214,7 @@ class SparseVector:
         return self._watching.thresholds
 
     def accuracy(self, questions: int, confidence: float = DEFAULT_CONFIDENCE) -> WatchAccuracy:
-        """What holds for up to `questions` answers together."""
+        """Accuracy over up to `questions` answers together."""
         return watch_accuracy(self._watching, questions, confidence)
 
     def begin(self) -> Drawing[WatchState]:
@@ -189,7 +254,7 @@ class SparseVector:
         }
 
     def state_from_json(self, data: Json, /) -> WatchState:
-        """The same, checked against the number of positive answers that were bought."""
+        """The state, checked against the number of positive answers that were bought."""
         require_keys(data, "threshold_noise", "positives_left")
         left = require_whole(data["positives_left"], at_least=0)
         if left > self.positives:

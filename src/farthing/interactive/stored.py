@@ -1,14 +1,29 @@
-"""Interactive mechanisms as plain data, so that an open conversation survives its process."""
+"""Conversations as plain data: how mechanisms are written, and how open states are sealed.
+
+A sealed state has two halves. The secret half holds the noise. The public half is a commitment: a
+digest of the secret half, with which anyone can check later that the noise is still the one that
+was drawn. Noise is a small whole number, so trying all values would undo a plain digest; every
+seal therefore has 256 random bits of its own.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields
+import hmac
+import secrets
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+from farthing.canonical import digest
 from farthing.errors import InvalidInput
-from farthing.interactive.composer import Concurrent, Part
 from farthing.interactive.guess_and_check import GuessAndCheck
-from farthing.interactive.protocol import Json, require_keys
+from farthing.interactive.protocol import (
+    Concurrent,
+    Conversation,
+    Json,
+    OpenConversation,
+    Part,
+    require_keys,
+)
 from farthing.interactive.sparse_vector import SparseVector
 
 #: The name in stored data → the mechanism. A new mechanism is one line here.
@@ -47,3 +62,46 @@ def mechanism_from_json(data: Json) -> Part:
 
 def _parameters(kind: type[SparseVector] | type[GuessAndCheck]) -> list[str]:
     return [parameter.name for parameter in fields(kind) if parameter.init]
+
+
+#: Rows may change between the questions of a conversation with these (docs/theory/concurrency.md,
+#: Theorem 6), also if updates depend on releases. A mechanism that is not listed was proved for a
+#: fixed table, and must not go on after a change.
+COVERED: tuple[type[SparseVector] | type[GuessAndCheck], ...] = (SparseVector, GuessAndCheck)
+
+
+def covers_growing_rows(mechanism: Part) -> bool:
+    """Whether a conversation with this mechanism may go on when the rows have changed."""
+    if isinstance(mechanism, Concurrent):
+        return all(map(covers_growing_rows, mechanism.parts))
+    return type(mechanism) in COVERED
+
+
+_SALT_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class SealedState:
+    """`secret` goes where no export, statement or analyst reads; `commitment` may be shown."""
+
+    secret: Json = field(repr=False)
+    commitment: str
+
+
+def seal(conversation: OpenConversation) -> SealedState:
+    """The conversation as it is now. Sealing it again gives another commitment."""
+    secret = {
+        "mechanism": mechanism_to_json(conversation.mechanism),
+        "conversation": conversation.to_json(),
+        "salt": secrets.token_hex(_SALT_BYTES),
+    }
+    return SealedState(secret, digest(secret))
+
+
+def unseal(sealed: SealedState) -> OpenConversation:
+    """The conversation where it was left; InvalidInput if it is not the one committed to."""
+    require_keys(sealed.secret, "mechanism", "conversation", "salt")
+    if not hmac.compare_digest(digest(sealed.secret), sealed.commitment):
+        raise InvalidInput("a stored conversation does not match its commitment")
+    mechanism = mechanism_from_json(sealed.secret["mechanism"])
+    return Conversation.from_json(mechanism, sealed.secret["conversation"])

@@ -8,12 +8,8 @@ except ModuleNotFoundError as error:
     raise explained(error) or error from None
 
 from farthing.canonical import digest
-from farthing.ledger.analyst import Analyst
-from farthing.ledger.backups import back_up, restore
-from farthing.ledger.coalition import Coalition, coalition
 from farthing.ledger.declared_data import Dataset, Limits
-from farthing.ledger.durable_conversation import DurableConversation
-from farthing.ledger.entries import Entry
+from farthing.ledger.entries.fact import Entry
 from farthing.ledger.errors import (
     AlreadySettled,
     AlreadyThere,
@@ -28,14 +24,7 @@ from farthing.ledger.errors import (
     Unavailable,
     WrongSchema,
 )
-from farthing.ledger.export import export_lines
-from farthing.ledger.history import Asked, history
-from farthing.ledger.importing import import_lines
 from farthing.ledger.ledger import Ledger
-from farthing.ledger.moving import move
-from farthing.ledger.odometer import Reading, odometer
-from farthing.ledger.owner import Owner
-from farthing.ledger.reader import Reader
 from farthing.ledger.records import (
     Account,
     Answered,
@@ -49,10 +38,17 @@ from farthing.ledger.records import (
     Use,
 )
 from farthing.ledger.registered_lists import RegisteredBatch, RegisteredSet
-from farthing.ledger.snapshot import Snapshot
-from farthing.ledger.statement import statement
-from farthing.ledger.statement_page import markdown
-from farthing.ledger.verify import Verified, verify
+from farthing.ledger.reports.history import Asked, history
+from farthing.ledger.reports.odometer import Coalition, Reading, coalition, odometer
+from farthing.ledger.reports.statement import statement
+from farthing.ledger.reports.statement_page import markdown
+from farthing.ledger.reports.verify import Verified, verify
+from farthing.ledger.roles.analyst import Analyst, Snapshot
+from farthing.ledger.roles.owner import Owner
+from farthing.ledger.roles.reader import Reader
+from farthing.ledger.transfer.books import export_lines, import_lines
+from farthing.ledger.transfer.moving import back_up, move, restore
+from farthing.ledger.writes.conversations import DurableConversation
 
 __all__ = [
     "Account",

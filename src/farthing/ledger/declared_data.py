@@ -1,20 +1,38 @@
-"""What an owner declares about data: its unit, its columns, its limits, its version."""
+"""What an owner declares about data: its unit, columns, limits and version, and where it is.
+
+A budget belongs to the data, not to a name. So a dataset has a location:
+
+    file:/data/events.parquet        a file
+    file:/data/folder                everything in a folder
+    file:/data/base.duckdb#table     a table in a file
+    postgresql:SYSTEM/database/schema.table
+    spark:catalog.database.table
+    spark:s3a://bucket/folder        everything in a folder elsewhere
+    several:["file:/a.csv", "file:/b.csv"]    tables that are read as one, sorted
+
+Whoever reads the data resolves the path (links, relative parts) or asks the server for its name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import json
+import posixpath
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 from farthing.errors import InvalidInput, require_choice, require_count
-from farthing.ledger.locations import require_location
 from farthing.ledger.records import require_name
 from farthing.schema import Schema, schema_from_json
 
 #: The only neighbouring relation that the theorems here speak about.
 RELATION = "add or remove one unit"
-#: How the first format named the one limit that is a limit today.
+#: What the first format called `contribution_limit`.
 _OLD_CONTRIBUTION_LIMIT = "keys"
+_FILE, _SEVERAL = "file:", "several:"
+#: Longer paths than this exist nowhere.
+_LONGEST = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,26 +43,20 @@ class Limits:
     per_key_limit: int | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (
-            ("contribution_limit", self.contribution_limit),
-            ("per_key_limit", self.per_key_limit),
-        ):
+        for name, value in self.to_json().items():
             if value is not None:
                 require_count(name, value, at_least=1)
 
     def to_json(self) -> dict[str, int | None]:
-        return {
-            "contribution_limit": self.contribution_limit,
-            "per_key_limit": self.per_key_limit,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """What is protected, as its owner declares it: nothing here is read off the rows.
 
-    `location` says which data it is (locations.py), `version` which state of the rows: None means
-    live rows, about which nothing earlier is ever told again.
+    `location` says which data it is, `version` which state of the rows. Without a version the rows
+    are live, and no earlier answer is ever shown again.
     """
 
     name: str
@@ -68,7 +80,7 @@ class Dataset:
 
     @property
     def declared_schema(self) -> Schema:
-        """What exists for an analyst; InvalidInput if nothing was declared."""
+        """The columns that exist for an analyst; InvalidInput if none were declared."""
         if self.schema is None:
             raise InvalidInput(f"{self.name} has no declared columns; its owner describes it")
         return self.schema
@@ -90,7 +102,7 @@ class Dataset:
 
 
 def dataset_from_json(data: Mapping[str, Any]) -> Dataset:
-    """A dataset from what its first entry says, also if the first format wrote it."""
+    """A dataset from the data of an entry, in this format or the first one."""
     given = dict(data)
     old = given.pop("contribution_limits", None)
     limits = given.pop("limits", None)
@@ -122,10 +134,10 @@ def _untitled(dataset: Dataset) -> Dataset:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What an owner declares about a dataset, and which others are on the same data.
+    """What an owner declares about a dataset, and which other datasets share its data.
 
-    `former` are the places where the data was before it was relocated. They stay this
-    dataset's, so that a copy that was left there gets no budget of its own.
+    `former` are the places where the data was before it was relocated. They still belong to this
+    dataset, so that a copy that was left there gets no budget of its own.
     """
 
     dataset: Dataset
@@ -139,7 +151,7 @@ class Declared:
         return self.former if here is None else tuple(dict.fromkeys((here, *self.former)))
 
     def relocated(self, location: str | None) -> Declared:
-        """The same data in another place; where it was stays known."""
+        """The same data in another place; the old place stays known."""
         was = self.dataset.location
         if was is None or location in (None, was):
             raise InvalidInput(
@@ -150,6 +162,65 @@ class Declared:
         return Declared(replace(self.dataset, location=location), self.beside, former)
 
     def to_json(self) -> dict[str, Any]:
-        """What an entry says of it."""
+        """The data of its entry."""
         former = {"former": list(self.former)} if self.former else {}
         return {"description": self.dataset.to_json(), "beside": list(self.beside), **former}
+
+
+def require_location(location: object) -> str:
+    """A location that can be compared as text, or InvalidInput."""
+    if isinstance(location, str) and location.startswith(_SEVERAL):
+        if location_of_several(places_in(location)) != location:
+            raise InvalidInput("the location of several tables must name each once, in order")
+        return location
+    if (
+        not isinstance(location, str)
+        or not location.isprintable()
+        or len(location) > _LONGEST
+        or not all(location.partition(":"))
+    ):
+        raise InvalidInput(f"a location must look like file:/data/events.parquet, got {location!r}")
+    path = location.removeprefix(_FILE)
+    resolved = path.startswith("/") and posixpath.normpath(path.lstrip("/")) == path[1:]
+    if path not in (location, "/") and not resolved:
+        raise InvalidInput(f"a file's location must be a resolved absolute path, got {path!r}")
+    return location
+
+
+def location_of_several(places: Iterable[str]) -> str:
+    """The location of tables that are read as one, in whichever order they are named."""
+    ordered = sorted(map(require_location, places))
+    if len(ordered) < 2 or any(place.startswith(_SEVERAL) for place in ordered):
+        raise InvalidInput("several tables must be two or more single ones")
+    for first, second in combinations(ordered, 2):
+        if overlap(first, second):
+            raise InvalidInput(f"each row must be there once, but {first} and {second} share data")
+    return _SEVERAL + json.dumps(ordered, ensure_ascii=False)
+
+
+def places_in(location: str) -> tuple[str, ...]:
+    """The single places of a location: itself, or those of several tables."""
+    if not location.startswith(_SEVERAL):
+        return (location,)
+    try:
+        places = json.loads(location.removeprefix(_SEVERAL))
+    except ValueError:
+        places = None
+    if not isinstance(places, list) or not all(isinstance(place, str) for place in places):
+        raise InvalidInput("the location of several tables must be a list of texts")
+    return tuple(places)
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether two locations share data: the same place, or one inside the other."""
+    return any(
+        mine == theirs or _holds(mine, theirs) or _holds(theirs, mine)
+        for mine in places_in(one)
+        for theirs in places_in(other)
+    )
+
+
+def _holds(outer: str, inner: str) -> bool:
+    """A folder holds what is below it, a file the tables in it."""
+    is_path = outer.startswith(_FILE) or "://" in outer
+    return is_path and inner.startswith((outer.removesuffix("/") + "/", outer + "#"))

@@ -19,6 +19,7 @@ All of them leave the balances as they were.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.errors import FarthingError
@@ -26,6 +27,9 @@ from farthing.errors import FarthingError
 
 class LedgerError(FarthingError):
     """Base of every error of the ledger."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _copied, (type(self), self.args, self.__dict__)
 
 
 class DoesNotFit(LedgerError):
@@ -46,9 +50,6 @@ class DoesNotFit(LedgerError):
             f"{_shown(largest_that_fits) if largest_that_fits else 'nothing'}"
         )
 
-    def __reduce__(self) -> tuple[type[DoesNotFit], tuple[object, ...]]:
-        return DoesNotFit, (self.requested, self.remaining, self.largest_that_fits)
-
 
 class TariffChanged(LedgerError):
     """The tariff that a request was planned with is no longer in force. Nothing was charged."""
@@ -60,9 +61,6 @@ class TariffChanged(LedgerError):
             f"the request was planned with account {planned}, but the tariff of account {in_force} "
             "is in force now; plan again"
         )
-
-    def __reduce__(self) -> tuple[type[TariffChanged], tuple[object, ...]]:
-        return TariffChanged, (self.planned, self.in_force)
 
 
 class NotInLedger(LedgerError):
@@ -84,9 +82,6 @@ class ReadOnly(LedgerError):
         self.dataset = dataset
         super().__init__(f"the book of {dataset} {why}")
 
-    def __reduce__(self) -> tuple[type[ReadOnly], tuple[object, ...]]:
-        return ReadOnly, (self.dataset,)
-
 
 class Sealed(ReadOnly):
     """The book has moved to the ledger whose identity is `successor`."""
@@ -94,9 +89,6 @@ class Sealed(ReadOnly):
     def __init__(self, dataset: str, successor: str) -> None:
         self.successor = successor
         super().__init__(dataset, f"is sealed here; it goes on in the ledger {successor}")
-
-    def __reduce__(self) -> tuple[type[Sealed], tuple[object, ...]]:
-        return Sealed, (self.dataset, self.successor)
 
 
 class RowsChanged(LedgerError):
@@ -113,9 +105,6 @@ class RowsChanged(LedgerError):
             "again (if it is a table in memory, open the table again), or open another conversation"
         )
 
-    def __reduce__(self) -> tuple[type[RowsChanged], tuple[object, ...]]:
-        return RowsChanged, (self.dataset,)
-
 
 class WrongSchema(LedgerError):
     """The database was written by a newer or an older farthing; carries found and known."""
@@ -125,9 +114,6 @@ class WrongSchema(LedgerError):
         self.known = known
         self.advice = advice
         super().__init__(f"the ledger's schema must be {known}, found {found or 'none'}; {advice}")
-
-    def __reduce__(self) -> tuple[type[WrongSchema], tuple[object, ...]]:
-        return WrongSchema, (self.found, self.known, self.advice)
 
 
 class Damaged(LedgerError):
@@ -149,6 +135,13 @@ class Unavailable(LedgerError):
     def __init__(self, message: str, *, passes: bool = False) -> None:
         self.passes = passes
         super().__init__(message)
+
+
+def _copied(cls: type[LedgerError], args: tuple[Any, ...], state: dict[str, Any]) -> LedgerError:
+    """An error on the other side of a process, with all that it carries."""
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(state)
+    return error
 
 
 def _shown(amount: Price | Mapping[str, int]) -> str:

@@ -18,14 +18,14 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Self
 
-from farthing.ledger.analyst import Analyst
-from farthing.ledger.locations import require_location
-from farthing.ledger.lookups import all_declared
-from farthing.ledger.open_book import OpenBook, utc_now
-from farthing.ledger.owner import Owner
-from farthing.ledger.reader import Reader
+from farthing.ledger.declared_data import require_location
+from farthing.ledger.roles.analyst import Analyst
+from farthing.ledger.roles.owner import Owner
+from farthing.ledger.roles.reader import Reader
 from farthing.ledger.store.connection import Store
-from farthing.ledger.store.upgrade import ensure_schema
+from farthing.ledger.store.migrations import ensure_schema
+from farthing.ledger.store.open_book import OpenBook, utc_now
+from farthing.ledger.store.queries import all_declared
 
 
 class Ledger:

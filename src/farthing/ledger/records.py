@@ -1,29 +1,52 @@
-"""What the ledger keeps, as frozen facts."""
+"""The records that a ledger gives to its callers, and the checks of what callers give to it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from farthing.canonical import canonical
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.errors import InvalidInput, require_count
 from farthing.interactive import Verdict
-from farthing.interactive.composer import Part
+from farthing.interactive.protocol import Part
 
 #: Amounts stay below this, so that no sum of two leaves 64 bits.
 LARGEST = 2**53
-#: Characters of a question as JSON at most: it is kept for ever.
+#: The most characters of a question as JSON: it is kept for ever.
 LARGEST_QUESTION = 1 << 20
 
 TARIFF, BATCH, SETWISE = "tariff", "batch", "setwise"
 MONTHLY = "monthly"
 #: The analyst of a cap: a purse that everybody spends from.
 EVERYBODY = ""
-#: How many equal levels the odometer distinguishes in tariffs of earlier books; those signed now
+#: How many equal levels the odometer distinguishes in tariffs of earlier books. Tariffs signed now
 #: have levels that halve (docs/theory/odometer.md).
 LEVELS = 16
+
+
+def written_time(time: datetime) -> str:
+    """A time in UTC, as entries have it."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def month_of(time: datetime) -> int:
+    """The calendar month in UTC, as months since year 0."""
+    there = time.astimezone(UTC)
+    return 12 * there.year + there.month - 1
+
+
+def month_name(month: int) -> str:
+    """A month as text, such as 2026-03."""
+    return f"{month // 12:04d}-{month % 12 + 1:02d}"
+
+
+def month_number(name: str) -> int:
+    """Months since year 0, from text such as 2026-03."""
+    year, month = name.split("-")
+    return 12 * int(year) + int(month) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +78,8 @@ class Account:
 class Terms:
     """The tariff in force and the number of its account.
 
-    An account's tariff never changes, so terms are safe to remember; whether they are still in
-    force, `Analyst.reserve(…, under=terms.account)` checks when it charges.
+    An account's tariff never changes, so terms may be cached. `Analyst.reserve` with
+    `under=terms.account` checks that they are still in force when it charges.
     """
 
     account: int
@@ -81,8 +104,8 @@ class Purse:
     """What one analyst was granted of a tariff, and what is spent of it.
 
     With renewal "monthly" it is granted anew each calendar month (UTC), and `month` says which
-    one the amounts belong to. One that was revoked is not open, and nothing can be spent of it.
-    What was taken back then is told apart from what was spent (`lookups.spent_and_revoked`).
+    month the amounts belong to. A purse that was revoked is not open, and nothing can be spent from
+    it. What was taken back is counted apart from what was spent (`queries.spent_and_revoked`).
     """
 
     account: int
@@ -97,6 +120,27 @@ class Purse:
     farthings_revoked: int = 0
     delta_units_revoked: int = 0
 
+    def left(self, cap: Purse | Account | None = None) -> Price:
+        """What is left of the purse or, if that is less, of the cap; nothing if it was revoked."""
+        if not self.open:
+            return Price(0)
+        own = Price(
+            self.farthings - self.farthings_spent - self.farthings_revoked,
+            self.delta_units - self.delta_units_spent - self.delta_units_revoked,
+        )
+        if cap is None:
+            return own
+        return Price(
+            min(own.farthings, cap.farthings - cap.farthings_spent),
+            min(own.delta_units, cap.delta_units - cap.delta_units_spent),
+        )
+
+    def in_month(self, month: int) -> Purse:
+        """The purse as a request in this month finds it: renewed if the month is a later one."""
+        if self.month is None or month_number(self.month) >= month:
+            return self
+        return replace(self, farthings_spent=0, delta_units_spent=0, month=month_name(month))
+
     def __repr__(self) -> str:
         state = "" if self.open else ", revoked"
         month = "" if self.month is None else f" in {self.month}"
@@ -105,8 +149,10 @@ class Purse:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Farthings set aside for one question. `entry` is for owners, not for analysts: it counts
-    what others have asked."""
+    """Farthings set aside for one question.
+
+    `entry` is for owners, not for analysts: it counts what others have asked.
+    """
 
     dataset: str
     entry: int
@@ -123,7 +169,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What was run, in the words of who ran it: for the statement's table of use.
+    """What was run, in words, for the table of use in the statement.
 
     `contribution` says how much of a unit counted; `guarantees` what was bought, how often each.
     """
@@ -150,16 +196,16 @@ class Use:
 
 
 def use_from_json(data: Mapping[str, Any]) -> Use:
-    """A use from what an entry says."""
+    """A use from the data of an entry."""
     pairs = tuple((text, times) for text, times in data["guarantees"])
     return Use(data["what"], data["contribution"], pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseSummary:
-    """That an analyst got something: when, for which question, at which price.
+    """An answer that an analyst got: when, for which question, at which price.
 
-    `entry` is where it stands in the book; the service tells it to nobody.
+    `entry` is its number in the book; the service tells it to nobody.
     """
 
     entry: int = field(repr=False)
@@ -170,7 +216,7 @@ class ReleaseSummary:
 
 @dataclass(frozen=True, slots=True)
 class KeptRelease(ReleaseSummary):
-    """What an analyst got for a question: theirs to see again."""
+    """What an analyst got for a question, and may see again."""
 
     release: Any = field(repr=False)
     release_digest: str = field(repr=False)
@@ -178,7 +224,7 @@ class KeptRelease(ReleaseSummary):
 
 @dataclass(frozen=True, slots=True)
 class OpenedConversation:
-    """A conversation as everybody may see it: never its noise, never an entry number."""
+    """The public part of a conversation: never its noise, never an entry number."""
 
     id: str
     dataset: str
@@ -203,7 +249,7 @@ class Answered:
 
 
 def answered_from_json(data: Mapping[str, Any]) -> Answered:
-    """A question and its answer from what a turn says."""
+    """A question and its answer from the data of a turn."""
     return Answered(data["asked"], Verdict(data["positive"], data["value"]))
 
 
@@ -222,6 +268,12 @@ def require_name(what: str, value: object) -> str:
     return value
 
 
+def require_names(what: str, given: str | Iterable[str] | None) -> tuple[str, ...]:
+    """One name or several, in order and without repetition."""
+    several = () if given is None else (given,) if isinstance(given, str) else given
+    return tuple(dict.fromkeys(require_name(what, name) for name in several))
+
+
 def require_items(items: object) -> dict[str, int]:
     """A non-empty {name: times} with positive whole numbers."""
     if not isinstance(items, Mapping) or not items:
@@ -232,24 +284,11 @@ def require_items(items: object) -> dict[str, int]:
     }
 
 
-def require_question(question: object) -> object:
-    """Anything but None, which means that no question was stated."""
-    if question is None:
-        raise InvalidInput("a release is found by its question, got None")
-    return question
-
-
 def require_small(question: object) -> object:
-    """A question that may be kept for ever."""
+    """A question short enough to be kept for ever."""
     size = len(canonical(question))
     if size > LARGEST_QUESTION:
         raise InvalidInput(
             f"a question must have at most {LARGEST_QUESTION} characters as JSON, got {size}"
         )
     return question
-
-
-def require_names(what: str, given: str | Iterable[str] | None) -> tuple[str, ...]:
-    """One name or several, in order and without repetition."""
-    several = () if given is None else (given,) if isinstance(given, str) else given
-    return tuple(dict.fromkeys(require_name(what, name) for name in several))

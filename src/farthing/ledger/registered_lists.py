@@ -1,43 +1,47 @@
-"""Lists that are registered in advance: an account each, with a certified profile of its own.
+"""Lists that are registered in advance: each is an account with a certified profile of its own.
 
 batch    a dashboard: queries that are all fixed before the first of them runs, and run once,
          together. Across queries nothing is adaptive. Inside a query the later draws of a
-         top-k, and the counts of the labels it found, depend on the earlier ones; so as soon
-         as one query mixes a bounded-range draw with anything else, the whole list gets the
-         adaptive bound in the order given, which is never below the non-adaptive one.
+         top-k, and the counts of the labels it found, depend on the earlier ones. So if one
+         query mixes a bounded-range draw with anything else, the whole list gets the adaptive
+         bound in the order given, which is never below the non-adaptive one.
 setwise  a multiset of items that may be used one by one, in any order, chosen as you go.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import metadata
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from farthing.canonical import canonical
+from farthing.composition.bounds import Bracket
 from farthing.composition.compose import Composition, compose
 from farthing.composition.items import Items, items_from
 from farthing.composition.tariffs.tariff import USUAL_DELTAS
-from farthing.errors import InvalidInput, Unattainable, Unsupported, require_real
-from farthing.guarantees.bracket import Bracket
+from farthing.errors import InvalidInput, NotCertified, Unattainable, Unsupported, require_real
 from farthing.guarantees.kinds import Guarantee
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.ledger.records import BATCH, SETWISE, require_items, require_name
 
-#: A batch is reserved whole; this is the one thing there is to reserve.
+#: The only item of a batch, which is reserved whole.
 EVERYTHING = "everything"
-#: How wide a bracket may be, relative.
+#: The relative width of a bracket.
 TOLERANCE = 1e-3
+#: Another machine may round a lower bound differently; nobody is charged by it.
+LAST_DIGITS = 1e-9
 
 Pairs: TypeAlias = Iterable[Guarantee | tuple[Guarantee, int]]
 
 
 @dataclass(frozen=True)
 class RegisteredBatch:
-    """Queries by name, each the guarantees it uses in the order in which it uses them."""
+    """Queries by name, each with its guarantees in the order in which it uses them."""
 
     queries: Mapping[str, Pairs]
 
@@ -115,20 +119,20 @@ Registered: TypeAlias = RegisteredBatch | RegisteredSet
 
 
 def composition_of(listed: Registered, tolerance: float = TOLERANCE) -> Composition:
-    """What the list proves by itself."""
+    """The composition of the list by itself."""
     return compose(listed.items, adaptivity=listed.adaptivity, tolerance=tolerance)
 
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A document taken apart: the list, and what it is said to prove at each δ."""
+    """The content of a document: the list, and what it claims at each δ."""
 
     listed: Registered
     claims: tuple[tuple[float, Bracket], ...]
 
 
 def claims_of(composed: Composition) -> dict[float, Bracket]:
-    """What a document states: ε at every usual δ that it can be stated for."""
+    """The claims of a document: ε at every usual δ for which there is one."""
     claims = {}
     for delta in USUAL_DELTAS:
         try:
@@ -141,7 +145,7 @@ def claims_of(composed: Composition) -> dict[float, Bracket]:
 
 
 def document(listed: Registered) -> dict[str, Any]:
-    """The list with what it proves, as plain data; what `register` signs."""
+    """The list with what it proves, as plain data, for `register` to sign."""
     claims = tuple(claims_of(composition_of(listed)).items())
     return _written(Stated(listed, claims), {"farthing": metadata.version("farthing")})
 
@@ -165,7 +169,7 @@ def _written(stated: Stated, versions: Mapping[str, str]) -> dict[str, Any]:
 
 
 def stated_in(data: Mapping[str, Any]) -> Stated:
-    """What a document says if it says nothing else, in exactly these words; not proved again."""
+    """Read a document, which must be word for word what a ledger writes; claims are not proved."""
     try:
         claims = tuple(
             (
@@ -215,3 +219,31 @@ def _sellable(items: Items) -> Items:
                 f"{format_guarantee(guarantee)}"
             )
     return items
+
+
+def prove_list(document: Mapping[str, Any]) -> None:
+    """Prove again what a list claims, or NotCertified.
+
+    No ε may be smaller than what is proved now, and no lower bound larger. Of two proofs, one on a
+    finer grid, the better counts.
+    """
+    _prove_list(canonical(document))
+
+
+@lru_cache(maxsize=64)
+def _prove_list(written: str) -> None:
+    stated = stated_in(json.loads(written))
+    again = [
+        claims_of(composition_of(stated.listed, tolerance))
+        for tolerance in (TOLERANCE, TOLERANCE / 4)
+    ]
+    if [delta for delta, _ in stated.claims] != list(again[0]):
+        raise NotCertified("a list states epsilon at every usual delta, and at no other")
+    for delta, claim in stated.claims:
+        proved = [claims[delta] for claims in again]
+        if claim.theorem not in {bracket.theorem for bracket in proved}:
+            raise NotCertified(f"at {delta:g} another theorem is the one that proves it")
+        if claim.upper < min(bracket.upper for bracket in proved):
+            raise NotCertified(f"epsilon <= {claim.upper!r} at {delta:g}")
+        if claim.lower > max(bracket.lower for bracket in proved) * (1 + LAST_DIGITS):
+            raise NotCertified(f"epsilon >= {claim.lower!r} at {delta:g}")

@@ -1,39 +1,30 @@
 """Private mechanisms: exact sampling, selection, counts, sums, and what each of them costs.
 
-A `Mechanism` is a frozen object. `assumes` is what must hold of the data, `guarantees` its price
-before running, `guarantees_for` the price that its release shows, `run` the release, `expect`
-what to expect of it. `ExponentialMechanism` and the randomized responses are what others are
-made of: they run on scores or on a bit, and their price is `guarantees`.
+A `Mechanism` is a frozen object: `assumes` says what must hold for the data, `guarantees` is its
+price before running, `guarantees_for` the price of one release, `run` makes a release, `expect`
+states its accuracy. `ExponentialMechanism` and the randomized responses are building blocks: they
+run on scores or on a bit.
 """
 
 from farthing.mechanisms.accuracy import Accuracy, Expectation
-from farthing.mechanisms.clipped_sum import ClippedSum
-from farthing.mechanisms.count_mle import ordered_counts
-from farthing.mechanisms.discrete_gaussian import DiscreteGaussianNoise
-from farthing.mechanisms.discrete_laplace import DiscreteLaplaceNoise
-from farthing.mechanisms.exponential import ExponentialMechanism
-from farthing.mechanisms.gumbel import KnownGumbel, UnknownGumbel
+from farthing.mechanisms.combined import Groups, Largest, PerLabel, Repeated
+from farthing.mechanisms.counts.known_counts import KnownCounts, TopKWithCounts, ordered_counts
+from farthing.mechanisms.counts.totals import ClippedSum, NoisyTotals
+from farthing.mechanisms.counts.unknown_counts import ThresholdedCounts, UnknownCounts
 from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.known_counts import KnownCounts
-from farthing.mechanisms.largest import Largest
-from farthing.mechanisms.least_total import LeastTotal
-from farthing.mechanisms.noise import Noise, coordinate_noise
-from farthing.mechanisms.noisy_totals import NoisyTotals
-from farthing.mechanisms.per_label import Groups, PerLabel
-from farthing.mechanisms.permute_and_flip import PermuteAndFlipMechanism
-from farthing.mechanisms.protocol import Contribution, Mechanism, Uses
-from farthing.mechanisms.quantile import Quantile
+from farthing.mechanisms.noise.calibrated import Noise, TruncatedGaussianNoise, coordinate_noise
+from farthing.mechanisms.noise.discrete import DiscreteGaussianNoise, DiscreteLaplaceNoise
+from farthing.mechanisms.noise.rounded_gaussian import RoundedGaussianNoise
+from farthing.mechanisms.protocol import Contribution, Mechanism, Release, Uses
 from farthing.mechanisms.randomized_response import (
     GeneralizedRandomizedResponse,
     LeakyAnswer,
     LeakyRandomizedResponse,
 )
-from farthing.mechanisms.release import Release
-from farthing.mechanisms.repeated import Repeated
-from farthing.mechanisms.rounded_gaussian import RoundedGaussianNoise
-from farthing.mechanisms.top_k_with_counts import TopKWithCounts
-from farthing.mechanisms.truncated_gaussian import TruncatedGaussianNoise
-from farthing.mechanisms.unknown_counts import ThresholdedCounts, UnknownCounts
+from farthing.mechanisms.selection.exponential import ExponentialMechanism, LeastTotal
+from farthing.mechanisms.selection.gumbel import KnownGumbel, UnknownGumbel
+from farthing.mechanisms.selection.permute_and_flip import PermuteAndFlipMechanism
+from farthing.mechanisms.selection.quantile import Quantile
 
 __all__ = [
     "Accuracy",

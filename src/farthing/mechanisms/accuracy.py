@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from farthing.errors import require_real
-from farthing.mechanisms.noise import Noise
+from farthing.mechanisms.noise.calibrated import Noise
 
 DEFAULT_CONFIDENCE = 0.95
 
@@ -29,7 +29,7 @@ class Accuracy:
     confidence: float
 
     def divided(self, by: float) -> Accuracy:
-        """The same in a unit that is so much larger."""
+        """The same accuracy in a unit that is `by` times larger."""
         return Accuracy(self.expected_error / by, self.half_width / by, self.confidence)
 
 
@@ -38,13 +38,15 @@ class Expectation:
     """What to expect before running.
 
     `counts`: the error of each released number. `selection`: how far, in counts, a selected
-    label may lie below the best one that was left. `told_apart`: of two labels whose counts differ
-    by this much the larger comes first with probability `confidence`. `found_from`: a label whose
-    count exceeds the largest count that is not looked at by this much is found with probability
-    `confidence`.
-    `threshold`: noisy counts below it are withheld. `above_cutoff`: so are those that are not
-    this much above the noisy largest count that is not looked at. `totals`: half-widths of the
-    totals that a number is computed from, which hold all together.
+    label may lie below the best remaining one. `told_apart`: of two labels whose counts differ
+    by this much, the larger comes first with probability `confidence`.
+
+    The cutoff is the largest count that the mechanism does not look at. `found_from`: a label whose
+    count exceeds the cutoff by this much is found with probability `confidence`. `above_cutoff`:
+    a noisy count that exceeds the noisy cutoff by less is withheld. `threshold`: noisy counts
+    below it are withheld.
+
+    `totals`: half-widths, which hold together, of the totals that a number is computed from.
     """
 
     counts: Accuracy | None = None
@@ -94,17 +96,17 @@ def selection_accuracy(rate: float, competitors: int, confidence: float) -> Accu
 
 
 def told_apart(rate: float, confidence: float) -> float:
-    """By how much two counts must differ for their order to be right with this probability.
+    """The difference between two counts from which their order is right with this probability.
 
-    The one of weight e^(rate·gap) comes before that of weight 1 with probability
-    1/(1 + e^(−rate·gap)), whatever else there is to draw.
+    A candidate of weight e^(rate·gap) comes before one of weight 1 with probability
+    1/(1 + e^(−rate·gap)), whatever other candidates there are.
     """
     level = require_confidence(confidence)
     return max(0.0, math.log(level / (1 - level)) / rate)
 
 
 def losing(log_odds: list[float]) -> float:
-    """X/(1 + X), X = Σ e^l: the chance that one candidate comes after some other one.
+    """X/(1 + X), X = Σ e^l: the chance that a candidate comes after one of its rivals.
 
     l is the log-weight of each rival (or group of rivals) relative to the candidate.
     """

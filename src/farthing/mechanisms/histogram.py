@@ -1,4 +1,4 @@
-"""What a mechanism runs on: labels and whole-number counts, checked once."""
+"""Histograms: labels with whole-number counts, checked once, as mechanisms take them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from farthing.errors import InvalidInput
-from farthing.mechanisms.inverse_transform import Integers
+from farthing.mechanisms.noise.exact_sampling import Integers
 
 Labels: TypeAlias = npt.NDArray[Any]
 
 
 class SupportsArray(Protocol):
-    """What NumPy can read without knowing its type, such as an Arrow array."""
+    """Anything with `__array__`, such as an Arrow array."""
 
     def __array__(self) -> npt.NDArray[Any]:
         """The values as a NumPy array."""
@@ -69,9 +69,9 @@ class Histogram:
 
     @classmethod
     def without_rows(cls) -> Histogram:
-        """What data with an unknown domain and no rows looks like: nothing has a count.
+        """The histogram of no rows over an unknown domain: no label has a count.
 
-        Refusing to run would tell an analyst that there are no rows, so an engine passes this.
+        Refusing to run would reveal that there are no rows, so an engine passes this instead.
         """
         return cls(np.array([""]), np.array([0]))
 
@@ -84,7 +84,7 @@ class Histogram:
 
 def _label_array(labels: ArrayLike) -> Labels:
     if isinstance(labels, (str, bytes)):
-        raise InvalidInput("labels must be a sequence of labels, got one text")
+        raise InvalidInput("labels must be a sequence of labels, got a single string")
     array = _object_array(labels) if _needs_objects(labels) else np.asarray(labels)
     if array.ndim != 1:
         raise InvalidInput(f"labels must be one-dimensional, got {array.ndim} dimensions")

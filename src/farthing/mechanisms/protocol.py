@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import le
-from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from flint import arb
+
+from farthing.errors import require_count, require_real
 from farthing.guarantees.kinds import ApproximateDP, Guarantee
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, Interval
-from farthing.mechanisms.release import Release
+from farthing.numerics.ball import down, in_balls
 
 #: What composition charges: guarantees, each with how often it is used. Independent steps.
 Uses: TypeAlias = tuple[tuple[Guarantee, int], ...]
@@ -18,15 +23,32 @@ Data_contra = TypeVar("Data_contra", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
+class Release:
+    """Labels in order, each with a count if counts were bought.
+
+    `stopped`: the list ended because ⊥ was drawn before k labels were found. `moved`: the most that
+    a count was moved from its noisy value afterwards. `among`: the labels were chosen by their
+    released counts from this many. `parts`: the release of each label, where that is more than a
+    count.
+    """
+
+    labels: tuple[Any, ...]
+    counts: tuple[int | float, ...] | None = None
+    stopped: bool = False
+    moved: float = 0.0
+    among: int | None = None
+    parts: tuple[Release, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Contribution:
-    """How much one unit may change what a mechanism runs on.
+    """How much one unit may change the data that a mechanism runs on.
 
     At most `contribution_limit` numbers (None: any number), each by at most `per_key_limit`, and
-    all of them together by at most `total` (None: as follows from the two). Where a mechanism runs
-    once for each label, `contribution_limit` is that of labels, and `per_key_limit` what the first
-    number of a label, or the weights of all of its values together, change by; `others` are the
-    limits of further numbers that a label has. Counts of a histogram are
-    only raised by a unit that is added; a sum may fall.
+    all of them together by at most `total` (None: the product of the two). Where a mechanism runs
+    once for each label, `contribution_limit` limits the labels and `per_key_limit` the first number
+    of a label, or the total weight of its values; `others` limits the further numbers of a label.
+    Adding a unit only raises the counts of a histogram; it may lower a sum.
     """
 
     contribution_limit: int | None
@@ -47,7 +69,7 @@ class Contribution:
 
     @property
     def _most(self) -> int | None:
-        """What a unit changes all of the first numbers by, together."""
+        """The most that a unit changes the first numbers by in total."""
         if self.total is not None or self.contribution_limit is None:
             return self.total
         return self.contribution_limit * self.per_key_limit
@@ -55,10 +77,10 @@ class Contribution:
 
 @runtime_checkable
 class Mechanism(Protocol[Data_contra]):
-    """Every mechanism that runs on counts or numbers made from units.
+    """A mechanism that runs on counts or other numbers made from units.
 
     `guarantees` hold between neighbours of which one has one unit more, if that unit changes the
-    data by no more than the mechanism `assumes`. Whoever runs it sees to that.
+    data by no more than the mechanism `assumes`. The caller must ensure that.
     """
 
     __slots__ = ()
@@ -66,7 +88,7 @@ class Mechanism(Protocol[Data_contra]):
     @property
     @abstractmethod
     def assumes(self) -> Contribution:
-        """What must hold of the data it is run on."""
+        """What must hold for the data it runs on."""
 
     @property
     def candidates(self) -> int | None:
@@ -84,7 +106,7 @@ class Mechanism(Protocol[Data_contra]):
 
     @abstractmethod
     def run(self, data: Data_contra, /) -> Release:
-        """One release, drawn exactly, with fresh bits of the operating system."""
+        """One release, drawn exactly with fresh bits from the operating system."""
 
     @abstractmethod
     def expect(
@@ -98,15 +120,15 @@ class Mechanism(Protocol[Data_contra]):
     def errors(
         self, release: Release, confidence: float, *, together: bool = False
     ) -> float | tuple[Interval, ...] | None:
-        """Where the true numbers lie: within a half-width of each, or in an interval for each.
+        """Where the true numbers lie: one half-width for all, or an interval for each.
 
-        One by one with probability `confidence` given that they were released, or `together`.
-        None where no number is released.
+        Each holds with probability `confidence` given that it was released; with `together`, all
+        of them do. None if no number is released.
         """
         return None
 
     def total(self, release: Release, confidence: float) -> Interval | None:
-        """Where the sum of the true numbers lies that are released; None where there are none."""
+        """Where the sum of the released true numbers lies; None if no number is released."""
         if release.counts is None:
             return None
         errors = self.errors(release, confidence, together=True)
@@ -114,8 +136,8 @@ class Mechanism(Protocol[Data_contra]):
             return None
         if isinstance(errors, tuple):
             return sum(low for low, _ in errors), sum(high for _, high in errors)
-        found, wide = sum(release.counts), len(release.counts) * errors
-        return found - wide, found + wide
+        total, width = sum(release.counts), len(release.counts) * errors
+        return total - width, total + width
 
 
 def _at_most(own: int | None, limit: int | None) -> bool:
@@ -124,13 +146,57 @@ def _at_most(own: int | None, limit: int | None) -> bool:
 
 
 def leak_once(delta: float) -> tuple[Guarantee, int]:
-    """One step that tells everything with probability δ and nothing otherwise."""
+    """One step that reveals everything with probability δ and nothing otherwise."""
     return (ApproximateDP(0.0, delta), 1)
 
 
 def summed_uses(*pairs: tuple[Guarantee, int]) -> Uses:
-    """Equal guarantees in one entry; what is never used is left out."""
+    """Equal guarantees merged into one entry, without those that are not used."""
     total: dict[Guarantee, int] = {}
     for guarantee, count in pairs:
         total[guarantee] = total.get(guarantee, 0) + count
     return tuple((guarantee, count) for guarantee, count in total.items() if count > 0)
+
+
+def _positive(name: str, value: object) -> float:
+    return require_real(name, value, above=0)
+
+
+def _at_least_one(name: str, value: object) -> int:
+    return require_count(name, value, at_least=1)
+
+
+def _probability(name: str, value: object) -> float:
+    return require_real(name, value, above=0, below=1)
+
+
+#: name → check. epsilon: per draw or per coordinate; contribution_limit: how many counts one
+#: unit raises (ℓ0, Δ); per_key_limit: by how much each (ℓ∞, τ); candidates: how many of the
+#: largest counts are looked at (d̄).
+CHECKS: dict[str, Callable[[str, object], object]] = {
+    "epsilon": _positive,
+    "score_range": _positive,
+    "delta": _probability,
+    "probability": _probability,
+    "k": _at_least_one,
+    "candidates": _at_least_one,
+    "contribution_limit": _at_least_one,
+    "per_key_limit": _at_least_one,
+}
+
+
+def check(mechanism: object, *names: str, optional: tuple[str, ...] = ()) -> None:
+    """Replace each named field of a frozen mechanism by its checked value."""
+    for name in names:
+        object.__setattr__(mechanism, name, CHECKS[name](name, getattr(mechanism, name)))
+    for name in optional:
+        value = getattr(mechanism, name)
+        if value is not None:
+            object.__setattr__(mechanism, name, CHECKS[name](name, value))
+
+
+@lru_cache(maxsize=256)
+@in_balls
+def epsilon_less_leak(epsilon: float, delta: float) -> float:
+    """ε + ln(1 − δ), rounded down: what remains of ε when ln(1/(1 − δ)) is set aside."""
+    return down(arb(epsilon) + (-arb(delta)).log1p())

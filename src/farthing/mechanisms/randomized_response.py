@@ -1,4 +1,4 @@
-"""Randomized response, generalized and leaky: the mechanisms that every bound is attained by."""
+"""Randomized response, generalized and leaky: the mechanisms that attain the bounds."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from flint import arb
 
 from farthing.errors import InvalidInput, require_real
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange
-from farthing.mechanisms.inverse_transform import bernoulli
-from farthing.mechanisms.parameters import check
-from farthing.mechanisms.protocol import Uses
-from farthing.mechanisms.randomness import system_bits
+from farthing.mechanisms.noise.exact_sampling import bernoulli
+from farthing.mechanisms.noise.randomness import system_bits
+from farthing.mechanisms.protocol import Uses, check
 from farthing.numerics.ball import Ball
 
 
@@ -71,7 +70,7 @@ class LeakyAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeakyRandomizedResponse:
-    """With probability δ the bit and the news that it is true, else the bit with odds e^ε : 1.
+    """With probability δ the bit, marked as true; otherwise the bit with odds e^ε : 1.
 
     Every (ε, δ)-DP mechanism is a post-processing of it [Smith25, Lemma 3.1].
     """
@@ -101,7 +100,7 @@ class LeakyRandomizedResponse:
 
 
 def require_bit(bit: object) -> int:
-    """0 or 1; what was given instead is not repeated, it may be somebody's."""
+    """0 or 1. The message does not repeat the value, which may be personal data."""
     if bit not in (0, 1) or isinstance(bit, bool):
         raise InvalidInput("the bit must be 0 or 1, got something else")
     return int(bit)

@@ -1,1 +1,1 @@
-"""Ball arithmetic, directed rounding, convex functions on a grid."""
+"""Ball arithmetic, directed rounding, convex functions on a grid, convolution, searches."""

@@ -47,7 +47,7 @@ def down(ball: Ball) -> float:
 
 
 def middle(ball: Ball) -> float:
-    """The nearest float to the midpoint: for searching, never for a bound."""
+    """The float nearest to the midpoint: for searches, never for a bound."""
     return float(ball.mid())
 
 

@@ -1,11 +1,11 @@
 """The compiled kernels, loaded when the first profile is computed.
 
 Importing numba takes longer than importing everything else together, and most commands compute no
-profile: so this is the one import of a required dependency inside a function.
+profile. So it is imported inside a function, unlike all other required dependencies.
 
-An interrupt that comes inside numba, which loads, compiles or passes arguments on, would leave it
-as a SystemError. So it waits for the import and for the first call of each kernel, and from later
-calls it comes out as what it is.
+An interrupt inside numba, while it loads, compiles or converts arguments, would become a
+SystemError. So interrupts wait until the import and the first call of each kernel are over; in
+later calls the SystemError is turned back into KeyboardInterrupt.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def compiled() -> Compiled:
 
 @contextmanager
 def interrupts_waiting() -> Iterator[None]:
-    """An interrupt inside is heard at the end. Python hears them in the main thread alone."""
+    """Delays interrupts until the end of the block. Python delivers them to the main thread."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
@@ -69,14 +69,14 @@ def interrupts_waiting() -> Iterator[None]:
 
 
 def was_interrupted(error: BaseException | None) -> bool:
-    """Whether an interrupt is what compiled code passes on as a SystemError, or several."""
+    """Whether a SystemError from compiled code was caused by an interrupt."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__
     return error is not None
 
 
 def _interruptible(kernel: Callable[Given, Result]) -> Callable[Given, Result]:
-    """The first call loads or compiles it: an interrupt waits. Later ones are soon over."""
+    """Interrupts wait during the first call, which loads or compiles; later calls are short."""
     loaded = False
 
     @wraps(kernel)

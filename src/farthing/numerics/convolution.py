@@ -1,9 +1,9 @@
 """Convolutions, directly in pieces and by the fast Fourier transform with its error.
 
-Pieces, so that whoever presses Ctrl-C does not wait for the whole: Python looks for interrupts
-between two calls only, and one convolution may take seconds. Nor are products longer than SPAN:
-from 10 000 terms on OpenBLAS divides every single one of them among threads, which takes ten times
-as long on idle processors, and a hundred times on busy ones.
+Convolutions run in pieces, so that Ctrl-C takes effect soon: Python looks for interrupts only
+between two calls, and one convolution may take seconds. Products are no longer than SPAN: from
+10 000 terms on OpenBLAS divides each of them among threads, which takes ten times as long on idle
+processors and a hundred times as long on busy ones.
 
 With u the unit of rounding, a transform of 2^t numbers by Cooley and Tukey's algorithm errs by at
 most t·η relative in the 2-norm, η = μ + γ₄(√2 + μ), if its roots of unity err by μ
@@ -69,7 +69,7 @@ def averaged(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def cyclic_product(factors: list[tuple[FloatArray, int]], size: int) -> tuple[FloatArray, float]:
-    """Σ over all ways to add up indices modulo `size`, each factor taken so many times.
+    """The cyclic convolution modulo `size` of all factors, each taken its number of times.
 
     The vectors are non-negative, `size` is a power of two. No entry errs by more than the number
     that is returned with them; infinite if it leaves the range of floats.

@@ -4,8 +4,8 @@ Arithmetic in float64 errs by at most `UNIT` relative in every operation on norm
 computation that may err by k such units is inflated by k units where its result is an upper bound
 and deflated where it is a lower one.
 
-What a person reads is rounded the same way: an upper bound up and a lower one down, so that the
-text read back as a float is still on the safe side.
+Numbers shown to people are rounded the same way: an upper bound up and a lower one down, so that
+the text read back as a float is still on the safe side.
 """
 
 from __future__ import annotations
@@ -89,6 +89,6 @@ def _shown(bound: float, rounding: str, digits: int) -> str:
 
 
 def _read_back(text: str, rounding: str) -> str:
-    """At the ends of the floats rounding outwards would leave them: there the float itself."""
+    """The text, or the largest float where rounding outwards would read back as infinite."""
     limit = math.inf if rounding == ROUND_CEILING else -math.inf
     return repr(math.copysign(math.nextafter(math.inf, 0), limit)) if float(text) == limit else text

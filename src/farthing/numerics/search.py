@@ -1,6 +1,6 @@
-"""Every search, once: by bisection, golden section, Newton's method, and secants on logarithms.
+"""All searches: bisection, golden section, thirds, Newton's method, secants on logarithms.
 
-Searches only find places. What is certified is what the caller evaluates there.
+A search only finds a place. The caller certifies what it evaluates there.
 """
 
 from __future__ import annotations
@@ -19,15 +19,37 @@ SMALLEST, LARGEST = 1e-300, 1e300
 #: Steps of `least_place` are no larger than this ratio, nor is the place that it begins with wider.
 NEAR = 1.1
 
+#: No whole number beyond this is tried.
+_TOO_FAR = 1 << 70
 _RATIO = (math.sqrt(5) - 1) / 2
 
 
-def last_whole(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The largest n in [low, high) that holds, where `low` does and `high` does not."""
-    while high - low > 1:
+def last_whole(
+    holds: Callable[[int], bool], low: int, high: int, *, part: int | None = None
+) -> int:
+    """The largest n in [low, high) that holds, where `low` does and `high` does not.
+
+    With `part`, one that lies within that part of itself below the largest: 100 is one per cent.
+    """
+    while high - low > (1 if part is None else max(1, low // part)):
         between = (low + high) // 2
         low, high = (between, high) if holds(between) else (low, between)
     return low
+
+
+def least_reaching(tail: Callable[[int], Ball], target: Ball, *, start: int = 0) -> int:
+    """The smallest whole w ≥ start at which the decreasing `tail` is certainly at most `target`.
+
+    Doubling, then bisection. A comparison that the balls leave open counts as "not yet", so
+    the answer may be one too large but never too small.
+    """
+    low, step = start - 1, 1
+    while not tail(low + step) <= target:
+        step *= 2
+        if step > _TOO_FAR:
+            raise NotCertified("no threshold reaches the wanted probability")
+    low, high = low + step // 2, low + step
+    return last_whole(lambda between: not tail(between) <= target, low, high) + 1
 
 
 def turning_point(
@@ -65,6 +87,24 @@ def golden_section(
             right = low + _RATIO * (high - low)
             at_right = height(right)
     return low, left, right, high
+
+
+def thirds(
+    height: Callable[[float], float], low: float, high: float, *, rounds: int
+) -> tuple[float, float]:
+    """Ends around the highest place, two thirds as far apart in every round."""
+    for _ in range(rounds):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, right) if height(left) >= height(right) else (left, high)
+    return low, high
+
+
+def whole_thirds(height: Callable[[int], float], low: int, high: int) -> range:
+    """At most three whole numbers in [low, high], around where the height is largest."""
+    while high - low > 2:
+        left, right = low + (high - low) // 3, high - (high - low) // 3
+        low, high = (left + 1, high) if height(left) < height(right) else (low, right)
+    return range(low, high + 1)
 
 
 def invert(

@@ -8,9 +8,8 @@ from fastapi import APIRouter, Query, Response
 
 from farthing.composition.tariffs.certificate import ASSUMPTIONS
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine import BatchPlan, Plan
+from farthing.engine import Plan
 from farthing.engine.spending import spending_of
-from farthing.errors import InvalidInput
 from farthing.ledger.records import BATCH
 from farthing.server.access.callers import AnalystCaller
 from farthing.server.access.grants import granted, standing_of
@@ -100,28 +99,32 @@ async def run_question(
     202 with a job if it takes long, or at once with `Prefer: respond-async`.
     """
 
-    def prepare() -> Outcome | Later:
-        inquiry = Inquiry.of(service, caller, dataset)
+    asked = {"dataset": dataset, "run": body.model_dump()}
+    planned: list[tuple[Inquiry, Plan[Any]]] = []
+
+    def plan() -> dict[str, Any] | None:
+        """What was told before; otherwise None, and the plan is kept for `prepare`."""
+        inquiry = Inquiry.granted(service, caller, dataset)
         plan = inquiry.plan(body)
         if plan.known is not None and not body.again:
-            return 200, inquiry.told(plan.run())
-        require_planned(plan.price, body.price)
-        interrupt = service.sources[dataset].interrupt
-        run = Run(caller.key, dataset, "run", interrupt)
-        return Later(run, lambda: _run(inquiry, plan, body), prefer)
-
-    asked = {"dataset": dataset, "run": body.model_dump()}
+            return inquiry.told(plan.run())
+        planned.append((inquiry, plan))
+        return None
 
     def earlier() -> Response | None:
         standing = _standing(service, caller, dataset)
         if body.again or is_used(service.access, caller.key, idempotency_key):
             return None
-        return service.remembered.answer(standing, asked, lambda: told_before(standing))
+        return service.remembered.answer(standing, asked, plan)
 
-    def told_before(standing: Circumstances) -> dict[str, Any] | None:
-        inquiry = Inquiry.for_plan(service, standing)
-        plan = inquiry.plan(body)
-        return None if plan.known is None else inquiry.told(plan.run())
+    def prepare() -> Outcome | Later:
+        known = None if planned else plan()
+        if known is not None:
+            return 200, known
+        inquiry, ready = planned[0]
+        require_planned(ready.price, body.price)
+        run = Run(caller.key, dataset, "run", service.sources[dataset].interrupt)
+        return Later(run, lambda: _run(inquiry, ready, body), prefer)
 
     known = await service.unpaid.do(caller.key, earlier)
     if known is not None:
@@ -208,16 +211,13 @@ def _offered(service: At, caller: AnalystCaller) -> list[str]:
     return [name for name in granted(service.ledger, caller) if name in service.sources]
 
 
-def _run(inquiry: Inquiry, plan: Plan | BatchPlan, body: RunBody) -> dict[str, Any]:
+def _run(inquiry: Inquiry, plan: Plan[Any], body: RunBody) -> dict[str, Any]:
     """In a thread of the runner. Whatever comes of it leaves when the clock says so."""
 
     def go() -> dict[str, Any]:
-        if body.registered is None and not plan.before and not plan.price.within(plan.remaining):
+        fits = plan.chooses_limits or plan.price.within(plan.remaining)
+        if body.registered is None and not fits:
             raise does_not_fit(plan.price, plan.remaining)  # before a statement is written
-        if isinstance(plan, BatchPlan):
-            return inquiry.told(plan.run(registered=body.registered, again=body.again))
-        if body.registered is not None:
-            raise InvalidInput("a registered list pays for a batch")
-        return inquiry.told(plan.run(again=body.again))
+        return inquiry.told(plan.run(registered=body.registered, again=body.again))
 
     return on_time(inquiry, go)

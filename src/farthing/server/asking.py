@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from farthing.canonical import canonical
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine import Answer, Answers, Batch, BatchPlan, Plan, Question, Session
+from farthing.engine import Answer, Answers, Batch, LocalBackend, Plan, Question, Session
 from farthing.engine.context import Context, record_in_words
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
@@ -91,6 +90,11 @@ class Inquiry:
         """Refused in the same words if it does not exist and if it is not granted."""
         if standing_of(service.ledger, caller, dataset) is None:
             raise nothing_here()
+        return cls.granted(service, caller, dataset)
+
+    @classmethod
+    def granted(cls, service: Service, caller: AnalystCaller, dataset: str) -> Inquiry:
+        """The same for who was found to have a purse just now."""
         return cls._by(service, ServedAnalyst(service.ledger.book, dataset, caller.name))
 
     @classmethod
@@ -107,7 +111,7 @@ class Inquiry:
         recent = service.remembered.recent(analyst)
         begins = service.runner.begins
         context = Context(source, analyst, analyst.about(), level, clock, recent, begins)
-        return cls(service, analyst, Session(context, ExitStack()))
+        return cls(service, analyst, Session(LocalBackend(context)))
 
     def question(self, body: AskBody) -> Question | Batch:
         """What is asked."""
@@ -120,7 +124,7 @@ class Inquiry:
             return self.session.batch(body.batch)
         return self.session.ask(body.query or {})
 
-    def plan(self, body: AskBody) -> Plan | BatchPlan:
+    def plan(self, body: AskBody) -> Plan[Any]:
         """The plan."""
         question = self.question(body)
         if isinstance(question, Batch):

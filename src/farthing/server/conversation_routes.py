@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from typing import Annotated, Any, Literal
+from dataclasses import asdict
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from farthing.canonical import canonical
-from farthing.engine import Watch, WatchConversation, query_from
-from farthing.errors import InvalidInput
+from farthing.engine import Conversation, query_from
+from farthing.engine.conversation_kinds import CONVERSATIONS, conversation_from
+from farthing.engine.conversation_kinds.base import ConversationKind
+from farthing.engine.kinds.base import Query as EngineQuery
+from farthing.errors import InvalidInput, require_real
 from farthing.interactive.stored import mechanism_to_json
 from farthing.ledger import NotInLedger, OpenedConversation
 from farthing.server.answering import Later, answered_once, not_interrupted
@@ -28,52 +31,32 @@ conversation_router = APIRouter(
 #: Questions in one request at most, and in one conversation: every turn is kept for ever, and a
 #: question that is answered with no costs nothing.
 MOST_QUESTIONS, MOST_TURNS = 1000, 100_000
-THRESHOLD, GUESS = "threshold", "guess"
+
+
+def _describe(schema: dict[str, Any]) -> None:
+    """The fields of every kind; which of them a kind has, the kind itself checks."""
+    schema["examples"] = [{"kind": "threshold", "positives": 1}]
+    schema["additionalProperties"] = False
+    for kind in CONVERSATIONS.values():
+        for name, hint in get_type_hints(kind, include_extras=True).items():
+            if get_origin(hint) is Annotated:
+                plain_type, words = get_args(hint)
+                described = {**TypeAdapter(plain_type).json_schema(), "description": words}
+                schema["properties"].setdefault(name, described)
 
 
 class OpenBody(BaseModel):
-    """What will be asked about: thresholds (`positives`, …) or guesses (`tolerance`, …)."""
+    """A kind of conversation and its fields, and the price that its plan said."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"kind": "threshold", "positives": 1}]}
-    )
+    model_config = ConfigDict(extra="allow", json_schema_extra=_describe)
 
-    kind: Literal["threshold", "guess"]
-    positives: int | None = None
-    refresh_after: int | None = None
-    monotone: bool | None = None
-    tolerance: int | None = None
-    corrections: int | None = None
-    item: str | None = None
-    value_item: str | None = None
-    per_unit: int = 1
+    kind: Annotated[str, Field(json_schema_extra={"enum": list(CONVERSATIONS)})]
     questions: Annotated[int, Field(ge=1, le=10**9, description="For the accuracy.")] = 100
     price: PlannedPrice = None
 
-    def watch(self, inquiry: Inquiry) -> Watch:
+    def watch(self) -> ConversationKind:
         """What is to be opened."""
-        wanted = self.model_dump(exclude_none=True, exclude={"kind", "questions", "price"})
-        other = {"tolerance", "corrections"} if self.kind == THRESHOLD else {
-            "positives", "refresh_after", "monotone"
-        }  # fmt: skip # one choice
-        strange = other & wanted.keys()
-        if strange:
-            raise InvalidInput(f"a conversation over a {self.kind} has no {min(strange)}")
-        if self.kind == THRESHOLD:
-            return inquiry.session.watch(**wanted)
-        if self.tolerance is None:
-            raise InvalidInput("a conversation over guesses needs a tolerance")
-        return inquiry.session.watch_guesses(**wanted)
-
-
-class OneAsked(BaseModel):
-    """A query, and what its number is held against."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    query: dict[str, Any]
-    threshold: float | None = None
-    guess: float | None = None
+        return conversation_from({"kind": self.kind, **(self.model_extra or {})})
 
 
 class ConversationBody(BaseModel):
@@ -86,7 +69,21 @@ class ConversationBody(BaseModel):
         },
     )
 
-    questions: Annotated[list[OneAsked], Field(min_length=1, max_length=MOST_QUESTIONS)]
+    questions: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MOST_QUESTIONS)]
+
+    def pairs(self) -> tuple[str, list[tuple[EngineQuery, float]]]:
+        """What numbers are compared with, and each query with that number."""
+        words = {word for asked in self.questions for word in asked if word != "query"}
+        if len(words) != 1 or not words <= CONVERSATIONS.keys():
+            known = " or a ".join(CONVERSATIONS)
+            raise InvalidInput(f"every question must have a query and, all alike, a {known}")
+        (against,) = words
+        pairs = []
+        for asked in self.questions:
+            if asked.keys() != {"query", against}:
+                raise InvalidInput(f"every question must have a query and a {against}")
+            pairs.append((query_from(asked["query"]), require_real(against, asked[against])))
+        return against, pairs
 
 
 @conversation_router.get("", responses=refusals(404))
@@ -109,9 +106,7 @@ async def open_conversation_here(
 
     def prepare() -> Outcome | Later:
         inquiry = Inquiry.of(service, caller, dataset)
-        planned = replace(
-            body.watch(inquiry).plan(questions=body.questions), remaining=inquiry.left()
-        )
+        planned = inquiry.session.watching(body.watch()).plan(questions=body.questions)
         if plan:
             lines = [list(line[:2]) for line in planned.lines()]
             return 200, {**planned.to_json(), "lines": lines}
@@ -167,18 +162,16 @@ async def ask_conversation(
         if found.standing().asked + len(body.questions) > MOST_TURNS:
             words = f"a conversation has at most {MOST_TURNS} questions here; open another"
             raise Refused(409, "over", words)
-        kind = _kind_of(body)
-        pairs = [(query_from(one.query), _held_against(one, kind)) for one in body.questions]
+        against, pairs = body.pairs()
 
         def go() -> dict[str, Any]:
-            told = found.exceeds_many(pairs) if kind == THRESHOLD else found.check_many(pairs)
-            answers = [{"positive": one.positive, "value": one.value} for one in told]
+            answers = [asdict(answer) for answer in found.ask(pairs, against)]
             return {"answers": answers, **_shown(found.standing())}
 
         run = Run(caller.key, dataset, "ask", service.sources[dataset].interrupt)
         return Later(run, lambda: on_time(inquiry, go))
 
-    def known() -> WatchConversation:
+    def known() -> Conversation:
         return _own(Inquiry.of(service, caller, dataset), identity)
 
     await service.unpaid.do(caller.key, known)  # before a key answers
@@ -196,7 +189,7 @@ def close_conversation(
     return _shown(found.standing())
 
 
-def _own(inquiry: Inquiry, identity: str) -> WatchConversation:
+def _own(inquiry: Inquiry, identity: str) -> Conversation:
     """The same refusal for what is somebody else's and for what is not."""
     if not (identity.isascii() and identity.isalnum() and len(identity) <= 64):
         raise nothing_here()
@@ -204,20 +197,6 @@ def _own(inquiry: Inquiry, identity: str) -> WatchConversation:
         return inquiry.session.conversation(identity)
     except NotInLedger:
         raise nothing_here() from None
-
-
-def _kind_of(body: ConversationBody) -> str:
-    kinds = {THRESHOLD if one.guess is None else GUESS for one in body.questions}
-    if len(kinds) != 1:
-        raise InvalidInput("every question must have a threshold, or every one a guess")
-    return kinds.pop()
-
-
-def _held_against(one: OneAsked, kind: str) -> float:
-    held = one.threshold if kind == THRESHOLD else one.guess
-    if held is None or (one.threshold is not None and one.guess is not None):
-        raise InvalidInput("a question in a conversation has a threshold or a guess")
-    return held
 
 
 def _shown(one: OpenedConversation) -> dict[str, Any]:

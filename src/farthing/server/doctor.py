@@ -23,7 +23,7 @@ from farthing.engine.sources.misfits import Misfits
 from farthing.engine.sources.opening import open_source
 from farthing.errors import FarthingError
 from farthing.ledger import Ledger
-from farthing.ledger.locations import places_in
+from farthing.ledger.declared_data import places_in
 from farthing.server.access.oidc import Issuer
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import listed

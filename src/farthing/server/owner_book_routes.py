@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from farthing.composition.accounts.quick_reading import whole_by_addition, whole_by_moments
+from farthing.composition.accounts.account_profiles import whole_by_addition, whole_by_moments
 from farthing.composition.planning import largest_repeats
 from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.verification import certificate_from_json

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from farthing.composition.tariffs.certificate import Certificate
-from farthing.composition.tariffs.ladder import EpsilonDelta
+from farthing.composition.tariffs.prices import EpsilonDelta
 from farthing.composition.tariffs.tariff import tariff_from_json
 from farthing.composition.tariffs.verification import verify_document
 from farthing.errors import InvalidInput

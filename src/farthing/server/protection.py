@@ -167,7 +167,7 @@ class AuditLog:
     """Who did what, a line of JSON each; never what was asked or answered."""
 
     def __init__(self, path: str | None) -> None:
-        self._log = logging.getLogger("farthing.audit")
+        self._log = logging.getLogger("farthing.lab.audit")
         self._log.propagate = False
         self._log.setLevel(logging.INFO)
         self._handler: logging.Handler = logging.NullHandler()

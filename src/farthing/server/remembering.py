@@ -18,7 +18,6 @@ from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.statement_cache import ExpiringCache, StatementCache
 from farthing.ledger import Analyst, Dataset, Ledger, Purse, Snapshot
-from farthing.ledger.remaining import left_of
 from farthing.server.access.grants import CallerStanding
 
 #: How long an answer is kept, how many of them, and how large each may be.
@@ -63,7 +62,7 @@ class StandingAnalyst(ServedAnalyst):
 
 def left_in(purse: Purse) -> Price:
     """What is left of a purse by itself."""
-    return left_of(purse, purse)
+    return purse.left()
 
 
 class Remembered:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from farthing.composition.tariffs.ladder import EpsilonDelta
+from farthing.composition.tariffs.prices import EpsilonDelta
 from farthing.engine import Declaration, Desk, open_source
-from farthing.example_table import ROWS, UNIT, write_engagements
+from farthing.lab.example_data import ROWS, UNIT, write_engagements
 from farthing.ledger import Ledger, Limits
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import ANALYST, OWNER, mint

@@ -19,8 +19,8 @@ import farthing as fa
 from farthing.composition.accounts.account_profiles import shares_of_delta
 from farthing.ledger import Dataset, Entry, Ledger, RegisteredBatch, verify
 from farthing.ledger.entries.fact import Fact
-from farthing.ledger.lifetime import Lifetimes
-from farthing.ledger.store import statements
+from farthing.ledger.reports.budget import Lifetimes
+from farthing.ledger.store import commands
 
 DELTA = 0.01
 #: Rate and ε of a sampled randomized response, and the dataset whose list it is.
@@ -100,14 +100,14 @@ def test_books_of_earlier_versions_never_understate(
     tmp_path: Path, dataset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their accounts have no share but their own number, which two of them have in common."""
-    append = statements.append
+    append = commands.append
 
     def as_before(connection: Any, row: int, fact: Fact, token: str) -> Entry:
         if "share" in fact.rules:
             fact = replace(fact, absent=frozenset({"share"}))
         return append(connection, row, fact, token)
 
-    monkeypatch.setattr(statements, "append", as_before)
+    monkeypatch.setattr(commands, "append", as_before)
     with start(tmp_path / "x.db") as ledger:
         read = []
         for number in range(3):

@@ -9,7 +9,7 @@ import pytest
 
 import farthing as fa
 from farthing.ledger import AlreadyThere, Dataset, Ledger, Owner, verify
-from farthing.ledger.store import statements
+from farthing.ledger.store import commands
 
 VISITS = Dataset("visits", unit="member", owner="team", location="file:/data/visits")
 
@@ -31,7 +31,7 @@ def test_it_is_what_add_sign_and_grant_write(ledger: Ledger, certificate: fa.Cer
 def test_a_failure_anywhere_leaves_nothing(
     ledger: Ledger, certificate: fa.Certificate, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    real = statements.append
+    real = commands.append
 
     def failing(run, dataset, fact, token):
         entry = real(run, dataset, fact, token)
@@ -40,7 +40,7 @@ def test_a_failure_anywhere_leaves_nothing(
         return entry
 
     with monkeypatch.context() as during:
-        during.setattr(statements, "append", failing)
+        during.setattr(commands, "append", failing)
         with pytest.raises(KeyboardInterrupt):
             ledger.owner().begin(VISITS, certificate, analyst="ann", farthings=50)
     assert list(ledger.reader().datasets()) == ["events"]

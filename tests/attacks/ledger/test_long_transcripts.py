@@ -8,7 +8,8 @@ from itertools import chain, pairwise
 import pytest
 
 from farthing.interactive import Exceeds
-from farthing.ledger import DurableConversation, Ledger, conversations
+from farthing.ledger import DurableConversation, Ledger
+from farthing.ledger.writes import conversations
 from tests.ledger.conftest import open_talk
 
 LONG = "x" * 1000

@@ -32,7 +32,7 @@ from farthing.ledger import (
     statement,
     verify,
 )
-from farthing.ledger.locations import overlap, require_location
+from farthing.ledger.declared_data import overlap, require_location
 
 
 def public(role: type) -> set[str]:

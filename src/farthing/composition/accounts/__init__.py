@@ -1,4 +1,5 @@
-"""Budgets that are spent as you go: the accountant, and what an account has revealed so far.
+"""Budgets that are spent as you go.
 
-`quick_reading` answers at once by moments, `account_profiles` by whole profiles.
+`accountant` decides whether the next mechanism fits, by the rule in `renyi_filter`;
+`account_profiles` states what accounts have revealed so far.
 """

@@ -1,8 +1,15 @@
-"""Profiles of accounts: what a tariff or a list reveals, several together, and level by level.
+"""What accounts reveal: one, several together, at levels of spending, and quickly by moments.
 
-The profile of an account dominates everything that is done inside it, whatever comes before,
-after or in between; so accounts compose like mechanisms with a fixed privacy loss
+The profile of an account dominates everything that is done inside it, whatever happens before,
+after or in between. So accounts compose like mechanisms with a fixed privacy loss
 (docs/theory/odometer.md, "Several accounts").
+
+The odometer (ledger/odometer.py) reads the profile at levels, which needs a recursion over all ways
+to spend. A plan cannot wait for that, so `reading_by_moments` bounds a level by ρ: whatever is
+bought for ℓ farthings has ρ ≤ ℓ·r, where r is the largest ρ per farthing of any item, because each
+purchase multiplies the moment of order α by at most e^{(α−1)αρ_i} whatever came before, and
+ρ_i ≤ r·c_i. The result is some per cent above the odometer's level. The shares of δ are the same,
+the cap is what the certificate states, and the proof is that of docs/theory/odometer.md.
 """
 
 from __future__ import annotations
@@ -18,37 +25,42 @@ from types import MappingProxyType
 import numpy as np
 
 from farthing.canonical import canonical
-from farthing.composition.adaptive.profile_as_loss import loss_distribution_above
+from farthing.composition.adaptive.operators import loss_distribution_above
 from farthing.composition.adaptive.profiles import curves
+from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.compose import compose
-from farthing.composition.items import Items, Losses, take_out_leaks
+from farthing.composition.items import Items, Losses, losses_of, take_out_leaks
+from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Tariff, tariff_from_json, tariff_profiles
 from farthing.errors import FarthingError, NotCertified, Unattainable
-from farthing.numerics.ball import up
+from farthing.guarantees.kinds import ZeroConcentratedDP
+from farthing.guarantees.losses import loss_of
+from farthing.guarantees.losses.base import Loss
+from farthing.numerics.ball import in_balls, up
 from farthing.numerics.curves import Chords, Grid
 from farthing.numerics.rounding import deflated, inflated
 
 #: Relative width in ε that profiles are computed to, or that of a long tariff with many items.
 FINENESS = 4e-3
 COARSE = 0.033
-#: About nanoseconds: what takes longer is computed coarsely.
+#: Computations that take longer than about this many nanoseconds are done coarsely.
 LONG = 4e9
 #: The share of δ of an account that is spent to its cap; what remains is for the levels below it.
 CAP_SHARE = 0.99
-#: How levels are spaced: in equal steps, so many of them, or each √2 of the one before.
+#: Levels that grow by √2 each; a whole number means that many equal steps instead.
 HALVING = "halving"
 
 
 @dataclass(frozen=True, slots=True)
 class AccountProfile:
-    """What one account may have revealed: a profile, and the chance that it told everything."""
+    """What one account may have revealed: a profile, and the probability of a full leak."""
 
     profile: Chords | None
     leak: float
 
     @property
     def unused(self) -> AccountProfile:
-        """The same account when nothing of it was bought; its leak is counted all the same."""
+        """The same account with nothing bought; its leak still counts."""
         return AccountProfile(None, self.leak)
 
 
@@ -67,12 +79,12 @@ def _profiles_when_spent(
     written: str, farthings: frozenset[int], delta: float
 ) -> Mapping[int, AccountProfile]:
     tariff = tariff_from_json(json.loads(written))
-    found = {0: AccountProfile(None, tariff.leak)}
+    profiles = {0: AccountProfile(None, tariff.leak)}
     fineness = FINENESS if tariff.budget.work(FINENESS, delta) < LONG else COARSE
     for spent in tariff_profiles(tariff, fineness, delta, lower=False):
         if spent.farthings in farthings and spent.farthings > 0:
-            found[spent.farthings] = AccountProfile(spent.upper, tariff.leak)
-    return MappingProxyType(found)
+            profiles[spent.farthings] = AccountProfile(spent.upper, tariff.leak)
+    return MappingProxyType(profiles)
 
 
 @lru_cache(maxsize=64)
@@ -82,16 +94,16 @@ def list_profile(items: Items, adaptivity: str, delta: float) -> AccountProfile:
     Where its loss differs with the unit and without it, the larger of both at every ε, which
     bounds both directions and so may be composed with other accounts (docs/theory/directions.md).
     """
-    found = [_one_direction(one, adaptivity, delta) for one in items.directions()]
-    profiles = [account.profile for account in found if account.profile is not None]
-    leak = max(account.leak for account in found)
+    accounts = [_one_direction(one, adaptivity, delta) for one in items.directions()]
+    profiles = [account.profile for account in accounts if account.profile is not None]
+    leak = max(account.leak for account in accounts)
     if len(profiles) < 2:
         return AccountProfile(profiles[0] if profiles else None, leak)
     return AccountProfile(_larger(profiles), leak)
 
 
 def _larger(profiles: list[Chords]) -> Chords:
-    """At least each of them, on one grid: chords through points above a convex function."""
+    """A profile above all of them, on one grid."""
     step = min(one.grid.step for one in profiles)
     left = min(one.grid.below * one.grid.step for one in profiles)
     right = max(one.grid.above * one.grid.step for one in profiles)
@@ -105,23 +117,23 @@ def _one_direction(items: Losses, adaptivity: str, delta: float) -> AccountProfi
     leak = up(leaky.leak) if leaky.sum_of_deltas > 0 else 0.0
     if not leaky.items.pairs:
         return AccountProfile(None, leak)
-    found = curves(leaky.items, adaptivity, FINENESS, delta, whole=True)
-    if found is None:
+    profile = curves(leaky.items, adaptivity, FINENESS, delta, whole=True)
+    if profile is None:
         raise NotCertified("the registered list is too long for one profile; register it in parts")
-    return AccountProfile(found.upper, leak)
+    return AccountProfile(profile.upper, leak)
 
 
 def epsilon_of(accounts: Sequence[AccountProfile], delta: float, *, share: float = 1.0) -> float:
-    """ε for all accounts together, with a share of what the leaks leave of δ."""
+    """ε for all accounts together, with a share of the δ that the leaks leave."""
     inner = deflated(_without_leaks(accounts, delta) * share, 8)
     profiles = [account.profile for account in accounts if account.profile is not None]
     if not profiles:
         return 0.0
     if len(profiles) == 1:
-        found = profiles[0].first_below(inner)
-        if found is None:
+        epsilon = profiles[0].first_below(inner)
+        if epsilon is None:
             raise NotCertified(f"no epsilon is proved at delta = {delta:g}")
-        return found
+        return epsilon
     composed = compose(
         [loss_distribution_above(p) for p in profiles], adaptivity="adaptive", tolerance=FINENESS
     )
@@ -152,7 +164,7 @@ def shares_of_delta(indexes: Sequence[int], delta: float) -> list[float]:
 
 
 def levels(farthings: int, spaced: int | str) -> tuple[int, ...]:
-    """Up to the cap: in so many equal steps, or "halving" with every second one.
+    """Levels up to the cap: in this many equal steps, or "halving" with every second one.
 
     Of halving levels none reads more than 2^¼ of what the exact amount would, down to about a
     thousandth of the cap.
@@ -164,14 +176,16 @@ def levels(farthings: int, spaced: int | str) -> tuple[int, ...]:
 
 
 def level_reached(steps: Sequence[int], spent: int) -> int:
-    """The smallest level that is not below what is spent; 0 while nothing is."""
+    """The smallest level that is not below what is spent; 0 if nothing is spent."""
     return next((step for step in (0, *steps) if step >= spent), steps[-1])
 
 
 def epsilon_at_levels(
     reached: Sequence[AccountProfile], full: Sequence[AccountProfile], cases: int, delta: float
 ) -> float:
-    """The odometer's reading: accounts at the levels reached, of so many combinations of levels.
+    """The odometer's reading for accounts at the levels they reached.
+
+    `cases` is the number of combinations of levels.
 
     The full combination has CAP_SHARE of δ, and no reading exceeds it. All others but the empty
     one, which reveals nothing, share the rest.
@@ -181,7 +195,7 @@ def epsilon_at_levels(
 
 
 def proved(compute: Callable[[], float]) -> float | None:
-    """None where nothing is proved at this δ; never a guess."""
+    """The result, or None if nothing is proved at this δ."""
     try:
         return float(compute())
     except FarthingError:
@@ -189,8 +203,74 @@ def proved(compute: Callable[[], float]) -> float | None:
 
 
 def _without_leaks(accounts: Sequence[AccountProfile], delta: float) -> float:
-    """What of δ is left for the profiles, rounded down."""
+    """The δ that is left for the profiles, rounded down."""
     leak = inflated(sum(account.leak for account in accounts), 8 * len(accounts))
     if delta <= leak:
-        raise Unattainable(f"delta must exceed the {leak:g} of the delta units, got {delta:g}")
+        raise Unattainable(
+            f"delta must exceed the {leak:g} that the delta units add, got {delta:g}"
+        )
     return deflated(delta - leak, 8)
+
+
+#: The δ that statements usually use, if the certificate claims something there.
+USUAL = 1e-6
+
+
+def stated_delta(certificate: Certificate) -> float | None:
+    """The δ that readings are stated at: the usual one, or the smallest with a claim."""
+    claimed = [delta for delta, _ in certificate.epsilons if delta > certificate.tariff.leak]
+    return USUAL if USUAL in claimed else min(claimed, default=None)
+
+
+@lru_cache(maxsize=256)
+def reading_by_moments(certificate: Certificate, spent: int, delta: float) -> float | None:
+    """ε of everything released for `spent` farthings; None if nothing is proved."""
+    if spent == 0:
+        return 0.0
+    tariff = certificate.tariff
+    try:
+        most = certificate.epsilon_at(deflated(delta * CAP_SHARE, 4))
+    except FarthingError:
+        return None
+    steps, rate = levels(tariff.farthings, HALVING), _rho_per_farthing(tariff)
+    if rate is not None:
+        inner = (delta - tariff.leak) * (1 - CAP_SHARE) / max(len(steps) - 1, 1)
+        whole = ZeroConcentratedDP(inflated(rate * level_reached(steps, spent), 4))
+        level = MomentBound(losses_of([whole])).epsilon_at(deflated(inner, 16))
+        most = min(most, level)
+    return min(most, inflated(spent * _pure_per_farthing(tariff), 4))
+
+
+def whole_by_moments(tariff: Tariff, delta: float) -> float | None:
+    """ε of everything that a tariff can ever sell, by ρ alone; None if an item has none."""
+    rate, inner = _rho_per_farthing(tariff), deflated(delta - tariff.leak, 16)
+    if rate is None or inner <= 0:
+        return None
+    whole = ZeroConcentratedDP(inflated(rate * tariff.farthings, 4))
+    return MomentBound(losses_of([whole])).epsilon_at(inner)
+
+
+def whole_by_addition(tariff: Tariff) -> float:
+    """The same by adding up pure ε's; infinite if an item has none."""
+    return inflated(tariff.farthings * _pure_per_farthing(tariff), 4)
+
+
+def _offers(tariff: Tariff) -> list[tuple[Loss, int]]:
+    return [(loss_of(g).without_leak(), price) for g, price in tariff.items.values()]
+
+
+def _pure_per_farthing(tariff: Tariff) -> float:
+    """The largest pure ε that a farthing buys; infinite if some item has none."""
+    pairs = [(loss.pure_epsilon, price) for loss, price in _offers(tariff)]
+    return max(math.inf if e is None else inflated(e / price, 4) for e, price in pairs)
+
+
+@lru_cache(maxsize=64)
+@in_balls
+def _rho_per_farthing(tariff: Tariff) -> float | None:
+    """The largest ρ that a farthing buys, D_α ≤ ξ + ρα ≤ (ξ₊ + ρ)α; None if some item has none."""
+    pairs = [(loss.zero_concentrated(), price) for loss, price in _offers(tariff)]
+    known = [(pair, price) for pair, price in pairs if pair is not None]
+    if len(known) < len(pairs):
+        return None
+    return max(inflated((max(0.0, up(xi)) + up(rho)) / price, 4) for (xi, rho), price in known)

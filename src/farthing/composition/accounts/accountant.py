@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from farthing.canonical import digest
 from farthing.composition.accounts.renyi_filter import Charge, best_order, caps, cost_of
+from farthing.composition.bounds import Bracket
 from farthing.composition.tariffs.prices import propose_prices
 from farthing.composition.tariffs.tariff import Tariff
 from farthing.errors import (
@@ -22,9 +23,8 @@ from farthing.errors import (
     require_count,
     require_real,
 )
-from farthing.guarantees.bracket import Bracket
 from farthing.guarantees.kinds import Guarantee, ZeroConcentratedDP
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.numerics.rounding import deflated, float_down, float_up
 from farthing.whole_files import whole_file
@@ -36,7 +36,7 @@ USUAL = ZeroConcentratedDP(1.0)
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What would still fit, each alone: ρ of zCDP, ε of pure DP; and the δ left for leaks."""
+    """What would still fit: either ρ of zCDP or ε of pure DP; and the δ left for leaks."""
 
     rho: float
     epsilon: float
@@ -44,7 +44,7 @@ class Allowance:
 
 
 class BudgetExceeded(FarthingError):
-    """What was asked for does not fit; nothing was spent.
+    """The request does not fit; nothing was spent.
 
     `requested` is the guarantee and its count, `remaining` what would still fit.
     """
@@ -63,21 +63,21 @@ class BudgetExceeded(FarthingError):
 class Accountant:
     """Spends (ε, δ) on guarantees that are chosen as you go, and never past it.
 
-    Whatever is spent, in whichever order, chosen from all earlier answers, everything together is
+    Whatever is spent, in any order, chosen from all earlier answers, everything together is
     (ε, δ)-DP for add/remove neighbours (docs/theory/accountant.md). `leaks` is the part of δ that
-    is set aside, beforehand, for guarantees with a δ of their own; without it none of them fits.
-    `mostly` is what is expected to be bought most: the Rényi order that counts is chosen,
-    beforehand, so that most of it fits. Anything else may be bought all the same.
+    is set aside in advance for guarantees with a δ of their own; without it none of them fits.
+    `mostly` is the guarantee that you expect to buy most: the main Rényi order is chosen in advance
+    so that most of it fits. Other guarantees may be bought too.
 
-    It does not compose what was bought so far to see whether that still fits. Each such number is
-    right for a list that was fixed in advance, but the list depends on the answers: somebody who
-    buys more exactly when the answers told little exceeds δ, although every list that could be
-    bought stays below it (the page above has an example). For the same reason there is no
-    ε of what was spent so far.
+    Re-composing past purchases is not a valid filter, so the accountant does not do it. The result
+    is right for a list that was fixed in advance, but here the list depends on the answers: an
+    analyst who buys more exactly when the answers revealed little exceeds δ, although every list
+    that could be bought stays below it (the page above has an example). For the same reason there
+    is no ε of what was spent so far.
 
-    A mechanism with a conversation is charged when it is opened. `spend` may be called by several
-    threads. For a book that several programs share, use a ledger; a tariff that is fixed in
-    advance affords more (`tariff_epsilon`).
+    An interactive mechanism is charged when it is opened. `spend` is thread-safe. For a budget that
+    several programs share, use a ledger. A tariff that is fixed in advance affords more
+    (`tariff_epsilon`).
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Accountant:
         self._start(best_order(self.epsilon, self._rest, mostly))
 
     def _start(self, order: float) -> None:
-        """With this order, and nothing spent."""
+        """Begins with this order, and nothing spent."""
         self.order = require_real("order", order, above=1)
         self._caps = caps(self.epsilon, self._rest, self.order)
         self._orders = tuple(cap.order for cap in self._caps)
@@ -113,9 +113,9 @@ class Accountant:
         return float_down(Fraction(self.delta) - Fraction(self.leaks))
 
     def spend(self, guarantee: Guarantee, count: int = 1) -> None:
-        """Take what `count` mechanisms with this guarantee cost, before they run.
+        """Charge for `count` mechanisms with this guarantee, before they run.
 
-        BudgetExceeded if they do not fit; then nothing is taken.
+        BudgetExceeded if they do not fit; then nothing is charged.
         """
         cost, count = self._cost(guarantee, count)
         with self._lock:
@@ -127,7 +127,7 @@ class Accountant:
             self._bought[text] = self._bought.get(text, 0) + count
 
     def would_fit(self, guarantee: Guarantee, count: int = 1) -> bool:
-        """Whether `spend` would take it now."""
+        """Whether `spend` would accept it now."""
         cost, count = self._cost(guarantee, count)
         with self._lock:
             return not isinstance(self._after(cost, count), str)
@@ -145,7 +145,7 @@ class Accountant:
         most = None if None in counts else max((n for n in counts if n is not None), default=0)
         limits = [limit for limit in (most, leaks) if limit is not None]
         if not limits:
-            raise Unattainable("what reveals nothing fits any number of times")
+            raise Unattainable("a guarantee that reveals nothing fits any number of times")
         return min(limits)
 
     @property
@@ -156,7 +156,7 @@ class Accountant:
 
     @property
     def spent(self) -> float:
-        """The share of the budget that is gone, in the order that has most left; rounded up."""
+        """The share of the budget that is spent, in the order that has most left; rounded up."""
         with self._lock:
             shares = [
                 spent / cap.most if cap.most > 0 else Fraction(int(spent > 0))
@@ -174,7 +174,7 @@ class Accountant:
     def as_tariff(self, *, finest: int = 1) -> Tariff:
         """A tariff that would have sold what was bought so far, priced by ρ.
 
-        A tariff holds if it is fixed before anything is answered: this is for the next time.
+        A tariff must be fixed before the first answer, so this one is for the next time.
         """
         items = {text: parse_guarantee(text) for text in self.bought}
         prices = propose_prices(items, finest=finest)
@@ -209,7 +209,7 @@ class Accountant:
 
     @classmethod
     def from_json(cls, data: object) -> Accountant:
-        """What `to_json` gave. Caps are computed again; only what was spent is taken from it."""
+        """Restores what `to_json` gave; caps are computed again."""
         try:
             return cls._read(data)
         except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError) as error:
@@ -231,7 +231,7 @@ class Accountant:
         leaked = Fraction(data["leaked"])
         below = leaked < 0 or any(one is not None and one < 0 for one in spent)
         if orders != made._orders or len(spent) != len(orders) or below:
-            raise InvalidInput("the orders or amounts of this accountant do not belong together")
+            raise InvalidInput("the orders and amounts of this accountant do not match")
         made._spent, made._leaked = tuple(spent), leaked
         made._bought = {
             str(k): require_count("count", n, at_least=1) for k, n in data["bought"].items()

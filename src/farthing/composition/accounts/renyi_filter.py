@@ -1,9 +1,9 @@
 """A filter for guarantees that are chosen as you go: moments of orders that are fixed in advance.
 
-For one Rényi order α the moments of the privacy loss multiply along every way to go on, so a cap
-on Σ D_α that always holds bounds the moment of the whole [FZ21; WRRW23]. An order that was chosen
-afterwards would not be covered; so several are fixed beforehand and share δ, and the order ∞,
-which is basic composition, is among them for nothing (docs/theory/accountant.md).
+For one Rényi order α the moments of the privacy loss multiply along every way to continue, so a cap
+on Σ D_α that always holds bounds the moment of the whole [FZ21; WRRW23]. An order chosen afterwards
+would not be covered. So several orders are fixed in advance and share δ; the order ∞, which is
+basic composition, needs no share (docs/theory/accountant.md).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from flint import arb
 
 from farthing.errors import Unsupported
 from farthing.guarantees.kinds import Guarantee, replaces_one
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.base import Loss
-from farthing.guarantees.losses.registry import loss_of
 from farthing.numerics.ball import Ball, down, in_balls, up
 
 #: Each of the orders above the first has this share of δ; the first has what is left.
@@ -43,8 +43,8 @@ def caps(epsilon: float, delta: float, order: float) -> tuple[Cap, ...]:
         return (pure,)
     first = 1 - len(SIDE_ORDERS) * SIDE_SHARE
     shares = [(order, first)] + [(1 + n * (order - 1), SIDE_SHARE) for n in SIDE_ORDERS]
-    found = (Cap(alpha, _most(epsilon, delta, alpha, share)) for alpha, share in shares)
-    return (*(cap for cap in found if cap.most > 0), pure)
+    renyi = (Cap(alpha, _most(epsilon, delta, alpha, share)) for alpha, share in shares)
+    return (*(cap for cap in renyi if cap.most > 0), pure)
 
 
 @in_balls

@@ -1,8 +1,8 @@
 """The order chosen as you go, among several bounded-range parameters: its supremum from above.
 
-Of the largest parameters it is counted how many uses are left; the others get prices, and what all
-of their uses cost may be spent on them in any way. Whoever plays the list can do that, so the
-supremum over all ways to spend is an upper bound, and with prices ∝ ε² little is lost
+For the largest parameters the remaining uses are counted. The others get prices, and the total
+price of their uses may be spent on them in any way. Every play of the list is one of these ways, so
+the supremum over all ways to spend is an upper bound, and with prices ∝ ε² little is lost
 (docs/theory/order.md). With one priced parameter nothing is lost.
 """
 
@@ -36,13 +36,13 @@ class AnyOrder:
     @staticmethod
     @lru_cache(maxsize=256)
     def of(choices: Choices, fineness: float, most_states: float, points: int) -> AnyOrder:
-        """As many parameters counted as `most_states` profiles of so many points allow."""
+        """As many parameters counted as `most_states` profiles of `points` points allow."""
         large_first = tuple(sorted(choices, reverse=True))
         for number in range(len(choices) - 1, 0, -1):
             priced = large_first[number:]
-            found = AnyOrder(large_first[:number], priced, prices(priced, fineness))
-            if found.states <= most_states and found._kept * points <= MOST_NUMBERS:
-                return found
+            layout = AnyOrder(large_first[:number], priced, prices(priced, fineness))
+            if layout.states <= most_states and layout._kept * points <= MOST_NUMBERS:
+                return layout
         return AnyOrder((), large_first, prices(large_first, fineness))
 
     @property

@@ -20,8 +20,7 @@ from farthing.composition.adaptive.lattice import (
     lattice_below,
 )
 from farthing.composition.items import Losses
-from farthing.guarantees.atoms import Atoms
-from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.base import Atoms, Loss
 from farthing.numerics.curves import Chords, Grid, Supports
 
 #: Of what is asked for, the share that cutting off large losses may add to δ.
@@ -115,9 +114,9 @@ def sum_of(loss: Loss, count: int, step: float, delta: float) -> tuple[Lattice, 
 
 def _sums(factors: Factors, tilts: list[float], *, upward: bool) -> Lattice | None:
     """The best of what one or several tilts show of every mass; the last of several is 0."""
-    found = [factors.sums(theta, upward=upward) for theta in tilts]
-    known = [one for one in found if one is not None]
-    if len(known) < len(found):
+    sums = [factors.sums(theta, upward=upward) for theta in tilts]
+    known = [one for one in sums if one is not None]
+    if len(known) < len(sums):
         return None
     if len(known) == 1:
         return known[0]

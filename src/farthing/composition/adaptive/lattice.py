@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from farthing.guarantees.atoms import Atoms
+from farthing.guarantees.losses.base import Atoms
 from farthing.numerics.convolution import cyclic_product
 from farthing.numerics.curves import Chords, Grid, Supports
 from farthing.numerics.rounding import UNIT, FloatArray, deflated, inflated
@@ -125,18 +125,18 @@ def lattice_below(atoms: Atoms, step: float, count: int) -> Lattice:
     losses, masses = atoms.losses.tolist(), atoms.masses.tolist()
     best: tuple[float, dict[int, float], float] | None = None
     for phase, ascending in _ways_to_group(atoms, step, count):
-        found = _grouped(losses, list(masses), step, phase, ascending)
+        grouped = _grouped(losses, list(masses), step, phase, ascending)
         kept = sum(
             mass * math.expm1(min(2 * (place + phase) * step, 600.0))
-            for place, mass in found.items()
+            for place, mass in grouped.items()
         )
         if best is None or kept > best[0]:
-            best = kept, found, phase
+            best = kept, grouped, phase
     assert best is not None
-    _, found, phase = best
-    first = min(found)
-    spread = np.zeros(max(found) - first + 1)
-    for place, mass in found.items():
+    _, grouped, phase = best
+    first = min(grouped)
+    spread = np.zeros(max(grouped) - first + 1)
+    for place, mass in grouped.items():
         spread[place - first] = mass
     return Lattice(step, first, deflated(spread, 4 * len(losses) + 64), phase=phase)
 
@@ -165,7 +165,7 @@ def _grouped(
     Ascending, a group is what lies below the next such x, and then so much of what lies above it
     as makes up for that. Descending, it is what lies above, and so much below as it can carry.
     """
-    found: dict[int, float] = {}
+    groups: dict[int, float] = {}
     i, end, onward = (0, len(losses), 1) if ascending else (len(losses) - 1, -1, -1)
     while i != end:
         start = losses[i] if ascending else losses[i] - 3e-14 * (1 + abs(losses[i]))
@@ -191,13 +191,13 @@ def _grouped(
             if surplus < 0:  # nothing is left above: the next place below what they have in common
                 common = x - math.log1p(-surplus / total)
                 place = math.floor((common - 3e-14 * (1 + abs(common))) / step - phase)
-        found[place] = found.get(place, 0.0) + total
-    return found
+        groups[place] = groups.get(place, 0.0) + total
+    return groups
 
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """Lattices of one step, each so many times; all masses upper bounds, or all lower ones."""
+    """Lattices with one step and their counts; all masses are upper bounds, or all lower ones."""
 
     parts: tuple[tuple[Lattice, int], ...]
 

@@ -1,15 +1,15 @@
-"""Kinds that only bound moments beside kinds whose worst case is known: two bounds.
+"""Lists that mix kinds that only bound moments with kinds whose worst case is known: two bounds.
 
-*Moments first.* Let V be the profile of what comes after, and K(α) = ln E[e^{(α−1)L}] at most of
-what comes before, whatever it was. Then, by Markov's inequality for e^{(α−1)L},
+*Moments first.* Let V be the profile of the steps that come after, and K(α) a bound on
+ln E[e^{(α−1)L}] of the steps before. Then, by Markov's inequality for e^{(α−1)L},
 
     δ(ε) ≤ E[V(ε − L)] ≤ e^{K(α) − (α−1)ε} · sup_y V(y)e^{(α−1)y}.
 
 With nothing after it V is (1 − e^y)₊ and this is [CKS20, Prop. 12].
 
-*Moments as a loss.* Whatever was said before, a run of such mechanisms is (ε, D(ε))-DP for every ε
-at once, D the tight conversion of its moments. D is the profile of a pair of distributions that
-dominates the run, and dominating pairs compose with everything, in any order.
+*Moments as a loss.* Whatever came before, a run of such mechanisms is (ε, D(ε))-DP for every ε
+at once, where D is the tight conversion of its moments. D is the profile of a pair of distributions
+that dominates the run, and dominating pairs compose with everything, in any order.
 
 Both are proved in docs/theory/moments.md.
 """
@@ -23,15 +23,15 @@ from itertools import groupby
 
 import numpy as np
 
+from farthing.composition.adaptive.operators import loss_distribution_above
 from farthing.composition.adaptive.optimum import by_operators
-from farthing.composition.adaptive.profile_as_loss import loss_distribution_above
 from farthing.composition.adaptive.profiles import curves
-from farthing.composition.bounds.bound import Bound, Sides
+from farthing.composition.bounds import Bound, Sides
 from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import Losses
 from farthing.errors import Unattainable
 from farthing.guarantees.kinds import LossDistribution
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.numerics.ball import in_balls, up
 from farthing.numerics.curves import Chords, Grid
 from farthing.numerics.rounding import inflated
@@ -42,7 +42,7 @@ FINENESS = 2e-3
 BEYOND = 1e-6
 #: Larger orders than that of the peak, for what lies beyond the grid.
 HIGHER = (1.5, 2.0, 3.0, 5.0)
-#: D is computed at so many points on each side of ε = 0, up to where it is this part of δ.
+#: D is computed at this many points on each side of ε = 0, up to where it is this part of δ.
 POINTS, FAR = 400, 1e-4
 #: Relative width that the profile of the whole is computed to.
 FINE = 2e-3
@@ -93,10 +93,10 @@ class _Split:
     def _bound(self, delta: float) -> MomentBound | None:
         if not SMALLEST < delta < 1:
             return None
-        found = curves(self.after, self.adaptivity, FINENESS, BEYOND * delta, whole=True)
-        if found is None:
+        profile = curves(self.after, self.adaptivity, FINENESS, BEYOND * delta, whole=True)
+        if profile is None:
             return None
-        upper, after = found.upper, self.after
+        upper, after = profile.upper, self.after
 
         def gain(alpha: float) -> float:
             return _log_peak(upper, after, alpha - 1)
@@ -122,7 +122,8 @@ def _log_peak(profile: Chords, after: Losses, power: float) -> float:
 def moments_as_loss(items: Losses, adaptivity: str) -> Bound | None:
     """The bound for lists that have both; None if there is nothing to gain.
 
-    Where the order is chosen as you go others may come between two of a run: then one use only.
+    If the order is chosen as you go, other items may come between two of a run, so then only a
+    single use is replaced.
     """
     uses = sum(count for loss, count in items if not loss.known)
     if uses in (0, items.total) or (adaptivity == "setwise" and uses > 1):

@@ -1,4 +1,4 @@
-"""What one more mechanism does to a profile.
+"""What one more mechanism does to a profile, and a profile as a guarantee.
 
 Let V be the profile of everything that happens after this step. One more step turns it into
 
@@ -22,7 +22,9 @@ from typing import Protocol
 import numpy as np
 
 from farthing.composition.adaptive.lattice import Lattice
-from farthing.guarantees.atoms import Atoms
+from farthing.errors import Unattainable
+from farthing.guarantees.kinds import LossDistribution
+from farthing.guarantees.losses.base import Atoms
 from farthing.numerics.compiled import compiled
 from farthing.numerics.convolution import averaged, convolved, pieces
 from farthing.numerics.curves import Chords, Grid, Supports
@@ -74,10 +76,10 @@ class FixedLoss:
         values, slopes = later.padded(left, right)
         total, fall = np.zeros(size), np.zeros(size)
         for part in pieces(len(cells), size):
-            found = compiled().support_average(
+            sums = compiled().support_average(
                 values, slopes, left + cells[part], rests[part], masses[part], size, grid.step
             )
-            total, fall = total + found[0], fall + found[1]
+            total, fall = total + sums[0], fall + sums[1]
         return Supports(grid, deflated(total, 4 * len(cells) + 16), fall)
 
 
@@ -126,20 +128,9 @@ class BoundedRangeChoice:
         order; cancellation in the interpolation and in q_t costs at most
         64u(1 + 1/h + 1/ε) relative, which is added.
         """
-        return self.above_between(later, 0.0, self.epsilon)
-
-    def above_between(self, later: Chords, low: float, high: float) -> Chords:
-        """The same over t in [low, high] only.
-
-        V itself is taken too, which adds nothing: q_t e^−t + (1 − q_t)e^{ε−t} = 1 and V is convex
-        in z, so by Jensen no t gives less.
-        """
         grid, pad = later.grid, self._pad(later.grid)
         epsilon = _aligned_up(self.epsilon, grid.step)
-        if low > 0 or high < self.epsilon:
-            cuts = np.array(_cuts_between(epsilon, grid.step, low, high))
-        else:
-            cuts = np.array(_cuts(epsilon, grid.step))
+        cuts = np.array(_cuts(epsilon, grid.step))
         padded = later.padded(pad, pad)
         parts = [
             compiled().chord_supremum(padded[_around(part, pad)], pad, grid.step, epsilon, cuts)
@@ -336,24 +327,6 @@ def _cuts(epsilon: float, step: float) -> tuple[float, ...]:
     return (*cuts, epsilon)
 
 
-def _cuts_between(epsilon: float, step: float, low: float, high: float) -> list[float]:
-    """Those in [low, high], with both ends; each interval begins with a t that is looked at.
-
-    Ends are moved outwards a little from cuts that rounding might put on either side of them.
-    """
-    cuts, sliver = _cuts(epsilon, step), 1e-7 * step
-
-    def clear(t: float, outwards: int) -> float:
-        nearest = min(cuts, key=lambda cut: abs(cut - t))
-        return nearest + 4 * outwards * sliver if abs(nearest - t) < 4 * sliver else t
-
-    low, high = clear(low, -1), clear(high, 1)
-    inside = [cut for cut in cuts if low < cut < high]
-    first = [low] if low > 0 else []
-    last = [high, high + sliver] if high < epsilon else []
-    return [*first, *inside, *last]
-
-
 @lru_cache(maxsize=KEPT)
 def rounds_above(epsilon: float, grid: Grid, count: int) -> Chords:
     """What no adversary of `count` equal bounded-range rounds exceeds, from nothing.
@@ -381,3 +354,37 @@ def rounds_below(epsilon: float, grid: Grid, count: int) -> Supports:
     for _ in range(count - fewer):
         profile = operator.below(profile)
     return profile
+
+
+def loss_distribution_above(profile: Chords) -> LossDistribution:
+    """A loss that dominates every profile below the chords, if it holds in both directions.
+
+    The bends of the chords are masses that are rounded up. Left of some corner z the curve is
+    replaced by the chord from (0, 1) to its value at z, which lies above a convex profile: one
+    mass at z that makes the total 1. Under the other neighbour masses weigh e^−loss times as much,
+    and what was rounded up there too: at very negative losses the chord can be steeper than −1,
+    the steepest that any two distributions have. The first corner where it is not is taken.
+    """
+    atoms = atoms_of(profile)
+    if atoms.infinity >= 1:
+        raise Unattainable("the profile proves nothing; no loss distribution dominates it")
+    kept = (atoms.masses > 0) & (atoms.losses > -700)
+    losses, masses = atoms.losses[kept], atoms.masses[kept]
+    rest = 1 - atoms.infinity - _sums_beyond(masses)
+    steepness = rest * np.exp(-losses) + _sums_beyond(masses * np.exp(-losses))
+    fine = np.flatnonzero((rest >= 0) & (steepness <= 1))
+    if len(fine) == 0:
+        raise Unattainable("the profile proves nothing; no loss distribution dominates it")
+    first = int(fine[0])
+    others = masses[first + 1 :].tolist()
+    return LossDistribution(
+        losses=tuple(losses[first:].tolist()),
+        masses=(1 - math.fsum((atoms.infinity, *others)), *others),
+        infinity=atoms.infinity,
+    )
+
+
+def _sums_beyond(weights: FloatArray) -> FloatArray:
+    """Σ of the weights after each place, rounded up."""
+    sums = np.append(np.cumsum(weights[::-1])[::-1][1:], 0.0)
+    return inflated(sums, 2 * len(weights))

@@ -10,14 +10,14 @@ import math
 from collections.abc import Callable, Iterator
 
 from farthing.composition.adaptive.profiles import Curves, curves
-from farthing.composition.bounds.bound import Bound, Sides, lower_only
-from farthing.composition.bounds.gaussian import analytic_gaussian
+from farthing.composition.bounds import Bound, Sides, lower_only
+from farthing.composition.bounds.closed_forms import analytic_gaussian
 from farthing.composition.bounds.moment_witness import Moments, attained_delta, attained_epsilon
 from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import Losses
 from farthing.guarantees.kinds import BoundedRange, LossDistribution, PureDP
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.base import Loss
-from farthing.guarantees.losses.registry import loss_of
 from farthing.progress import listening, tell_between
 
 #: Every question walks the same grids from the first to finer ones, each this much finer, so that
@@ -69,25 +69,25 @@ def by_example(items: Losses, adaptivity: str, tolerance: float) -> Bound | None
         return None
 
     def epsilon_at(delta: float) -> Sides:
-        found = [0.0 if noise is None else noise.epsilon_at(delta)[0]]
+        attained = [0.0 if noise is None else noise.epsilon_at(delta)[0]]
         if worst is not None and SMALLEST < delta < 1:
             if items.total == 1:
-                found.append(attained_epsilon(worst, delta))
+                attained.append(attained_epsilon(worst, delta))
             else:
                 several = _several_witnesses(items, worst, adaptivity, delta)
-                found += [bound.epsilon_at(delta)[0] for bound in several]
-        return max(found), math.inf
+                attained += [bound.epsilon_at(delta)[0] for bound in several]
+        return max(attained), math.inf
 
     def delta_at(epsilon: float) -> Sides:
-        found = [0.0 if noise is None else noise.delta_at(epsilon)[0]]
+        attained = [0.0 if noise is None else noise.delta_at(epsilon)[0]]
         about = MomentBound(items).delta_at(epsilon)
         if worst is not None and SMALLEST < about < 1:
             if items.total == 1:
-                found.append(attained_delta(worst, epsilon, 0.05 * about))
+                attained.append(attained_delta(worst, epsilon, 0.05 * about))
             else:
                 several = _several_witnesses(items, worst, adaptivity, about)
-                found += [bound.delta_at(epsilon)[0] for bound in several]
-        return max(found), math.inf
+                attained += [bound.delta_at(epsilon)[0] for bound in several]
+        return max(attained), math.inf
 
     return Bound(
         "example", "attained by an example mechanism", _silent(epsilon_at), _silent(delta_at)
@@ -95,7 +95,7 @@ def by_example(items: Losses, adaptivity: str, tolerance: float) -> Bound | None
 
 
 def _silent(read: Callable[[float], Sides]) -> Callable[[float], Sides]:
-    """What examples have on both sides is nobody's bracket."""
+    """Without progress reports: brackets of examples are not brackets of the answer."""
 
     def reading(at: float) -> Sides:
         with listening(None):
@@ -110,18 +110,18 @@ def _examples(items: Losses) -> Losses:
 
 
 def _heaviest(items: Losses) -> Moments | None:
-    """What the kind with the largest ρ promises, among those that bound moments only."""
+    """The moment bound with the largest ρ, among kinds that only bound moments."""
     known = [Moments.of(loss) for loss, _ in items]
-    found = [moments for moments in known if moments is not None]
-    return max(found, key=lambda moments: moments.rho, default=None)
+    bounded = [moments for moments in known if moments is not None]
+    return max(bounded, key=lambda moments: moments.rho, default=None)
 
 
 def _several_witnesses(
     items: Losses, heaviest: Moments, adaptivity: str, delta: float
 ) -> Iterator[Bound]:
-    """All such kinds, or all uses of the heaviest, as mechanisms that are worst near this δ.
+    """Lists with witnesses that are worst near this δ: for all such kinds, or for the heaviest.
 
-    Worst at one order for all of them: the loss of each is the slope of its moments there.
+    All witnesses are worst at one common order: the loss of each is the slope of its moments there.
     """
     if (last := _chosen_last(items, adaptivity, delta)) is not None:
         yield last
@@ -146,7 +146,7 @@ def _loss(witness: LossDistribution | None) -> Loss | None:
 
 
 def _chosen_last(items: Losses, adaptivity: str, delta: float) -> Bound | None:
-    """The last use, if it only bounds moments, as what is worst after all that was said before."""
+    """The last use, if it only bounds moments, replaced by the worst choice given the rest."""
     places = range(len(items.pairs)) if adaptivity == "setwise" else [len(items.pairs) - 1]
     place = next((i for i in places if Moments.of(items.pairs[i][0]) is not None), None)
     if place is None or adaptivity == "none":
@@ -165,9 +165,9 @@ def _epsilon(items: Losses, adaptivity: str, tolerance: float, delta: float) -> 
     if delta < SMALLEST:
         return 0.0, float("inf")
 
-    def read(found: Curves) -> Sides:
-        upper = found.upper.first_below(delta)
-        return found.lower.last_above(delta), float("inf") if upper is None else upper
+    def read(profile: Curves) -> Sides:
+        upper = profile.upper.first_below(delta)
+        return profile.lower.last_above(delta), float("inf") if upper is None else upper
 
     return _refine(items, adaptivity, tolerance, delta, read)
 
@@ -182,7 +182,7 @@ def _delta(items: Losses, adaptivity: str, tolerance: float, epsilon: float) -> 
         adaptivity,
         tolerance,
         guess,
-        lambda found: (found.lower.at(epsilon), found.upper.at(epsilon)),
+        lambda profile: (profile.lower.at(epsilon), profile.upper.at(epsilon)),
         whole=True,
     )
 
@@ -200,10 +200,10 @@ def _refine(
     lower, upper = 0.0, float("inf")
     fineness, previous = COARSEST, float("inf")
     while fineness >= FINEST:
-        found = curves(items, adaptivity, fineness, delta, whole=whole)
-        if found is None:
+        profile = curves(items, adaptivity, fineness, delta, whole=whole)
+        if profile is None:
             break
-        sides = read(found)
+        sides = read(profile)
         lower, upper = max(lower, sides[0]), min(upper, sides[1])
         tell_between("δ" if whole else "ε", lower, upper)
         width = (upper - lower) / upper if upper > 0 else 0.0

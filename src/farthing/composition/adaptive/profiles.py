@@ -43,8 +43,7 @@ from farthing.composition.adaptive.operators import (
 from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import Losses
 from farthing.errors import NotCertified
-from farthing.guarantees.atoms import Atoms
-from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.base import Atoms, Loss
 from farthing.guarantees.losses.randomized_response import binomial_atoms
 from farthing.numerics.ball import in_balls
 from farthing.numerics.curves import Chords, Grid, Supports
@@ -92,10 +91,10 @@ def _by_sums(made: Callable[[], tuple[Chords, Supports] | None]) -> Curves | Non
     """
     try:
         with np.errstate(invalid="raise"):
-            found = made()
+            sides = made()
     except (FloatingPointError, MemoryError, OverflowError, ValueError):
         return None
-    return None if found is None else Curves(*found)
+    return None if sides is None else Curves(*sides)
 
 
 def _only_blocks(items: Losses, adaptivity: str, layout: Layout | None) -> bool:
@@ -180,10 +179,10 @@ def _apply_above(profile: Chords, loss: Loss, count: int, layout: Layout) -> Cho
 
 
 def _sampled_sum(loss: Loss, count: int, layout: Layout) -> tuple[Lattice, Lattice]:
-    found = sum_of(loss, count, layout.grid.step, layout.delta)
-    if found is None:
+    sums = sum_of(loss, count, layout.grid.step, layout.delta)
+    if sums is None:
         raise NotCertified("the losses of samples spread too far for the grid")
-    return found
+    return sums
 
 
 def _blocks(epsilon: float, count: int, layout: Layout) -> Kernel:
@@ -210,7 +209,7 @@ def _block(epsilon: float, blocks: Blocks) -> Atoms:
 
 
 def _lower(items: Losses, adaptivity: str, layout: Layout) -> Supports:
-    """The profile that one adversary achieves: any order and any t will do, so take good ones."""
+    """The profile that one adversary achieves. Any order and any t are valid; take good ones."""
     if adaptivity == "adaptive":
         sequence = list(items)
     else:
@@ -273,8 +272,8 @@ def _best_fixed_choice(sequence: list[tuple[Loss, int]], layout: Layout, order: 
             {**best[2], epsilon: _inside(best[2][epsilon] + i * epsilon / (12 * count), epsilon)}
             for i in _around(PLACES)
         ]
-        found = [(*outcome(choices), choices) for choices in shifted]
-        best = max((best, *found), key=lambda entry: entry[0])
+        outcomes = [(*outcome(choices), choices) for choices in shifted]
+        best = max((best, *outcomes), key=lambda entry: entry[0])
     return best[1]
 
 

@@ -15,7 +15,7 @@ import math
 
 from flint import arb
 
-from farthing.guarantees.bracket import Bracket
+from farthing.composition.bounds import Bracket
 from farthing.guarantees.losses.bounded_range import max_kl
 from farthing.numerics.ball import Ball, down, hull, in_balls, larger, middle, up
 from farthing.numerics.binomial import HockeyStick, binomial_hockey_stick

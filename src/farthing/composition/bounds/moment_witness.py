@@ -1,7 +1,7 @@
-"""A mechanism that gives away as much as bounds on its moments allow: the worst one, nearly.
+"""Witnesses: mechanisms that reveal nearly as much as bounds on their moments allow.
 
-With the probability p it tells something with the loss l, with p·e^−l the opposite, else nothing.
-It is (ξ, ρ)-zCDP up to the order ω if
+With probability p the outcome has the loss l, with probability p·e^−l the loss −l, else the loss 0.
+This is (ξ, ρ)-zCDP up to the order ω if
 
     ln(1 + p(e^{βl} − 1)(1 − e^{−(1+β)l})) ≤ r(β) = β(ξ + ρ) + ρβ²      for all 0 < β < ω − 1,
 
@@ -23,7 +23,7 @@ from farthing.guarantees.kinds import LossDistribution
 from farthing.guarantees.losses.base import Loss
 from farthing.numerics.ball import Ball, down, in_balls
 from farthing.numerics.rounding import FloatArray
-from farthing.numerics.search import turning_point
+from farthing.numerics.search import thirds, turning_point
 
 #: What p gives up, as a logarithm, until the inequality is confirmed.
 GIVEN_UP = (1e-3, 1e-2, 0.1, 0.5)
@@ -73,8 +73,8 @@ class Moments:
     def losses_for(self, delta: float) -> list[float]:
         """Losses whose p is a multiple of δ."""
         goals = [math.log(multiple) + math.log(delta) for multiple in MULTIPLES]
-        found = [self._loss_for(goal) for goal in goals if goal < 0]
-        return [loss for loss in found if loss is not None]
+        losses = [self._loss_for(goal) for goal in goals if goal < 0]
+        return [loss for loss in losses if loss is not None]
 
     def _loss_for(self, log_chance: float) -> float | None:
         """The loss with this ln p; None if there is none."""
@@ -103,7 +103,7 @@ class Moments:
         return None
 
     def chosen_last(self, delta: float) -> LossDistribution | None:
-        """What an adversary has who chooses among witnesses once everything else is known.
+        """The loss of an adversary who chooses among witnesses once everything else is known.
 
         For z = e^ε ≥ 1 the largest of their profiles p(1 − z/e^l)₊: a polygon, whose bends are
         masses. Each profile is its own mirror image, and so is the largest: a mass m at the loss x
@@ -111,8 +111,8 @@ class Moments:
         """
         goals = np.linspace(math.log(1e-3 * delta), math.log(0.3), 40).tolist()
         losses = [loss for loss in map(self._loss_for, goals) if loss is not None]
-        found = [one for one in map(self.witness, losses) if one is not None]
-        lines = [(one.masses[-1], one.masses[-1] * math.exp(-one.losses[-1])) for one in found]
+        witnesses = [one for one in map(self.witness, losses) if one is not None]
+        lines = [(one.masses[-1], one.masses[-1] * math.exp(-one.losses[-1])) for one in witnesses]
         masses: dict[float, float] = {}
         height, fall = 0.0, 0.0
         while True:  # from the right, each time to the line that is met first
@@ -185,10 +185,10 @@ def attained_epsilon(moments: Moments, delta: float) -> float:
         share = delta / math.exp(max(moments.log_chance(loss) - GIVEN_UP[0], -700.0))
         return loss + math.log1p(-share) if share < 1 else -math.inf
 
-    found = _best(moments, reached, delta)
-    if found is None or not found.masses[-1] > delta:
+    witness = _best(moments, reached, delta)
+    if witness is None or not witness.masses[-1] > delta:
         return 0.0
-    return max(0.0, down(arb(found.losses[-1]) + (-arb(delta) / found.masses[-1]).log1p()))
+    return max(0.0, down(arb(witness.losses[-1]) + (-arb(delta) / witness.masses[-1]).log1p()))
 
 
 @in_balls
@@ -200,10 +200,10 @@ def attained_delta(moments: Moments, epsilon: float, about: float) -> float:
             return -math.inf
         return moments.log_chance(loss) + math.log(-math.expm1(epsilon - loss))
 
-    found = _best(moments, reached, about)
-    if found is None or not found.losses[-1] > epsilon:
+    witness = _best(moments, reached, about)
+    if witness is None or not witness.losses[-1] > epsilon:
         return 0.0
-    return max(0.0, down(-(arb(epsilon) - found.losses[-1]).expm1() * found.masses[-1]))
+    return max(0.0, down(-(arb(epsilon) - witness.losses[-1]).expm1() * witness.masses[-1]))
 
 
 def _best(
@@ -215,7 +215,5 @@ def _best(
         return None
     place = max(range(len(losses)), key=lambda i: reached(losses[i]))
     low, high = losses[max(place - 1, 0)], losses[min(place + 1, len(losses) - 1)]
-    for _ in range(16):
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, right) if reached(left) >= reached(right) else (left, high)
+    low, high = thirds(reached, low, high, rounds=16)
     return moments.witness(0.5 * (low + high))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from flint import arb
 
-from farthing.composition.bounds.bound import Bound
+from farthing.composition.bounds import Bound
 from farthing.composition.items import Losses
 from farthing.errors import NotCertified
 from farthing.guarantees.losses.base import Loss

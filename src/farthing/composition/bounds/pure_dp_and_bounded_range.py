@@ -19,12 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
-from farthing.guarantees.bracket import Bracket
+from farthing.composition.bounds import Bracket
 from farthing.numerics.ball import Ball, down, in_balls, larger, middle, up
 from farthing.numerics.binomial import HockeyStick, binomial_masses
 from farthing.numerics.convolution import convolved
 from farthing.numerics.rounding import UNIT
-from farthing.numerics.search import invert, turning_point
+from farthing.numerics.search import invert, turning_point, whole_thirds
 
 THEOREM = "optimal non-adaptive DP + bounded range [CR22, Thm 3]"
 
@@ -83,18 +83,10 @@ class Mix:
         return low, high
 
     def _place(self, epsilon_g: float) -> int:
-        """The candidate that is probably best: a ternary search over the values themselves."""
+        """The candidate that is probably best, by a search over the values themselves."""
         at = arb(epsilon_g)
-        low, high = self._candidates(at)
-        while high - low > 2:
-            left, right = low + (high - low) // 3, high - (high - low) // 3
-            if middle(self._value(at, left).value.log()) < middle(
-                self._value(at, right).value.log()
-            ):
-                low = left + 1
-            else:
-                high = right
-        return max(range(low, high + 1), key=lambda i: middle(self._value(at, i).value))
+        best = whole_thirds(lambda i: middle(self._value(at, i).value.log()), *self._candidates(at))
+        return max(best, key=lambda i: middle(self._value(at, i).value))
 
     def _candidates(self, epsilon_g: Ball) -> tuple[int, int]:
         """The first and last ℓ worth trying: 0 < t_ℓ < ε, and one on either side of that."""

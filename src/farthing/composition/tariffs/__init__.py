@@ -1,4 +1,5 @@
 """Tariffs: price lists, the supremum over all ways to spend them, and their certificates.
 
-Prices are proposed in `prices` and `ladder`; `verification` proves a certificate again.
+`prices` makes tariffs, `budget` and `tariff_recursion` prove them, `verification` proves a
+certificate again.
 """

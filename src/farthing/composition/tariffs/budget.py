@@ -1,4 +1,4 @@
-"""A budget as the recursion over it needs it: whole numbers, a grid, and how long that takes."""
+"""A budget as the recursion needs it: whole numbers, a grid, and how long it takes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_CELLS = 50_000
 #: About nanoseconds: ten minutes for the whole, seconds for units as a coordinate.
 MOST_WORK = 6e11
 CHEAP_WORK = 2e9
-#: Bytes of profiles that are kept while the dearest offer can still be bought from them.
+#: Bytes of profiles that are kept while the most expensive offer can still be bought from them.
 MOST_MEMORY = 1e9
 
 
@@ -45,7 +45,7 @@ class Budget:
 
     @staticmethod
     def of(offers: Iterable[Offer], farthings: int, delta_units: int) -> Budget:
-        """Without what nobody can buy and what does nothing; in units of what prices share."""
+        """Without offers that cost too much or have no effect, in the largest common unit."""
         useful = {
             offer
             for offer in offers
@@ -54,7 +54,7 @@ class Budget:
             and offer.epsilon != 0
         }
         for offer in useful:
-            offer.require_sane()
+            offer.require_useful()
         needed = [o for o in useful if not any(other.replaces(o) for other in useful - {o})]
         ordered = sorted(needed, key=lambda o: (o.text, o.farthings, o.delta_units))
         coin = math.gcd(*(offer.farthings for offer in ordered)) or farthings
@@ -146,9 +146,9 @@ class Budget:
         Level d differs from level d − 1 only once the farthings for d units have been spent.
         """
         top, (_, paid) = self.delta_units, self._groups()
-        dear = min((o.farthings / o.delta_units for o in paid), default=1.0)
-        reached = min(top, self.farthings / dear)
-        states = self.farthings * (1 + reached) - reached * reached * dear / 2
+        cheapest = min((o.farthings / o.delta_units for o in paid), default=1.0)
+        reached = min(top, self.farthings / cheapest)
+        states = self.farthings * (1 + reached) - reached * reached * cheapest / 2
         if top < most_levels and states <= most_states:
             return 1
         levels = max(1, min(most_levels, most_states // self.farthings))
@@ -187,12 +187,12 @@ class Budget:
         upper, lower = [], []
         for offer in self.offers:
             loss = offer.losses[0 if with_unit else 1]
-            sane = loss.carried(NEGLIGIBLE)
-            operator = operator_of(sane, grid, delta)
+            carried = loss.carried(NEGLIGIBLE)
+            operator = operator_of(carried, grid, delta)
             epsilon = beyond if offer.epsilon is None else int(Fraction(offer.epsilon) * whole)
             units = offer.delta_units
             upper.append(PricedOperator(operator, offer.farthings, units // coarse, epsilon))
-            if sane == loss:  # else it does less than its operator
+            if carried == loss:  # otherwise its loss is smaller than that of its operator
                 lower.append(
                     PricedOperator(operator, offer.farthings, -(-units // coarse), epsilon)
                 )

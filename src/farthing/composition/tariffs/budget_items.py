@@ -1,4 +1,4 @@
-"""What can be bought with a budget: offers that make sense, that floats can carry, that matter."""
+"""What can be bought with a budget: offers, which of them are allowed, and which matter."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from farthing.errors import NotCertified, Unsupported
 from farthing.guarantees.kinds import Guarantee
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.base import Loss
-from farthing.guarantees.losses.registry import loss_of
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.curves import Grid
 
@@ -19,9 +19,9 @@ NEGLIGIBLE = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one purchase does, its δ taken out, and what it takes from the budget.
+    """The losses of one purchase without its δ, and its price.
 
-    `losses` are those with the unit and without it.
+    `losses` are the loss with the unit and the loss without it.
     """
 
     losses: tuple[Loss, Loss]
@@ -48,20 +48,20 @@ class Offer:
 
     @property
     def carried(self) -> Loss:
-        """What floats can carry, with the unit if it is a sample: for grids and costs."""
+        """The loss with the unit, large enough for floats: for grids and costs."""
         return self.losses[0].carried(NEGLIGIBLE)
 
     def replaces(self, other: Offer) -> bool:
-        """Whoever may buy this, some number of times, gains nothing by `other` for the same price.
+        """Whether buying this, perhaps several times, makes `other` useless at the same price.
 
-        V stays the same supremum (docs/theory/tariffs.md). The relation does not go round in a
-        circle, so leaving out all that is replaced loses nothing.
+        V stays the same supremum (docs/theory/tariffs.md). The relation has no cycles, so all
+        offers that are replaced can be left out.
         """
         times = other.farthings // self.farthings
         return self.delta_units == 0 and self.losses[0].replaces(other.losses[0], times)
 
-    def require_sane(self) -> None:
-        """Refuse at once what protects nobody, and noise that cannot be enumerated."""
+    def require_useful(self) -> None:
+        """Refuse offers that protect nobody, and noise that cannot be enumerated."""
         if self.losses[0].worst_epsilon() > FARTHEST:
             raise NotCertified(
                 f"one {self.text} lets an analyst reach an epsilon of {FARTHEST:g} "
@@ -72,10 +72,10 @@ class Offer:
 
     def nanoseconds(self, grid: Grid, delta: float) -> float:
         """About how many nanoseconds one application takes, on both sides."""
-        sane = self.carried
-        if sane.chosen_range is not None:
-            return 2e5 + 6 * grid.size * sane.chosen_range / grid.step
-        if sane.shifts is not None:
-            return 3e5 + 15 * sane.shifts * grid.size
-        atoms = 2 * sane.reach(delta * 1e-7) / grid.step
+        loss = self.carried
+        if loss.chosen_range is not None:
+            return 2e5 + 6 * grid.size * loss.chosen_range / grid.step
+        if loss.shifts is not None:
+            return 3e5 + 15 * loss.shifts * grid.size
+        atoms = 2 * loss.reach(delta * 1e-7) / grid.step
         return 3e5 + atoms * (1e4 + 6 * grid.size)

@@ -21,12 +21,17 @@ from types import MappingProxyType
 
 from farthing.composition.tariffs.budget import Budget
 from farthing.composition.tariffs.budget_items import Offer
-from farthing.composition.tariffs.certificate import COMPUTED_BY, Certificate
-from farthing.composition.tariffs.proof import THEOREM, Proof, outward
+from farthing.composition.tariffs.certificate import (
+    COMPUTED_BY,
+    THEOREM,
+    Certificate,
+    Proof,
+    outward,
+)
 from farthing.composition.tariffs.tariff_recursion import TariffProfile
 from farthing.errors import InvalidInput, NotCertified, Unsupported, require_count, require_real
 from farthing.guarantees.kinds import Guarantee
-from farthing.guarantees.losses.registry import loss_of
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.whole_files import whole_file
 
@@ -48,7 +53,7 @@ class Price:
     delta_units: int = 0
 
     def within(self, other: Price) -> bool:
-        """Whether somebody with `other` can pay it."""
+        """Whether `other` is enough to pay it."""
         return self.farthings <= other.farthings and self.delta_units <= other.delta_units
 
     def __add__(self, other: Price) -> Price:
@@ -227,7 +232,7 @@ def tariff_from_json(data: object) -> Tariff:
         raise InvalidInput("a tariff must be a table with farthings and items")
     unknown = set(data) - {"farthings", "items", "delta_units", "delta_unit"}
     if unknown:
-        raise InvalidInput(f"a tariff has no {', '.join(sorted(map(str, unknown)))}")
+        raise InvalidInput(f"a tariff has no field {', '.join(sorted(map(str, unknown)))}")
     items = data.get("items")
     if not isinstance(items, dict):
         raise InvalidInput("a tariff needs [items.NAME] tables with guarantee and price")

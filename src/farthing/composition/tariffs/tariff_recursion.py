@@ -1,4 +1,4 @@
-"""The supremum over all ways to spend a budget: V over what is left of it.
+"""The supremum over all ways to spend a budget, as a recursion over what is left of it.
 
 With b farthings and d units of δ left, whatever is bought next and whatever follows,
 
@@ -54,11 +54,11 @@ class TariffProfile:
 
     def epsilon_at_most(self, delta: float) -> float | None:
         """An ε ≥ 0, near the smallest, with V(ε) ≤ `delta`; None if there is none on the grid."""
-        found = self.upper.first_below(delta) if delta > 0 else None
+        epsilon = self.upper.first_below(delta) if delta > 0 else None
         if self.most_epsilon is None:
-            return found
+            return epsilon
         most = float_up(self.most_epsilon)
-        return most if found is None else min(found, most)
+        return most if epsilon is None else min(epsilon, most)
 
     def larger(self, other: TariffProfile) -> TariffProfile:
         """The larger of both, once the same may be spent."""

@@ -3,9 +3,9 @@
 Everything that can be read from a certificate follows from single numbers: an ε at a δ, a δ at
 an ε, a point of the profile. The profile is convex in z and decreasing, so chords between points
 that lie above it, and the last value beyond them, are bounds whichever points are stated. So
-`verify` proves every number again, and the rest of the file must be word for word what such a
-certificate says. The proof is the very computation that `certify` made; if that does not give
-every number (another version may choose another grid), one on a finer grid may.
+`verify` proves every number again, and the rest of the file must match the format word for word.
+The proof is the same computation that `certify` made. If that does not give every number (another
+version may choose another grid), a second one on a finer grid may.
 """
 
 from __future__ import annotations
@@ -20,13 +20,19 @@ from pathlib import Path
 from typing import Any
 
 from farthing.canonical import digest as digest_of
-from farthing.composition.tariffs.certificate import COMPUTED_BY, FORMAT, Certificate
-from farthing.composition.tariffs.proof import THEOREM, Proof, ProofGrid
+from farthing.composition.bounds import Bracket
+from farthing.composition.tariffs.certificate import (
+    COMPUTED_BY,
+    FORMAT,
+    THEOREM,
+    Certificate,
+    Proof,
+    ProofGrid,
+)
 from farthing.composition.tariffs.tariff import USUAL_DELTAS, Tariff, read_tariff, tariff_from_json
 from farthing.errors import InvalidInput, NotCertified, require_count, require_real
-from farthing.guarantees.bracket import Bracket
 
-#: More claims or points than this are nobody's certificate.
+#: Certificates with more claims or points than this are refused.
 MOST_NUMBERS = 10_000
 #: A second proof is made this much finer.
 FINER = 4
@@ -62,9 +68,9 @@ def _document(path: str | os.PathLike[str]) -> object:
 
 
 def verify_document(data: object) -> Certificate:
-    """Prove again what a certificate states that is plain data; raises if anything is not proved.
+    """Prove a certificate again, given as plain data; raises if anything is not proved.
 
-    As dear as certifying it once, if it was made by this version.
+    It takes as long as certifying once, if this version made the certificate.
     """
     certificate = certificate_from_json(data)
     _prove_again(certificate)
@@ -72,7 +78,7 @@ def verify_document(data: object) -> Certificate:
 
 
 def certificate_from_json(data: object) -> Certificate:
-    """A certificate from plain data, complete, unchanged and meaningful, but not proved again."""
+    """A certificate from plain data: checked for completeness and its digest, not proved again."""
     if not isinstance(data, Mapping) or data.get("format") != FORMAT:
         raise InvalidInput(f"a certificate must be of format {FORMAT!r}")
     body = {key: value for key, value in data.items() if key != "digest"}
@@ -93,10 +99,10 @@ def certificate_from_json(data: object) -> Certificate:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"this is not a complete certificate: {error!r:.200}") from None
     if certificate.theorem != THEOREM:
-        raise NotCertified(f"{certificate.theorem!r:.100} is not a theorem that is known")
+        raise NotCertified(f"{certificate.theorem!r:.100} is not a known theorem")
     _require_versions(certificate.versions)
     if certificate.digest != stated:
-        raise NotCertified("the certificate holds something that no certificate says")
+        raise NotCertified("the certificate contains something that does not belong to its format")
     return certificate
 
 

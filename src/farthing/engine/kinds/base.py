@@ -42,7 +42,7 @@ from farthing.guarantees.kinds import (
 from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Expectation, KnownCounts, Mechanism, Release, ThresholdedCounts
 from farthing.mechanisms.accuracy import Interval
-from farthing.mechanisms.noise import Coordinate
+from farthing.mechanisms.noise.calibrated import Coordinate
 from farthing.schema import Bounds, DeclaredValues, Schema
 
 if TYPE_CHECKING:

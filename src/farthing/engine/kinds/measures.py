@@ -35,7 +35,7 @@ from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import Guarantee
 from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Histogram, Mechanism, Release
-from farthing.mechanisms.per_label import Groups, PerLabel
+from farthing.mechanisms.combined import Groups, PerLabel
 from farthing.schema import DECIMAL, INTEGER, NUMBERS, Bounds, Column, DeclaredValues, Schema
 from farthing.wording import many
 

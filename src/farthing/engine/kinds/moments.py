@@ -42,8 +42,8 @@ from farthing.engine.sql.measuring import (
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval
-from farthing.mechanisms.noisy_totals import NoisyTotals
-from farthing.mechanisms.per_label import Groups
+from farthing.mechanisms.combined import Groups
+from farthing.mechanisms.counts.totals import NoisyTotals
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -23,8 +23,8 @@ from farthing.engine.sql.measuring import (
 )
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Quantile, Release
-from farthing.mechanisms.per_label import Groups
-from farthing.mechanisms.quantile import exact_probability
+from farthing.mechanisms.combined import Groups
+from farthing.mechanisms.selection.quantile import exact_probability
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from farthing.engine.sql.bounding import LABEL, Bounded, counts_of
 from farthing.engine.sql.measuring import VALUE, WHOLE, Grouped, total_name, totals
 from farthing.errors import InvalidInput
 from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Repeated
-from farthing.mechanisms.per_label import Groups
+from farthing.mechanisms.combined import Groups
 from farthing.schema import Bounds, Column, DeclaredValues
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from rich.console import RenderableType
 
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine.show import notebook, terminal
-from farthing.engine.show.sheet import number, percent, whole, width
+from farthing.engine.show.sheet import amount, number, percent, whole, width
 from farthing.mechanisms import Expectation
 from farthing.wording import plain
 
@@ -17,6 +18,21 @@ from farthing.wording import plain
 Line: TypeAlias = tuple[str, str, str]
 #: Whether enough remains.
 FITS: Mapping[bool, Line] = {True: ("fits", "yes", "green"), False: ("fits", "no", "bold red")}
+#: That nothing has to be paid.
+KNOWN: Line = "known", "asked before: running costs nothing", "green"
+
+
+def limit_lines(limits: Mapping[str, Any]) -> Iterator[Line]:
+    """How a contribution limit is chosen: the price of the search, and of each limit."""
+    first = limits["first"]
+    yield "first", f"{first['caption']}: {amount(Price(**first['price']))}", ""
+    for choice in limits["choices"]:
+        noise = f"each number off by {number(choice['expected_error'])} on average"
+        price = amount(Price(choice["farthings"], choice["delta_units"]))
+        wide = f"± {width(choice['half_width'])}: {price} ({choice['item']})"
+        yield f"at limit {choice['limit']}", f"{noise}, {wide}", ""
+    if limits["may_lose_more"]:
+        yield "beyond", "nothing larger is tried; if it would be better, the answer says so", ""
 
 
 class ShownPlan(ABC):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from farthing.errors import InvalidInput
-from farthing.ledger.locations import location_of_several
+from farthing.ledger.declared_data import location_of_several
 from farthing.schema import TEXT
 
 #: The column that says which of several tables a row is from, unless one of them has its own.

@@ -1,7 +1,7 @@
-"""What a privacy loss can be asked: the one place where composition meets a kind of guarantee.
+"""The interface of a privacy loss: everything that composition asks of a kind of guarantee.
 
 A loss belongs to one guarantee and one direction of neighbours. Most kinds have the same loss in
-both directions; then `with_unit` is True for both. Every method sees one application of one
+both directions; then `with_unit` is True for both. Every method is about one application of one
 mechanism, except those with a `count`. Values are enclosed in ball arithmetic or rounded to the
 safe side; methods that say "about" are for choosing grids and never for a bound.
 """
@@ -12,12 +12,44 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 from flint import arb
 
 from farthing.errors import InvalidInput, Unsupported
-from farthing.guarantees.atoms import Atoms
-from farthing.guarantees.kinds import Guarantee
+from farthing.guarantees.kinds import Guarantee, Laplace, PermuteAndFlip, PureDP
 from farthing.numerics.ball import Ball
+from farthing.numerics.rounding import UNIT, FloatArray, deflated
+
+#: Relative error that the masses of a given distribution, and their sums, stay far below.
+SLACK = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Atoms:
+    """A discrete privacy loss: mass `masses[i]` at `losses[i]`, `infinity` beyond all of them."""
+
+    losses: FloatArray
+    masses: FloatArray
+    infinity: float = 0.0
+
+
+def merged(atoms: Atoms, step: float) -> Atoms:
+    """Atoms in bins around multiples of `step`, each one outcome: post-processing, never above."""
+    bins = np.floor(atoms.losses / step + 0.5)
+    starts = np.flatnonzero(np.concatenate(([True], np.diff(bins) != 0)))
+    if len(starts) == len(bins):
+        return atoms
+    centres = np.repeat(bins[starts], np.diff(np.append(starts, len(bins)))) * step
+    p = np.add.reduceat(atoms.masses, starts)
+    with np.errstate(over="ignore"):  # a larger Q is a smaller loss, and the edge holds
+        q = np.add.reduceat(atoms.masses * np.exp(centres - atoms.losses), starts) + 1e-300
+    fine = p > 0
+    middles = bins[starts][fine] * step
+    losses = middles - np.log(q[fine] / p[fine])
+    edges = middles - step / 2  # ln(P/Q) lies between the edges of its bin
+    losses = np.maximum(losses - 1e-13 * (1 + np.abs(losses)), edges - 4 * UNIT * np.abs(edges))
+    return Atoms(losses, deflated(p[fine], 4 * len(bins)), 0.0)
+
 
 #: Atoms above and below a loss.
 Sandwich = tuple[Atoms, Atoms]
@@ -27,13 +59,13 @@ Sandwich = tuple[Atoms, Atoms]
 class Loss:
     """The privacy loss of a guarantee, with the unit against without it or the reverse.
 
-    The defaults are those of a kind that promises nothing but its name.
+    The defaults are those of a kind of which nothing is known.
     """
 
     guarantee: Guarantee
     with_unit: bool = True
 
-    #: Whether the worst mechanism is known, so that nothing is lost by composing it.
+    #: Whether the worst mechanism is known, so that composing it loses nothing.
     known: ClassVar[bool] = True
     #: Whether some mechanism attains its worst case, so that both sides of a bracket meet.
     attained: ClassVar[bool] = True
@@ -45,7 +77,7 @@ class Loss:
     by_balls: ClassVar[bool] = False
     #: Whether much of its mass lies at few places.
     lumpy: ClassVar[bool] = False
-    #: How many atoms one application shifts a profile by, if they are so few.
+    #: How many atoms one application shifts a profile by, if only a few.
     shifts: ClassVar[int | None] = None
 
     # what it implies
@@ -111,7 +143,7 @@ class Loss:
     # the worst case
 
     def whole(self) -> Loss:
-        """The same; a sample of everybody is no sample."""
+        """The loss itself; for a sample with rate 1, the loss of what is sampled."""
         return self
 
     @property
@@ -168,7 +200,7 @@ class Loss:
         return 2 * reach
 
     def as_one(self, count: int) -> tuple[Loss, int]:
-        """About the same as fewer losses, and how many: noise that adds up to noise of its kind."""
+        """About the same loss as fewer applications, where noise adds up to noise of its kind."""
         return self, count
 
     @property
@@ -191,7 +223,7 @@ class Loss:
         return step
 
     def on_lattice(self, count: int) -> bool:
-        """Whether so many copies are added up on a lattice.
+        """Whether `count` copies are added up on a lattice.
 
         Two losses have sums in closed form; heavy losses far apart are better added where they are
         while they are few.
@@ -210,30 +242,48 @@ class Loss:
         return False
 
     def worst_epsilon(self) -> float:
-        """About the ε that one use lets somebody reach."""
+        """About the ε that one use can reach."""
         return math.inf if self.pure_epsilon is None else self.pure_epsilon
 
     def why_not_sold(self) -> str | None:
-        """What forbids to sell it although its kind is sold."""
+        """Why a tariff may not sell it, although it sells the kind."""
         return None
 
     def carried(self, negligible: float) -> Loss:
-        """The same, or if its loss is `negligible` one with a larger loss that floats can carry."""
+        """The same, or where its loss is below `negligible` a larger loss that floats can hold."""
         return self
 
     def replaces(self, other: Loss, times: int) -> bool:
-        """Whoever may buy this `times` times gains nothing by `other` for the same price."""
+        """Whether buying this `times` times makes `other` useless at the same price."""
         return False
 
     # other neighbours and conversations
 
     def for_group(self, units: int) -> Guarantee:
-        """What the mechanism promises to a group of units together, rounded to the safe side."""
+        """The guarantee for a group of units together, rounded to the safe side."""
         raise Unsupported(
             f"no theorem gives {self.guarantee!r:.60} for a group; take the guarantee of the "
             "mechanism itself with the sensitivity of the group"
         )
 
     def why_not_concurrent(self) -> str | None:
-        """Why no theorem covers conversations of this kind that are interleaved."""
+        """Why no theorem covers interleaved conversations of this kind."""
         return None
+
+
+class HeavyEnds(Loss):
+    """A loss with heavy atoms at −ε and ε, and nothing beyond."""
+
+    __slots__ = ()
+    guarantee: PureDP | Laplace | PermuteAndFlip
+
+    @property
+    def pure_epsilon(self) -> float:
+        return self.guarantee.epsilon
+
+    @property
+    def heavy_end(self) -> float:
+        return self.guarantee.epsilon
+
+    def reach(self, tiny: float) -> float:
+        return self.guarantee.epsilon

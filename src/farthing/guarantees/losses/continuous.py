@@ -14,15 +14,14 @@ from typing import ClassVar
 import numpy as np
 from flint import arb
 
-from farthing.guarantees.atoms import Atoms
-from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.base import Atoms, Loss
 from farthing.numerics.ball import Ball, down, in_balls, up
 from farthing.numerics.search import turning_point
 
 
 @dataclass(frozen=True, slots=True)
 class ContinuousLoss(Loss):
-    """A loss with known tails; who knows the profile only overrides that and `atoms_below`."""
+    """A loss with known tails; one with only a known profile overrides that and `atoms_below`."""
 
     by_balls: ClassVar[bool] = True
 
@@ -78,7 +77,7 @@ class ContinuousLoss(Loss):
 @lru_cache(maxsize=32)
 @in_balls
 def _binned(loss: ContinuousLoss, step: float, reach: float) -> Atoms:
-    """Kept, because who looks for the best choice of others asks for the same again and again."""
+    """Cached, because a search over the parameters of other items asks for it again and again."""
     last = max(1, int(reach / step) + 1)
     h = arb(step)
     edges = [(2 * j + 1) * h / 2 for j in range(-last - 1, last + 1)]

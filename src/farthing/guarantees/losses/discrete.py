@@ -1,4 +1,4 @@
-"""Losses that are given as distributions, in both directions or one for each.
+"""Losses given as distributions: one for both directions, or one for each.
 
 The adversary fixes two neighbouring datasets for the whole interaction, so all guarantees of a list
 face the same way: with the unit against without it, or the reverse. If V bounds the profile of
@@ -7,8 +7,8 @@ face the same way: with the unit against without it, or the reverse. If V bounds
     V*(z) = 1 − z + z·V(1/z),    z = e^x,
 
 and, being convex in z, below the convex hull of the smaller of the two. That hull is its own mirror
-image, so a symmetric mechanism has exactly this profile: it is what the promise is worth
-(docs/theory/directions.md).
+image, so a symmetric mechanism has exactly this profile, and no mechanism with the promise exceeds
+it (docs/theory/directions.md).
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from typing import ClassVar
 import numpy as np
 from flint import arb
 
-from farthing.guarantees.atoms import SLACK, Atoms, merged
 from farthing.guarantees.kinds import LossDistribution, TwoWayLoss
-from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.base import SLACK, Atoms, Loss, merged
 from farthing.numerics.ball import Ball
 from farthing.numerics.rounding import UNIT, FloatArray
 from farthing.numerics.search import turning_point
 
-#: Losses further out than this say nothing that a float could tell.
+#: Losses beyond this leave the range of floats.
 FARTHEST = 700.0
 
 
@@ -93,8 +92,8 @@ class DistributionLoss(Loss):
 
 @dataclass(frozen=True, slots=True)
 class OneWayLoss(Loss):
-    """One direction of two distributions. Once its infinite loss is counted elsewhere it is
-    `leakless`; of what only one direction leaks, nothing is counted as attained."""
+    """One direction of two distributions. It is `leakless` once its infinite loss is counted
+    elsewhere. A leak in one direction only does not count as attained."""
 
     guarantee: TwoWayLoss
     leakless: bool = False

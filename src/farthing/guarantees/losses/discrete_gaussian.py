@@ -11,9 +11,9 @@ import numpy as np
 from flint import arb
 
 from farthing.errors import Unsupported
-from farthing.guarantees.atoms import Atoms, merged
 from farthing.guarantees.kinds import DiscreteGaussian, Guarantee
-from farthing.guarantees.losses.base import Loss, Sandwich
+from farthing.guarantees.losses.base import Atoms, Sandwich, merged
+from farthing.guarantees.losses.gaussian import NoiseLoss
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.ball import Ball
 from farthing.numerics.rounding import float_down
@@ -25,7 +25,7 @@ WIDEST_SOLD = 1e5
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussianLoss(Loss):
+class DiscreteGaussianLoss(NoiseLoss):
     """The noise is log-concave, so for a shift j the events {y < a} are optimal and
     Pr[Z < a] − e^x Pr[Z + j < a] increases with j: the largest shift, the sensitivity Δ, dominates
     all others. There the loss of the outcome z is (Δ − 2z)Δ/2s²."""
@@ -92,20 +92,8 @@ class DiscreteGaussianLoss(Loss):
         variance = 1 / arb(self.guarantee.noise_multiplier) ** 2
         return variance / 2, variance
 
-    def mean_and_variance(self) -> tuple[float, float]:
-        sigma = self.guarantee.noise_multiplier
-        return 0.5 / sigma**2, 1 / sigma**2
-
-    @property
-    def in_range(self) -> bool:
-        return 1e-2 < self.guarantee.noise_multiplier < 1e60
-
     def covers(self, used: Guarantee) -> bool:
         return self.guarantee == used
-
-    def worst_epsilon(self) -> float:
-        sigma = self.guarantee.noise_multiplier
-        return 0.5 / sigma / sigma  # a square would leave the floats
 
     def why_not_sold(self) -> str | None:
         if Fraction(self.guarantee.noise_multiplier) * self.guarantee.sensitivity <= WIDEST_SOLD:

@@ -9,16 +9,34 @@ from typing import ClassVar
 
 from flint import arb
 
-from farthing.guarantees.atoms import Atoms
-from farthing.guarantees.kinds import Gaussian, Guarantee
-from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.kinds import DiscreteGaussian, Gaussian, Guarantee
+from farthing.guarantees.losses.base import Atoms, Loss
 from farthing.guarantees.losses.continuous import ContinuousLoss
 from farthing.numerics.ball import Ball
 from farthing.numerics.rounding import deflated, float_down, inflated
 
 
+class NoiseLoss(Loss):
+    """Common to continuous and discrete Gaussian noise."""
+
+    __slots__ = ()
+    guarantee: Gaussian | DiscreteGaussian
+
+    def mean_and_variance(self) -> tuple[float, float]:
+        sigma = self.guarantee.noise_multiplier
+        return 0.5 / sigma**2, 1 / sigma**2
+
+    @property
+    def in_range(self) -> bool:
+        return 1e-2 < self.guarantee.noise_multiplier < 1e60
+
+    def worst_epsilon(self) -> float:
+        sigma = self.guarantee.noise_multiplier
+        return 0.5 / sigma / sigma  # a square would leave the floats
+
+
 @dataclass(frozen=True, slots=True)
-class GaussianLoss(ContinuousLoss):
+class GaussianLoss(NoiseLoss, ContinuousLoss):
     """[CR22, Lemma 6.1]. n of σ are one of σ/√n."""
 
     guarantee: Gaussian
@@ -55,21 +73,9 @@ class GaussianLoss(ContinuousLoss):
     def _each(self, count: int) -> float:
         return self.guarantee.noise_multiplier / math.sqrt(count)
 
-    def mean_and_variance(self) -> tuple[float, float]:
-        sigma = self.guarantee.noise_multiplier
-        return 0.5 / sigma**2, 1 / sigma**2
-
-    @property
-    def in_range(self) -> bool:
-        return 1e-2 < self.guarantee.noise_multiplier < 1e60
-
     def covers(self, used: Guarantee) -> bool:
         least = self.guarantee.noise_multiplier
         return isinstance(used, Gaussian) and used.noise_multiplier >= least
-
-    def worst_epsilon(self) -> float:
-        sigma = self.guarantee.noise_multiplier
-        return 0.5 / sigma / sigma  # a square would leave the floats
 
     def carried(self, negligible: float) -> Loss:
         return GaussianLoss(Gaussian(min(self.guarantee.noise_multiplier, 1 / negligible)))

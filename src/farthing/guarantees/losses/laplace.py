@@ -9,7 +9,7 @@ from typing import ClassVar
 from flint import arb
 
 from farthing.guarantees.kinds import Guarantee, Laplace
-from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.losses.base import HeavyEnds, Loss
 from farthing.guarantees.losses.continuous import ContinuousLoss
 from farthing.numerics.ball import Ball, middle
 from farthing.numerics.rounding import float_up
@@ -19,7 +19,7 @@ SEVERAL = 100
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceLoss(ContinuousLoss):
+class LaplaceLoss(HeavyEnds, ContinuousLoss):
     """V(x) = 1 − e^{(x−ε)/2} for |x| ≤ ε."""
 
     guarantee: Laplace
@@ -33,17 +33,6 @@ class LaplaceLoss(ContinuousLoss):
         if x < -epsilon:
             return arb(1), arb(1)
         return 1 - ((x - epsilon) / 2).exp() / 2, (-(x + epsilon) / 2).exp() / 2
-
-    @property
-    def pure_epsilon(self) -> float:
-        return self.guarantee.epsilon
-
-    @property
-    def heavy_end(self) -> float:
-        return self.guarantee.epsilon
-
-    def reach(self, tiny: float) -> float:
-        return self.guarantee.epsilon
 
     def concentrated(self) -> tuple[Ball, Ball]:
         epsilon = arb(self.guarantee.epsilon)

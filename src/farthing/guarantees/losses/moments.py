@@ -1,4 +1,4 @@
-"""Kinds that only bound moments: no worst mechanism is known."""
+"""Kinds that only bound moments, for which no worst mechanism is known."""
 
 from __future__ import annotations
 

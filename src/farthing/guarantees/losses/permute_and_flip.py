@@ -17,8 +17,8 @@ from typing import ClassVar
 
 from flint import arb
 
-from farthing.guarantees.atoms import Atoms
 from farthing.guarantees.kinds import Guarantee, PermuteAndFlip
+from farthing.guarantees.losses.base import Atoms, HeavyEnds
 from farthing.guarantees.losses.bounded_range import max_kl
 from farthing.guarantees.losses.continuous import ContinuousLoss
 from farthing.guarantees.losses.laplace import SEVERAL
@@ -31,7 +31,7 @@ INWARDS = 1e-13
 
 
 @dataclass(frozen=True, slots=True)
-class PermuteAndFlipLoss(ContinuousLoss):
+class PermuteAndFlipLoss(HeavyEnds, ContinuousLoss):
     """V from above; from below what two candidates attain."""
 
     guarantee: PermuteAndFlip
@@ -70,17 +70,6 @@ class PermuteAndFlipLoss(ContinuousLoss):
         top = self.guarantee.epsilon * (1 - INWARDS)
         fall = down((-(-arb(self.guarantee.epsilon)).expm1()).log1p()) * (1 - INWARDS)
         return binomial_atoms(count=1, epsilon=top + fall, t=top, step=step)[1]
-
-    @property
-    def pure_epsilon(self) -> float:
-        return self.guarantee.epsilon
-
-    @property
-    def heavy_end(self) -> float:
-        return self.guarantee.epsilon
-
-    def reach(self, tiny: float) -> float:
-        return self.guarantee.epsilon
 
     def concentrated(self) -> tuple[Ball, Ball]:
         """As bounded range."""

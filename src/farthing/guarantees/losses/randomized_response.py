@@ -11,9 +11,8 @@ import numpy as np
 from flint import arb
 
 from farthing.errors import Unsupported
-from farthing.guarantees.atoms import Atoms, merged
 from farthing.guarantees.kinds import ApproximateDP, Guarantee, PureDP
-from farthing.guarantees.losses.base import Loss, Sandwich
+from farthing.guarantees.losses.base import Atoms, HeavyEnds, Loss, Sandwich, merged
 from farthing.numerics.ball import Ball, in_balls, middle, up
 from farthing.numerics.binomial import MOST_TRIALS, binomial_masses
 from farthing.numerics.rounding import UNIT, float_up
@@ -52,7 +51,7 @@ class TwoOutcomes(Loss):
 
 
 @dataclass(frozen=True, slots=True)
-class PureLoss(TwoOutcomes):
+class PureLoss(HeavyEnds, TwoOutcomes):
     """Losses ±ε."""
 
     guarantee: PureDP
@@ -60,19 +59,8 @@ class PureLoss(TwoOutcomes):
     shifts: ClassVar[int | None] = 2
 
     @property
-    def pure_epsilon(self) -> float:
-        return self.guarantee.epsilon
-
-    @property
-    def heavy_end(self) -> float:
-        return self.guarantee.epsilon
-
-    @property
     def outcomes_apart(self) -> float:
         return 2 * self.guarantee.epsilon
-
-    def reach(self, tiny: float) -> float:
-        return self.guarantee.epsilon
 
     def responses(self, count: int, step: float) -> Sandwich:
         return binomial_atoms(count=count, epsilon=self.guarantee.epsilon, t=None, step=step)

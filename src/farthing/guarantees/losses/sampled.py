@@ -1,10 +1,10 @@
-"""Mechanisms that see a sample: what sampling does to a loss that is given as atoms.
+"""Mechanisms that see a sample: how sampling changes a loss that is given as atoms.
 
 Without the unit the sampled mechanism has the distribution Q, with it (1 − q)Q + qP. An outcome
 with P/Q = r becomes one with the ratio 1 − q + qr in one direction and with its inverse in the
 other. In terms of profiles, V becomes q·V((z − 1 + q)/q) from z = 1 − q on, which keeps order:
 atoms above a loss give atoms above the sampled one, atoms below give atoms below
-(docs/theory/subsampling.md). What is sampled is a loss of its own, with all that it knows.
+(docs/theory/subsampling.md). The sampled mechanism has a `Loss` of its own, `inner`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 from flint import arb
 
-from farthing.guarantees.atoms import Atoms
 from farthing.guarantees.kinds import Subsampled, SubsampledWithoutReplacement
-from farthing.guarantees.losses.base import Loss, Sandwich
+from farthing.guarantees.losses.base import Atoms, Loss, Sandwich
 from farthing.guarantees.losses.randomized_response import TwoOutcomes, binomial_atoms
 from farthing.numerics.ball import Ball, in_balls, up
 from farthing.numerics.rounding import UNIT, FloatArray, deflated, inflated
@@ -36,7 +35,7 @@ RELATIVE = 3e-11
 
 @dataclass(frozen=True, slots=True)
 class SampledLoss(Loss):
-    """What both ways to draw a sample share. `inner` is the loss of what is sampled."""
+    """Common to both ways to draw a sample. `inner` is the loss of the sampled mechanism."""
 
     guarantee: Subsampled | SubsampledWithoutReplacement
     inner: Loss = field(kw_only=True)
@@ -165,7 +164,7 @@ class PoissonLoss(SampledLoss):
 
 @dataclass(frozen=True, slots=True)
 class SampledResponse(TwoOutcomes, PoissonLoss):
-    """A Poisson sample of randomized response has two losses still."""
+    """A Poisson sample of randomized response, which still has only two losses."""
 
     @property
     def outcomes_apart(self) -> float | None:
@@ -214,7 +213,7 @@ class SubsetLoss(SampledLoss):
         return replaced_above(before, self.guarantee.rate)
 
     def atoms_below(self, step: float, reach: float) -> Atoms:
-        """The worst mechanism that is known faces one way."""
+        """The worst known mechanism attains one direction only."""
         before, _ = self.before(step, reach, upward=False)
         return sampled_below(before, self.guarantee.rate, with_unit=True)
 

@@ -11,10 +11,8 @@ from farthing.composition.accounts.account_profiles import HALVING
 from farthing.composition.tariffs.tariff import Price
 from farthing.composition.tariffs.verification import certificate_from_json
 from farthing.ledger import registered_lists
-from farthing.ledger.entries.fact import Fact, kind
-from farthing.ledger.entries.rules import Amount, Document, Month, Name, Number, one_of
-from farthing.ledger.entries.state import State, new_purse, require, understood
-from farthing.ledger.months import month_number, month_of
+from farthing.ledger.entries.fact import Amount, Document, Fact, Month, Name, Number, kind, one_of
+from farthing.ledger.entries.replay import State, new_purse, require, understood
 from farthing.ledger.records import (
     BATCH,
     EVERYBODY,
@@ -23,6 +21,8 @@ from farthing.ledger.records import (
     MONTHLY,
     SETWISE,
     TARIFF,
+    month_number,
+    month_of,
 )
 
 #: What a table can count.
@@ -165,6 +165,11 @@ class Revoke(Fact):
     analyst: Name
     farthings: Amount
     delta_units: Amount
+
+    @property
+    def price(self) -> Price:
+        """What was taken away."""
+        return Price(self.farthings, self.delta_units)
 
     def is_of(self, account: int, analyst: str) -> bool:
         """Whether it is about this purse."""

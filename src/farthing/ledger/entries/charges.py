@@ -7,10 +7,10 @@ from datetime import datetime
 
 from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price
-from farthing.ledger.entries.fact import Fact, kind
-from farthing.ledger.entries.rules import (
+from farthing.ledger.entries.fact import (
     Amount,
     Anything,
+    Fact,
     Hash,
     Items,
     ItemsOrNone,
@@ -21,10 +21,10 @@ from farthing.ledger.entries.rules import (
     Number,
     Returned,
     UseData,
+    kind,
 )
-from farthing.ledger.entries.state import Broken, State, deduct, refund, require
-from farthing.ledger.months import month_number, month_of
-from farthing.ledger.records import BATCH, EVERYBODY, TARIFF
+from farthing.ledger.entries.replay import Broken, State, deduct, refund, require
+from farthing.ledger.records import BATCH, EVERYBODY, TARIFF, month_number, month_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from farthing.interactive import mechanism_from_json, require_paid
-from farthing.ledger.chain import start_of
 from farthing.ledger.entries.charges import Charge
-from farthing.ledger.entries.fact import Fact, kind
-from farthing.ledger.entries.rules import (
+from farthing.ledger.entries.fact import (
     Amount,
+    Fact,
     Hash,
     MechanismData,
     Month,
@@ -17,8 +16,10 @@ from farthing.ledger.entries.rules import (
     Number,
     Token,
     UseData,
+    kind,
+    start_of,
 )
-from farthing.ledger.entries.state import Opened, State, require
+from farthing.ledger.entries.replay import Opened, State, require
 
 
 @kind("open")

@@ -7,9 +7,8 @@ from typing import Any, Self
 
 from farthing.canonical import canonical
 from farthing.ledger.declared_data import Declared, dataset_from_json, require_only_more
-from farthing.ledger.entries.fact import Fact, kind
-from farthing.ledger.entries.rules import Document, Hash, Name, Names, Places
-from farthing.ledger.entries.state import State, require, understood
+from farthing.ledger.entries.fact import Document, Fact, Hash, Name, Names, Places, kind
+from farthing.ledger.entries.replay import State, require, understood
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +124,8 @@ class Seal(Fact):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume(Fact):
     """A sealed book goes on in the ledger that its seal names."""
+
+    after_seal = True
 
     ledger: Name
     seal: Hash

@@ -1,34 +1,153 @@
-"""What an entry says: a frozen type for each kind, read from plain data and written as it.
+"""What an entry says (a fact), what its fields may hold, and its place in the chain of hashes.
 
-To add a kind, write a subclass of `Fact` with its fields and `apply`, and put `@kind` above it.
+    content_n = SHA-256(canonical JSON of the fact)
+    hash_n    = SHA-256(hash_{n−1} content_n),    hash_0 = GENESIS
+
+The database computes hash_n itself, in the command that takes the dataset's lock, so that two
+writers can never build on the same head (`link` in store/connection.py).
+
+To add a kind, write a subclass of `Fact` with its fields and `apply`, and put `@kind` above it. The
+type of each field says what a ledger writes there; anything else in a book is refused.
 """
 
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self, TypeVar, get_type_hints
+from datetime import datetime
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from farthing.canonical import canonical
+from farthing.canonical import canonical, sha256
 from farthing.errors import InvalidInput
-from farthing.ledger.entries.rules import Name, Rule, Time, Token, holds, rule_of
-from farthing.ledger.entries.state import State
+from farthing.interactive import mechanism_from_json, mechanism_to_json
+from farthing.ledger.declared_data import require_location
 from farthing.ledger.errors import Damaged
+from farthing.ledger.records import (
+    LARGEST,
+    month_name,
+    month_number,
+    require_items,
+    require_name,
+    use_from_json,
+    written_time,
+)
+
+if TYPE_CHECKING:
+    from farthing.ledger.entries.replay import State
+
+GENESIS = "0" * 64
+#: Whether a field may hold a value; an error of Python or InvalidInput counts as no.
+Rule: TypeAlias = Callable[[Any], object]
+
+
+def linked(previous: str, content: str) -> str:
+    """The hash of an entry from the previous hash and the digest of its own fact."""
+    return sha256(previous + content)
+
+
+def start_of(conversation: str) -> str:
+    """The hash before the first turn of a conversation; its turns are linked in the same way."""
+    return sha256(f"farthing conversation {conversation}")
+
+
+def one_of(*allowed: object) -> Rule:
+    """One of these values, of the same type."""
+    return lambda value: any(type(value) is type(one) and value == one for one in allowed)
+
+
+def _is_whole(value: Any, at_least: int = 0, at_most: int = LARGEST) -> bool:
+    """A whole number of JSON; True is none."""
+    return type(value) is int and at_least <= value <= at_most
+
+
+def _is_name(value: Any) -> bool:
+    return bool(require_name("it", value))
+
+
+def _are_names(value: Any) -> bool:
+    return type(value) is list and all(map(_is_name, value)) and len(set(value)) == len(value)
+
+
+def _are_places(value: Any) -> bool:
+    return type(value) is list and bool(value) and all(map(require_location, value))
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) is str and written_time(datetime.fromisoformat(value)) == value
+
+
+def _is_month(value: Any) -> bool:
+    return type(value) is str and month_name(month_number(value)) == value
+
+
+def _is_hex(digits: int) -> Rule:
+    pattern = re.compile(f"[0-9a-f]{{{digits}}}")
+    return lambda value: type(value) is str and pattern.fullmatch(value) is not None
+
+
+def _are_items(value: Any) -> bool:
+    return max(require_items(value).values()) <= LARGEST
+
+
+def _is_use(value: Any) -> bool:
+    return canonical(use_from_json(value).to_json()) == canonical(value)
+
+
+def _is_mechanism(value: Any) -> bool:
+    return canonical(mechanism_to_json(mechanism_from_json(value))) == canonical(value)
+
+
+Name = Annotated[str, _is_name]
+Names = Annotated[list[str], _are_names]
+Places = Annotated[list[str], _are_places]
+Time = Annotated[str, _is_time]
+Month = Annotated[str, _is_month]
+Token = Annotated[str, _is_hex(32)]
+Hash = Annotated[str, _is_hex(64)]
+#: The number of an entry or of an account.
+Number = Annotated[int, lambda value: _is_whole(value, at_least=1)]
+Amount = Annotated[int, _is_whole]
+#: An amount that comes back, written as a negative number.
+Returned = Annotated[int, lambda value: _is_whole(value, at_least=-LARGEST, at_most=0)]
+Nothing = Annotated[int, one_of(0)]
+Items = Annotated[dict[str, int], _are_items]
+ItemsOrNone = Annotated[dict[str, int], lambda value: value == {} or _are_items(value)]
+NoItems = Annotated[dict[str, int], lambda value: value == {} and type(value) is dict]
+UseData = Annotated[dict[str, Any], _is_use]
+MechanismData = Annotated[dict[str, Any], _is_mechanism]
+#: Data that the entry itself checks when it is applied.
+Document = Annotated[dict[str, Any], lambda value: type(value) is dict]
+Anything = Annotated[Any, lambda _: True]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact(ABC):
+class Fact:
     """What every entry says: about which dataset, when, and a token to find it by.
 
-    `later` are the fields that earlier formats did not write, `absent` those that this one lacks.
-    `told_by` is the field that tells a type from others of the same kind.
+    `later` are the fields that earlier formats did not write, `absent` those that this fact lacks.
+    `told_by` is the field that distinguishes a class from others of the same kind. Only a fact with
+    `after_seal` can follow a seal.
     """
 
     kind: ClassVar[str]
     told_by: ClassVar[str] = "kind"
     later: ClassVar[frozenset[str]] = frozenset()
+    after_seal: ClassVar[bool] = False
     rules: ClassVar[Mapping[str, Rule]]
 
     dataset: Name
@@ -36,12 +155,12 @@ class Fact(ABC):
     token: Token = ""  # given when it is written
     absent: frozenset[str] = field(default=frozenset(), repr=False)
 
-    @abstractmethod
     def apply(self, state: State, number: int) -> None:
-        """What entry `number` does to the balances; Broken if it cannot follow what came before."""
+        """Change the balances as entry `number`; Broken if it cannot follow what came before."""
+        raise NotImplementedError
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data. Its canonical text is what the chain of hashes covers."""
+        """Plain data. The chain of hashes covers its canonical text."""
         names = self.rules.keys() - self.absent
         return {"kind": self.kind, **{name: getattr(self, name) for name in names}}
 
@@ -50,68 +169,8 @@ class Fact(ABC):
         return canonical(self.to_json())
 
     def signed(self, token: str) -> Self:
-        """The same with its token."""
+        """The same fact with its token."""
         return replace(self, token=token)
-
-
-_KINDS: dict[str, list[type[Fact]]] = {}
-_Some = TypeVar("_Some", bound=Fact)
-
-
-def kind(name: str) -> Callable[[type[_Some]], type[_Some]]:
-    """Entries of this kind are of the class below."""
-
-    def register(cls: type[_Some]) -> type[_Some]:
-        hints = get_type_hints(cls, include_extras=True)
-        own = [one.name for one in fields(cls) if one.name != "absent"]
-        cls.kind, cls.rules = name, {one: rule_of(hints[one]) for one in own}
-        _KINDS.setdefault(name, []).append(cls)
-        return cls
-
-    return register
-
-
-def read_fact(said: Mapping[str, Any]) -> Fact:
-    """The fact that plain data is, every field checked; InvalidInput if it is none."""
-    cls = _class_of(said)
-    missing = cls.rules.keys() - cls.later - said.keys()
-    for name, value in said.items():
-        if name not in cls.rules and name != "kind":
-            raise InvalidInput(f"{name!r:.60} is not a field of it")
-        if name != "kind" and not holds(cls.rules[name], value):
-            raise InvalidInput(f"its {name} is nothing that a ledger writes there")
-    if missing:
-        raise InvalidInput(f"{min(missing)!r:.60} is missing")
-    return _made(cls, said)
-
-
-def written_fact(written: str) -> Fact:
-    """The fact in a row of this ledger; `verify` is what checks it."""
-    said = json.loads(written)
-    try:
-        return _made(_class_of(said), said)
-    except (TypeError, InvalidInput):
-        raise Damaged(
-            "an entry has other fields than its kind; see `farthing ledger verify`"
-        ) from None
-
-
-def _class_of(said: Mapping[str, Any]) -> type[Fact]:
-    name = said.get("kind")
-    if not isinstance(name, str) or name not in _KINDS:
-        raise InvalidInput(f"there is no kind of entry {name!r:.60}")
-    *others, last = _KINDS[name]
-    for cls in others:
-        if holds(cls.rules[cls.told_by], said.get(cls.told_by)):
-            return cls
-    return last
-
-
-def _made(cls: type[Fact], said: Mapping[str, Any]) -> Fact:
-    values = dict(said)
-    del values["kind"]
-    complete = len(values) == len(cls.rules)
-    return cls(absent=frozenset(() if complete else cls.rules.keys() - said.keys()), **values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +188,90 @@ class Entry:
 
     def __repr__(self) -> str:
         return f"<Entry {self.number}: {self.kind}, {self.hash[:16]}…>"
+
+
+_KINDS: dict[str, list[type[Fact]]] = {}
+_Some = TypeVar("_Some", bound=Fact)
+
+
+def kind(name: str) -> Callable[[type[_Some]], type[_Some]]:
+    """Register the class below for entries of this kind."""
+
+    def register(cls: type[_Some]) -> type[_Some]:
+        hints = get_type_hints(cls, include_extras=True)
+        own = [one.name for one in fields(cls) if one.name != "absent"]
+        cls.kind, cls.rules = name, {one: _rule_of(hints[one]) for one in own}
+        _KINDS.setdefault(name, []).append(cls)
+        return cls
+
+    return register
+
+
+def kinds_of(*classes: type[Fact]) -> tuple[str, ...]:
+    """The kinds of entries whose facts are of these classes."""
+    return tuple(
+        name for name, known in _KINDS.items() if any(issubclass(cls, classes) for cls in known)
+    )
+
+
+def read_fact(said: Mapping[str, Any]) -> Fact:
+    """A fact from plain data, every field checked; InvalidInput if it is not one."""
+    cls = _class_of(said)
+    missing = cls.rules.keys() - cls.later - said.keys()
+    for name, value in said.items():
+        if name not in cls.rules and name != "kind":
+            raise InvalidInput(f"{name!r:.60} is not a field of it")
+        if name != "kind" and not _holds(cls.rules[name], value):
+            raise InvalidInput(f"its {name} is nothing that a ledger writes there")
+    if missing:
+        raise InvalidInput(f"{min(missing)!r:.60} is missing")
+    return _made(cls, said)
+
+
+def written_fact(written: str) -> Fact:
+    """The fact in a row of this ledger. Its values are not checked; `verify` does that."""
+    said = json.loads(written)
+    try:
+        return _made(_class_of(said), said)
+    except (TypeError, InvalidInput):
+        raise Damaged(
+            "an entry has other fields than its kind; see `farthing ledger verify`"
+        ) from None
+
+
+def _class_of(said: Mapping[str, Any]) -> type[Fact]:
+    name = said.get("kind")
+    if not isinstance(name, str) or name not in _KINDS:
+        raise InvalidInput(f"there is no kind of entry {name!r:.60}")
+    *others, last = _KINDS[name]
+    for cls in others:
+        if _holds(cls.rules[cls.told_by], said.get(cls.told_by)):
+            return cls
+    return last
+
+
+def _made(cls: type[Fact], said: Mapping[str, Any]) -> Fact:
+    values = dict(said)
+    del values["kind"]
+    complete = len(values) == len(cls.rules)
+    return cls(absent=frozenset(() if complete else cls.rules.keys() - said.keys()), **values)
+
+
+def _rule_of(hint: Any) -> Rule:
+    """The rule in the type of a field."""
+    origin = get_origin(hint)
+    if origin is Annotated:
+        rule: Rule = get_args(hint)[1]
+        return rule
+    if origin in (Union, UnionType):
+        (inner,) = (one for one in get_args(hint) if one is not NoneType)
+        required = _rule_of(inner)
+        return lambda value: value is None or required(value)
+    raise TypeError(f"{hint} is not a type of a field")
+
+
+def _holds(rule: Rule, value: Any) -> bool:
+    try:
+        return bool(rule(value))
+    except (InvalidInput, AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        return False

@@ -22,11 +22,10 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import String
 
 from farthing.errors import InvalidInput
-from farthing.ledger.chain import linked
+from farthing.ledger.entries.fact import linked
 from farthing.ledger.errors import Damaged, Unavailable
 from farthing.ledger.store.fast_path import FastPath, FastTransaction
-from farthing.ledger.store.retry import insist
-from farthing.ledger.store.sqlite_lock import ASKED_EVERY, begin_writing, is_busy, primary_code
+from farthing.ledger.store.retry import ASKED_EVERY, begin_writing, insist, is_busy, primary_code
 from farthing.optional import installing
 
 T = TypeVar("T")

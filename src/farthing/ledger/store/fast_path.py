@@ -1,32 +1,101 @@
-"""Transactions on the driver's own connections, for the one thing that must be fast.
+"""Fast transactions on the driver's own connections, and group commit on SQLite.
 
-These connections are taken out of SQLAlchemy's pool for good, because they are set up
-differently, and kept here between works.
+The connections are taken out of SQLAlchemy's pool for good, because they are set up differently,
+and kept here between works.
+
+SQLite has one writer at a time. While it flushes, the other threads of a process queue up. The
+first that gets its turn takes everything that waits into the next transaction, so one flush of the
+disk serves all of them. Nobody is answered before the commit.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from operator import itemgetter
+from threading import Lock
 from typing import Any, TypeVar
 
 from sqlalchemy import ClauseElement, Engine
 from sqlalchemy.exc import DBAPIError
 
-from farthing.ledger.store.group_commit import Queue, Ticket
-from farthing.ledger.store.sqlite_lock import begin_writing
+from farthing.ledger.store.retry import begin_writing
 
 T = TypeVar("T")
 
-#: How many idle connections are kept; more threads at once open more and close them again.
+#: How many idle connections are kept. More threads at once open more, and close them again.
 KEPT = 5
+#: The most works that one transaction takes.
+MOST = 100
+
+
+class Ticket:
+    """A piece of work that waits for its transaction, and its result."""
+
+    __slots__ = ("done", "error", "result", "work")
+
+    def __init__(self, work: Callable[[Any], Any]) -> None:
+        self.work = work
+        self.done = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def answer(self) -> Any:
+        """Give the result or raise the error, in the thread that asked."""
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+class Queue:
+    """The works that wait, and a lock for whose turn it is."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._turn = Lock()
+        self._waiting: deque[Ticket] = deque()
+
+    def run(self, work: Callable[[Any], Any], lead: Callable[[list[Ticket]], None]) -> Any:
+        """Run `work` in a transaction of this thread or of another one.
+
+        `lead` runs a list of tickets in one transaction and settles each of them.
+        """
+        if self._process != os.getpid():
+            self._begin()  # on this side of a fork nobody waits
+        ticket = Ticket(work)
+        self._waiting.append(ticket)
+        try:
+            with self._turn:
+                if not ticket.done:
+                    lead(self._next())
+        except BaseException:
+            if ticket in self._waiting:  # interrupted before its turn
+                self._waiting.remove(ticket)
+            raise
+        return ticket.answer()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """A turn for a transaction that is not shared, so that threads of a process do not compete
+        for SQLite's lock: its waiters sleep longer each time that another one gets it."""
+        if self._process != os.getpid():
+            self._begin()
+        with self._turn:
+            yield
+
+    def _next(self) -> list[Ticket]:
+        """The next works; only the thread whose turn it is may take them."""
+        return [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
 
 
 class FastTransaction:
-    """A transaction, for statements made in advance."""
+    """A transaction, for SQL that was compiled in advance."""
 
     __slots__ = ("_prepared", "connection", "process", "shared")
 
@@ -37,12 +106,12 @@ class FastTransaction:
         self._prepared = prepared
 
     def execute(self, statement: ClauseElement, parameters: Mapping[str, Any], /) -> Any:
-        """The same statements as everywhere, without the layers in between."""
+        """Run SQL without the layers in between."""
         _, text, given = self._prepared(statement)
         return self.connection.execute(text, given(parameters))
 
     def undo(self) -> None:
-        """Forget what this work wrote; things look as if it had not begun."""
+        """Undo what this work wrote."""
         if self.shared:
             self.connection.execute("ROLLBACK TO this_work")
         else:
@@ -50,7 +119,7 @@ class FastTransaction:
 
 
 class FastPath:
-    """Lends a connection for one piece of work at a time."""
+    """Lends a connection to one piece of work at a time."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -62,34 +131,22 @@ class FastPath:
         self._of_parent: list[FastTransaction] = []
 
     def run(self, work: Callable[[FastTransaction], T]) -> T:
-        """On SQLite one transaction, or a part of one. On PostgreSQL every statement is one."""
+        """One transaction, or a part of one, on SQLite. On PostgreSQL every statement is one."""
         if self._is_sqlite:
             result: T = self._queue.run(work, self._together)
             return result
-        run = self._borrow()
-        try:
+        with self._borrowed() as run:
             return work(run)
-        except self.driver_error as error:
-            lost = bool(run.connection.closed)
-            raise DBAPIError(None, None, error, connection_invalidated=lost) from None
-        finally:
-            self._give_back(run)
 
     def alone(self) -> AbstractContextManager[None]:
-        """On SQLite a turn for a transaction on another connection."""
+        """A turn for a transaction on another connection, if this is SQLite."""
         return self._queue.alone() if self._is_sqlite else nullcontext()
 
     def rows(self, statement: ClauseElement, parameters: Mapping[str, Any]) -> list[Any]:
-        """What one statement reads, without a transaction around it."""
-        run = self._borrow()
-        try:
-            found: list[Any] = run.execute(statement, parameters).fetchall()
-            return found
-        except self.driver_error as error:
-            lost = not self._is_sqlite and bool(run.connection.closed)
-            raise DBAPIError(None, None, error, connection_invalidated=lost) from None
-        finally:
-            self._give_back(run)
+        """The rows of one query, without a transaction around it."""
+        with self._borrowed() as run:
+            rows: list[Any] = run.execute(statement, parameters).fetchall()
+            return rows
 
     def run_whole(self, work: Callable[[FastTransaction], T]) -> T:
         """One transaction of several statements, on PostgreSQL too."""
@@ -103,7 +160,7 @@ class FastPath:
         return self.run(whole)
 
     def _together(self, tickets: list[Ticket]) -> None:
-        """One transaction on SQLite; a work that fails takes nothing of the others with it."""
+        """One transaction on SQLite; if one work fails, the others are not affected."""
         run = None
         try:
             run = self._borrow()
@@ -147,6 +204,18 @@ class FastPath:
             if run.process == os.getpid():
                 run.connection.close()
 
+    @contextmanager
+    def _borrowed(self) -> Iterator[FastTransaction]:
+        """A connection for a work; errors of the driver as SQLAlchemy raises them."""
+        run = self._borrow()
+        try:
+            yield run
+        except self.driver_error as error:
+            lost = not self._is_sqlite and bool(run.connection.closed)
+            raise DBAPIError(None, None, error, connection_invalidated=lost) from None
+        finally:
+            self._give_back(run)
+
     def _borrow(self) -> FastTransaction:
         """An idle connection of this process, or a new one."""
         while True:
@@ -168,7 +237,7 @@ class FastPath:
         return FastTransaction(raw, self._prepare)
 
     def _give_back(self, run: FastTransaction) -> None:
-        """Undo what is half done; keep the connection only if that worked."""
+        """Undo an unfinished transaction; keep the connection only if that worked."""
         whole = False
         try:
             run.connection.rollback()
@@ -182,7 +251,7 @@ class FastPath:
                 run.connection.close()
 
     def _prepare(self, statement: ClauseElement) -> tuple[ClauseElement, str, Callable[[Any], Any]]:
-        """A statement as the driver wants it, made once, and the values it takes in their order.
+        """SQL as the driver wants it, compiled once, and its parameters in their order.
 
         The statement is kept alive, because its id is the key.
         """
@@ -196,14 +265,14 @@ class FastPath:
 
 
 def _interrupted() -> sqlite3.Error:
-    """What waited for a thread that was interrupted is as good as busy."""
+    """A thread that wrote for others was interrupted: for them that is like a busy database."""
     error = sqlite3.OperationalError("the thread that wrote for this one was interrupted")
     error.sqlite_errorcode = sqlite3.SQLITE_BUSY
     return error
 
 
 def _in_order(names: list[str] | None) -> Callable[[Any], Any]:
-    """The values of these names as a tuple; everything by name if there is no order."""
+    """The values of these names as a tuple; all of them by name if there is no order."""
     if names is None:
         return dict
     if len(names) < 2:

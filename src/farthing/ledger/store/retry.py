@@ -1,11 +1,19 @@
-"""Trying again, in one place: pauses that grow, until patience ends."""
+"""Try again with growing pauses, until patience ends; and wait for SQLite's lock for writing.
+
+SQLite's own wait sleeps longer and longer, up to a tenth of a second. While another process writes
+one transaction after the other, such a waiter hardly ever finds the lock free. So the lock is asked
+for every other millisecond here.
+"""
 
 from __future__ import annotations
 
 import random
+import sqlite3
 import time
 from collections.abc import Callable
 from typing import TypeVar
+
+from sqlalchemy.exc import DBAPIError
 
 T = TypeVar("T")
 
@@ -14,7 +22,7 @@ FIRST, LONGEST = 0.001, 0.5
 
 
 class Patience:
-    """How long something is tried."""
+    """How long something is tried again."""
 
     def __init__(self, seconds: float, longest: float = LONGEST) -> None:
         self._deadline = time.monotonic() + seconds
@@ -26,7 +34,7 @@ class Patience:
         return time.monotonic() > self._deadline
 
     def wait(self) -> None:
-        """A while, longer each time."""
+        """Sleep, longer each time."""
         time.sleep(self._pause * (0.5 + random.random()))
         self._pause = min(2 * self._pause, self._longest)
 
@@ -42,9 +50,9 @@ def insist(
 ) -> T:
     """The result of the first attempt that works.
 
-    `attempt` is told whether one has failed before. Of these `errors` those that pass by
-    themselves are waited for; the others, and the last one when patience is over, are raised as
-    their translation. No pause is longer than `longest`.
+    `attempt` gets whether one has failed before. After one of these `errors` that goes away by
+    itself (`passes`), it is tried again. Any other, and the last one when patience is over, is
+    raised as its translation. No pause is longer than `longest`.
     """
     patience = Patience(seconds, longest)
     failed = False
@@ -56,3 +64,35 @@ def insist(
                 raise translated(error) from None
         failed = True
         patience.wait()
+
+
+#: How long one wait for the lock may take before it is counted as a try; how often it is asked for.
+BUSY_SECONDS, ASKED_EVERY = 20.0, 0.002
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+
+
+def begin_writing(execute: Callable[[str], object]) -> None:
+    """Begin a transaction that writes, once nobody else does."""
+
+    def same(error: Exception) -> Exception:
+        return error
+
+    insist(
+        lambda _: execute("BEGIN IMMEDIATE"),
+        errors=(DBAPIError, sqlite3.Error),
+        passes=is_busy,
+        translated=same,
+        seconds=BUSY_SECONDS,
+        longest=ASKED_EVERY,
+    )
+
+
+def is_busy(error: Exception) -> bool:
+    """Whether another connection was in the way."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return isinstance(cause, sqlite3.Error) and primary_code(cause) in _BUSY
+
+
+def primary_code(error: sqlite3.Error) -> int:
+    """The primary result code: the low byte of the extended one."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF

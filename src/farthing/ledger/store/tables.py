@@ -1,4 +1,4 @@
-"""The tables. `entries` is the book; balances can be computed from it (replay.py).
+"""The tables. `entries` is the book; balances can be computed from it (entries/replay.py).
 
 What is said in conversations is kept beside it, because it is written far more often: `turns` is
 a chain of hashes of its own for each conversation, of which the book holds the end; `secrets` holds
@@ -17,6 +17,7 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    PrimaryKeyConstraint,
     SmallInteger,
     String,
     Table,
@@ -29,7 +30,12 @@ REVISION = "0003"
 
 metadata = MetaData()
 
-version = Table("farthing_version", metadata, Column("version_num", String(32), primary_key=True))
+version = Table(
+    "farthing_version",
+    metadata,
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="farthing_version_pkc"),
+)
 
 #: One row: who this ledger is. A book that moves names the ledger that it moves to.
 ledgers = Table("farthing_ledger", metadata, Column("identity", String(32), primary_key=True))
@@ -44,9 +50,9 @@ datasets = Table(
     Column("previous", String(64), nullable=False),
     Column("hash", String(64), nullable=False),
     # the entry that holds what the owner declares now
-    Column("declared", BigInteger, nullable=False),
+    Column("declared", BigInteger, nullable=False, server_default="1"),
     # 0 on a copy for reading and on a book that was sealed: no entry can be added
-    Column("writable", SmallInteger, nullable=False),
+    Column("writable", SmallInteger, nullable=False, server_default="1"),
 )
 
 accounts = Table(

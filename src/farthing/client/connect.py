@@ -1,0 +1,41 @@
+"""`fa.connect`: a dataset of a service, as a session."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from farthing.client.http_backend import HttpBackend
+from farthing.client.wire import PATIENCE_SECONDS, Wire
+from farthing.engine.session import Session
+from farthing.errors import InvalidInput
+from farthing.ledger import NotInLedger
+
+
+def connect(
+    url: str, *, token: str, dataset: str | None = None, patience: float = PATIENCE_SECONDS
+) -> Session:
+    """A dataset of a service: `fa.connect("https://data.example", token="fth_…")`.
+
+    The session is that of `fa.open`: the same notebook runs on either. `dataset` may be left out
+    if one was granted. What costs something is charged once, however often it has to be sent;
+    `patience` is for how many seconds a service that went away is tried.
+    """
+    with ExitStack() as undo:
+        wire = Wire(url, token, patience)
+        undo.callback(wire.shut)
+        me = wire.get("/v1/me")
+        if me["role"] != "analyst":
+            raise InvalidInput("an analyst's token is needed; this one is an owner's")
+        names = list(me["datasets"])
+        granted = f"granted to {me['name']}: {', '.join(names) or 'none'}"
+        if dataset is None:
+            if len(names) != 1:
+                raise InvalidInput(f"say which dataset; {granted}")
+            dataset = names[0]
+        try:
+            session = Session(HttpBackend(wire, dataset, str(me["name"])))
+        except NotInLedger:
+            raise NotInLedger(f"there is no dataset {dataset!r:.60} for you; {granted}") from None
+        undo.pop_all()
+        return session
+    raise AssertionError  # an error above leaves through the stack

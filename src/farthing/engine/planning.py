@@ -1,0 +1,294 @@
+"""From questions to everything that runs: what is bought, what was told before, what comes first.
+
+Several questions run together: all of them or none. A question that this analyst has an answer to
+is not paid for again, and one that is asked under two names is asked once. A contribution limit
+that is chosen automatically is found by a question of its own, which runs first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from farthing.canonical import digest
+from farthing.composition.tariffs.tariff import Price
+from farthing.engine.answer import Answer, Answers
+from farthing.engine.automatic_limits import Automatic, automatic
+from farthing.engine.context import Context
+from farthing.engine.execute import execute
+from farthing.engine.kinds.base import Query
+from farthing.engine.loss_measurement import of_question, with_loss_questions
+from farthing.engine.plan import ONLY
+from farthing.engine.purchase import Purchase, buy, items_together
+from farthing.engine.show.sheet import width
+from farthing.engine.spending import paid_before
+from farthing.engine.translate import Step, translate
+from farthing.errors import InvalidInput
+from farthing.ledger import Terms
+from farthing.mechanisms import Expectation
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSearch:
+    """A contribution limit that is chosen first: what finds it, and what may come out."""
+
+    first: Prepared
+    automatic: Automatic
+
+    @property
+    def name(self) -> str:
+        """One name for one search, whichever questions need it."""
+        return digest(self.first.queries[ONLY].to_json())
+
+    def found(self) -> Answer:
+        """The limit, found now or before: also by this search itself."""
+        anew = prepare(self.first.context, self.first.queries, self.first.terms)
+        return anew.run(registered=None, again=False)[ONLY]
+
+    def to_json(self) -> dict[str, Any]:
+        """The price of the search, and what each limit would cost."""
+        (step,) = self.first.steps.values()
+        return {
+            "first": {
+                "query": step.purchase.query.to_json(),
+                "caption": self.first.context.caption(step.purchase.query),
+                "price": asdict(self.first.price),
+            },
+            "choices": [choice.to_json() for choice in self.automatic.choices.values()],
+            "may_lose_more": self.automatic.may_lose_more(self.automatic.largest.limit),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Everything that runs for questions by name, under which terms, and its price at most.
+
+    `told` are answers that this analyst has already; `same_as` names the question that asks the
+    same. `at_largest` are questions whose limit is the largest that was tried.
+    """
+
+    context: Context
+    terms: Terms
+    queries: Mapping[str, Query]
+    steps: Mapping[str, Step]
+    told: Mapping[str, Answer]
+    same_as: Mapping[str, str]
+    searches: Mapping[str, LimitSearch]
+    at_largest: frozenset[str]
+
+    @property
+    def known(self) -> Answers | None:
+        """Every answer, if all of them were told before."""
+        return Answers(self.told) if len(self.told) == len(self.queries) else None
+
+    @property
+    def price(self) -> Price:
+        """What is due, the searches, and the dearest question that may follow each of them."""
+        due = self._due
+        searches = {name: one for name, one in self.searches.items() if name in due}
+        firsts = {one.name: one.first.price for one in searches.values()}
+        dearer = [
+            one.automatic.largest_price - one.automatic.largest.price for one in searches.values()
+        ]
+        bought = [price_of(of_question(name, self.steps)) for name in due]
+        return sum((*firsts.values(), *dearer, *bought), Price(0))
+
+    def query(self, name: str) -> Query:
+        """A question with its items named; if its limit is to be chosen, as it was asked."""
+        search = self.searches.get(name)
+        return self.steps[name].purchase.query if search is None else search.automatic.query
+
+    def price_alone(self, name: str) -> Price:
+        """What a question costs at most if it is asked alone."""
+        search = self.searches.get(name)
+        if search is None:
+            return price_of(of_question(name, self.steps))
+        return search.first.price + search.automatic.largest_price
+
+    def items(self, name: str) -> dict[str, int]:
+        """What a question buys at most; if its limit is to be chosen, with the largest."""
+        own = of_question(name, self.steps).values()
+        search = self.searches.get(name)
+        first = {} if search is None else search.first.items(ONLY)
+        return items_together([*(step.purchase.items for step in own), first])
+
+    def expectation(self, name: str) -> Expectation:
+        """What to expect of a question."""
+        step = self.steps[name]
+        return step.purchase.query.expect(step.mechanism, self.context.confidence)
+
+    def loss(self, name: str) -> str | None:
+        """How well what the limit of a question drops will be measured, in words."""
+        for key, step in of_question(name, self.steps).items():
+            if key != name:
+                measured = step.mechanism.expect(self.context.confidence).counts
+                assert measured is not None
+                return f"pairs above the limit: ± {width(measured.half_width)}"
+        return None
+
+    def run(self, *, registered: str | None, again: bool) -> Answers:
+        """Every answer, by name: from the purse, or from the list `registered`."""
+        if registered is not None and ONLY in self.queries:
+            raise InvalidInput("a registered list pays for a batch")
+        if self.known is not None and not again:
+            return self.known
+        if self.searches:
+            if registered is not None:
+                raise InvalidInput("a registered list has limits that are numbers, not auto")
+            return self._searched(again)
+        if registered is not None:
+            return Answers(execute(self.context, self.steps, self.terms, registered=registered))
+        names = tuple(self.queries) if again else self._due
+        answers = execute(self.context, self._steps_of(names), self.terms)
+        if len(names) == 1:
+            answers = {names[0]: answers[ONLY]}
+        return self._by_name(answers)
+
+    def _searched(self, again: bool) -> Answers:
+        """Every answer, once the limits are found. The first answer that needs a search pays."""
+        limits: dict[str, Answer] = {}
+        paid = Price(0)
+        for search in self.searches.values():
+            if search.name not in limits:
+                with paid_before(paid):
+                    limit = limits[search.name] = search.found()
+                paid += Price(0) if limit.cached else limit.price
+        with paid_before(paid):
+            answers = self._with_limits(limits).run(registered=None, again=again)
+        for name, search in self.searches.items():
+            paid_limit = limits.pop(search.name, None)
+            if paid_limit is not None and not paid_limit.cached:
+                answers[name] = _with_search(answers[name], paid_limit)
+        return answers
+
+    def _with_limits(self, limits: Mapping[str, Answer]) -> Prepared:
+        """The same with the limits that were found."""
+        queries, largest = dict(self.queries), set()
+        for name, search in self.searches.items():
+            limit = int(limits[search.name].value)
+            queries[name] = search.automatic.choices[limit].query
+            if search.automatic.may_lose_more(limit):
+                largest.add(name)
+        limited = prepare(self.context, queries, self.terms)
+        told = _marked(limited.told, largest)
+        return replace(limited, at_largest=limited.at_largest | largest, told=told)
+
+    @property
+    def _due(self) -> tuple[str, ...]:
+        """What is paid for: each question once that was not answered before."""
+        return tuple(
+            name for name in self.queries if name not in self.told and name not in self.same_as
+        )
+
+    def _steps_of(self, names: Sequence[str]) -> Mapping[str, Step]:
+        """What runs for these questions. One alone is the same as if it were asked by itself."""
+        if len(names) == 1:
+            own = of_question(names[0], self.steps)
+            return {key.removeprefix(names[0]): step for key, step in own.items()}
+        return {key: one for name in names for key, one in of_question(name, self.steps).items()}
+
+    def _by_name(self, paid: Mapping[str, Answer]) -> Answers:
+        """Every answer, of which some were given before, or under another name."""
+        left = next(iter(paid.values())).remaining
+        answers = {name: answer.left_with(left) for name, answer in self.told.items()}
+        answers.update(paid)
+        for name, other in self.same_as.items():
+            answers.setdefault(name, replace(answers[other], price=Price(0), cached=True))
+        return Answers(_marked({name: answers[name] for name in self.queries}, self.at_largest))
+
+
+def prepare(context: Context, queries: Mapping[str, Query], terms: Terms) -> Prepared:
+    """Everything that runs for questions that were checked, under these terms."""
+    wanted, searches, at_largest = dict[str, Query](), dict[str, LimitSearch](), set()
+    for name, query in queries.items():
+        wanted[name], search, largest = _with_limit(context, query, terms)
+        if search is not None:
+            searches[name] = search
+        if largest:
+            at_largest.add(name)
+    steps = MappingProxyType(
+        {
+            key: translate(context, buy(query, terms.tariff))
+            for key, query in with_loss_questions(wanted).items()
+        }
+    )
+    told = {}
+    for name in wanted.keys() - searches.keys():
+        earlier = context.earlier(name, purchases_in(of_question(name, steps)))
+        if earlier is not None:
+            told[name] = earlier
+    return Prepared(
+        context=context,
+        terms=terms,
+        queries=MappingProxyType(dict(queries)),
+        steps=steps,
+        told=MappingProxyType(_marked({n: told[n] for n in wanted if n in told}, at_largest)),
+        same_as=_same_as(context, steps, searches, wanted),
+        searches=MappingProxyType(searches),
+        at_largest=frozenset(at_largest),
+    )
+
+
+def purchases_in(steps: Mapping[str, Step]) -> dict[str, Purchase]:
+    """What each step buys."""
+    return {key: step.purchase for key, step in steps.items()}
+
+
+def price_of(steps: Mapping[str, Step]) -> Price:
+    """What all of them cost."""
+    return sum((step.purchase.price for step in steps.values()), Price(0))
+
+
+def _with_limit(
+    context: Context, query: Query, terms: Terms
+) -> tuple[Query, LimitSearch | None, bool]:
+    """The question with its limit, if that is a number or was found before.
+
+    Otherwise with the largest that may be found, and the search for it. Last, whether the limit
+    that was found is the largest that was tried, and more may be lost.
+    """
+    most = context.about.limits.contribution_limit
+    wanted = automatic(query, terms.tariff, context.confidence, most)
+    if wanted is None:
+        return query, None, False
+    first = prepare(context, {ONLY: context.checked(wanted.first)}, terms)
+    if first.known is not None:
+        limit = int(first.known[ONLY].value)
+        return wanted.choices[limit].query, None, wanted.may_lose_more(limit)
+    return wanted.largest.query, LimitSearch(first, wanted), False
+
+
+def _same_as(
+    context: Context,
+    steps: Mapping[str, Step],
+    searches: Mapping[str, LimitSearch],
+    names: Collection[str],
+) -> Mapping[str, str]:
+    """The earlier question that asks the same, for each that repeats one."""
+    first: dict[str, str] = {}
+    repeated = {}
+    for name in names:
+        search = searches[name].name if name in searches else ""
+        asked = digest([context.asked(steps[name].purchase), search])
+        if asked in first:
+            repeated[name] = first[asked]
+        first.setdefault(asked, name)
+    return MappingProxyType(repeated)
+
+
+def _with_search(answer: Answer, limit: Answer) -> Answer:
+    """The answer with the price of finding its limit too."""
+    spending = answer.spending
+    if spending is not None and limit.spending is not None:
+        spending = spending.following(limit.spending)
+    return replace(answer, price=answer.price + limit.price, spending=spending)
+
+
+def _marked(answers: Mapping[str, Answer], at_largest: Collection[str]) -> dict[str, Answer]:
+    """The answers, each of which says if its limit is the largest that was tried."""
+    return {
+        name: answer.at_largest_limit if name in at_largest else answer
+        for name, answer in answers.items()
+    }

@@ -1,0 +1,245 @@
+"""Attack a mechanism: statistically valid lower bounds on its ε.
+
+An audit runs a mechanism many times on two neighbouring inputs and looks for an event whose two
+probabilities are further apart than (ε, δ)-DP allows. The event is chosen on one half of the
+trials and measured on the other half, so any way of choosing it keeps the confidence valid. The
+measured probabilities are bounded by Clopper and Pearson, evaluated in ball arithmetic. The result
+is a lower bound: an audit can prove that a mechanism is broken, never that it is private.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import NormalDist
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from flint import arb
+
+from farthing.errors import require_count, require_real
+from farthing.numerics.ball import in_balls
+from farthing.numerics.search import turning_point
+
+#: How many candidate events of each shape are tried on the first half of the trials.
+_CANDIDATES = 48
+
+Event: TypeAlias = Callable[[Hashable], bool]
+
+
+class Runnable(Protocol):
+    """Anything with a `run` method: a mechanism of farthing or your own."""
+
+    def run(self, data: Any, /) -> Any:
+        """One release."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """With probability at least `confidence`, the true parameter is at least `epsilon`.
+
+    `first_bounds` and `second_bounds` enclose the probability of the event in question on the
+    two inputs, in the order in which they were compared.
+    """
+
+    epsilon: float
+    delta: float
+    confidence: float
+    trials: int
+    event: str
+    first_bounds: tuple[float, float]
+    second_bounds: tuple[float, float]
+
+
+def audit(
+    mechanism: Runnable,
+    first: Any,
+    second: Any,
+    *,
+    trials: int,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+    view: Callable[[Any], Hashable] | None = None,
+) -> Audit:
+    """A lower bound on the ε for which `mechanism` can be (ε, δ)-DP on these two inputs.
+
+    `trials` runs on each input. `view` turns a release into what the attacker looks at: a
+    number (events are then thresholds) or anything hashable (events are sets of outcomes). The
+    default is the release itself, which suits releases with few different outcomes.
+    """
+    samples = _Samples.of(mechanism, first, second, trials, view)
+    allowed = require_real("delta", delta, at_least=0, below=1)
+    level = require_real("confidence", confidence, above=0, below=1)
+    risk = (1 - level) / 2
+    event, name, swapped = _best_event(samples, allowed, risk)
+    upper_side, lower_side = samples.held_out(swapped)
+    p = _bounds(_count(event, upper_side), len(upper_side), risk)
+    q = _bounds(_count(event, lower_side), len(lower_side), risk)
+    epsilon = math.log((p[0] - allowed) / q[1]) if p[0] > allowed else 0.0
+    return Audit(max(epsilon, 0.0), allowed, level, samples.trials, name, p, q)
+
+
+def audit_bounded_range(
+    mechanism: Runnable,
+    first: Any,
+    second: Any,
+    *,
+    trials: int,
+    confidence: float = 0.95,
+    view: Callable[[Any], Hashable] | None = None,
+) -> Audit:
+    """A lower bound on the ε for which `mechanism` can be ε-bounded range on these two inputs.
+
+    By Definition 2.2 of [DDR20], ln(P(S)/Q(S)) − ln(P(S')/Q(S')) ≤ ε for all events S, S'. The
+    bounds reported are those of S. A mechanism can be ε-DP and still fail this.
+    """
+    samples = _Samples.of(mechanism, first, second, trials, view)
+    level = require_real("confidence", confidence, above=0, below=1)
+    risk = (1 - level) / 4
+    rising, name, swapped = _best_event(samples, 0.0, risk)
+    falling = _best_event(samples, 0.0, risk, only_swapped=not swapped)[0]
+    upper_side, lower_side = samples.held_out(swapped)
+    p = _bounds(_count(rising, upper_side), len(upper_side), risk)
+    q = _bounds(_count(rising, lower_side), len(lower_side), risk)
+    other_p = _bounds(_count(falling, upper_side), len(upper_side), risk)
+    other_q = _bounds(_count(falling, lower_side), len(lower_side), risk)
+    if p[0] == 0 or other_q[0] == 0:
+        return Audit(0.0, 0.0, level, samples.trials, name, p, q)
+    epsilon = math.log(p[0] / q[1]) + math.log(other_q[0] / other_p[1])
+    return Audit(max(epsilon, 0.0), 0.0, level, samples.trials, name, p, q)
+
+
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    first: list[Hashable]
+    second: list[Hashable]
+    trials: int
+
+    @classmethod
+    def of(
+        cls,
+        mechanism: Runnable,
+        first: Any,
+        second: Any,
+        trials: int,
+        view: Callable[[Any], Hashable] | None,
+    ) -> _Samples:
+        count = require_count("trials", trials, at_least=20)
+        look = view if view is not None else _same
+        return cls(
+            [look(mechanism.run(first)) for _ in range(count)],
+            [look(mechanism.run(second)) for _ in range(count)],
+            count,
+        )
+
+    def training(self, swapped: bool) -> tuple[list[Hashable], list[Hashable]]:
+        half = self.trials // 2
+        pair = self.first[:half], self.second[:half]
+        return pair[::-1] if swapped else pair
+
+    def held_out(self, swapped: bool) -> tuple[list[Hashable], list[Hashable]]:
+        half = self.trials // 2
+        pair = self.first[half:], self.second[half:]
+        return pair[::-1] if swapped else pair
+
+
+def _same(release: Hashable) -> Hashable:
+    return release
+
+
+def _best_event(
+    samples: _Samples, delta: float, risk: float, *, only_swapped: bool | None = None
+) -> tuple[Event, str, bool]:
+    """The event that looks best on the first half, and whether the inputs change places for it."""
+    directions = (False, True) if only_swapped is None else (only_swapped,)
+    spread = NormalDist().inv_cdf(1 - risk)
+    choices: list[tuple[float, Event, str, bool]] = []
+    for swapped in directions:
+        high, low = samples.training(swapped)
+        for event, name in _events(high, low):
+            score = _promise(_count(event, high), _count(event, low), delta * len(high), spread)
+            choices.append((score, event, name, swapped))
+    best = max(choices, key=lambda choice: choice[0])
+    return best[1:]
+
+
+def _promise(p_hits: int, q_hits: int, allowed: float, spread: float) -> float:
+    """About the lower bound this event would give: `spread` standard deviations on each side."""
+    p = p_hits - spread * math.sqrt(p_hits) - allowed
+    return math.log(p / (q_hits + spread * math.sqrt(q_hits) + spread**2)) if p > 0 else -math.inf
+
+
+def _events(high: Sequence[Hashable], low: Sequence[Hashable]) -> list[tuple[Event, str]]:
+    pooled = [*high, *low]
+    if all(isinstance(outcome, (int, float)) for outcome in pooled):
+        return _threshold_events(pooled)
+    return _set_events(high, low)
+
+
+def _threshold_events(pooled: Sequence[Any]) -> list[tuple[Event, str]]:
+    values = sorted(set(pooled))
+    picked = values[:: max(1, len(values) // _CANDIDATES)]
+    above = [(partial(operator.le, t), f"the view is at least {t}") for t in picked]
+    below = [(partial(operator.ge, t), f"the view is at most {t}") for t in picked]
+    return [*above, *below]
+
+
+def _set_events(high: Sequence[Hashable], low: Sequence[Hashable]) -> list[tuple[Event, str]]:
+    """Sets of the outcomes with the largest ratio of frequencies, of growing size."""
+    frequent, rare = Counter(high), Counter(low)
+    ordered = sorted(
+        set(frequent) | set(rare),
+        key=lambda outcome: (frequent[outcome] + 0.5) / (rare[outcome] + 0.5),
+        reverse=True,
+    )
+    step = max(1, len(ordered) // _CANDIDATES)
+    return [
+        (frozenset(ordered[:size]).__contains__, f"one of {size} outcomes")
+        for size in range(1, len(ordered) + 1, step)
+    ]
+
+
+def _count(event: Event, outcomes: Sequence[Hashable]) -> int:
+    return sum(1 for outcome in outcomes if event(outcome))
+
+
+def _bounds(hits: int, trials: int, risk: float) -> tuple[float, float]:
+    """Clopper and Pearson: each side fails with probability at most `risk`."""
+    return _clopper_pearson_lower(hits, trials, risk), 1 - _clopper_pearson_lower(
+        trials - hits, trials, risk
+    )
+
+
+@in_balls
+def _clopper_pearson_lower(hits: int, trials: int, risk: float) -> float:
+    """A p at which `hits` or more have probability at most `risk`, and hardly a larger one.
+
+    The probability is the regularized incomplete beta function I_p(hits, trials − hits + 1).
+    Floats find the place; only a p at which the ball certainly lies below `risk` is returned.
+    """
+    if hits == 0:
+        return 0.0
+    guess, step = _guess(hits, trials, risk), 1e-10
+    while step < 1:
+        p = guess * (1 - step)
+        if arb(p).beta_lower(hits, trials - hits + 1, regularized=True) <= risk:
+            return p
+        step *= 4
+    return 0.0
+
+
+def _guess(hits: int, trials: int, risk: float) -> float:
+    """The root in p of Pr[Binomial(trials, p) ≥ hits] = risk, by bisection in float64."""
+    successes = np.arange(hits, trials + 1)
+    factorials = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, trials + 1)))))
+    logs = factorials[trials] - factorials[successes] - factorials[trials - successes]
+
+    def too_rare(p: float) -> bool:
+        powers = successes * math.log(p) + (trials - successes) * math.log1p(-p)
+        return float(np.exp(logs + powers).sum()) <= risk
+
+    return turning_point(too_rare, 0.0, 1.0, width=1e-15)[0]

@@ -1,0 +1,59 @@
+"""Small interactive systems with exact probabilities, and every adversary against them.
+
+`systems` are trees of answers, `divergences` how well the best adversary tells two of them apart,
+`decomposition` and `one_draw` what a conversation can be replaced by.
+"""
+
+from farthing.lab.finite.decomposition import (
+    Decomposition,
+    Distinguishable,
+    LogOf,
+    converse,
+    decompose,
+    simulate,
+)
+from farthing.lab.finite.divergences import (
+    Attack,
+    best_attack,
+    hockey_stick,
+    largest_ratio,
+    renyi_divergence,
+    renyi_moment,
+)
+from farthing.lab.finite.one_draw import ExactProfile, OneDraw, dominating_pair, one_draw, profile
+from farthing.lab.finite.systems import (
+    FiniteSystem,
+    concurrent,
+    geometric_noise,
+    randomized_response,
+    strategies,
+    tabulate_mechanism,
+    transcript_law,
+)
+
+__all__ = [
+    "Attack",
+    "Decomposition",
+    "Distinguishable",
+    "ExactProfile",
+    "FiniteSystem",
+    "LogOf",
+    "OneDraw",
+    "best_attack",
+    "concurrent",
+    "converse",
+    "decompose",
+    "dominating_pair",
+    "geometric_noise",
+    "hockey_stick",
+    "largest_ratio",
+    "one_draw",
+    "profile",
+    "randomized_response",
+    "renyi_divergence",
+    "renyi_moment",
+    "simulate",
+    "strategies",
+    "tabulate_mechanism",
+    "transcript_law",
+]

@@ -1,0 +1,221 @@
+"""The statement of a deployment: the items that NIST SP 800-226 asks for, with numbers.
+
+It is plain data; `statement_page.markdown` shows it to people. Every number in it is proved by the
+certificates or the odometer.
+"""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Any
+
+from farthing.composition.tariffs.certificate import ASSUMPTIONS
+from farthing.errors import FarthingError, require_real
+from farthing.guarantees.notation import format_guarantee
+from farthing.ledger.entries.data import Declaration
+from farthing.ledger.records import Purse
+from farthing.ledger.reports.budget import PLANNED, Lifetimes, ListAccount, TariffAccount
+from farthing.ledger.reports.history import conversations_held, usage
+from farthing.ledger.reports.odometer import THEOREM as ODOMETER
+from farthing.ledger.reports.odometer import odometer
+from farthing.ledger.roles.reader import Reader
+
+FORMAT = "farthing statement 4"
+TRUST = (
+    "A trusted curator holds the raw data and runs the mechanisms; analysts see releases only.",
+    "An analyst learns what is left of their own purse; entry numbers, times and the other "
+    "analysts' entries are for the owner.",
+    "The noise of open conversations is in the database, in a table that no export, statement or "
+    "analyst reads; the chain holds commitments to it.",
+    "Whoever can write to the database can forge it; the hash chain shows it to anybody who kept "
+    "an earlier head.",
+)
+NUMERICS = (
+    "Closed forms are enclosed in ball arithmetic; profiles are bounded from above on grids, with "
+    "rounding errors added on the safe side.",
+    "Prices and balances are whole numbers.",
+    "Noise is drawn exactly, without floating point.",
+)
+
+#: Why several analysts are one.
+COALITION = (
+    "a coalition is one analyst who spends the sum (docs/theory/tariffs.md), and its "
+    "conversations, however interleaved, are what was paid for when they were opened "
+    "(docs/theory/concurrency.md, section 4)"
+)
+#: Why a number here may lie above the ε of a certificate.
+ABOVE_THE_SIGNED = (
+    "The numbers over all accounts and so far keep a hundredth of δ for readings at any moment, "
+    "and are computed on a coarser grid. So they may lie a little above the ε that an account was "
+    "signed for, which holds for that account by itself."
+)
+#: What a month's own number means.
+IN_A_MONTH = (
+    "an answer counts in the month in which it was reserved and a conversation in the month in "
+    "which it was opened, whenever they are told; this bounds what those answers add to all others "
+    "(docs/theory/odometer.md, Months)"
+)
+
+
+def statement(reader: Reader, dataset: str, *, delta: float = 1e-6) -> dict[str, Any]:
+    """Everything somebody needs to judge what is released about this dataset.
+
+    Datasets beside it are on the same data: every number over all accounts counts theirs too.
+    """
+    delta = require_real("delta", delta, above=0, below=1)
+    about = reader.dataset(dataset)
+    lifetimes = Lifetimes(reader, dataset, delta)
+    together = reader.beside(dataset)
+    heads = {name: reader.head(name) for name in together}
+    return {
+        "format": FORMAT,
+        "made": reader.now(),
+        "heads": {n: {"entries": head.number, "hash": head.hash} for n, head in heads.items()},
+        "dataset": about.name,
+        "beside": [name for name in together if name != dataset],
+        "owner": about.owner,
+        "unit_of_privacy": about.unit,
+        "neighbouring_relation": about.relation,
+        "limits": about.limits.to_json(),
+        "version": about.version,
+        "delta": delta,
+        "above_the_signed": ABOVE_THE_SIGNED,
+        "lifetime": lifetimes.whole(),
+        "per_analyst": lifetimes.per_analyst(),
+        "colluding": lifetimes.colluding(),
+        "so_far": _so_far(reader, dataset, delta),
+        "used_so_far": usage(reader, dataset),
+        "conversations": conversations_held(reader, dataset),
+        "growing_rows": growth(reader, dataset),
+        "accounts": [_account(lifetimes, one) for one in lifetimes.accounts],
+        "trust_model": list(TRUST),
+        "assumptions": list(ASSUMPTIONS),
+        "numerical_measures": list(NUMERICS),
+        "farthing_version": metadata.version("farthing"),
+    }
+
+
+def _so_far(reader: Reader, dataset: str, delta: float) -> dict[str, Any]:
+    try:
+        reading = odometer(reader, dataset, delta=delta)
+    except FarthingError as error:
+        return {"epsilon": None, "delta": delta, "why": str(error), "theorem": ODOMETER}
+    return {**reading.to_json(), "who": "all analysts together"}
+
+
+def _account(lifetimes: Lifetimes, one: TariffAccount | ListAccount) -> dict[str, Any]:
+    """One account by itself; what it proves together with others is stated above."""
+    document = one.document
+    claims = [
+        {
+            "delta": claim["delta"],
+            "epsilon": claim["upper"],
+            "theorem": claim.get("theorem") or document["theorem"],
+        }
+        for claim in document["epsilon_at"]
+    ]
+    common = {
+        "number": lifetimes.label(one),
+        "name": one.account.name,
+        "mode": one.account.mode,
+        "in_force": one.account.open,
+        "restored": one.restored,
+        "digest": document["digest"],
+        "versions": document["versions"],
+        "claims": claims,
+    }
+    if isinstance(one, ListAccount):
+        return {
+            **common,
+            "analyst": one.account.analyst,
+            "adaptivity": document["adaptivity"],
+            "list": document["list"],
+            "whole": _epsilon(lifetimes, one, None),
+        }
+    return {
+        **common,
+        "farthings": one.account.farthings,
+        "delta_units": one.account.delta_units,
+        "delta_unit": one.tariff.delta_unit,
+        "farthings_spent": one.account.farthings_spent,
+        "delta_units_spent": one.account.delta_units_spent,
+        "per_query": [
+            {
+                "item": name,
+                "guarantee": format_guarantee(guarantee),
+                "farthings": price,
+                "delta_units": one.tariff.price(name).delta_units,
+            }
+            for name, (guarantee, price) in one.tariff.items.items()
+        ],
+        "per_analyst": [_analyst(lifetimes, one, purse) for purse in one.purses],
+        "purses_are_separate": one.purses_are_separate,
+        "colluding": {
+            **_epsilon(lifetimes, one, one.reach),
+            "farthings": one.reach,
+            "theorem": COALITION,
+        },
+        "everybody_in_one_month": {
+            **_epsilon(lifetimes, one, one.reach_in_a_month),
+            "farthings": one.reach_in_a_month,
+            "if": IN_A_MONTH,
+        },
+    }
+
+
+def _analyst(lifetimes: Lifetimes, one: TariffAccount, purse: Purse) -> dict[str, Any]:
+    """What one analyst can learn through one tariff: with all others where they can be told of."""
+    alone = min(purse.farthings, one.account.farthings)
+    row = {
+        "analyst": purse.analyst,
+        "farthings": purse.farthings,
+        "delta_units": purse.delta_units,
+        "farthings_spent": purse.farthings_spent,
+        "farthings_revoked": purse.farthings_revoked,
+        "renewal": purse.renewal,
+        "revoked": not purse.open,
+        "lifetime": {
+            **_epsilon(lifetimes, one, alone if one.purses_are_separate else one.reach),
+            "if": PLANNED,
+        },
+    }
+    if purse.renewal is None:
+        return row
+    by_now = one.purses_are_separate_by_now
+    return {
+        **row,
+        "month": purse.month,
+        "in_one_month": {
+            **_epsilon(lifetimes, one, alone if by_now else one.reach),
+            "alone": by_now,
+            "if": f"{PLANNED}; {IN_A_MONTH}",
+        },
+    }
+
+
+def _epsilon(
+    lifetimes: Lifetimes, one: TariffAccount | ListAccount, farthings: int | None
+) -> dict[str, Any]:
+    return {"epsilon": lifetimes.of([(one, farthings)]), "delta": lifetimes.delta}
+
+
+FIXED = "rows do not change"
+MAY_DEPEND = "rows change, and may depend on releases"
+_SAYS = {
+    FIXED: "One version of the rows was declared. Neighbouring datasets are two tables.",
+    MAY_DEPEND: (
+        "Rows arrive, change and go between answers, of questions and of conversations. A unit is "
+        "protected with all its rows, past and future. The guarantee compares two worlds that "
+        "differ by one unit and in which everybody follows the same rule in answering releases "
+        "(docs/theory/concurrency.md, Theorem 6); if the owner knows that rows do not depend on "
+        "releases, it is that of one table with everything in it from the start (Theorem 5)."
+    ),
+}
+
+
+def growth(reader: Reader, dataset: str) -> dict[str, Any]:
+    """The case that a statement names, and how many versions of the rows were declared."""
+    versions = {fact.declared.dataset.version for _, fact in reader.facts(dataset, Declaration)}
+    fixed = None not in versions and len(versions) == 1
+    case = FIXED if fixed else MAY_DEPEND
+    return {"case": case, "says": _SAYS[case], "versions": len(versions)}

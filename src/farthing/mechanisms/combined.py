@@ -1,0 +1,258 @@
+"""Mechanisms made from others: the largest counts, the mean of several draws, one run per label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
+
+from farthing.errors import InvalidInput, require_count
+from farthing.mechanisms.accuracy import (
+    DEFAULT_CONFIDENCE,
+    Expectation,
+    Interval,
+    joint_level,
+    noise_accuracy,
+)
+from farthing.mechanisms.counts.unknown_counts import ThresholdedCounts
+from farthing.mechanisms.histogram import Histogram
+from farthing.mechanisms.noise.calibrated import Noise
+from farthing.mechanisms.protocol import (
+    Contribution,
+    Data_contra,
+    Mechanism,
+    Release,
+    Uses,
+    summed_uses,
+)
+
+Data = TypeVar("Data")
+
+
+@dataclass(frozen=True, slots=True)
+class Largest(Mechanism[Data], Generic[Data]):
+    """The k largest counts of a release, highest first; ties stay in its order.
+
+    This is post-processing, so the price is that of the mechanism. Counts that are left out were
+    drawn too, and must be paid for although the release no longer shows them.
+    """
+
+    mechanism: Mechanism[Data]
+    k: int
+
+    def __post_init__(self) -> None:
+        require_count("k", self.k, at_least=1)
+
+    @property
+    def assumes(self) -> Contribution:
+        """That of the mechanism."""
+        return self.mechanism.assumes
+
+    @property
+    def candidates(self) -> int | None:
+        """That of the mechanism."""
+        return self.mechanism.candidates
+
+    @property
+    def guarantees(self) -> Uses:
+        """That of the mechanism, before and after running."""
+        return self.mechanism.guarantees
+
+    def run(self, data: Data) -> Release:
+        """Labels with the largest counts."""
+        release = self.mechanism.run(data)
+        counts = release.counts or ()
+        order = sorted(range(len(counts)), key=counts.__getitem__, reverse=True)[: self.k]
+        labels = tuple(release.labels[i] for i in order)
+        kept = tuple(counts[i] for i in order)
+        return replace(release, labels=labels, counts=kept, among=len(counts))
+
+    def errors(
+        self, release: Release, confidence: float, *, together: bool = False
+    ) -> float | tuple[Interval, ...] | None:
+        """Labels are shown because of their noise, so the intervals of all labels must hold."""
+        return self.mechanism.errors(release, confidence, together=together)
+
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """That of the mechanism; for a known domain, intervals hold for all labels together."""
+        level = joint_level(confidence, domain_size or 1)
+        expected = self.mechanism.expect(level, domain_size=domain_size)
+        assert expected.counts is not None
+        return replace(expected, counts=replace(expected.counts, confidence=confidence))
+
+
+#: Sums of more draws than this are bounded one by one: the exact law of Laplace sums is long.
+_MOST_DRAWS = 512
+
+
+class Repeatable(Mechanism[Data_contra], Protocol[Data_contra]):
+    """A mechanism that can draw its numbers again for the labels it has found."""
+
+    @property
+    def noise(self) -> Noise:
+        """What is added to each number."""
+
+    def recount(self, labels: int | None) -> Uses:
+        """The price of drawing the numbers of this many labels (None: the most) once more."""
+
+    def mean(self, data: Data_contra, times: int, /) -> Release:
+        """Labels found once, with the mean of `times` draws of each number."""
+
+    def errors_of_mean(
+        self, release: Release, confidence: float, times: int, *, together: bool
+    ) -> float:
+        """The half-width of each of these means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated(Mechanism[Data], Generic[Data]):
+    """The mean of `times` independent draws of each number, for labels that are found once.
+
+    It costs `times` draws of the numbers and everything else once; taking the mean is free.
+    """
+
+    mechanism: Repeatable[Data]
+    times: int
+
+    def __post_init__(self) -> None:
+        require_count("times", self.times, at_least=1)
+
+    @property
+    def assumes(self) -> Contribution:
+        """That of the mechanism."""
+        return self.mechanism.assumes
+
+    @property
+    def candidates(self) -> int | None:
+        """That of the mechanism."""
+        return self.mechanism.candidates
+
+    @property
+    def guarantees(self) -> Uses:
+        """One draw of everything, and further draws of the numbers."""
+        return self._with_recounts(self.mechanism.guarantees, None)
+
+    def guarantees_for(self, release: Release) -> Uses:
+        """The same for the labels that were found."""
+        return self._with_recounts(self.mechanism.guarantees_for(release), len(release.labels))
+
+    def _with_recounts(self, first: Uses, labels: int | None) -> Uses:
+        again = self.mechanism.recount(labels)
+        return summed_uses(*first, *((guarantee, n * (self.times - 1)) for guarantee, n in again))
+
+    def run(self, data: Data) -> Release:
+        """Labels found once, with means."""
+        return self.mechanism.mean(data, self.times)
+
+    def errors(
+        self, release: Release, confidence: float, *, together: bool = False
+    ) -> float | tuple[Interval, ...] | None:
+        """Those of the means."""
+        if release.counts is None:
+            return None
+        errors = self.mechanism.errors_of_mean
+        return errors(release, confidence, self.times, together=together)
+
+    def total(self, release: Release, confidence: float) -> Interval | None:
+        """Independent noise partly cancels: the sum is a multiple of the mean of all draws."""
+        counts, draws = release.counts or (), self.times * len(release.labels)
+        if not counts or draws > _MOST_DRAWS:
+            return Mechanism.total(self, release, confidence)
+        wide = len(counts) * (self.mechanism.noise.half_width(confidence, draws) + release.moved)
+        return sum(counts) - wide, sum(counts) + wide
+
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """That of the mechanism, with the error of the means."""
+        expected = self.mechanism.expect(confidence, domain_size=domain_size)
+        counts = noise_accuracy(self.mechanism.noise, confidence, self.times)
+        return replace(expected, counts=counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups(Generic[Data]):
+    """The data of each label.
+
+    `of` has the labels with data, `without` is the data of a label without rows, and `counts` is
+    how many units each label has, where the labels must be found first.
+    """
+
+    of: Mapping[Any, Data]
+    without: Data
+    counts: Histogram | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerLabel(Mechanism[Groups[Data]], Generic[Data]):
+    """Runs `measure` once for each label: of the `domain`, or of those that `finding` releases.
+
+    A unit has at most `contribution_limit` labels and does not affect the data of the others, so
+    neighbours differ in the inputs of that many independent runs, however many runs there are
+    (docs/theory/mechanisms.md, Theorem 11). Finding costs extra, because its release is known
+    before measuring begins.
+    """
+
+    measure: Mechanism[Data]
+    contribution_limit: int
+    domain: tuple[Any, ...] | None = None
+    finding: ThresholdedCounts | None = None
+
+    def __post_init__(self) -> None:
+        require_count("contribution_limit", self.contribution_limit, at_least=1)
+        if (self.domain is None) == (self.finding is None):
+            raise InvalidInput("exactly one of domain and finding must be given")
+        if self.domain is not None and len(set(self.domain)) != len(self.domain):
+            raise InvalidInput("the labels of the domain must be distinct")
+        if self.finding is not None:
+            limit = self.finding.assumes.contribution_limit
+            if limit is None or limit < self.contribution_limit:
+                raise InvalidInput("finding must allow a unit at least contribution_limit labels")
+
+    @property
+    def assumes(self) -> Contribution:
+        """What the measure assumes of a unit, in at most `contribution_limit` labels."""
+        each = self.measure.assumes
+        counted = () if self.finding is None else (self.finding.assumes.per_key_limit,)
+        others = (*each.others, *counted)
+        return replace(each, contribution_limit=self.contribution_limit, others=others, total=None)
+
+    @property
+    def guarantees(self) -> Uses:
+        """The measure once for each label of a unit, and the finding."""
+        return self._uses(self.contribution_limit, None)
+
+    def guarantees_for(self, release: Release) -> Uses:
+        """No more than there are labels."""
+        return self._uses(min(self.contribution_limit, len(release.labels)), release)
+
+    def _uses(self, labels: int, release: Release | None) -> Uses:
+        measured = ((guarantee, times * labels) for guarantee, times in self.measure.guarantees)
+        if self.finding is None:
+            return summed_uses(*measured)
+        finding = self.finding
+        return summed_uses(
+            *(finding.guarantees if release is None else finding.guarantees_for(release)), *measured
+        )
+
+    def run(self, groups: Groups[Data]) -> Release:
+        """The measurement of each label, in the order of the domain or as found."""
+        labels = self.domain
+        if labels is None:
+            assert self.finding is not None
+            assert groups.counts is not None
+            labels = self.finding.run(groups.counts).labels
+        parts = tuple(self.measure.run(groups.of.get(label, groups.without)) for label in labels)
+        return Release(labels, parts=parts)
+
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """That of the measure, and the count from which labels are found."""
+        expected = self.measure.expect(confidence)
+        if self.finding is None:
+            return expected
+        finding = self.finding.expect(confidence)
+        return replace(expected, found_from=finding.found_from, threshold=finding.threshold)

@@ -1,0 +1,233 @@
+"""Counts of known labels, and of labels that were selected first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from farthing.errors import InvalidInput
+from farthing.guarantees.kinds import PureDP
+from farthing.mechanisms.accuracy import (
+    DEFAULT_CONFIDENCE,
+    Expectation,
+    Interval,
+    joint_level,
+    noise_accuracy,
+)
+from farthing.mechanisms.histogram import Histogram
+from farthing.mechanisms.noise.calibrated import Coordinate, Noise, coordinate_noise
+from farthing.mechanisms.noise.exact_sampling import Integers
+from farthing.mechanisms.noise.randomness import system_bits
+from farthing.mechanisms.protocol import Contribution, Mechanism, Release, Uses, check, summed_uses
+from farthing.mechanisms.selection.gumbel import KnownGumbel, UnknownGumbel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownCounts(Mechanism[Histogram]):
+    """Every count of the domain plus the noise that its guarantee asks for.
+
+    A unit changes at most `contribution_limit` counts, each by at most per_key_limit whole
+    steps: that many coordinates. One step changes a probability of discrete Laplace noise by a
+    factor of at most e^(ε/per_key_limit); with per_key_limit 1 a coordinate is exactly
+    randomized response, so nothing better than PureDP holds, in particular not what the
+    continuous Laplace mechanism promises. Nor is the continuous Gaussian profile claimed: the
+    discrete one exceeds it at some ε (Theorems 1 and 2 of docs/theory/mechanisms.md).
+    """
+
+    coordinate: Coordinate
+    contribution_limit: int
+    per_key_limit: int
+
+    def __post_init__(self) -> None:
+        check(self, "contribution_limit", "per_key_limit")
+        _ = self.noise  # the scale is checked when the mechanism is made
+
+    @property
+    def noise(self) -> Noise:
+        """What is added to each count."""
+        return coordinate_noise(self.coordinate, self.per_key_limit)
+
+    @property
+    def assumes(self) -> Contribution:
+        """The two limits."""
+        return Contribution(self.contribution_limit, self.per_key_limit)
+
+    @property
+    def guarantees(self) -> Uses:
+        """One coordinate for each count that a unit can change."""
+        return self.recount(None)
+
+    def guarantees_for(self, release: Release) -> Uses:
+        """No more coordinates than the domain has labels."""
+        return self.recount(len(release.labels))
+
+    def recount(self, labels: int | None) -> Uses:
+        """The price of counting this many labels (None: any number) once more."""
+        limit = self.contribution_limit
+        return ((self.coordinate, limit if labels is None else min(limit, labels)),)
+
+    def run(self, histogram: Histogram) -> Release:
+        """Noisy counts in the order of the domain; they may be negative."""
+        return self.mean(histogram, 1)
+
+    def mean(self, histogram: Histogram, times: int) -> Release:
+        """The mean of `times` independent noisy counts for each label."""
+        noise, source = self.noise, system_bits()
+        draws = [histogram.counts + noise.draw(len(histogram), source) for _ in range(times)]
+        return Release(tuple(histogram.labels.tolist()), exact_means(draws))
+
+    def errors(
+        self, release: Release, confidence: float, *, together: bool = False
+    ) -> float | tuple[Interval, ...] | None:
+        """Independent noise; if labels were chosen by their counts, all must hold anyway."""
+        return self.errors_of_mean(release, confidence, 1, together=together)
+
+    def errors_of_mean(
+        self, release: Release, confidence: float, times: int, *, together: bool
+    ) -> float:
+        """The same for the mean of `times` draws."""
+        among = release.among or (len(release.labels) if together else 1)
+        return self.noise.half_width(joint_level(confidence, among), times) + release.moved
+
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """The error of one count."""
+        return Expectation(noise_accuracy(self.noise, confidence))
+
+
+def exact_means(draws: Sequence[Integers]) -> tuple[int | float, ...]:
+    """The mean of each column as the nearest float; a single draw stays as it is."""
+    if len(draws) == 1:
+        return tuple(draws[0].tolist())
+    columns = zip(*(draw.tolist() for draw in draws), strict=True)
+    return tuple(float(Fraction(sum(column), len(draws))) for column in columns)
+
+
+def ordered_counts(noisy: Sequence[float] | npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
+    """The x_1 ≥ x_2 ≥ … ≥ x_k ≥ 0 that is nearest to `noisy` in least squares. O(k).
+
+    Pool adjacent violators, then replace negative values by 0. *The second step is right*: let y
+    be the nearest decreasing sequence. Replacing values below 0 by 0 keeps it decreasing, and
+    the optimality conditions of y (on each constant block the residuals sum to 0 and their
+    partial sums from the left do not exceed 0) turn into those of the problem with x_k ≥ 0,
+    where the blocks at 0 may have a negative sum. Post-processing of a release: free.
+    """
+    values = np.asarray(noisy, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0 or not bool(np.isfinite(values).all()):
+        raise InvalidInput(
+            "noisy counts must be a non-empty sequence of finite numbers, "
+            f"got {int(np.isfinite(values).sum())} finite ones in shape {values.shape}"
+        )
+    sums: list[float] = []
+    sizes: list[int] = []
+    for value in values.tolist():
+        total, size = value, 1
+        while sums and sums[-1] * size < total * sizes[-1]:
+            total += sums.pop()
+            size += sizes.pop()
+        sums.append(total)
+        sizes.append(size)
+    means = np.array(sums) / np.array(sizes)
+    return np.repeat(np.maximum(means, 0.0), sizes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopKWithCounts(Mechanism[Histogram]):
+    """Gumbel discovery, then a noisy count for each label that was found.
+
+    `counting` says which noise and how many of the counts a unit can change: a list of j labels
+    costs min(j, contribution_limit) coordinates. With `use_order` the released counts are
+    the CountMLE of the noisy ones in the discovered order, which costs nothing more.
+    """
+
+    selection: KnownGumbel | UnknownGumbel
+    counting: KnownCounts
+    use_order: bool = False
+
+    def __post_init__(self) -> None:
+        if self.use_order and isinstance(self.counting.coordinate, PureDP):
+            raise InvalidInput("use_order needs Gaussian counts: CountMLE is for Gaussian noise")
+        if self.selection.per_key_limit != self.counting.per_key_limit:
+            raise InvalidInput(
+                "selection and counting must have the same per_key_limit, got "
+                f"{self.selection.per_key_limit} and {self.counting.per_key_limit}"
+            )
+
+    @property
+    def noise(self) -> Noise:
+        """What is added to each count."""
+        return self.counting.noise
+
+    @property
+    def assumes(self) -> Contribution:
+        """What the selection assumes; the counts too if they pay for fewer than all k labels."""
+        assumed, limit = self.selection.assumes, self.counting.contribution_limit
+        if limit >= self.selection.k:
+            return assumed
+        limits = (limit, assumed.contribution_limit)
+        return replace(assumed, contribution_limit=min(n for n in limits if n is not None))
+
+    @property
+    def candidates(self) -> int | None:
+        """Those of the selection."""
+        return self.selection.candidates
+
+    @property
+    def guarantees(self) -> Uses:
+        """Every draw and every count."""
+        return summed_uses(*self.selection.guarantees, *self.recount(None))
+
+    def guarantees_for(self, release: Release) -> Uses:
+        """The draws that were made and the counts of the labels that were found."""
+        drawn = self.selection.guarantees_for(release)
+        return summed_uses(*drawn, *self.recount(len(release.labels)))
+
+    def recount(self, labels: int | None) -> Uses:
+        """The price of counting this many of the labels (None: all k) once more."""
+        return self.counting.recount(self.selection.k if labels is None else labels)
+
+    def run(self, histogram: Histogram) -> Release:
+        """Labels in the discovered order, with counts."""
+        return self.mean(histogram, 1)
+
+    def mean(self, histogram: Histogram, times: int) -> Release:
+        """Labels discovered once, with the mean of `times` noisy counts for each."""
+        chosen, stopped = self.selection.choose(histogram)
+        if not chosen:
+            return Release((), (), stopped)
+        selected = Histogram(histogram.labels[chosen], histogram.counts[chosen])
+        release = self.counting.mean(selected, times)
+        noisy = release.counts or ()
+        if not self.use_order:
+            return Release(release.labels, noisy, stopped)
+        counts = tuple(ordered_counts(noisy).tolist())
+        moved = max(abs(new - old) for new, old in zip(counts, noisy, strict=True))
+        return Release(release.labels, counts, stopped, moved)
+
+    def errors(
+        self, release: Release, confidence: float, *, together: bool = False
+    ) -> float | tuple[Interval, ...] | None:
+        """The noise of the counts has no part in which labels were found."""
+        return self.counting.errors(release, confidence, together=together)
+
+    def errors_of_mean(
+        self, release: Release, confidence: float, times: int, *, together: bool
+    ) -> float:
+        """The same for the mean of `times` draws."""
+        return self.counting.errors_of_mean(release, confidence, times, together=together)
+
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """That of the selection, and the error of one noisy count.
+
+        CountMLE makes the total squared error of the counts smaller where the discovered order
+        is right.
+        """
+        expected = self.selection.expect(confidence, domain_size=domain_size)
+        return replace(expected, counts=self.counting.expect(confidence).counts)
