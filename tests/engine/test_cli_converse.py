@@ -48,7 +48,7 @@ def shell(tmp_path: Path) -> Shell:
 
 
 def test_the_median(shell: Shell) -> None:
-    shell("open", "--any-sign")
+    shell("open", "--no-monotone")
     median = (
         "--query",
         '{"kind": "quantile", "column": "spend", "lower": 0, "upper": 9, "per_key_limit": 1}',
