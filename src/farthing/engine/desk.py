@@ -21,7 +21,7 @@ from farthing.engine.kinds.base import completed_query
 from farthing.engine.loss_measurement import with_loss_questions
 from farthing.engine.purchase import buy
 from farthing.engine.sources.base import Source
-from farthing.engine.sources.misfits import Misfits
+from farthing.engine.sources.misfits import Misfits, misfits_of
 from farthing.errors import InvalidInput
 from farthing.ledger import Account, Dataset, Ledger, Limits, Purse, RegisteredBatch
 from farthing.ledger.declared_data import overlap
@@ -172,7 +172,7 @@ class Desk:
 
     def misfits(self, source: Source, name: str) -> tuple[Misfits, ...]:
         """What of the rows is not as declared. For the owner's eyes: no analyst may be told."""
-        return source.misfits(self.ledger.reader().dataset(name).declared_schema)
+        return misfits_of(source, self.ledger.reader().dataset(name).declared_schema)
 
     def _declared(self, source: Source, declared: Declaration, name: str | None) -> Dataset:
         if name is None and source.location is None:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.engine.answer import Answer
+from farthing.engine.compile import Step
 from farthing.engine.context import Context, record_of
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.loss_measurement import folded, paired
@@ -24,7 +25,6 @@ from farthing.engine.purchase import items_together
 from farthing.engine.show.captions import Names
 from farthing.engine.spending import spending_of, spent_if_interrupted
 from farthing.engine.sql.statement import Statement
-from farthing.engine.translate import Step
 from farthing.errors import InvalidInput
 from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee

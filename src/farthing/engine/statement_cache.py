@@ -1,6 +1,6 @@
 """A cache of one analyst's last statements and of the bounded rows that they gave.
 
-Which keys of a unit are kept is decided by an order that does not change (`sql/order`). So one
+Which keys of a unit are kept is decided by an order that does not change (`sql.bounding`). So one
 question about one version of the rows has one bounded histogram, whatever is paid for it, and only
 the noise is drawn again. Each analyst has a cache of their own: response times and evictions tell
 nobody what others asked.

@@ -26,10 +26,15 @@ from farthing.engine.kinds.fields import (
 )
 from farthing.engine.show.captions import Names, Words, caption, offered
 from farthing.engine.sql.bounding import Bounded
-from farthing.engine.sql.conditions import check_filter, condition, moved_into, require_possible
-from farthing.engine.sql.grouping import key_column
+from farthing.engine.sql.conditions import (
+    check_filter,
+    condition,
+    key_column,
+    moved_into,
+    require_possible,
+)
 from farthing.engine.sql.keys import Label
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Texts
 from farthing.errors import InvalidInput, did_you_mean
 from farthing.guarantees.kinds import (
     ApproximateDP,

@@ -19,9 +19,15 @@ from farthing.engine.kinds.base import (
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import COUNT as NUMBER
-from farthing.engine.sql.bounding import Bounded, bounded_histogram, counted_rows, counts_of
+from farthing.engine.sql.bounding import (
+    Bounded,
+    bounded_histogram,
+    counted_rows,
+    counts_of,
+    labels_of_units,
+    pairs_above,
+)
 from farthing.engine.sql.conditions import require_kind
-from farthing.engine.sql.labels_of_units import labels_of_units, pairs_above
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import Guarantee
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Release, Repeated

@@ -13,8 +13,14 @@ from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import SELECT, Paid, Result, Rows, epsilon_of_selection
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.show.captions import Names, Words
-from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
-from farthing.engine.sql.labels_of_units import labels_of_units, shape_of, sizes_of
+from farthing.engine.sql.bounding import (
+    Bounded,
+    bounded_histogram,
+    labels_and_counts,
+    labels_of_units,
+    shape_of,
+    sizes_of,
+)
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, LeastTotal, Mechanism, Release
 from farthing.wording import many
