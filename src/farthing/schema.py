@@ -4,7 +4,7 @@ Questions are checked against the schema, never against the rows, and rows are r
 total functions. One rule for every question and engine:
 
     a value that does not fit its kind, or is not among the categories, is missing
-    a number outside `lower` and `upper` is moved to the nearest bound
+    a number outside `lower` and `upper` is clipped to the nearest bound
     a filter compares the number as it is stored, and a unit is who is stored
 
 A column that is not declared does not exist for anybody who asks.
@@ -18,15 +18,33 @@ A column that is not declared does not exist for anybody who asks.
     timestamp  what a clock in `time_zone` shows, to the microsecond, in the years 1 to 9999. Where
                clocks are set back, two moments show the same time and are one value; times that
                are stored without a zone are taken as they are
+
+A schema file is TOML with one block for each column:
+
+    [[columns]]
+    name = "age"
+    kind = "integer"
+    lower = 0
+    upper = 120
+
+    [[columns]]
+    name = "country_code"
+    kind = "text"
+    title = "country"
+    plural = "countries"
 """
 
 from __future__ import annotations
 
+import json
+import os
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeAlias
 from zoneinfo import available_timezones
 
@@ -53,13 +71,16 @@ _NO_PLACE = ("localtime", "Factory", "posixrules", "leapseconds", "tzdata.zi", "
 
 #: A value of a column; a date may be a datetime, which is a time of no zone.
 Value: TypeAlias = str | int | float | bool | Decimal | date | None
+#: Titles are words in a sentence, so they are short.
+LONGEST_TITLE = 40
+_TITLES = ("title", "plural", "verb")
 #: The declared `lower` and `upper` of a column.
 Bounds: TypeAlias = tuple[int | float | None, int | float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Where a column comes from that the private rows do not have: a public table with a key.
+    """A public table with a key, from which a column is joined to the private rows.
 
     `table` is where it is, on the engine of the private rows: the path of a file (with #name for a
     table in it), or a table of the same PostgreSQL database or of Spark's catalogue. A row gets
@@ -94,6 +115,10 @@ class Column:
     `parts` is made from other columns as they are stored: two rows have the same value if they have
     the same in each, and where one of them is missing it is missing. A column with a `lookup` comes
     from a public table.
+
+    `title` and `plural` are what captions call it: "article" and "articles". Without a plural it
+    is the title and an s. `verb` is what units do with it: "read by" gives "the articles read by
+    the most members". Titles are only words: they change no question, answer or price.
     """
 
     name: str
@@ -105,6 +130,9 @@ class Column:
     time_zone: str | None = None
     parts: tuple[str, ...] | None = None
     lookup: Lookup | None = None
+    title: str | None = None
+    plural: str | None = None
+    verb: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -115,6 +143,7 @@ class Column:
         self._check_categories()
         self._check_parts()
         self._check_lookup()
+        self._check_titles()
         if self.time_zone is not None:
             self._only_for("time_zone", DATE, TIMESTAMP)
             if self.time_zone in _NO_PLACE or self.time_zone not in available_timezones():
@@ -166,6 +195,25 @@ class Column:
         if self.lookup.column is None:
             object.__setattr__(self, "lookup", replace(self.lookup, column=self.name))
 
+    def _check_titles(self) -> None:
+        for name in _TITLES:
+            text = getattr(self, name)
+            if text is None:
+                continue
+            if self.title is None:
+                raise InvalidInput(f"{self.name!r:.60} has a {name} and no title")
+            words = isinstance(text, str) and 0 < len(text) <= LONGEST_TITLE
+            if not words or text != text.strip() or not text.isprintable() or "`" in text:
+                raise InvalidInput(
+                    f"the {name} of {self.name!r:.60} must be 1 to {LONGEST_TITLE} printable "
+                    "characters, without backquotes and without spaces around them"
+                )
+
+    @property
+    def untitled(self) -> Column:
+        """The same column without its titles."""
+        return replace(self, title=None, plural=None, verb=None)
+
     def _only_for(self, what: str, *kinds: str) -> None:
         if self.kind not in kinds:
             raise InvalidInput(f"{what} of {self.name!r:.60} is only for {' and '.join(kinds)}")
@@ -178,10 +226,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredValues:
-    """What the columns of a question can hold: bounds, and how many labels are declared."""
+    """What captions say of columns: their bounds, how many labels are declared, their titles."""
 
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
     labels: Mapping[str, int] = field(default_factory=dict)
+    titled: Mapping[str, Column] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -211,7 +260,7 @@ class Schema:
             raise InvalidInput("a column of a public table is looked up twice by the same column")
 
     def _require_stored_key(self, what: str, column: Column) -> None:
-        """Equal means equal on every engine, and it is a column of the private rows themselves."""
+        """The join key must be a stored column whose equality is the same on every engine."""
         if column.kind not in KEYS or column.parts is not None or column.lookup is not None:
             raise InvalidInput(
                 f"{what} must be {' or '.join(KEYS)} and a column of the rows, "
@@ -225,12 +274,18 @@ class Schema:
 
     @cached_property
     def declared(self) -> DeclaredValues:
-        """Bounds and labels of the columns that have them."""
+        """Bounds, labels and titles of the columns that have them."""
         pairs = {column.name: (column.lower, column.upper) for column in self.columns}
-        bounds = {name: pair for name, pair in pairs.items() if pair != (None, None)}
         return DeclaredValues(
-            bounds, {c.name: len(c.categories) for c in self.columns if c.categories}
+            {name: pair for name, pair in pairs.items() if pair != (None, None)},
+            {c.name: len(c.categories) for c in self.columns if c.categories},
+            {c.name: c for c in self.columns if c.title is not None},
         )
+
+    @property
+    def untitled(self) -> Schema:
+        """The same schema without titles: what every question depends on."""
+        return Schema(tuple(column.untitled for column in self.columns))
 
     def __getitem__(self, name: str) -> Column:
         self.require(name)
@@ -268,7 +323,7 @@ def with_unit(schema: Schema, unit: str | Sequence[str]) -> tuple[Schema, str]:
     made = Column(unit_name(unit), TEXT, parts=tuple(unit))
     if made.name not in schema:
         return Schema((*schema.columns, made)), made.name
-    if schema[made.name] != made:
+    if schema[made.name].untitled != made:
         raise InvalidInput(f"the column {made.name!r:.60} is another one than the unit")
     return schema, made.name
 
@@ -286,26 +341,52 @@ def schema_from_json(data: object) -> Schema:
 
 
 def _column(entry: object) -> Column:
-    known = {f.name for f in fields(Column)}
-    if not isinstance(entry, Mapping) or not {"name", "kind"} <= set(entry) <= known:
-        raise InvalidInput(f"a column has {', '.join(sorted(known))}, got {entry!r:.120}")
-    given = dict(entry)
+    given = _table("a column", Column, entry, {"name", "kind"})
     for name in ("categories", "parts"):
         if isinstance(given.get(name), list):
             given[name] = tuple(given[name])
-    if given.get("lookup") is not None:
-        given["lookup"] = _lookup(given["lookup"])
+    lookup = given.get("lookup")
+    if lookup is not None:
+        given["lookup"] = Lookup(**_table("a lookup", Lookup, lookup, {"table", "by", "key"}))
     return Column(**given)
 
 
-def _lookup(entry: object) -> Lookup:
-    known = {f.name for f in fields(Lookup)}
-    if not isinstance(entry, Mapping) or not known - {"column"} <= set(entry) <= known:
-        raise InvalidInput(f"a lookup has {', '.join(sorted(known))}, got {entry!r:.120}")
-    return Lookup(**entry)
+def _table(what: str, of: type[Column | Lookup], entry: object, needed: set[str]) -> dict[str, Any]:
+    """The fields of a column or a lookup, with all that are needed and no other."""
+    known = {f.name for f in fields(of)}
+    if not isinstance(entry, Mapping) or not needed <= set(entry) <= known:
+        raise InvalidInput(f"{what} has {', '.join(sorted(known))}, got {entry!r:.120}")
+    return dict(entry)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Lookup):
         return value.to_json()
     return list(value) if isinstance(value, tuple) else value
+
+
+def read_schema(path: str | os.PathLike[str]) -> Schema:
+    """A schema from a TOML file with a list [[columns]]."""
+    try:
+        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{os.fspath(path)} is not a readable schema: {error}") from None
+    if set(data) != {"columns"}:
+        raise InvalidInput(f"{os.fspath(path)} must have one list [[columns]]")
+    return schema_from_json(data["columns"])
+
+
+def columns_to_toml(columns: tuple[Column, ...]) -> str:
+    """Columns as TOML that `read_schema` reads."""
+    blocks = []
+    for column in columns:
+        lines = [f"{key} = {_toml(value)}" for key, value in column.to_json().items()]
+        blocks.append("\n".join(["[[columns]]", *lines]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _toml(value: object) -> str:
+    """Text and lists as in JSON, which TOML reads the same; DEL is the one exception."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

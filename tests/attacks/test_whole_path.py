@@ -355,7 +355,7 @@ def test_a_limit_chosen_too_sharply_is_caught(neighbours, monkeypatch) -> None:
 
 def test_a_path_without_limits_is_caught(neighbours, monkeypatch) -> None:
     """The statement counts everything a unit has; nothing else is changed."""
-    from farthing.engine.kinds.count import CountQuery
+    from farthing.engine.kinds.counts import CountQuery
     from farthing.engine.sql import bounding
 
     def everything(_, rows):

@@ -119,7 +119,8 @@ def test_history_is_everything_that_was_told(
         past = data.history()
         together = next(one for one in past if one.query["kind"] == "batch")
         assert list(together.query["queries"]) == ["a", "b"]
-        alone = next(one for one in past if one.asked == "number of member where country is NO")
+        words = "The number of distinct `member`, where `country` is NO"
+        alone = next(one for one in past if one.asked == words)
         assert alone.price.farthings == TARIFF.price("count").farthings
         assert alone.asked in repr(alone)
         assert data.ask(alone.query).run().cached

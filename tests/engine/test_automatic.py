@@ -52,13 +52,13 @@ def test_the_plan_shows_both_parts(data) -> None:
     plan = data.histogram("k", contribution_limit="auto", **EIGHT).plan()
     assert plan.price.farthings == 4 + 16
     text = str(plan)
-    for part in ("first", "limit on k of each member", "at limit 1", "at limit 8", "count-2"):
+    for part in ("first", "The limit on values of `k`", "at limit 1", "at limit 8", "count-2"):
         assert part in text
     choices = plan.to_json()["limits"]["choices"]
     assert [(c["limit"], c["farthings"]) for c in choices] == [(1, 16), (2, 16), (4, 16), (8, 16)]
     errors = [c["expected_error"] for c in choices]
     assert errors[3] == pytest.approx(errors[0] * 8**0.5, rel=0.1)
-    assert "looked for" in plan.caption
+    assert "that is chosen first" in plan.caption
     assert plan.fits
 
 
@@ -68,7 +68,7 @@ def test_it_is_found_once_and_then_known(data, tmp_path) -> None:
     answer = asked.run()
     assert before - data.remaining().farthings == 20
     assert answer.query.contribution_limit in (4, 8)
-    assert "each member in at most 4 k" in answer.caption or answer.query.contribution_limit == 8
+    assert "at most 4 values of `k`" in answer.caption or answer.query.contribution_limit == 8
     assert not asked.plan().chooses_limits
     assert asked.run().cached
     assert before - data.remaining().farthings == 20
@@ -136,7 +136,7 @@ def test_what_is_tried() -> None:
 
 def totals(query: LimitQuery, units: list[tuple[str, ...]]) -> list[int]:
     """What the statement gives for units with these labels, and what is made of it."""
-    most = query.candidates[-1]
+    most = query.limits[-1]
     sizes = Counter(label for labels in units for label in labels[:most])
     rows = Counter(f"u{min(len(labels), most)}" for labels in units if labels)
     if query.numbers is None:

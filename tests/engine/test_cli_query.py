@@ -135,7 +135,7 @@ def test_other_queries(shell) -> None:
     median = shell("quantile", "--column", "age", *ends, *limits, "--json")
     assert 20 <= json.loads(median.stdout)["labels"][0] <= 70
     total = shell("sum", "--column", "age", "--lower", "0", "--upper", "200")
-    assert "sum of age" in total.stdout
+    assert "The sum of `age`" in total.stdout
     narrow = shell("count", "--half-width", "14", "--plan", "--json")
     assert json.loads(narrow.stdout)["query"]["repeats"] > 1
 
@@ -191,7 +191,7 @@ def test_limits_on_the_command_line(shell) -> None:
     assert found["query"]["contribution_limit"] >= 1
     assert found["loss"]["looked_at"] > found["query"]["contribution_limit"]
     above = shell("loss", *by, "--contribution-limit", "1", "--most", "3")
-    assert "above 1 article of each" in above.stdout
+    assert "above the limit of 1 value of" in above.stdout
     tried = ("--limits", "1", "--limits", "2", "--noise", "10", "--noise", "14.5", "--labels", "3")
     chosen = json.loads(shell("limit", *by, *tried, "--json").stdout)
     assert chosen["labels"][0] in (1, 2)

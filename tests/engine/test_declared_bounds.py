@@ -19,14 +19,11 @@ import pytest
 
 import farthing as fa
 from farthing.engine.context import record_of
-from farthing.engine.kinds.count import CountQuery
-from farthing.engine.kinds.distinct import DistinctQuery
+from farthing.engine.kinds.counts import CountQuery, DistinctQuery
 from farthing.engine.kinds.histogram import HistogramQuery
-from farthing.engine.kinds.mean import MeanQuery
+from farthing.engine.kinds.moments import MeanQuery, StandardDeviationQuery, VarianceQuery
 from farthing.engine.kinds.quantile import QuantileQuery
-from farthing.engine.kinds.standard_deviation import StandardDeviationQuery
 from farthing.engine.kinds.sum import SumQuery
-from farthing.engine.kinds.variance import VarianceQuery
 from farthing.engine.planning import purchases_in
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.misfits import misfits_of
@@ -313,8 +310,8 @@ def test_bounds_are_named_wherever_an_answer_is_shown(opened) -> None:
     )
     rows = {"who": list(range(50)), "x": [5, 1000] * 25, "k": ["a", "z"] * 25}
     data = opened(pa.table(rows), unit="who", schema=schema)
-    moved, sums = "x moved into 0 to 10", "of each who a sum moved into 0 to 30"
-    labels = "2 declared labels"
+    moved, sums = "is clipped to the range 0 to 10", "a sum clipped to the range 0 to 30"
+    labels = "are listed, and rows with others are left out"
     for question, words in (
         (data.mean("x", per_key_limit=3, lower=-9, upper=99), (moved, "at most 3 rows")),
         (data.standard_deviation("x", per_key_limit=3), (moved, "at most 3 rows")),
@@ -323,7 +320,7 @@ def test_bounds_are_named_wherever_an_answer_is_shown(opened) -> None:
         (data.histogram("bins(x, 0, 5, 10)", contribution_limit=1), (moved, labels)),
         (
             data.sum("x", by="k", contribution_limit=1, per_key_limit=3),
-            (moved, labels, "at most 1 label", "rows with others are not counted"),
+            (moved, labels, "at most 1 value of `k`", "2 values of `k`"),
         ),
     ):
         plan = question.plan()
@@ -355,7 +352,7 @@ def test_a_plan_offers_what_shows_how_much_is_moved(opened) -> None:
     data = opened(pa.table(rows), unit="who", schema=schema)
     mean = data.mean("x", lower=0, per_key_limit=1).plan()
     [offered] = mean.to_json()["offered"]
-    assert offered == "count(where='x < 0 or x > 10') says how many have values that are moved"
+    assert offered == "count(where='x < 0 or x > 10') says how many have values that are clipped"
     assert offered in " ".join(str(mean).split())
     assert data.count(where="x < 0 or x > 10").run().value is not None
     histogram = data.histogram("k", contribution_limit=1)

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import farthing as fa
 from farthing.cli.query import query
 from farthing.engine import kinds
-from farthing.engine.kinds.distinct import DistinctQuery
+from farthing.engine.kinds.counts import DistinctQuery
 from farthing.errors import InvalidInput
 from tests.engine.rows import naive_histogram
 
@@ -72,7 +72,7 @@ def test_from_everywhere(opened, tmp_path) -> None:
     again = json.loads(shell.stdout)
     assert again["cached"]
     assert again["counts"] == list(first.counts)
-    assert "different values of k" in str(first)
+    assert "The number of distinct values of `k`" in str(first)
 
 
 def test_what_it_refuses(opened) -> None:
@@ -104,7 +104,7 @@ def test_a_kind_is_named_in_one_line() -> None:
     named = [
         path.relative_to(source).as_posix()
         for path in source.rglob("*.py")
-        if "istinct" in path.read_text(encoding="utf-8") and path.name != "distinct.py"
+        if "istinct" in path.read_text(encoding="utf-8") and path.name != "counts.py"
         if "DistinctQuery" in path.read_text(encoding="utf-8")
     ]
     assert named == ["engine/kinds/__init__.py"]

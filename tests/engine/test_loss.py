@@ -11,7 +11,8 @@ import pytest
 
 import farthing as fa
 from farthing.engine import Answer, query_from
-from farthing.engine.kinds.loss import Loss, LossQuery
+from farthing.engine.answer import Loss
+from farthing.engine.kinds.counts import LossQuery
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger, verify
 

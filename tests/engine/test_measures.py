@@ -17,12 +17,14 @@ from hypothesis import strategies as st
 import farthing as fa
 from farthing.engine.kinds import KINDS, query_from
 from farthing.engine.kinds.base import completed_query
-from farthing.engine.kinds.mean import MeanQuery
+from farthing.engine.kinds.moments import (
+    MeanQuery,
+    StandardDeviationQuery,
+    TotalsQuery,
+    VarianceQuery,
+)
 from farthing.engine.kinds.quantile import QuantileQuery
-from farthing.engine.kinds.standard_deviation import StandardDeviationQuery
 from farthing.engine.kinds.sum import SumQuery
-from farthing.engine.kinds.totals import TotalsQuery
-from farthing.engine.kinds.variance import VarianceQuery
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.keys import text_of
 from farthing.engine.sql.measuring import WEIGHT
@@ -281,7 +283,7 @@ KEYED = [
 ]
 
 
-@pytest.mark.parametrize("query", KEYED, ids=lambda query: query.title)
+@pytest.mark.parametrize("query", KEYED, ids=lambda query: f"{query.kind} by {len(query.key)}")
 def test_plain_data_is_read_back_as_the_same(query: Any) -> None:
     assert query_from(query.to_json()) == query
     assert query_from(query.to_json()).to_json() == query.to_json()

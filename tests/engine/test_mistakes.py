@@ -21,7 +21,7 @@ ROWS = pa.table({"u": list(range(50)), "salary": [10 * i for i in range(50)]})
     ("ask", "said"),
     [
         (lambda d: d.count(wher={"salary": 1}), "count has no wher; did you mean where?"),
-        (lambda d: d.count(xyzzy=1), "count has no xyzzy; it has where, per_key_limit"),
+        (lambda d: d.count(xyzzy=1), "count has no xyzzy; it has where, epsilon"),
         (lambda d: d.ask({"kind": "top_k", "by": "salary", "K": 3}), "did you mean k?"),
         (lambda d: d.ask({"kind": "topk", "by": "salary"}), "got 'topk'; did you mean top_k?"),
         (lambda d: d.sum(), "sum needs column (the column with the numbers)"),

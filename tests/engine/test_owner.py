@@ -10,7 +10,7 @@ from rich.console import Console
 import farthing as fa
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Declaration, EngineFailure, open_source, query_from
-from farthing.engine.kinds.count import CountQuery
+from farthing.engine.kinds.counts import CountQuery
 from farthing.engine.purchase import buy
 from farthing.errors import InvalidInput
 from farthing.ledger import AlreadyThere, Dataset, Ledger, Limits, TariffChanged
@@ -164,7 +164,7 @@ def test_names_and_labels_do_not_command_the_terminal(opened) -> None:
     with screen.capture() as shown:
         screen.print(answer)
         screen.print(data.histogram(name, categories=[label]).plan())
-    assert "member per a[/b]" in shown.get()
+    assert "for each `a[/b]`" in shown.get()
     assert "\x1b" not in shown.get()
 
 

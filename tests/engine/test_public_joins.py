@@ -19,8 +19,18 @@ from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger
-from farthing.schema import DATE, INTEGER, REAL, TEXT, Column, Lookup, Schema, schema_from_json
-from farthing.schema_files import columns_to_toml, read_schema
+from farthing.schema import (
+    DATE,
+    INTEGER,
+    REAL,
+    TEXT,
+    Column,
+    Lookup,
+    Schema,
+    columns_to_toml,
+    read_schema,
+    schema_from_json,
+)
 from tests.engine.engines import histogram, measured, read
 from tests.engine.rows import naive_histogram
 

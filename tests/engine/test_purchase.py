@@ -9,10 +9,10 @@ import pytest
 
 import farthing as fa
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.cheapest import Aim
-from farthing.engine.cheapest import cheapest as cheapest_for
+from farthing.engine.accuracy_target import Aim
+from farthing.engine.accuracy_target import cheapest as cheapest_for
 from farthing.engine.errors import ChargeMismatch
-from farthing.engine.kinds.count import CountQuery
+from farthing.engine.kinds.counts import CountQuery
 from farthing.engine.kinds.histogram import HistogramQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.sum import SumQuery

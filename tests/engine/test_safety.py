@@ -11,7 +11,7 @@ import pytest
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine import EngineFailure
-from farthing.engine.kinds.count import CountQuery
+from farthing.engine.kinds.counts import CountQuery
 from farthing.errors import FarthingError, InvalidInput
 from tests.engine.rows import difficult
 

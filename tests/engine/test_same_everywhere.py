@@ -12,13 +12,11 @@ import pytest
 
 from farthing.engine.filters import filter_from
 from farthing.engine.kinds.base import Query
-from farthing.engine.kinds.distinct import DistinctQuery
+from farthing.engine.kinds.counts import DistinctQuery
 from farthing.engine.kinds.histogram import HistogramQuery
-from farthing.engine.kinds.mean import MeanQuery
+from farthing.engine.kinds.moments import MeanQuery, StandardDeviationQuery, VarianceQuery
 from farthing.engine.kinds.quantile import QuantileQuery
-from farthing.engine.kinds.standard_deviation import StandardDeviationQuery
 from farthing.engine.kinds.sum import SumQuery
-from farthing.engine.kinds.variance import VarianceQuery
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.bounding import (
@@ -231,7 +229,7 @@ def test_same_bytes(other, place, duckdb_rows, request) -> None:
     assert result(place, unit, request.getfixturevalue(other)) == found
 
 
-@pytest.mark.parametrize("query", MEASURES, ids=lambda query: f"{query.kind} {query.title}")
+@pytest.mark.parametrize("query", MEASURES, ids=lambda query: f"{query.kind} of {query.column}")
 @pytest.mark.parametrize("other", ["spark_rows", "postgres_rows"])
 def test_same_measures(other, query, duckdb_rows, request) -> None:
     place = MEASURES.index(query)
@@ -240,7 +238,7 @@ def test_same_measures(other, query, duckdb_rows, request) -> None:
     assert table(query, place, request.getfixturevalue(other)) == found
 
 
-@pytest.mark.parametrize("query", MOVED, ids=lambda query: f"{query.kind} {query.title}")
+@pytest.mark.parametrize("query", MOVED, ids=lambda query: f"{query.kind} of {query.column}")
 @pytest.mark.parametrize("other", ["spark_rows", "postgres_rows"])
 def test_same_where_declared_bounds_move(other, query, duckdb_rows, request) -> None:
     columns = proposed(duckdb_rows).columns

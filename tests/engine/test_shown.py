@@ -14,9 +14,9 @@ from rich.console import Console
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Answer
-from farthing.engine.kinds.count import CountQuery
+from farthing.engine.kinds.counts import CountQuery
 from farthing.engine.kinds.histogram import HistogramQuery
-from farthing.engine.kinds.mean import MeanQuery
+from farthing.engine.kinds.moments import MeanQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.top_k import TopKQuery
@@ -56,7 +56,7 @@ def test_a_bar_is_never_wider_than_its_column() -> None:
 def test_as_text() -> None:
     text = str(TOP)
     for part in (
-        "top 2 article and day with the most unit",
+        "The 2 combinations of `article` and `day` with the most distinct `unit`",
         "1\u202f200",
         "(missing)",
         "2013-01-05",
@@ -75,7 +75,7 @@ def test_as_text() -> None:
         (4,),
         None,
     )
-    assert "median of x" in str(quantile)
+    assert "median of `x`" in str(quantile)
     assert quantile.value == 4
     with pytest.raises(ValueError, match="2 labels"):
         _ = TOP.value

@@ -23,7 +23,7 @@ from farthing.engine import ConversationAnswer
 from farthing.engine.conversation_kinds.guess import GuessWatch
 from farthing.engine.conversation_kinds.threshold import ThresholdWatch
 from farthing.engine.errors import ChargeMismatch, EngineFailure
-from farthing.engine.kinds.count import CountQuery
+from farthing.engine.kinds.counts import CountQuery
 from farthing.errors import InvalidInput, Unsupported
 from farthing.interactive import ConversationOver, SparseVector, require_paid
 from farthing.lab.audit import audit

@@ -36,10 +36,10 @@ WITHHELD = "Labels with fewer than about {} {} are not shown."
 @pytest.mark.parametrize(
     ("kind", "fields", "things"),
     [
-        ("histogram", {"by": "k", "contribution_limit": 1}, "members"),
+        ("histogram", {"by": "k", "contribution_limit": 1}, "units"),
         ("histogram", {"by": "k", "contribution_limit": 1, "per_key_limit": 2}, "rows"),
-        ("top_k", {"by": "k", "k": 3, "contribution_limit": 2}, "members"),
-        ("top_k", {"by": "k", "k": 3, "contribution_limit": 1, "mechanism": "noise"}, "members"),
+        ("top_k", {"by": "k", "k": 3, "contribution_limit": 2}, "units"),
+        ("top_k", {"by": "k", "k": 3, "contribution_limit": 1, "mechanism": "noise"}, "units"),
         (
             "mean",
             {
@@ -50,7 +50,7 @@ WITHHELD = "Labels with fewer than about {} {} are not shown."
                 "contribution_limit": 1,
                 "per_key_limit": 1,
             },
-            "members",
+            "units",
         ),
     ],
 )

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farthing.engine import AllOf, AnyOf, Between, Equals, Not, OneOf, Present, query_from
-from farthing.engine.filters import filter_from
-from farthing.engine.kinds.count import CountQuery
-from farthing.engine.where_text.declared import as_declared
+from farthing.engine.filters import as_declared, filter_from
+from farthing.engine.kinds.counts import CountQuery
 from farthing.engine.where_text.reading import filter_in
 from farthing.engine.where_text.writing import condition_in_sql
 from farthing.errors import FarthingError, InvalidInput

@@ -9,18 +9,13 @@ import pytest
 
 from farthing.entry_points import load
 from farthing.errors import Unsupported
+from tests.extensions.packages import install
 
 GROUP = "farthing.things"
 
 
 def package(folder: Path, name: str, points: str, **modules: str) -> None:
-    """A package as `pip install --target` leaves it: modules, and metadata beside them."""
-    metadata = folder / f"{name}-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(f"[{GROUP}]\n{points}\n")
-    for module, text in modules.items():
-        (folder / f"{module}.py").write_text(text)
+    install(folder, name, {GROUP: [points]}, **modules)
 
 
 @pytest.fixture

@@ -28,7 +28,9 @@ def test_a_plan_costs_nothing_and_says_what_a_run_will(ann: httpx.Client) -> Non
     plan = ann.post(f"{EVENTS}/plan", json=SWEDES).json()
     assert plan["price"] == {"farthings": 4, "delta_units": 0}
     assert plan["fits"]
-    assert plan["caption"] == "number of member where country is SE and age is 31"
+    assert (
+        plan["caption"] == "The number of distinct `member`, where `country` is SE and `age` is 31"
+    )
     assert plan["spending"]["share"] == 4 / LASTING
     assert ann.get(f"{EVENTS}/purse").json() == before
 
@@ -48,7 +50,7 @@ def test_a_run_is_paid_once_and_told_again(ann: httpx.Client) -> None:
     assert first["id"] in [one["id"] for one in listed]
     kept = ann.get(f"{EVENTS}/releases/{first['id']}").json()
     assert kept["release"][""]["counts"] == first["answer"]["counts"]
-    assert kept["asked"] == "number of member where country is SE and age is 31"
+    assert kept["asked"] == "The number of distinct `member`, where `country` is SE and `age` is 31"
 
 
 def test_sql_and_batches(ann: httpx.Client) -> None:

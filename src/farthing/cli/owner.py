@@ -26,7 +26,7 @@ from farthing.engine.sources.base import Source
 from farthing.errors import FarthingError
 from farthing.ledger import Ledger, Limits
 from farthing.numerics.rounding import shown_up
-from farthing.schema_files import columns_to_toml, read_schema
+from farthing.schema import columns_to_toml, read_schema
 from farthing.wording import many, plain
 
 owner = typer.Typer(

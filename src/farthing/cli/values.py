@@ -9,9 +9,8 @@ from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from farthing.engine.filters import filter_to_json, require_value, value_to_json
+from farthing.engine.filters import as_declared, filter_to_json, require_value, value_to_json
 from farthing.engine.keys import key_from, kind_of, unquoted
-from farthing.engine.where_text.declared import as_declared
 from farthing.engine.where_text.reading import filter_in
 from farthing.errors import InvalidInput
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TIMESTAMP, Schema

@@ -10,13 +10,12 @@ from urllib.parse import quote
 from farthing.client.errors import refused_price
 from farthing.client.wire import Wire
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.answer import Answer, Answers
-from farthing.engine.cheapest import Aim
+from farthing.engine.accuracy_target import Aim
+from farthing.engine.answer import Answer, Answers, PastRelease
 from farthing.engine.conversation import ConversationAnswer, ConversationPlan
 from farthing.engine.conversation_kinds.base import ConversationKind
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query
-from farthing.engine.past_release import PastRelease
 from farthing.engine.plan import ONLY, Plan
 from farthing.engine.spending import Spending
 from farthing.errors import InvalidInput

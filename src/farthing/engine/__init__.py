@@ -7,7 +7,7 @@ except ModuleNotFoundError as error:
 
     raise explained(error) or error from None
 
-from farthing.engine.answer import Answer, Answers
+from farthing.engine.answer import Answer, Answers, PastRelease
 from farthing.engine.backend import Backend
 from farthing.engine.conversation import Conversation, ConversationAnswer, ConversationPlan
 from farthing.engine.desk import Declaration, Desk
@@ -17,7 +17,6 @@ from farthing.engine.keys import bins, day, hour, month, quarter, week, year
 from farthing.engine.kinds import query_from
 from farthing.engine.local import LocalBackend
 from farthing.engine.opening import open  # noqa: A004 # farthing.open is meant
-from farthing.engine.past_release import PastRelease
 from farthing.engine.plan import Plan, PlannedQuestion
 from farthing.engine.session import Batch, Question, Session, Watch
 from farthing.engine.sources.opening import open_source

@@ -1,4 +1,4 @@
-"""What comes back: labels, numbers, intervals, the price, and what remains."""
+"""Answers: a release with its price and what remains, and releases that were made earlier."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 
 from farthing.composition.tariffs.tariff import Price
+from farthing.engine.kinds import BATCH
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import label_from_json, label_to_json
-from farthing.engine.kinds.loss import Loss
-from farthing.engine.show import frames, notebook, terminal
+from farthing.engine.show import notebook, sheet, terminal
+from farthing.engine.show.captions import Names
 from farthing.engine.show.sheet import Sheet, amount, one_number, percent
 from farthing.engine.spending import Spending
 from farthing.engine.sql.keys import Label
@@ -26,10 +27,69 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: What is said of a limit that was looked for, if larger ones might have been better.
+#: The note on an automatic limit if a larger one might have been better.
 LARGEST_TRIED = (
     "The largest contribution limit that was tried was chosen: more is lost than the interval says."
 )
+
+
+#: Fields of an answer that are plain data as they are; those that were added later have defaults.
+_AS_IT_IS = (
+    *("unit", "caption", "half_width", "confidence", "stopped", "shown_from", "largest_tried"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What a limit left out of an answer: (unit, label) pairs above it.
+
+    `share` is that of the pairs that are counted in the answer or above the limit, where the
+    answer shows all labels; both intervals hold with the answer's confidence. Of each unit
+    `looked_at` labels were looked at: pairs beyond them are in no number.
+    """
+
+    pairs: float
+    pairs_interval: Interval
+    share: float | None
+    share_interval: Interval | None
+    looked_at: int
+
+    @classmethod
+    def beside(
+        cls, pairs: float, interval: Interval, kept: tuple[float, Interval] | None, looked_at: int
+    ) -> Loss:
+        """From a noisy number of pairs above the limit and one of those that were kept.
+
+        a/(a + k) grows with a and falls with k, so its extremes are at the corners.
+        """
+        low, high = max(0.0, interval[0]), max(0.0, interval[1])
+        if kept is None:
+            return cls(pairs, (low, high), None, None, looked_at)
+        total, (least, most) = kept
+        ends = (_share(low, max(most, 0.0)), _share(high, max(least, 0.0)))
+        middle = min(max(_share(max(pairs, 0.0), max(total, 0.0)), ends[0]), ends[1])
+        return cls(pairs, (low, high), middle, ends, looked_at)
+
+    def in_words(self, confidence: str) -> str:
+        """One sentence."""
+        if self.share is None or self.share_interval is None:
+            low, high = self.pairs_interval
+            said = f"About {max(self.pairs, 0):.0f} pairs ({low:.0f} to {high:.0f} at {confidence})"
+        else:
+            low, high = self.share_interval
+            said = f"About {self.share:.0%} ({low:.1%} to {high:.1%} at {confidence}) of the pairs"
+        return f"{said} were above the limit; of each unit {self.looked_at} labels were looked at."
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Loss:
+        """The inverse of `to_json`."""
+        pairs, share = data["pairs_interval"], data["share_interval"]
+        ends = {"pairs_interval": tuple(pairs), "share_interval": share and tuple(share)}
+        return cls(**{**data, **ends})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +103,7 @@ class Answer:
     lie between it and the quantile; without a key its one label is the value. `stopped`: a top-k
     ended early because no further label stood out. `loss`: what the limit left out, if that was
     measured. `shown_from`: labels with about this many members or more are shown, others withheld.
-    `largest_tried`: the contribution limit that was looked for is the largest that was tried.
+    `largest_tried`: the automatic contribution limit is the largest that was tried.
     `spending`: what the price means, if it was paid just now. `caption`: what was counted, of
     which rows, and every bound and limit that was applied.
     """
@@ -65,7 +125,7 @@ class Answer:
     largest_tried: bool = False
     spending: Spending | None = None
     caption: str = ""
-    #: Where the release is kept in the ledger, if it is; shown nowhere.
+    #: The ledger entry that keeps the release, if one does. It is never shown.
     entry: int | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -93,17 +153,11 @@ class Answer:
         """Plain data; `from_json` reads it back."""
         return {
             "query": self.query.to_json(),
-            "unit": self.unit,
-            "caption": self.caption,
+            **{name: getattr(self, name) for name in _AS_IT_IS},
             "labels": list(map(label_to_json, self.labels)),
             "counts": None if self.counts is None else list(self.counts),
-            "half_width": self.half_width,
             "intervals": None if self.intervals is None else list(map(list, self.intervals)),
-            "confidence": self.confidence,
-            "stopped": self.stopped,
             "loss": None if self.loss is None else self.loss.to_json(),
-            "shown_from": self.shown_from,
-            "largest_tried": self.largest_tried,
             "price": asdict(self.price),
             "used": dict(self.used),
         }
@@ -112,26 +166,20 @@ class Answer:
     def from_json(
         cls, data: Mapping[str, Any], query: Query, *, remaining: Price, entry: int | None = None
     ) -> Answer:
-        """The answer to this query that was kept as plain data, with or without intervals."""
+        """An answer that was kept as plain data, with or without intervals."""
         kept, loss = data.get("intervals"), data.get("loss")
         return cls(
             query=query,
             labels=tuple(map(label_from_json, data["labels"])),
             counts=None if data["counts"] is None else tuple(data["counts"]),
-            half_width=data["half_width"],
-            confidence=data["confidence"],
-            stopped=data["stopped"],
             price=Price(**data["price"]),
             used=dict(data["used"]),
             remaining=remaining,
             cached=True,
             loss=None if loss is None else Loss.from_json(loss),
-            shown_from=data.get("shown_from"),
-            largest_tried=data.get("largest_tried", False),
-            unit=data.get("unit", "unit"),
-            caption=data.get("caption", ""),
             intervals=None if kept is None else tuple((low, high) for low, high in kept),
             entry=entry,
+            **{name: data[name] for name in _AS_IT_IS if name in data},
         )
 
     @property
@@ -149,12 +197,12 @@ class Answer:
 
     @property
     def sheet(self) -> Sheet:
-        """What is shown of it, wherever it is shown."""
+        """What is shown in terminals, notebooks and tables."""
         notes = []
         if self.stopped:
             notes.append("The list ended early: no further label stood out.")
         if self.shown_from is not None:
-            things = self.query.shown_things
+            things = self.query.words(Names()).things
             notes.append(f"Labels with fewer than about {self.shown_from} {things} are not shown.")
         if self.largest_tried:
             notes.append(LARGEST_TRIED)
@@ -180,7 +228,7 @@ class Answer:
 
     @property
     def _drawn(self) -> tuple[Interval, ...] | None:
-        """What is drawn around each number; where the error is known in ranks alone, nothing."""
+        """The intervals to draw. An error in ranks gives none."""
         if not self.query.in_ranks or self.counts is None:
             return self.intervals
         return tuple((value, value) for value in self.counts)
@@ -200,19 +248,19 @@ class Answer:
 
     def to_arrow(self) -> pa.Table:
         """Labels, counts and intervals as an Arrow table."""
-        return frames.arrow_table(self.sheet)
+        return sheet.arrow_table(self.sheet)
 
     def to_pandas(self) -> pd.DataFrame:
         """Labels, counts and intervals as a pandas table."""
-        return frames.pandas_table(self.sheet)
+        return sheet.pandas_table(self.sheet)
 
     def to_polars(self) -> pl.DataFrame:
         """Labels, counts and intervals as a Polars table."""
-        return frames.polars_table(self.sheet)
+        return sheet.polars_table(self.sheet)
 
     def plot(self, ax: Any = None) -> Any:
         """Bars with error bars on Matplotlib axes, which are returned."""
-        return frames.plot(self.sheet, ax)
+        return sheet.plot(self.sheet, ax)
 
     def __rich__(self) -> RenderableType:
         return terminal.answer_table(self.sheet)
@@ -234,10 +282,40 @@ class Answers(dict[str, Answer]):
     """The answers of a batch, by name."""
 
     def __rich__(self) -> RenderableType:
-        return terminal.answers_table({name: one.sheet for name, one in self.items()})
+        return terminal.answers_table({name: answer.sheet for name, answer in self.items()})
 
     def __str__(self) -> str:
         return terminal.as_text(self.__rich__())
 
     def _repr_html_(self) -> str:
-        return notebook.answers_html({name: one.sheet for name, one in self.items()})
+        return notebook.answers_html({name: answer.sheet for name, answer in self.items()})
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PastRelease:
+    """One release: when it was made, what was asked in words and as plain data, and its price.
+
+    `data.ask(past.query).run()` shows it again, at no cost while the rows are in the same version.
+    """
+
+    time: str
+    asked: str
+    price: Price
+    query: Mapping[str, Any] = field(hash=False)
+
+    @classmethod
+    def of(
+        cls, time: str, asked: str, price: Price, queries: Mapping[str, Mapping[str, Any]]
+    ) -> PastRelease:
+        """From queries by name, of which one without a name was asked alone."""
+        alone = queries.get("")
+        query = {"kind": BATCH, "queries": dict(queries)} if alone is None else alone
+        return cls(time, asked, price, query)
+
+    def __repr__(self) -> str:
+        paid = many(self.price.farthings, "farthing")
+        return plain(f"<Release of {self.time[:16].replace('T', ' ')}: {self.asked}, {paid}>")
+
+
+def _share(part: float, rest: float) -> float:
+    return part / (part + rest) if part + rest > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Limits that are looked for: which ones are tried, what each would cost, and the question.
+"""Contribution limits that are chosen first: candidates, what each costs, and the question.
 
 At a limit Δ a unit changes Δ counts, so Δ coordinates are paid for. Where the tariff sells cheaper
 items, each of them is taken from a rung that costs 1/Δ of what the one count of limit 1 would:
@@ -9,32 +9,32 @@ add up to least is chosen by a question of its own (kind `limit`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from farthing.composition.tariffs.tariff import Price, Tariff
-from farthing.engine.companions import with_companions
 from farthing.engine.kinds.base import COUNT, SELECT, Query
 from farthing.engine.kinds.fields import AUTO
 from farthing.engine.kinds.labels import LabelQuery
 from farthing.engine.kinds.limit import LimitQuery
 from farthing.engine.kinds.top_k import AT_ONCE, TopKQuery
+from farthing.engine.loss_measurement import with_loss_questions
 from farthing.engine.purchase import buy, items_for
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Accuracy
 
-#: Of an unknown domain limits up to this are tried.
+#: The largest limit that is tried for an unknown domain.
 LARGEST_TRIED = 64
-#: Where the tariff sells nothing cheap enough, a limit may cost so many times what limit 1 does.
+#: A limit may cost at most this many times what limit 1 costs.
 DEAREST = 4
-#: Looking for a limit costs at most one part in so many of what the question costs with limit 1.
+#: Choosing a limit costs at most 1/SHARE of what the question costs with limit 1.
 SHARE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A limit that may be found: the question with it, its price, and the error of its noise."""
+    """A candidate: the question with this limit, its price, and the error of its noise."""
 
     limit: int
     query: LabelQuery
@@ -55,7 +55,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Automatic:
-    """A question whose limit is to be found, the question that finds it, and what may come out."""
+    """A question with an automatic limit, the question that chooses it, and the candidates."""
 
     query: LabelQuery
     first: LimitQuery
@@ -73,7 +73,7 @@ class Automatic:
 
     @property
     def largest_price(self) -> Price:
-        """The most that the question may cost once its limit is found."""
+        """The most that the question may cost once its limit is chosen."""
         prices = [choice.price for choice in self.choices.values()]
         return Price(max(p.farthings for p in prices), max(p.delta_units for p in prices))
 
@@ -81,18 +81,18 @@ class Automatic:
 def automatic(
     query: Query, tariff: Tariff, confidence: float, most: int | None
 ) -> Automatic | None:
-    """What looking for the limit of a question takes; None where its limits are numbers.
+    """The candidates for an automatic limit; None if the question states its limit.
 
     `most` is the owner's limit, if there is one.
     """
     if not isinstance(query, LabelQuery) or query.contribution_limit != AUTO:
         return None
-    one = query.changed(contribution_limit=1)
-    if COUNT not in one.roles():
+    limited = query.changed(contribution_limit=1)
+    if COUNT not in limited.roles():
         raise InvalidInput(
             "without counts nothing depends on a limit: leave contribution_limit out"
         )
-    base = buy(one, tariff)
+    base = buy(limited, tariff)
     assert isinstance(base.query, LabelQuery)
     share = tariff.price(str(base.query.count))
     choices = {}
@@ -125,15 +125,11 @@ def _error_of_one(choice: Choice, base: Price, query: LabelQuery) -> float:
 
 def _affordable(first: LimitQuery, base: Price, tariff: Tariff) -> LimitQuery:
     """On the best rung that costs a quarter of the question, or else the cheapest."""
-    prices = {name: tariff.price(name).farthings for name in items_for(tariff, first, SELECT)}
-    if not prices:
+    sold = [(tariff.price(name).farthings, name) for name in items_for(tariff, first, SELECT)]
+    if not sold:
         return first  # buying it will say what is missing
-    cheap = [name for name, price in prices.items() if SHARE * price <= base.farthings]
-    return replace(first, select=max(cheap or [min(prices, key=_by(prices))], key=_by(prices)))
-
-
-def _by(prices: Mapping[str, int]) -> Callable[[str], tuple[int, str]]:
-    return lambda name: (prices[name], name)
+    cheap = [rung for rung in sold if SHARE * rung[0] <= base.farthings]
+    return replace(first, select=max(cheap or [min(sold)])[1])
 
 
 def _tried(query: LabelQuery, most: int | None) -> list[int]:
@@ -158,18 +154,18 @@ def _choice(
     prices = {name: tariff.price(name).farthings for name in items_for(tariff, limited, COUNT)}
     cheap = [p for p in prices.values() if p * limited.coordinates <= share.farthings]
     wanted = max(cheap) if cheap else min(prices.values())
-    found = []
+    choices = []
     for name in (name for name, price in prices.items() if price == wanted):
         purchase = buy(limited.changed(count=name), tariff)
         assert isinstance(purchase.query, LabelQuery)
         expected = limited.expect(purchase.query.mechanism_for(purchase.paid), confidence).counts
         assert expected is not None
-        found.append(Choice(limit, purchase.query, purchase.price, expected))
-    return min(found, key=lambda choice: choice.accuracy.expected_error)
+        choices.append(Choice(limit, purchase.query, purchase.price, expected))
+    return min(choices, key=lambda choice: choice.accuracy.expected_error)
 
 
 def _completed(choice: Choice, tariff: Tariff, most: int | None) -> Choice:
-    """With the price of what is asked beside it.
+    """With the price of the loss measurement, if there is one.
 
     A selection whose k labels all are paid for need not leave out more than the owner does.
     """
@@ -178,5 +174,5 @@ def _completed(choice: Choice, tariff: Tariff, most: int | None) -> Choice:
         measured = query.measure_loss and most is not None
         query = replace(query, contribution_limit=most, measure_loss=measured)
     assert isinstance(query, LabelQuery)
-    bought = (buy(one, tariff).price for one in with_companions({"": query}).values())
+    bought = (buy(question, tariff).price for question in with_loss_questions({"": query}).values())
     return replace(choice, query=query, price=sum(bought, Price(0)))

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.answer import Answers
-from farthing.engine.cheapest import Aim
+from farthing.engine.accuracy_target import Aim
+from farthing.engine.answer import Answers, PastRelease
 from farthing.engine.conversation import ConversationPlan, OpenConversation
 from farthing.engine.conversation_kinds.base import ConversationKind
 from farthing.engine.kinds.base import Query
-from farthing.engine.past_release import PastRelease
 from farthing.engine.plan import Plan
 from farthing.ledger import Dataset, OpenedConversation, Purse
 

@@ -9,8 +9,7 @@ from typing import Any
 from farthing.canonical import digest
 from farthing.engine.context import Context
 from farthing.engine.errors import ChargeMismatch
-from farthing.engine.kinds.base import Query
-from farthing.engine.kinds.rows import Rows
+from farthing.engine.kinds.base import Query, Rows
 from farthing.engine.purchase import Purchase
 from farthing.engine.sql.bounding import Bounded, largest
 from farthing.engine.sql.statement import Statement, Texts

@@ -13,9 +13,9 @@ from farthing.engine.filters import columns_of
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query, completed_query
 from farthing.engine.purchase import Purchase
-from farthing.engine.recent import Recent
 from farthing.engine.sources.base import Source
-from farthing.errors import InvalidInput
+from farthing.engine.statement_cache import StatementCache
+from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Analyst, Dataset, RowsChanged, Snapshot
 from farthing.schema import DeclaredValues, Schema
@@ -40,7 +40,7 @@ class Context:
     about: Dataset
     confidence: float
     on_the_clock: Callable[[], None] = at_once
-    recent: Recent = field(default_factory=Recent, repr=False, compare=False)
+    recent: StatementCache = field(default_factory=StatementCache, repr=False, compare=False)
     begins: Callable[[], None] = at_once
     shut: Event = field(default_factory=Event, repr=False, compare=False)
     _snapshot: Snapshot | None = field(default=None, repr=False, compare=False)
@@ -146,14 +146,23 @@ def record_of(context: Context, purchases: Mapping[str, Purchase]) -> dict[str, 
     return {key: context.asked(purchase) for key, purchase in purchases.items()}
 
 
-def record_in_words(record: Mapping[str, Any]) -> str:
-    """What `record_of` keeps, for people; InvalidInput if it is something else."""
+def record_in_words(record: Mapping[str, Any], about: Dataset | None = None) -> str:
+    """What `record_of` keeps, for people; InvalidInput if it is something else.
+
+    With the titles that the dataset has now. A kind may be that of a package which is gone.
+    """
+    schema = None if about is None else about.schema
+    titled = {} if schema is None else schema.declared.titled
+
+    def words(asked: Mapping[str, Any]) -> str:
+        unit, kind = asked["unit"], asked["query"]["kind"]
+        try:
+            query = query_from(asked["query"])
+        except FarthingError:
+            return f"A question of the kind {kind}, which is not installed"
+        return query.caption(unit, DeclaredValues(asked.get("bounds", {}), titled=titled))
+
     try:
-        return "; ".join(
-            query_from(asked["query"]).caption(
-                asked["unit"], DeclaredValues(asked.get("bounds", {}))
-            )
-            for asked in record.values()
-        )
+        return "; ".join(map(words, record.values()))
     except (AttributeError, KeyError, TypeError):
         raise InvalidInput("this is not a question as a ledger keeps it") from None

@@ -17,11 +17,12 @@ from dataclasses import replace
 from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.engine.answer import Answer
-from farthing.engine.companions import folded, paired
 from farthing.engine.compile import Step
 from farthing.engine.context import Context, record_of
 from farthing.engine.errors import ChargeMismatch, EngineFailure
+from farthing.engine.loss_measurement import folded, paired
 from farthing.engine.purchase import items_together
+from farthing.engine.show.captions import Names
 from farthing.engine.spending import spending_of, spent_if_interrupted
 from farthing.engine.sql.statement import Statement
 from farthing.errors import InvalidInput
@@ -211,11 +212,11 @@ def _price(tariff: Tariff, used: Mapping[str, int]) -> Price:
 
 def _use(steps: Mapping[str, Step]) -> Use:
     """What was run, in words that the ledger can keep without knowing what a query is."""
-    queries = [step.purchase.query for step in steps.values()]
+    words = [step.purchase.query.words(Names()) for step in steps.values()]
     uses = [pair for step in steps.values() for pair in step.mechanism.guarantees]
-    parts = sorted({query.contribution for query in queries})
+    parts = sorted({one.contribution for one in words})
     return Use(
-        what=queries[0].described if len(queries) == 1 else f"batch of {len(queries)}",
+        what=words[0].described if len(words) == 1 else f"batch of {len(words)}",
         contribution=parts[0] if len(parts) == 1 else "as each of its questions says",
         guarantees=tuple((format_guarantee(guarantee), times) for guarantee, times in uses),
     )

@@ -1,4 +1,4 @@
-"""Filters in a closed form: what an analyst may ask to keep, and nothing else.
+"""Filters: which rows an analyst may ask about. A closed form, never SQL.
 
     Equals("country", "NO")             the value, or None for a missing one
     OneOf("country", ("NO", "SE"))
@@ -20,7 +20,7 @@ something about missing values is always true or false: `Present(column)`, `Equa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -28,15 +28,15 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 from farthing.errors import InvalidInput
-from farthing.schema import Value
+from farthing.schema import DATE, TIMESTAMP, Value
 
-#: Filters are written by people. What nests deeper or has more conditions costs stack and time.
+#: Limits on depth and size keep the cost of reading a filter small.
 DEEPEST, MOST_CONDITIONS = 24, 300
 _SMALLEST_WHOLE, _LARGEST_WHOLE = -(2**63), 2**64 - 1
 #: Up to here every whole number is a 64-bit float.
 _EXACT = 2**53
 _DATE, _TIME, _DECIMAL = "date", "time", "decimal"
-#: What is not plain data is written behind a mark.
+#: Values that JSON does not have are marked by their type.
 _MARKED: dict[str, Callable[[str], date | Decimal]] = {
     _DATE: date.fromisoformat,
     _TIME: datetime.fromisoformat,
@@ -115,30 +115,31 @@ class Present:
 
 
 @dataclass(frozen=True, slots=True)
-class AllOf:
+class _Joint:
+    """Several filters together."""
+
+    parts: tuple[Filter, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", _parts(self.parts))
+        _require_small(self)  # type: ignore[arg-type] # only AllOf and AnyOf are made
+
+
+class AllOf(_Joint):
     """Every part holds."""
 
-    parts: tuple[Filter, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", _parts(self.parts))
-        _require_small(self)
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(_Joint):
     """At least one part holds."""
 
-    parts: tuple[Filter, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", _parts(self.parts))
-        _require_small(self)
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The part does not hold, and nothing is missing that it depends on."""
+    """The part is false. A part that depends on a missing value is neither true nor false."""
 
     part: Filter
 
@@ -150,7 +151,8 @@ class Not:
         _require_small(self)
 
 
-Filter: TypeAlias = Equals | OneOf | Between | Present | AllOf | AnyOf | Not
+Condition: TypeAlias = Equals | OneOf | Between | Present
+Filter: TypeAlias = Condition | AllOf | AnyOf | Not
 _NODES = (Equals, OneOf, Between, Present, AllOf, AnyOf, Not)
 _JOINTS: dict[str, type[AllOf] | type[AnyOf]] = {"all_of": AllOf, "any_of": AnyOf}
 _NOT = "not"
@@ -185,25 +187,63 @@ def filter_to_json(where: Filter | None) -> dict[str, Any] | None:
             return {column: {name: value_to_json(value) for name, value in where.sides}}
         case Present(column):
             return {column: {"present": True}}
-        case AllOf(parts):
-            return {"all_of": [filter_to_json(part) for part in parts]}
-        case AnyOf(parts):
-            return {"any_of": [filter_to_json(part) for part in parts]}
+        case AllOf(parts) | AnyOf(parts):
+            joint = "all_of" if isinstance(where, AllOf) else "any_of"
+            return {joint: [filter_to_json(part) for part in parts]}
         case Not(part):
             return {_NOT: filter_to_json(part)}
 
 
 def columns_of(where: Filter | None) -> frozenset[str]:
     """Every column that a filter looks at."""
+    return frozenset(condition.column for condition, _ in _conditions(where))
+
+
+def _conditions(where: Filter | None, depth: int = 1) -> Iterator[tuple[Condition, int]]:
+    """The conditions on one column each, and how deep they nest."""
     match where:
         case None:
-            return frozenset()
+            return
         case AllOf(parts) | AnyOf(parts):
-            return frozenset().union(*(columns_of(part) for part in parts))
+            for part in parts:
+                yield from _conditions(part, depth + 1)
         case Not(part):
-            return columns_of(part)
+            yield from _conditions(part, depth + 1)
         case _:
-            return frozenset((where.column,))
+            yield where, depth
+
+
+def as_declared(where: Filter, kinds: Mapping[str, str]) -> Filter:
+    """The filter with every value in the form of its column's kind."""
+    match where:
+        case AllOf(parts) | AnyOf(parts):
+            return type(where)(tuple(as_declared(part, kinds) for part in parts))
+        case Not(part):
+            return Not(as_declared(part, kinds))
+        case Present():
+            return where
+    kind = kinds.get(where.column)
+    match where:
+        case Equals(column, value):
+            return Equals(column, value_as_declared(column, kind, value))
+        case OneOf(column, values):
+            return OneOf(column, tuple(value_as_declared(column, kind, value) for value in values))
+        case Between(column):
+            return Between(
+                column,
+                **{side: value_as_declared(column, kind, value) for side, value in where.sides},
+            )
+
+
+def value_as_declared(column: str, kind: str | None, value: Value) -> Value:
+    """A value in the form of its column's kind."""
+    if kind not in (DATE, TIMESTAMP) or not isinstance(value, str):
+        return value
+    try:
+        return (date if kind == DATE else datetime).fromisoformat(value)
+    except ValueError:
+        written = "2013-01-31" if kind == DATE else "2013-01-31 12:30:00"
+        raise InvalidInput(f"{column} is {kind}, which is written {written}") from None
 
 
 def value_to_json(value: Value) -> Any:
@@ -262,7 +302,7 @@ def require_value(value: Any) -> Value:
 
 
 def _fits(value: Decimal) -> bool:
-    """Whether it has no more digits before the point than a column; whatever its exponent is."""
+    """Whether it has no more digits before the point than a column can have."""
     return not value or value.adjusted() < _DIGITS
 
 
@@ -297,7 +337,7 @@ def _condition(column: str, wanted: Any) -> Filter:
 
 
 def _require_shallow(where: object) -> None:
-    """Plain data that nests no deeper than a filter may: a joint is a table and a list."""
+    """Plain data nests at most twice as deep as a filter: a joint is a table and a list."""
     level: list[Any] = [where]
     depth = 0
     while level:
@@ -309,25 +349,13 @@ def _require_shallow(where: object) -> None:
 
 
 def _require_small(where: Filter) -> None:
-    level: list[Filter] = [where]
-    depth = conditions = 0
-    while level:
-        depth += 1
-        if depth > DEEPEST:
-            raise _nested_too_deeply()
-        below: list[Filter] = []
-        for one in level:
-            match one:
-                case AllOf(parts) | AnyOf(parts):
-                    below.extend(parts)
-                case Not(part):
-                    below.append(part)
-                case _:
-                    conditions += 1
-        level = below
-    if conditions > MOST_CONDITIONS:
+    """Parts were checked when they were made, so nothing here nests much deeper than allowed."""
+    depths = [depth for _, depth in _conditions(where)]
+    if max(depths) > DEEPEST:
+        raise _nested_too_deeply()
+    if len(depths) > MOST_CONDITIONS:
         raise InvalidInput(
-            f"a filter has at most {MOST_CONDITIONS} conditions, got {conditions}; several values "
+            f"a filter has at most {MOST_CONDITIONS} conditions, got {len(depths)}; several values "
             "of one column are one condition: a list of them"
         )
 
@@ -339,7 +367,7 @@ def _nested_too_deeply() -> InvalidInput:
 def _parts(parts: object) -> tuple[Filter, ...]:
     if not isinstance(parts, list | tuple) or not parts:
         raise InvalidInput("all_of and any_of need at least one filter each")
-    found = tuple(filter_from(part) for part in parts)
-    if any(part is None for part in found):
+    filters = tuple(filter_from(part) for part in parts)
+    if any(part is None for part in filters):
         raise InvalidInput("all_of and any_of need filters that say something, got an empty one")
-    return tuple(part for part in found if part is not None)
+    return tuple(part for part in filters if part is not None)

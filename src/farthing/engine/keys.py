@@ -1,4 +1,4 @@
-"""What rows are grouped by, in a closed form: a column, or a function of one.
+"""Keys: what rows are grouped by. A column, or one of a few functions of a column.
 
     "country"                            the column itself
     Period("day", "month")               the month that a date or a time lies in
@@ -55,7 +55,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """Which range between two neighbouring edges a number lies in; outside of all it has none.
+    """The range between two neighbouring edges in which a number lies; outside it is missing.
 
     A range holds its lower edge and not its upper one. The last one holds both if it ends at the
     declared upper bound of the column, to which larger numbers are moved.
@@ -147,12 +147,12 @@ def key_from(given: object) -> Key:
     if isinstance(given, Mapping):
         return _from_mapping(given)
     name = require_column(given)
-    found = _CALL.fullmatch(name)
-    if found is None:
+    call = _CALL.fullmatch(name)
+    if call is None:
         return unquoted(name)
-    if found[1] != _BINS:
-        return Period(unquoted(found[2].strip()), found[1])
-    quoted, bare, edges = _NAME.fullmatch(found[2]).groups()  # type: ignore[union-attr] # any text
+    if call[1] != _BINS:
+        return Period(unquoted(call[2].strip()), call[1])
+    quoted, bare, edges = _NAME.fullmatch(call[2]).groups()  # type: ignore[union-attr] # any text
     column = bare if quoted is None else quoted.replace('""', '"')
     given = [] if edges is None else edges.split(",")
     return Bins(column, tuple(_number(edge.strip()) for edge in given))
@@ -160,13 +160,13 @@ def key_from(given: object) -> Key:
 
 def unquoted(name: str) -> str:
     """The name of a column that may stand in double quotes."""
-    found = _NAME.fullmatch(name)
-    alone = found is not None and found[1] is not None and found[3] is None
-    return found[1].replace('""', '"') if found is not None and alone else name
+    match = _NAME.fullmatch(name)
+    alone = match is not None and match[1] is not None and match[3] is None
+    return match[1].replace('""', '"') if match is not None and alone else name
 
 
 def key_to_json(key: Key) -> Any:
-    """Plain data that `key_from` reads back as the same: text, where text says it."""
+    """Plain data that `key_from` reads back: text if it is unambiguous, else a table."""
     if _says(str(key), key):
         return str(key)
     match key:
@@ -243,7 +243,7 @@ def _number(text: str) -> int | float:
 
 
 def _edge(value: Any) -> int | float:
-    """0 and 0.0 are one edge; beyond what engines have for whole numbers edges are floats."""
+    """0 and 0.0 are one edge. Whole numbers beyond 64 bits become floats."""
     number = require_real("an edge of bins", value)
     whole = value if isinstance(value, int) else int(number)
     return whole if whole == value and abs(whole) < _BEYOND else number

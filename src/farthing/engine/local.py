@@ -7,14 +7,13 @@ from contextlib import ExitStack
 from typing import Any
 
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.answer import Answers
-from farthing.engine.cheapest import Aim, cheapest
+from farthing.engine.accuracy_target import Aim, cheapest
+from farthing.engine.answer import Answers, PastRelease
 from farthing.engine.context import Context, record_in_words
 from farthing.engine.conversation import ConversationPlan
 from farthing.engine.conversation_kinds.base import ConversationKind
 from farthing.engine.converse import LocalConversation, open_conversation
 from farthing.engine.kinds.base import Query
-from farthing.engine.past_release import PastRelease
 from farthing.engine.plan import ONLY, Plan, PlannedQuestion
 from farthing.engine.planning import Prepared, prepare
 from farthing.engine.spending import spending_of
@@ -89,7 +88,7 @@ class LocalBackend:
         return [
             PastRelease.of(
                 kept.time,
-                record_in_words(kept.question),
+                record_in_words(kept.question, self._context.about),
                 kept.price,
                 {name: asked["query"] for name, asked in kept.question.items()},
             )

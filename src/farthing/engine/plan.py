@@ -15,8 +15,7 @@ from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answers
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query
-from farthing.engine.show.expectations import expectation_lines
-from farthing.engine.show.plans import FITS, KNOWN, Line, ShownPlan, limit_lines
+from farthing.engine.show.plans import FITS, KNOWN, Line, ShownPlan, expectation_lines, limit_lines
 from farthing.engine.show.sheet import amount
 from farthing.engine.spending import Spending
 from farthing.mechanisms import Accuracy, Expectation

@@ -16,11 +16,11 @@ from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer, Answers
 from farthing.engine.automatic_limits import Automatic, automatic
-from farthing.engine.companions import of_question, with_companions
 from farthing.engine.compile import Step, step_for
 from farthing.engine.context import Context
 from farthing.engine.execute import execute
 from farthing.engine.kinds.base import Query
+from farthing.engine.loss_measurement import of_question, with_loss_questions
 from farthing.engine.plan import ONLY
 from farthing.engine.purchase import Purchase, buy, items_together
 from farthing.engine.show.sheet import width
@@ -125,7 +125,7 @@ class Prepared:
             if key != name:
                 measured = step.mechanism.expect(self.context.confidence).counts
                 assert measured is not None
-                return f"{step.purchase.query.title}: ± {width(measured.half_width)}"
+                return f"pairs above the limit: ± {width(measured.half_width)}"
         return None
 
     def run(self, *, registered: str | None, again: bool) -> Answers:
@@ -211,7 +211,7 @@ def prepare(context: Context, queries: Mapping[str, Query], terms: Terms) -> Pre
     steps = MappingProxyType(
         {
             key: step_for(context, buy(query, terms.tariff))
-            for key, query in with_companions(wanted).items()
+            for key, query in with_loss_questions(wanted).items()
         }
     )
     told = {}

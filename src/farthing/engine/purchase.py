@@ -53,7 +53,7 @@ class Purchase:
         return f"{key} {digest(self.query.to_json())}"
 
     def charge(self, uses: Uses) -> dict[str, int]:
-        """The items that a mechanism's own guarantees amount to: another way to the numbers."""
+        """The items that a mechanism's own guarantees amount to, counted a second time."""
         charged: Counter[str] = Counter(dict.fromkeys(self.items, 0))
         for guarantee, times in uses:
             paying = (n for n, sold in self.guarantees.items() if loss_of(sold).covers(guarantee))
@@ -67,7 +67,7 @@ class Purchase:
 
 
 def buy(query: Query, tariff: Tariff) -> Purchase:
-    """The items a query needs at most, from what is asked alone."""
+    """The items that a query needs at most. They depend on the question alone."""
     roles = query.roles()
     named = [role for role in (SELECT, COUNT) if role in roles and getattr(query, role) is not None]
     if query.epsilon is not None and named:
@@ -88,7 +88,7 @@ def buy(query: Query, tariff: Tariff) -> Purchase:
 
 
 def items_together(several: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """How many of each item it is in all."""
+    """How many of each item in all."""
     total: Counter[str] = Counter()
     for items in several:
         total.update(items)
@@ -135,17 +135,17 @@ def _item(query: Query, role: str, tariff: Tariff) -> str:
 def _reaching(epsilon: float, names: list[str], tariff: Tariff) -> list[str]:
     """The items with at least this ε: the next rung is the cheapest of them."""
     sold = {name: rung_epsilon(tariff.items[name][0]) for name in names}
-    found = [name for name in names if sold[name] >= epsilon * (1 - 1e-9)]
-    if not found:
+    reaching = [name for name in names if sold[name] >= epsilon * (1 - 1e-9)]
+    if not reaching:
         raise InvalidInput(
             f"epsilon must be at most {max(sold.values()):.4g}, the largest that the tariff "
             f"sells for this, got {epsilon:g}"
         )
-    return found
+    return reaching
 
 
 def rung_epsilon(guarantee: Guarantee) -> float:
-    """ε of an item as people ask for it: of a Gaussian that of pure DP with the same ρ."""
+    """The ε that names a rung. For a Gaussian it is that of pure DP with the same ρ."""
     match guarantee:
         case PureDP(epsilon) | BoundedRange(epsilon) | ApproximateDP(epsilon, _):
             return epsilon

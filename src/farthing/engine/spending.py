@@ -35,7 +35,7 @@ class Spending:
         return asdict(self)
 
     def of_part(self, price: Price, whole: Price) -> Spending:
-        """The same for one of several that were paid for together."""
+        """The share of one of several questions that were paid for together."""
         return replace(self, share=self.share * price.farthings / max(whole.farthings, 1))
 
     def following(self, first: Spending) -> Spending:
@@ -78,7 +78,7 @@ def spending_of(snapshot: Snapshot, price: Price, *, paid: bool) -> Spending:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Somebody pressed Ctrl-C after something was reserved, and an interrupt gives nothing back.
+    """Ctrl-C after something was reserved. What was reserved stays spent.
 
     `price` is what stays spent; with `at_most` it may be less, because the ledger was being
     written. A registered list that was taken is `listed`.
@@ -95,7 +95,7 @@ class Interrupted(KeyboardInterrupt):
 def spent_if_interrupted(
     price: Price, *, at_most: bool = False, listed: str | None = None
 ) -> Iterator[None]:
-    """Who interrupts what runs in here hears that this is spent, besides what was spent in it."""
+    """An interrupt inside says that this price is spent, besides what was spent inside."""
     try:
         yield
     except Interrupted as inner:
@@ -109,7 +109,7 @@ def spent_if_interrupted(
 
 @contextmanager
 def paid_before(price: Price) -> Iterator[None]:
-    """Whatever ends in here, by a refusal or an interrupt, says that this was paid before it."""
+    """A refusal or an interrupt inside says that this price was paid before."""
     try:
         with spent_if_interrupted(price):
             yield

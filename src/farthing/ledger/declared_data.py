@@ -117,14 +117,19 @@ def dataset_from_json(data: Mapping[str, Any]) -> Dataset:
 
 
 def require_only_more(before: Dataset, after: Dataset) -> None:
-    """Nothing that was declared changes, except the version; what was not declared may be added."""
-    old, new = before.to_json(), after.to_json()
+    """What was declared stays. What was not may be declared, titles and the version anew."""
+    old, new = (_untitled(dataset).to_json() for dataset in (before, after))
     for name in ("name", "unit", "owner", "relation", "schema", "location"):
         if old[name] is not None and new[name] != old[name]:
             raise InvalidInput(f"the {name} of {before.name} was declared and stays as it is")
     for name, limit in old["limits"].items():
         if limit is not None and new["limits"][name] != limit:
             raise InvalidInput(f"the {name} of {before.name} was declared and stays {limit}")
+
+
+def _untitled(dataset: Dataset) -> Dataset:
+    """Titles are only words, and an owner may find better ones."""
+    return replace(dataset, schema=None if dataset.schema is None else dataset.schema.untitled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse
 from farthing.canonical import digest
 from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.recent import Kept, Recent
+from farthing.engine.statement_cache import ExpiringCache, StatementCache
 from farthing.ledger import Analyst, Dataset, Ledger, Purse, Snapshot
 from farthing.server.access.callers import CallerStanding
 
@@ -69,9 +69,9 @@ class Remembered:
     """Answers and analysts of one worker."""
 
     def __init__(self) -> None:
-        self._answers = Kept[bytes](MOST, KEPT_SECONDS)
-        self._analysts = Kept[StandingAnalyst](MOST, KEPT_SECONDS)
-        self._recent: dict[tuple[str, str], Recent] = {}
+        self._answers = ExpiringCache[bytes](MOST, KEPT_SECONDS)
+        self._analysts = ExpiringCache[StandingAnalyst](MOST, KEPT_SECONDS)
+        self._recent: dict[tuple[str, str], StatementCache] = {}
 
     def answer(
         self, standing: Circumstances, asked: Any, make: Callable[[], dict[str, Any] | None]
@@ -88,9 +88,9 @@ class Remembered:
                 self._answers.keep(key, kept)
         return Response(kept, media_type="application/json")
 
-    def recent(self, analyst: Analyst) -> Recent:
+    def recent(self, analyst: Analyst) -> StatementCache:
         """What the last questions of somebody who has a purse made of the rows."""
-        return self._recent.setdefault((analyst.dataset, analyst.name), Recent())
+        return self._recent.setdefault((analyst.dataset, analyst.name), StatementCache())
 
     def analyst(self, standing: Circumstances, ledger: Ledger) -> StandingAnalyst:
         """An analyst whose facts are those of a moment ago, if what they depend on is the same."""

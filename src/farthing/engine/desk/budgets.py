@@ -20,11 +20,11 @@ from farthing.composition.tariffs.verification import (
     tariff_in,
     verify_document,
 )
-from farthing.engine.companions import with_companions
 from farthing.engine.desk.data import purse_data
 from farthing.engine.desk.operations import ABSENT, Given, Office, operation, plain_data
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import completed_query
+from farthing.engine.loss_measurement import with_loss_questions
 from farthing.engine.purchase import buy
 from farthing.errors import InvalidInput, require_count, require_real
 from farthing.guarantees.notation import parse_item
@@ -309,7 +309,7 @@ def register(
         for key, given in queries.items()
     }
     listed = {}
-    for key, query in with_companions(asked).items():
+    for key, query in with_loss_questions(asked).items():
         purchase = buy(query, tariff)
         mechanism = purchase.query.mechanism_for(purchase.paid)
         listed[purchase.listed_as(key)] = mechanism.guarantees

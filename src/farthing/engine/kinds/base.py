@@ -1,42 +1,57 @@
 """What a kind of question is.
 
-A kind is one frozen class in one file: its fields, what it may be asked of, what it buys, the
-mechanism, the statement, and how the release reads. It round-trips through plain data. Which table
-it is asked of, and by whom, is not part of it. `kinds/__init__.py` lists them, a line each; no kind
-knows another one.
+A kind is one frozen class: its fields, what it may be asked of, what it buys, the mechanism, the
+statement, and how it reads. It round-trips through plain data. Which table it is asked of, and by
+whom, is not part of it. `kinds/__init__.py` lists the kinds, and no kind knows another one.
 """
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, get_args, get_type_hints
 
-from farthing.engine.filters import (
-    Between,
-    Filter,
-    columns_of,
-    filter_from,
-    filter_to_json,
+from farthing.engine.filters import Filter, columns_of
+from farthing.engine.keys import Key
+from farthing.engine.kinds.fields import (
+    CHECKS,
+    QuestionEpsilon,
+    Where,
+    field_to_json,
+    label_from_json,
+    unscaled,
 )
-from farthing.engine.keys import key_to_json
-from farthing.engine.kinds.captions import beyond_values, caption, moved_in_words
-from farthing.engine.kinds.fields import CHECKS, label_from_json, label_to_json, unscaled
-from farthing.engine.kinds.rows import Rows
+from farthing.engine.show.captions import Names, Words, caption, offered
 from farthing.engine.sql.bounding import Bounded
-from farthing.engine.sql.conditions import check_filter, require_possible
+from farthing.engine.sql.conditions import (
+    check_filter,
+    condition,
+    key_column,
+    moved_into,
+    require_possible,
+)
 from farthing.engine.sql.keys import Label
-from farthing.engine.where_text.writing import condition_in_sql
+from farthing.engine.sql.statement import Texts
 from farthing.errors import InvalidInput, did_you_mean
-from farthing.guarantees.kinds import ApproximateDP, BoundedRange, Guarantee, PureDP
+from farthing.guarantees.kinds import (
+    ApproximateDP,
+    BoundedRange,
+    DiscreteGaussian,
+    Gaussian,
+    Guarantee,
+    PureDP,
+)
 from farthing.ledger.declared_data import Limits
-from farthing.mechanisms import Expectation, Mechanism, Release
+from farthing.mechanisms import Expectation, KnownCounts, Mechanism, Release, ThresholdedCounts
 from farthing.mechanisms.accuracy import Interval
+from farthing.mechanisms.noise.calibrated import Coordinate
 from farthing.schema import Bounds, DeclaredValues, Schema
-from farthing.wording import many
 
 if TYPE_CHECKING:
+    import ibis.expr.types as ir
     import pyarrow as pa
 
 #: What an item can be bought for, and what a tariff must sell for it.
@@ -48,6 +63,8 @@ ROLES = {
 }
 #: What a thing is bought for, and the guarantee it is paid with.
 Paid = Mapping[str, Guarantee]
+#: What the column that says whose row it is is called once keys are columns.
+WHO = "who"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +81,57 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
+class Rows:
+    """The declared columns of a table, which of them is the unit, and the texts of a question.
+
+    `bounds` are those of the schema. They clip numbers, never a unit: two units that were clipped
+    to one bound would be limited as one.
+    """
+
+    table: ir.Table
+    unit: str
+    kinds: Mapping[str, str]
+    secret: str
+    texts: Texts = field(compare=False)
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+
+    def where(self, wanted: Filter | None) -> Rows:
+        """The rows that pass a filter, which compares what is stored, with numbers clipped to their
+        declared bounds."""
+        table = self.table
+        if wanted is not None:
+            table = table.filter(condition(table, wanted, self.kinds, self.texts))
+        moved = {
+            name: moved_into(table[name], self.kinds[name], pair)
+            for name, pair in self.bounds.items()
+            if name != self.unit
+        }
+        return replace(self, table=table.mutate(**moved) if moved else table)
+
+    @property
+    def owner(self) -> tuple[Any, str]:
+        """The column that says whose row it is, and its kind."""
+        return self.table[self.unit], self.kinds[self.unit]
+
+    def keyed(self, keys: Sequence[Key], **more: Any) -> Rows:
+        """Whose row it is, the keys as `key0`, `key1`, …, and more columns; nothing else."""
+        owner, kind = self.owner
+        made = [key_column(self.table, key, self.kinds, self.texts, self.bounds) for key in keys]
+        columns = {f"key{i}": column for i, (column, _) in enumerate(made)}
+        kinds = {WHO: kind, **{f"key{i}": kind for i, (_, kind) in enumerate(made)}}
+        table = self.table.select(**{WHO: owner}, **columns, **more)
+        return replace(self, table=table, unit=WHO, kinds=kinds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Query(ABC):
-    """A question without the table it is asked of.
+    """A question without the table it is asked of: which rows, and the ε of its items.
 
     Subclasses are frozen dataclasses. A field that `CHECKS` knows is checked when it is made.
     """
+
+    where: Where = None
+    epsilon: QuestionEpsilon = None
 
     #: The word for it in plain data and on the command line.
     kind: ClassVar[str]
@@ -79,21 +142,11 @@ class Query(ABC):
     #: What is counted there.
     ranks: ClassVar[str] = "ranks"
 
-    @property
-    @abstractmethod
-    def where(self) -> object:
-        """Which rows it is about: a field of every kind."""
-
-    @property
-    @abstractmethod
-    def epsilon(self) -> float | None:
-        """What its items should have at least: a field of every kind."""
-
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.name in CHECKS and (value is not None or one.default is not None):
-                object.__setattr__(self, one.name, CHECKS[one.name](one.name, value))
+        for own in fields(self):
+            value = getattr(self, own.name)
+            if own.name in CHECKS and (value is not None or own.default is not None):
+                object.__setattr__(self, own.name, CHECKS[own.name](own.name, value))
         self.check_fields()
 
     @property
@@ -203,15 +256,11 @@ class Query(ABC):
     def errors(
         self, mechanism: Mechanism[Any], release: Release, confidence: float
     ) -> float | tuple[Interval, ...] | None:
-        """How far off the released numbers are, or an interval for each.
-
-        None: what was expected, `half_width` of the result.
-        """
+        """How far off the released numbers are, or an interval for each; None: as expected."""
         return None
 
     def width_times_rows(self, expectation: Expectation) -> float | None:
-        """About the largest half-width of a number times the rows that it is made from, where that
-        is what is known before."""
+        """About the largest half-width of a number, times its rows, if only that is known."""
         return None
 
     def in_order(self, release: Release) -> Release:
@@ -227,71 +276,25 @@ class Query(ABC):
         """Whether its intervals hold for all numbers together."""
         return False
 
-    @property
-    def shown_things(self) -> str:
-        """What a label must have enough of to be shown."""
-        return "members"
-
-    @property
     @abstractmethod
-    def title(self) -> str:
-        """The question in a few words."""
+    def words(self, names: Names) -> Words:
+        """How it reads, in the words for this dataset's columns."""
 
-    def subject(self, unit: str) -> str:
-        """What the numbers are about, where `unit` is the column that says whose row it is."""
-        return self.title
-
-    def limited(self, unit: str) -> str | None:
-        """How much of a unit counts, as the end of a caption; None if nothing can be left out."""
-        return None if self.counted is None else f"of each {unit} {self.counted}"
-
-    def moved(self, declared: DeclaredValues) -> dict[str, Bounds]:
-        """The bounds that its columns are moved into."""
+    def clipped(self, declared: DeclaredValues) -> dict[str, Bounds]:
+        """The bounds that its columns are clipped to."""
         bounds = declared.bounds
         return {name: bounds[name] for name in sorted(self.columns()) if name in bounds}
 
-    @property
-    def listed(self) -> str | None:
-        """Which labels there are, as the end of a caption, where they are known."""
-        return None
-
     def caption(self, unit: str, declared: DeclaredValues) -> str:
-        """What is counted, the filter, and every bound and limit that is applied, in words."""
-        moved = (moved_in_words(*pair) for pair in self.moved(declared).items())
-        grouped = self.columns() if self.listed is None else frozenset()
-        others = (
-            f"{name} has {many(declared.labels[name], 'declared label')} and others are missing"
-            for name in sorted(grouped | beyond_values(self.filter))
-            if name in declared.labels
+        """One sentence: what is counted, the filter, and every bound and limit."""
+        names, clipped = Names(unit, declared), self.clipped(declared)
+        return caption(
+            self.words(names), names, self.filter, columns=self.columns(), clipped=clipped
         )
-        applied = (*moved, *others, self.limited(unit), self.listed)
-        return caption(self.subject(unit), self.filter, applied)
 
     def offered(self, declared: DeclaredValues) -> tuple[str, ...]:
         """What can be asked to see how much bounds and limits change, for a plan."""
-        beyond = " or ".join(
-            condition_in_sql(Between(name, **{side: bound}))
-            for name, bounds in self.moved(declared).items()
-            for side, bound in zip(("below", "above"), bounds, strict=True)
-            if bound is not None
-        )
-        told = f"count(where='{beyond}') says how many have values that are moved"
-        return (told,) if beyond else ()
-
-    @property
-    def described(self) -> str:
-        """The kind, and how it is answered where there are several ways."""
-        return self.kind
-
-    @property
-    def counted(self) -> str | None:
-        """How much of a unit counts, in words, where that may surprise."""
-        return None
-
-    @property
-    @abstractmethod
-    def contribution(self) -> str:
-        """How much of a unit counts, for the statement of the dataset."""
+        return offered(self.words(Names()), self.clipped(declared))
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -300,19 +303,17 @@ class Query(ABC):
 
     @classmethod
     def field_names(cls) -> tuple[str, ...]:
-        """Names of the fields, in order."""
-        return tuple(f.name for f in fields(cls))
+        """Names of the fields, in the order in which values without a name are taken."""
+        return _field_names(cls)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data with every field: a default that changes later changes no old query.
-
-        Only an ε that was not asked for is left out: once items are named there is none.
-        """
+        """Plain data with every field, so that a new default changes no old query. Only an ε that
+        was not asked for is left out."""
         data: dict[str, Any] = {"kind": self.kind}
         for name in self.field_names():
             if name == "epsilon" and self.epsilon is None:
                 continue
-            data[name] = _plain(name, getattr(self, name))
+            data[name] = field_to_json(name, getattr(self, name))
         return data
 
     @classmethod
@@ -373,6 +374,11 @@ def check_query(query: Query, schema: Schema, unit: str) -> None:
     query.check_columns(schema)
 
 
+@cache
+def _field_names(cls: type[Query]) -> tuple[str, ...]:
+    return tuple(inspect.signature(cls).parameters)
+
+
 def _required(cls: type[Query]) -> list[str]:
     return [f.name for f in fields(cls) if f.default is MISSING]
 
@@ -383,11 +389,61 @@ def _words(hint: Any) -> str:
     return text[0].lower() + text[1:]
 
 
-def _plain(name: str, value: Any) -> Any:
-    if name == "where":
-        return filter_to_json(filter_from(value))
-    if name == "by" and value is not None:
-        return [key_to_json(key) for key in value]
-    if name == "categories" and value is not None:
-        return [label_to_json(label) for label in value]
-    return list(value) if isinstance(value, tuple) else value
+def counts_with(paid: Paid, contribution_limit: int, per_key_limit: int) -> KnownCounts:
+    """Noisy counts of a known domain."""
+    return KnownCounts(
+        coordinate=coordinate_of(paid),
+        contribution_limit=contribution_limit,
+        per_key_limit=per_key_limit,
+    )
+
+
+def thresholded(
+    paid: Paid, contribution_limit: int, per_key_limit: int, *, truncated: bool = False
+) -> ThresholdedCounts:
+    """Noisy counts of an unknown domain, of which those above a threshold are released."""
+    return ThresholdedCounts(
+        coordinate=coordinate_of(paid),
+        delta=delta_of_leak(paid),
+        contribution_limit=contribution_limit,
+        per_key_limit=per_key_limit,
+        truncated=truncated,
+    )
+
+
+def coordinate_of(paid: Paid) -> Coordinate:
+    """What one noisy number is paid with."""
+    guarantee = paid[COUNT]
+    assert isinstance(guarantee, Coordinate)
+    return guarantee
+
+
+def epsilon_of_selection(paid: Paid) -> float:
+    """ε of one selection."""
+    guarantee = paid[SELECT]
+    assert isinstance(guarantee, BoundedRange)
+    return guarantee.epsilon
+
+
+def delta_of_leak(paid: Paid) -> float:
+    """δ of an unknown domain."""
+    guarantee = paid[LEAK]
+    assert isinstance(guarantee, ApproximateDP)
+    return guarantee.delta
+
+
+def suits_counts(guarantee: Guarantee, per_key_limit: int) -> bool:
+    """Discrete Laplace or rounded Gaussian noise, or discrete Gaussian for the same limit."""
+    match guarantee:
+        case PureDP(epsilon):
+            return epsilon > 0
+        case Gaussian():
+            return True
+        case DiscreteGaussian(_, sensitivity):
+            return sensitivity == per_key_limit
+    return False
+
+
+def suits_any_limit(guarantee: Guarantee) -> bool:
+    """Noise that can be made as wide as any limit asks for, for the same guarantee."""
+    return suits_counts(guarantee, 1) and suits_counts(guarantee, 2)

@@ -1,4 +1,4 @@
-"""Fields that kinds of questions share: what they are called, mean and may hold.
+"""Fields that kinds of questions share: their types, help texts and checks.
 
 The text beside a type is what the command line says about the option.
 """
@@ -11,12 +11,14 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from farthing.engine.filters import (
     Filter,
+    filter_from,
+    filter_to_json,
     require_column,
     require_value,
     value_from_json,
     value_to_json,
 )
-from farthing.engine.keys import Key, key_from
+from farthing.engine.keys import Key, key_from, key_to_json
 from farthing.engine.sql.keys import Label, text_of
 from farthing.engine.where_text.reading import where_from
 from farthing.errors import InvalidInput, require_count, require_real
@@ -42,7 +44,7 @@ MaybeBy: TypeAlias = Annotated[
 ]
 ValueBound: TypeAlias = Annotated[
     NumberBound | None,
-    "Values beyond are moved here; the schema's bounds are the default and the widest.",
+    "Values beyond are clipped to it; the schema's bounds are the default and the widest.",
 ]
 RowsOfUnit: TypeAlias = Annotated[
     int | None, "Rows of a unit that count for one label; more of them weigh less."
@@ -59,12 +61,12 @@ QuestionEpsilon: TypeAlias = Annotated[
 ]
 LeakItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for the δ."]
 
-#: A limit that is looked for before the question is asked, as a small question of its own.
+#: A limit that is chosen before the question runs, by a small question of its own.
 AUTO: Literal["auto"] = "auto"
 #: Decimal places of fixed-point values stay below this, so that they fit 64 bits.
 LARGEST_PLACES = 9
 LARGEST_BOUND = 1 << 40
-#: Columns of a key: a statement over many more is too deep for Spark, which then never answers.
+#: Most columns of a key. Spark never finishes a statement over many more.
 MOST_KEYS = 6
 LARGEST_REPEATS = 64
 #: Limits per unit, and candidates, stay below this: engines count with 64 bits.
@@ -80,7 +82,7 @@ def scaled(bound: NumberBound, places: int) -> int:
 
 
 def unscaled(number: int | float, places: int) -> int | float:
-    """A number in units of the last decimal place as what it stands for."""
+    """The value of a number that is given in units of the last decimal place."""
     return number if places == 0 else number / 10**places
 
 
@@ -95,8 +97,7 @@ def scaled_bounds(lower: NumberBound, upper: NumberBound, places: int) -> tuple[
 
 
 class CheckedLabels(tuple[Label, ...]):
-    """Labels that were checked: a question that is changed, as plans do often, keeps them as they
-    are. `width` is that of the key for which they were found to be different."""
+    """Labels that were checked before, for a key of this `width`, and need not be checked again."""
 
     width = 0
 
@@ -124,16 +125,27 @@ def require_categories(given: tuple[Label, ...] | None, width: int) -> None:
 
 
 def stated(limit: Limit) -> int | None:
-    """A limit of a question that can run: an automatic one has been found."""
+    """The limit of a question that can run: a number or None, no longer automatic."""
     if limit == AUTO:
         raise InvalidInput(f'contribution_limit must be a number here, got "{AUTO}"')
     return limit
 
 
 def require_number(limit: Limit, kind: str) -> None:
-    """For kinds in which no limit can be looked for."""
+    """Refuses an automatic limit where a kind has none."""
     if limit == AUTO:
         raise InvalidInput(f'contribution_limit of a {kind} must be a number, got "{AUTO}"')
+
+
+def field_to_json(name: str, value: Any) -> Any:
+    """A field of this name as plain data."""
+    if name == "where":
+        return filter_to_json(filter_from(value))
+    if name == "by" and value is not None:
+        return [key_to_json(key) for key in value]
+    if name == "categories" and value is not None:
+        return [label_to_json(label) for label in value]
+    return list(value) if isinstance(value, tuple) else value
 
 
 def label_to_json(label: Label) -> Any:
@@ -238,9 +250,9 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "candidates": _count(),
     "most": _count(),
     "labels": _count(),
-    "limits": lambda name, value: tuple(_count()(name, one) for one in _list(name, value)),
+    "limits": lambda name, value: tuple(_count()(name, number) for number in _list(name, value)),
     "noise": lambda name, value: tuple(
-        require_real(name, one, at_least=0) for one in _list(name, value)
+        require_real(name, number, at_least=0) for number in _list(name, value)
     ),
     "contribution_limit": _limit,
     "per_key_limit": _count(),

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, ClassVar
 
-from farthing.engine.kinds.base import COUNT, LEAK, Paid, Result
-from farthing.engine.kinds.fields import (
-    LARGEST_REPEATS,
-    By,
-    Categories,
-    ContributionLimit,
-    CountItem,
-    LeakItem,
-    MeasureLoss,
-    PerKeyLimit,
-    QuestionEpsilon,
-    Repeats,
-    Simultaneous,
-    Where,
+from farthing.engine.kinds import fields
+from farthing.engine.kinds.base import (
+    COUNT,
+    LEAK,
+    Paid,
+    Result,
+    counts_with,
+    suits_counts,
+    thresholded,
 )
 from farthing.engine.kinds.labels import LabelQuery
-from farthing.engine.kinds.paid_parameters import (
-    coordinate_of,
-    counts_with,
-    delta_of_leak,
-    suits_counts,
-)
+from farthing.engine.show.captions import Names, Words
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import Guarantee
-from farthing.mechanisms import Expectation, Mechanism, Release, Repeated, ThresholdedCounts
+from farthing.mechanisms import Expectation, Mechanism, Release, Repeated
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +32,6 @@ class HistogramQuery(LabelQuery):
     count.
     """
 
-    by: By
-    _: KW_ONLY
-    categories: Categories = None
-    where: Where = None
-    contribution_limit: ContributionLimit = None
-    per_key_limit: PerKeyLimit = 1
-    count: CountItem = None
-    leak: LeakItem = None
-    epsilon: QuestionEpsilon = None
-    repeats: Repeats = 1
-    simultaneous: Simultaneous = False
-    measure_loss: MeasureLoss = False
     kind: ClassVar[str] = "histogram"
 
     def check_fields(self) -> None:
@@ -79,18 +57,13 @@ class HistogramQuery(LabelQuery):
 
     @property
     def most_repeats(self) -> int:
-        return 1 if self.categories is None else LARGEST_REPEATS
+        return 1 if self.categories is None else fields.LARGEST_REPEATS
 
     def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
         if self.categories is not None:
             counts = counts_with(paid, self.coordinates, self.per_key_limit)
             return Repeated(counts, self.repeats)
-        return ThresholdedCounts(
-            coordinate=coordinate_of(paid),
-            delta=delta_of_leak(paid),
-            contribution_limit=self.coordinates,
-            per_key_limit=self.per_key_limit,
-        )
+        return thresholded(paid, self.coordinates, self.per_key_limit)
 
     def in_order(self, release: Release) -> Release:
         """Days and times that were discovered in their order, rows without one last.
@@ -113,12 +86,10 @@ class HistogramQuery(LabelQuery):
         width = expectation.counts.half_width
         return Result(self.labels_in(release.labels), release.counts, width)
 
-    def subject(self, unit: str) -> str:
-        return f"{self.counted_things or unit} per {' and '.join(map(str, self.key))}"
-
-    @property
-    def title(self) -> str:
-        return f"histogram by {', '.join(map(str, self.key))}"
+    def words(self, names: Names) -> Words:
+        counted = "rows" if self.counts_rows else names.unit.several
+        each = names.labels(self.key).each
+        return self.read_as(f"The number of {counted} for each {each}", self.kind, names)
 
 
 def _is_time(label: Any) -> bool:

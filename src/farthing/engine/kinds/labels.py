@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from itertools import product
@@ -14,28 +13,24 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from farthing.engine.keys import Bins, Key, column_of, domain_of, kind_of
-from farthing.engine.kinds.base import Query
-from farthing.engine.kinds.fields import AUTO, Limit, require_categories, stated
-from farthing.engine.kinds.rows import Rows
-from farthing.engine.sql.bounding import (
-    Bounded,
-    TypedColumn,
-    bounded_histogram,
-    labels_and_counts,
-)
+from farthing.engine.kinds import fields
+from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.fields import AUTO, require_categories, stated
+from farthing.engine.show.captions import Names, Words, listed_labels
+from farthing.engine.sql.bounding import Bounded, TypedColumn, bounded_histogram, labels_and_counts
 from farthing.engine.sql.conditions import require_fits, within
 from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Release
 from farthing.mechanisms.accuracy import Interval, joint_level
-from farthing.schema import DECIMAL, INTEGER, TIMESTAMP, DeclaredValues, Schema, Value
+from farthing.schema import DECIMAL, INTEGER, TIMESTAMP, Schema
 from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: What labels of a kind are where a filter would take more; and how that is written.
+#: Labels must have exactly these types, where a filter would take more; and how to write them.
 _LABELS: dict[str, type] = {DECIMAL: Decimal, INTEGER: int, TIMESTAMP: datetime}
 _FORM = {DECIMAL: "Decimal('1.50')", INTEGER: "15", TIMESTAMP: "datetime(2013, 1, 31, 12)"}
 #: Labels that follow from bins and declared categories are listed up to this many.
@@ -52,13 +47,8 @@ class KeyQuery(Query):
 
     @property
     def key(self) -> tuple[Key, ...]:
-        """The columns of the key, or functions of them."""
-        return cast(tuple[Key, ...], self.by)
-
-    @property
-    def key_words(self) -> str:
-        """The key in a caption."""
-        return " and ".join(map(str, self.key))
+        """The columns of the key, or functions of them; none for one answer."""
+        return cast(tuple[Key, ...], self.by or ())
 
     @property
     def domain(self) -> tuple[Label, ...] | None:
@@ -77,18 +67,38 @@ class KeyQuery(Query):
         return frozenset(column_of(key) for key in self.key)
 
     def check_columns(self, schema: Schema) -> None:
-        check_labels(self.key, self.domain, schema)
+        """Rows can be grouped by these keys, and they can have these labels."""
+        kinds = [kind_of(key, schema) for key in self.key]
+        for label in self.domain or ():
+            parts = label if isinstance(label, tuple) else (label,)
+            for key, kind, part in zip(self.key, kinds, parts, strict=True):
+                require_fits(str(key), kind, part)
+                if not isinstance(part, _LABELS.get(kind, object) | None):
+                    form = _FORM[kind]
+                    raise InvalidInput(f"a label of {key}, which is {kind}, is exact: {form}")
+                listed = domain_of(key, schema) if isinstance(key, Bins) else None
+                if listed is not None and part not in (*listed, None):
+                    raise InvalidInput(f"{key} has the labels {', '.join(map(str, listed))}")
 
     def completed(self, schema: Schema) -> Self:
-        """With the labels that the schema lists."""
-        if self.domain is not None:
-            return self
-        known = known_labels(self.key, schema)
-        return self.changed(categories=known)
+        """With every label, where the keys or the schema list them and they are not too many.
 
-    @property
-    def listed(self) -> str | None:
-        return labels_in_words(self.domain)
+        Missing values are not among them: a question that wants them lists None.
+        """
+        parts = [domain_of(key, schema) for key in self.key]
+        known = [labels for labels in parts if labels is not None]
+        unknown = len(known) < len(parts) or math.prod(map(len, known)) > MOST_LISTED
+        if self.domain is not None or unknown:
+            return self
+        return self.changed(categories=tuple(product(*known)) if len(known) > 1 else known[0])
+
+    def listed(self, names: Names) -> str | None:
+        """How many labels are listed, in words; None if they are not known."""
+        if self.domain is None:
+            return None
+        parts = (label if isinstance(label, tuple) else (label,) for label in self.domain)
+        named = sum(None not in label for label in parts)
+        return listed_labels(names.labels(self.key), named, missing=named < len(self.domain))
 
     def keyed(self, rows: Rows) -> tuple[Rows, list[TypedColumn]]:
         """The rows, and the columns of the key with their kinds.
@@ -103,21 +113,25 @@ class KeyQuery(Query):
         return rows, [(rows.table[name], rows.kinds[name]) for name in names]
 
 
+@dataclass(frozen=True, slots=True)
 class LabelQuery(KeyQuery):
     """A question whose answer has a label for each value of a key."""
 
-    __slots__ = ()
-
-    contribution_limit: Limit
-    per_key_limit: int
-    count: str | None
-    simultaneous: bool
-    measure_loss: bool
+    by: fields.By
+    _: KW_ONLY
+    categories: fields.Categories = None
+    contribution_limit: fields.ContributionLimit = None
+    per_key_limit: fields.PerKeyLimit = 1
+    count: fields.CountItem = None
+    leak: fields.LeakItem = None
+    repeats: fields.Repeats = 1
+    simultaneous: fields.Simultaneous = False
+    measure_loss: fields.MeasureLoss = False
 
     @property
     @abstractmethod
     def coordinates(self) -> int:
-        """How many of the counts that are drawn a unit can change."""
+        """How many of the noisy counts one unit can change."""
 
     @property
     def limit(self) -> int | None:
@@ -161,7 +175,7 @@ class LabelQuery(KeyQuery):
         return Histogram.over(domain, labels, counts)
 
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
-        """For all bars together, if that is wanted and it is known how many there are."""
+        """For all bars together, if the question says `simultaneous` and their number is known."""
         bars = self.bars
         expected = mechanism.expect(confidence, domain_size=self.size)
         if not self.simultaneous or bars is None:
@@ -195,78 +209,31 @@ class LabelQuery(KeyQuery):
         return tuple(map(str, self.key))
 
     @property
-    def shown_things(self) -> str:
-        return self.counted_things or "members"
+    def counts_rows(self) -> bool:
+        """Whether rows are counted; else units."""
+        return self.per_key_limit > 1
 
-    @property
-    def counted_things(self) -> str | None:
-        """What is counted besides units."""
-        return None if self.per_key_limit == 1 else "rows"
-
-    def limited(self, unit: str) -> str | None:
-        """No limit is told that no unit can reach."""
-        key, rows = " and ".join(map(str, self.key)), self.per_key_limit
-        most = "" if rows == 1 else f" with at most {many(rows, 'row')} for each"
-        if self.contribution_limit == AUTO:
-            return f"each {unit} in at most a number of {key} that is looked for{most}"
-        limit = self.limit
-        if limit is None or (self.size is not None and limit >= self.size):
-            return most.removeprefix(" ") or None
-        return f"each {unit} in at most {limit} {key}{most}"
-
-    def offered(self, declared: DeclaredValues) -> tuple[str, ...]:
-        offered = KeyQuery.offered(self, declared)
-        limit = self.contribution_limit
-        if self.measure_loss or limit in (None, AUTO) or limit == self.size:
-            return offered
-        return (*offered, "measure_loss says how much the limit leaves out")
-
-    @property
-    def contribution(self) -> str:
-        return counted_in_words(self.limit, self.per_key_limit)
-
-
-def check_labels(keys: Sequence[Key], domain: Sequence[Label] | None, schema: Schema) -> None:
-    """Rows can be grouped by these keys, and they can have these labels, or InvalidInput."""
-    kinds = [kind_of(key, schema) for key in keys]
-    for label in domain or ():
-        parts = label if isinstance(label, tuple) else (label,)
-        for key, kind, part in zip(keys, kinds, parts, strict=True):
-            require_fits(str(key), kind, part)
-            if not isinstance(part, _LABELS.get(kind, object) | None):
-                raise InvalidInput(f"a label of {key}, which is {kind}, is exact: {_FORM[kind]}")
-            listed = domain_of(key, schema) if isinstance(key, Bins) else None
-            if listed is not None and part not in (*listed, None):
-                raise InvalidInput(f"{key} has the labels {', '.join(map(str, listed))}")
-
-
-def known_labels(keys: Sequence[Key], schema: Schema) -> tuple[Label, ...] | None:
-    """Every label, where the keys or the schema list them and they are not too many.
-
-    What is missing is not among them: a question that wants it says so in its categories.
-    """
-    parts: list[tuple[Value, ...]] = []
-    for key in keys:
-        listed = domain_of(key, schema)
-        if listed is None:
-            return None
-        parts.append(tuple(listed))
-    if math.prod(map(len, parts)) > MOST_LISTED:
-        return None
-    return tuple(product(*parts)) if len(parts) > 1 else parts[0]
-
-
-def labels_in_words(domain: Sequence[Label] | None) -> str | None:
-    """How many labels are listed, and what becomes of rows with others; None if none are."""
-    if domain is None:
-        return None
-    parts = (label if isinstance(label, tuple) else (label,) for label in domain)
-    named = sum(None not in label for label in parts)
-    missing = "" if named == len(domain) else " and (missing)"
-    return f"{many(named, 'declared label')}{missing}; rows with others are not counted"
-
-
-def counted_in_words(labels: int | None, rows: int) -> str:
-    """How much of a unit counts."""
-    keys = "any number of labels" if labels is None else f"at most {many(labels, 'label')}"
-    return keys if rows == 1 else f"{keys}, with at most {many(rows, 'row')} each"
+    def read_as(self, subject: str, described: str, names: Names) -> Words:
+        """Its words, with how much of a unit counts. A limit that no unit can reach is left out."""
+        automatic, rows = self.contribution_limit == AUTO, self.per_key_limit
+        limit = None if automatic else self.limit
+        labels, unit = names.labels(self.key), names.unit.each
+        clause = f"each {unit} counts for at most {labels.many(limit or 0)}"
+        if automatic:
+            clause = f"each {unit} counts for a number of {labels.several} that is chosen first"
+        elif limit is None or limit == self.size:
+            clause = ""
+        if self.counts_rows:
+            each = f"with at most {rows} rows for each"
+            clause = f"{clause}, {each}" if clause else f"each {unit} counts {each} {labels.each}"
+        most = "any number of labels" if limit is None else f"at most {many(limit, 'label')}"
+        return Words(
+            subject=subject,
+            limit=clause or None,
+            listed=self.listed(names),
+            contribution=f"{most}, with at most {rows} rows each" if self.counts_rows else most,
+            described=described,
+            things="rows" if self.counts_rows else "units",
+            measurable=not self.measure_loss
+            and self.contribution_limit not in (None, AUTO, self.size),
+        )

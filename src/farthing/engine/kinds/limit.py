@@ -1,20 +1,18 @@
-"""How many labels of a unit should count, so that the numbers are off by least in all."""
+"""Which contribution limit makes the total error of all numbers least."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from farthing.engine.kinds.base import SELECT, Paid, Result
-from farthing.engine.kinds.fields import By, Categories, QuestionEpsilon, SelectItem, Where
+from farthing.engine.kinds import fields
+from farthing.engine.kinds.base import SELECT, Paid, Result, Rows, epsilon_of_selection
 from farthing.engine.kinds.labels import KeyQuery
-from farthing.engine.kinds.paid_parameters import epsilon_of_selection
-from farthing.engine.kinds.rows import Rows
+from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import (
     Bounded,
     bounded_histogram,
@@ -25,6 +23,7 @@ from farthing.engine.sql.bounding import (
 )
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, LeastTotal, Mechanism, Release
+from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,15 +47,13 @@ class LimitQuery(KeyQuery):
     One draw of a selection (docs/theory/mechanisms.md, section 13).
     """
 
-    by: By
+    by: fields.By
     _: KW_ONLY
-    limits: Annotated[Iterable[int], "A limit that may be chosen; repeat for several."]
-    noise: Annotated[Iterable[float], "The expected error of a count at each limit."]
+    limits: Annotated[tuple[int, ...], "A limit that may be chosen; repeat for several."]
+    noise: Annotated[tuple[float, ...], "The expected error of a count at each limit."]
     labels: Annotated[int | None, "How many numbers have that error."] = None
-    categories: Categories = None
-    where: Where = None
-    select: SelectItem = None
-    epsilon: QuestionEpsilon = None
+    categories: fields.Categories = None
+    select: fields.SelectItem = None
     kind: ClassVar[str] = "limit"
     number: ClassVar[str] = "limit"
     single: ClassVar[bool] = True
@@ -65,24 +62,14 @@ class LimitQuery(KeyQuery):
 
     def check_fields(self) -> None:
         KeyQuery.check_fields(self)
-        if not self.candidates or list(self.candidates) != sorted(set(self.candidates)):
+        if not self.limits or list(self.limits) != sorted(set(self.limits)):
             raise InvalidInput("limits must be whole numbers that grow, at least one of them")
-        if len(self.errors_of_one) != len(self.candidates):
+        if len(self.noise) != len(self.limits):
             raise InvalidInput("noise must have one number for each of the limits")
-        if max(self.errors_of_one) * (self.numbers or 1) > _LARGEST_TOTAL:
+        if max(self.noise) * (self.numbers or 1) > _LARGEST_TOTAL:
             raise InvalidInput(
                 f"noise times the number of labels must be at most {_LARGEST_TOTAL}, got more"
             )
-
-    @property
-    def candidates(self) -> tuple[int, ...]:
-        """The limits that may be chosen."""
-        return cast(tuple[int, ...], self.limits)
-
-    @property
-    def errors_of_one(self) -> tuple[float, ...]:
-        """The expected error of one count at each of them."""
-        return cast(tuple[float, ...], self.noise)
 
     @property
     def numbers(self) -> int | None:
@@ -92,7 +79,7 @@ class LimitQuery(KeyQuery):
     @property
     def score_range(self) -> int:
         """Theorem 10, in thousandths of a pair: what one unit can move the totals apart."""
-        most = self.candidates[-1]
+        most = self.limits[-1]
         return PARTS * most if self.numbers is None else PARTS * (most - 1) + 2
 
     def roles(self) -> dict[str, int]:
@@ -104,7 +91,7 @@ class LimitQuery(KeyQuery):
     def bounded(self, rows: Rows) -> Bounded:
         """How many units have how many labels; of an unknown domain also the sizes of labels."""
         rows, keys = self.keyed(rows)
-        most = self.candidates[-1]
+        most = self.limits[-1]
         shape = shape_of(labels_of_units(rows.table, rows.owner, keys, most))
         if self.numbers is None:
             counts = bounded_histogram(
@@ -120,8 +107,8 @@ class LimitQuery(KeyQuery):
 
     @property
     def _caps(self) -> tuple[int, ...]:
-        """Up to what a label of an unknown domain counts at each limit; never less at a larger."""
-        whole = (math.ceil(_TIMES * error) for error in self.errors_of_one)
+        """The most that a label of an unknown domain counts at each limit. It never falls."""
+        whole = (math.ceil(_TIMES * error) for error in self.noise)
         return tuple(accumulate(whole, max))
 
     def data(self, rows: pa.Table) -> Histogram:
@@ -130,19 +117,19 @@ class LimitQuery(KeyQuery):
         places = np.array([int(text[1:]) for text in texts], dtype=np.int64)
         of_units = np.array([text[0] == "u" for text in texts], dtype=bool)
         held, units = places[of_units], counts[of_units]
-        lost = [int((np.maximum(held - limit, 0) * units).sum()) for limit in self.candidates]
+        lost = [int((np.maximum(held - limit, 0) * units).sum()) for limit in self.limits]
         if self.numbers is None:
-            sizes, many = places[~of_units], counts[~of_units]
-            noise = [int((np.minimum(sizes, cap) * many).sum()) for cap in self._caps]
+            sizes, labels = places[~of_units], counts[~of_units]
+            noise = [int((np.minimum(sizes, cap) * labels).sum()) for cap in self._caps]
             totals = [PARTS * (bias + error) for bias, error in zip(lost, noise, strict=True)]
         else:
-            pairs = zip(lost, self.errors_of_one, strict=True)
+            pairs = zip(lost, self.noise, strict=True)
             totals = [total_error(bias, error, self.numbers) for bias, error in pairs]
-        return Histogram(list(self.candidates), totals)
+        return Histogram(list(self.limits), totals)
 
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """In pairs."""
-        expected = mechanism.expect(confidence, domain_size=len(self.candidates))
+        expected = mechanism.expect(confidence, domain_size=len(self.limits))
         assert expected.selection is not None
         return replace(expected, selection=expected.selection.divided(PARTS))
 
@@ -150,20 +137,16 @@ class LimitQuery(KeyQuery):
         assert expectation.selection is not None
         return Result(release.labels, None, expectation.selection.half_width)
 
-    def subject(self, unit: str) -> str:
-        return f"limit on {self.key_words} of each {unit} with about the least total error"
-
-    @property
-    def title(self) -> str:
-        return f"limit on {self.key_words}"
-
-    @property
-    def counted(self) -> str | None:
-        return self.contribution
-
-    @property
-    def contribution(self) -> str:
-        return f"the first {self.candidates[-1]} labels"
+    def words(self, names: Names) -> Words:
+        unit, labels, most = names.unit.each, names.labels(self.key), self.limits[-1]
+        return Words(
+            subject=f"The limit on {labels.several} for each {unit} with about the least total "
+            "error",
+            limit=f"at most {labels.many(most)} of each {unit} are looked at",
+            listed=self.listed(names),
+            contribution=f"the first {many(most, 'label')}",
+            described=self.kind,
+        )
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -171,7 +154,7 @@ class LimitQuery(KeyQuery):
 
 
 def total_error(lost: int, error: float, numbers: int) -> int:
-    """What `numbers` counts are off by together, in parts, if `lost` is missing from them evenly.
+    """The total error of `numbers` counts, in parts, if `lost` is missing from them evenly.
 
     numbers·E|N(lost/numbers, s²)| with E|N(0, s²)| = error, rounded up: bias hides in noise while
     it is the smaller of the two. It grows with `lost`, by at most 1 pair for 1, and has a value

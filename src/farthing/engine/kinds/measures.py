@@ -6,46 +6,66 @@ first: by a thresholded histogram of the units that each label has, which is bou
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from dataclasses import KW_ONLY, dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from farthing.engine.keys import Key, column_of
-from farthing.engine.kinds.base import COUNT, LEAK, Paid
-from farthing.engine.kinds.fields import require_categories, require_number
-from farthing.engine.kinds.labels import check_labels, known_labels, labels_in_words
-from farthing.engine.kinds.numbers import NumberQuery
-from farthing.engine.kinds.paid_parameters import coordinate_of, delta_of_leak, suits_any_limit
-from farthing.engine.kinds.rows import Rows
-from farthing.engine.sql.bounding import Bounded, between
-from farthing.engine.sql.conditions import within
+from farthing.engine.kinds import fields
+from farthing.engine.kinds.base import (
+    COUNT,
+    LEAK,
+    Paid,
+    Rows,
+    suits_any_limit,
+    thresholded,
+)
+from farthing.engine.kinds.labels import KeyQuery
+from farthing.engine.show.captions import Names, Words
+from farthing.engine.sql.bounding import Bounded, between, fixed_point
+from farthing.engine.sql.conditions import require_kind, within
 from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.engine.sql.measuring import VALUE, Grouped
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import Guarantee
 from farthing.ledger.declared_data import Limits
-from farthing.mechanisms import Histogram, Mechanism, Release, ThresholdedCounts
+from farthing.mechanisms import Histogram, Mechanism, Release
 from farthing.mechanisms.combined import Groups, PerLabel
-from farthing.schema import Schema
+from farthing.schema import DECIMAL, INTEGER, NUMBERS, Bounds, Column, DeclaredValues, Schema
 from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: Numbers without decimal places of their own are kept to about this part of their range.
+_FINE = 6
+_INCOMPLETE = "a question is completed before it is asked"
 
-class MeasureQuery(NumberQuery):
-    """A question about the numbers of a column, with one answer or one for each label."""
 
-    __slots__ = ()
+@dataclass(frozen=True, slots=True)
+class MeasureQuery(KeyQuery):
+    """A question about a column of numbers between two bounds, kept to some decimal places.
 
-    by: object
-    categories: object
-    contribution_limit: int | None
-    per_key_limit: int | None
+    It has one answer, or one for each label of a key. What it does not say about bounds and
+    decimal places, the schema does (`completed`).
+    """
+
+    column: fields.ColumnName
+    _: KW_ONLY
+    by: fields.MaybeBy = None
+    categories: fields.Categories = None
+    lower: fields.ValueBound = None
+    upper: fields.ValueBound = None
+    places: fields.Places = None
+    contribution_limit: fields.LabelsOfUnit = None
+    per_key_limit: fields.RowsOfUnit = None
+    count: fields.CountItem = None
+    leak: fields.LeakItem = None
 
     #: Whether it is about rows, of which so many count of a unit.
     weighs_rows: ClassVar[bool] = True
@@ -56,14 +76,17 @@ class MeasureQuery(NumberQuery):
         """What pays for one measurement, and how often."""
 
     @property
-    def key(self) -> tuple[Key, ...]:
-        """The columns of the key, or functions of them; none for one answer."""
-        return cast(tuple[Key, ...], self.by or ())
+    def decimals(self) -> int:
+        """The decimal places that are kept."""
+        assert self.places is not None, _INCOMPLETE
+        return self.places
 
     @property
-    def domain(self) -> tuple[Label, ...] | None:
-        """The labels, where they are known in advance."""
-        return cast(tuple[Label, ...] | None, self.categories)
+    def bounds(self) -> tuple[int, int]:
+        """The bounds in units of the last decimal place."""
+        assert self.lower is not None, _INCOMPLETE
+        assert self.upper is not None, _INCOMPLETE
+        return fields.scaled_bounds(self.lower, self.upper, self.decimals)
 
     @property
     def single(self) -> bool:
@@ -75,58 +98,89 @@ class MeasureQuery(NumberQuery):
         """How many labels of a unit count."""
         if not self.key:
             return 1
-        sizes = (self.contribution_limit, None if self.domain is None else len(self.domain))
-        return min(size for size in sizes if size is not None)
-
-    @property
-    def needed_limits(self) -> Mapping[str, str]:
-        """Of a known domain with one label no label can be dropped."""
-        needed = {}
-        if self.key and (self.domain is None or len(self.domain) > 1):
-            keys = ", ".join(map(str, self.key))
-            needed["contribution_limit"] = f"how many labels of {keys} count of a unit"
-        if self.weighs_rows:
-            needed["per_key_limit"] = "how many rows of a unit count; more of them weigh less"
-        return needed
+        return min(n for n in (self.contribution_limit, self.size) if n is not None)
 
     @property
     def rows_of_a_unit(self) -> int:
         """How many rows of a unit count for a label."""
-        assert self.per_key_limit is not None, "a question is completed before it is asked"
+        assert self.per_key_limit is not None, _INCOMPLETE
         return self.per_key_limit
-
-    def within(self, limits: Limits) -> Self:
-        """Without a key there are no labels to limit."""
-        own = limits if self.key else replace(limits, contribution_limit=None)
-        return super().within(own)
 
     @property
     def finds_labels(self) -> bool:
         """Whether the labels have to be found."""
         return bool(self.key) and self.domain is None
 
+    @property
+    def needed_limits(self) -> Mapping[str, str]:
+        """Of a known domain with one label no label can be dropped."""
+        needed = {}
+        if self.key and self.size != 1:
+            keys = ", ".join(map(str, self.key))
+            needed["contribution_limit"] = f"how many labels of {keys} count of a unit"
+        if self.weighs_rows:
+            needed["per_key_limit"] = "how many rows of a unit count; more of them weigh less"
+        return needed
+
+    def within(self, limits: Limits) -> Self:
+        """Without a key there are no labels to limit."""
+        own = limits if self.key else replace(limits, contribution_limit=None)
+        return KeyQuery.within(self, own)
+
     def check_fields(self) -> None:
         if not self.key and (self.domain is not None or self.contribution_limit is not None):
             raise InvalidInput("categories and contribution_limit need by, the key of the labels")
-        if self.key:
-            require_categories(self.domain, len(self.key))
-        require_number(self.contribution_limit, self.kind)
-        NumberQuery.check_fields(self)
+        KeyQuery.check_fields(self)
+        fields.require_number(self.contribution_limit, self.kind)
+        if self.lower is None or self.upper is None:
+            return
+        if self.places is not None:
+            _ = self.bounds
+        else:
+            fields.scaled_bounds(math.floor(self.lower), math.ceil(self.upper), 0)
 
     def columns(self) -> frozenset[str]:
-        return frozenset((self.column, *map(column_of, self.key)))
+        return KeyQuery.columns(self) | {self.column}
 
     def check_columns(self, schema: Schema) -> None:
-        NumberQuery.check_columns(self, schema)
-        check_labels(self.key, self.domain, schema)
+        require_kind(self.column, schema.kinds[self.column], NUMBERS, "the column")
+        KeyQuery.check_columns(self, schema)
 
     def completed(self, schema: Schema) -> Self:
-        """With what the schema says: bounds, decimal places, labels."""
-        whole = NumberQuery.completed(self, schema)
-        if not self.finds_labels:
-            return whole
-        known = known_labels(self.key, schema)
-        return whole.changed(categories=known)
+        """With the bounds and labels of the schema, and decimal places that suit the bounds."""
+        column = schema[self.column]
+        lower, upper = self.bounds_in(column)
+        places = _places(column, lower, upper) if self.places is None else self.places
+        if self.places is None or lower != self.lower:
+            lower = _rounded(lower, places, ROUND_FLOOR)
+        if self.places is None or upper != self.upper:
+            upper = _rounded(upper, places, ROUND_CEILING)
+        whole = self.changed(lower=lower, upper=upper, places=places)
+        return KeyQuery.completed(whole, schema) if self.finds_labels else whole
+
+    def bounds_in(self, column: Column) -> tuple[fields.NumberBound, fields.NumberBound]:
+        """The part of the question's bounds that lies within those that the owner declared.
+
+        The declared bounds clip every value first, so there is nothing beyond them.
+        """
+        lowers = [bound for bound in (self.lower, column.lower) if bound is not None]
+        uppers = [bound for bound in (self.upper, column.upper) if bound is not None]
+        if not lowers or not uppers:
+            raise InvalidInput(
+                f"the {self.kind} of {self.column} needs lower and upper: the schema declares none"
+            )
+        lower, upper = max(lowers), min(uppers)
+        if lower > upper:
+            raise InvalidInput(
+                f"lower and upper must overlap the declared bounds of {self.column}: no value lies "
+                f"between {lower} and {upper}"
+            )
+        return lower, upper
+
+    def clipped(self, declared: DeclaredValues) -> dict[str, Bounds]:
+        """Its own bounds, which lie within those that are declared."""
+        own = {} if self.lower is None else {self.column: (self.lower, self.upper)}
+        return KeyQuery.clipped(self, declared) | own
 
     def roles(self) -> dict[str, int]:
         labels = self.labels_of_a_unit
@@ -138,7 +192,7 @@ class MeasureQuery(NumberQuery):
     def suits(self, role: str, guarantee: Guarantee) -> bool:
         if role == COUNT:
             return suits_any_limit(guarantee)
-        return NumberQuery.suits(self, role, guarantee)
+        return KeyQuery.suits(self, role, guarantee)
 
     @abstractmethod
     def measure(self, paid: Paid) -> Mechanism[Any]:
@@ -160,16 +214,15 @@ class MeasureQuery(NumberQuery):
         if self.domain is not None:
             known = tuple(text_of(label) for label in self.domain)
             return PerLabel(measure=measure, contribution_limit=labels, domain=known)
-        finding = ThresholdedCounts(
-            coordinate=coordinate_of(paid),
-            delta=delta_of_leak(paid),
-            contribution_limit=labels,
-            per_key_limit=1,
-        )
+        finding = thresholded(paid, labels, 1)
         return PerLabel(measure=measure, contribution_limit=labels, finding=finding)
 
+    def worth(self, rows: Rows) -> Any:
+        """The column in whole units of the last decimal place."""
+        return fixed_point(rows.table[self.column], rows.kinds[self.column], self.decimals)
+
     def value_in(self, rows: Rows) -> Any:
-        """What a row is worth: moved to the nearest bound, unless it is missing."""
+        """What a row is worth: clipped to the bounds, unless it is missing."""
         import ibis
 
         worth = self.worth(rows)
@@ -202,34 +255,33 @@ class MeasureQuery(NumberQuery):
         return release.parts if self.key else (release,)
 
     @property
-    def listed(self) -> str | None:
-        return labels_in_words(self.domain)
-
-    @property
-    def title(self) -> str:
-        per = f" by {', '.join(map(str, self.key))}" if self.key else ""
-        return f"{self.measures} of {self.column}{per}"
-
-    @property
     def measures(self) -> str:
         """What is measured, in a word or two."""
         return self.kind.replace("_", " ")
 
     @property
     def counted(self) -> str | None:
-        return self.contribution
+        """How much of a unit counts (for one label), in words; None if that is not said yet."""
+        rows = self.per_key_limit
+        return None if rows is None else f"at most {many(rows, 'row')}"
 
-    @property
-    def counted_of_label(self) -> str:
-        """How much of a unit counts for one label."""
-        return f"at most {many(self.rows_of_a_unit, 'row')}"
-
-    @property
-    def contribution(self) -> str:
-        if not self.key:
-            return self.counted_of_label
-        labels = many(self.labels_of_a_unit, "label")
-        return f"at most {labels}, with {self.counted_of_label} each"
+    def words(self, names: Names) -> Words:
+        unit, labels = names.unit.each, names.labels(self.key)
+        subject = f"The {self.measures} of {names.column(self.column)}"
+        limit, contribution = f"with {self.counted}", self.counted
+        if self.key:
+            subject = f"{subject} for each {labels.each}"
+        if self.key and self.counted and (self.domain or self.contribution_limit):
+            size = self.labels_of_a_unit
+            limit = f"for at most {labels.many(size)}, with {self.counted} for each"
+            contribution = f"at most {many(size, 'label')}, with {self.counted} each"
+        return Words(
+            subject=subject,
+            limit=f"each {unit} counts {limit}" if self.counted else None,
+            listed=self.listed(names),
+            contribution=contribution or "",
+            described=self.kind,
+        )
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -243,3 +295,20 @@ def units_of_labels(labels: Sequence[str], units: npt.NDArray[np.int64]) -> Hist
     texts = np.empty(len(labels), dtype=object)
     texts[:] = labels
     return Histogram(texts, units)
+
+
+def _places(column: Column, lower: fields.NumberBound, upper: fields.NumberBound) -> int:
+    """What the column has; for floats so many that the bounds have about a million steps."""
+    if column.kind == INTEGER:
+        return 0
+    if column.kind == DECIMAL:
+        assert column.places is not None
+        return min(column.places, fields.LARGEST_PLACES)
+    size = math.log10(max(abs(lower), abs(upper), 1e-9))
+    return min(max(_FINE - math.floor(size), 0), fields.LARGEST_PLACES)
+
+
+def _rounded(bound: fields.NumberBound, places: int, towards: str) -> fields.NumberBound:
+    """A bound moved outwards to the next number with so many decimal places."""
+    moved = Decimal(str(bound)).quantize(Decimal(1).scaleb(-places), rounding=towards)
+    return int(moved) if moved == moved.to_integral_value() else float(moved)

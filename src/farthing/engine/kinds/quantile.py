@@ -9,25 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from farthing.engine.kinds.base import SELECT, Paid, Result
-from farthing.engine.kinds.fields import (
-    Categories,
-    ColumnName,
-    CountItem,
-    LabelsOfUnit,
-    LeakItem,
-    MaybeBy,
-    Places,
-    QuestionEpsilon,
-    RowsOfUnit,
-    SelectItem,
-    ValueBound,
-    Where,
-    unscaled,
-)
+from farthing.engine.kinds import fields
+from farthing.engine.kinds.base import SELECT, Paid, Result, Rows, epsilon_of_selection
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
-from farthing.engine.kinds.paid_parameters import epsilon_of_selection
-from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import LABEL, Bounded, counts_of
 from farthing.engine.sql.measuring import (
     UNITS,
@@ -50,25 +34,13 @@ if TYPE_CHECKING:
 class QuantileQuery(MeasureQuery):
     """A value of a numeric column near a quantile, overall or for each label of a key.
 
-    Values are kept to `places` decimals and moved to the nearest of `lower` and `upper`. The rows
+    Values are kept to `places` decimals and clipped to `lower` and `upper`. The rows
     of a unit with more than `per_key_limit` of them (for a label) weigh less: as much as that many.
     """
 
-    column: ColumnName
     probability: Annotated[float, "Which quantile."] = 0.5
     _: KW_ONLY
-    by: MaybeBy = None
-    categories: Categories = None
-    lower: ValueBound = None
-    upper: ValueBound = None
-    places: Places = None
-    where: Where = None
-    contribution_limit: LabelsOfUnit = None
-    per_key_limit: RowsOfUnit = None
-    select: SelectItem = None
-    count: CountItem = None
-    leak: LeakItem = None
-    epsilon: QuestionEpsilon = None
+    select: fields.SelectItem = None
     kind: ClassVar[str] = "quantile"
     number: ClassVar[str] = "value"
     in_ranks: ClassVar[bool] = True
@@ -129,8 +101,8 @@ class QuantileQuery(MeasureQuery):
             of[name] = _weighted(values[part], weights[part])
         if not self.finds_labels:
             return Groups(of, Histogram.without_rows())
-        found = [names[i] for i in place[counted]]
-        units = units_of_labels(found, counts_of(rows, UNITS)[counted])
+        labelled = [names[i] for i in place[counted]]
+        units = units_of_labels(labelled, counts_of(rows, UNITS)[counted])
         return Groups(of, Histogram.without_rows(), units)
 
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
@@ -143,8 +115,8 @@ class QuantileQuery(MeasureQuery):
         """How far a value may be off is known in ranks alone."""
         assert expectation.selection is not None
         ranks = expectation.selection.half_width
-        found = (part.labels[0] for part in self.parts_of(release))
-        values = tuple(unscaled(value, self.decimals) for value in found)
+        drawn = (part.labels[0] for part in self.parts_of(release))
+        values = tuple(fields.unscaled(value, self.decimals) for value in drawn)
         if not self.key:
             return Result(values, None, ranks)
         return Result(self.labels_in(release), values, ranks)
@@ -155,5 +127,5 @@ class QuantileQuery(MeasureQuery):
 
 
 def _weighted(values: npt.NDArray[Any], weights: npt.NDArray[np.int64]) -> Histogram:
-    """Values with what they weigh; nothing has a count where there is none."""
+    """Values and their weights; without values an empty histogram."""
     return Histogram(values, weights) if values.size else Histogram.without_rows()

@@ -6,26 +6,9 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from farthing.engine.kinds.base import COUNT, Paid, Query, Result
-from farthing.engine.kinds.fields import (
-    LARGEST_REPEATS,
-    Categories,
-    ColumnName,
-    CountItem,
-    LabelsOfUnit,
-    LeakItem,
-    MaybeBy,
-    NumberBound,
-    Places,
-    QuestionEpsilon,
-    Repeats,
-    RowsOfUnit,
-    Where,
-    unscaled,
-)
+from farthing.engine.kinds import fields
+from farthing.engine.kinds.base import COUNT, Paid, Query, Result, Rows, coordinate_of
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
-from farthing.engine.kinds.paid_parameters import coordinate_of
-from farthing.engine.kinds.rows import Rows
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import LABEL, Bounded, counts_of
 from farthing.engine.sql.measuring import VALUE, WHOLE, Grouped, total_name, totals
@@ -42,25 +25,15 @@ if TYPE_CHECKING:
 class SumQuery(MeasureQuery):
     """The sum of a numeric column, to `places` decimals, overall or for each label of a key.
 
-    The values of a unit (for a label) are added up and the sum is moved to the nearest of `lower`
-    and `upper`; the answer is about the sum of these. Without them, they are what
+    The values of a unit (for a label) are added up and the sum is clipped to `lower` and
+    `upper`; the answer is about the sum of these. Without them, they are what
     `per_key_limit` rows within the declared bounds of the column can add up to.
     """
 
-    column: ColumnName
     _: KW_ONLY
-    by: MaybeBy = None
-    categories: Categories = None
-    lower: Annotated[NumberBound | None, "The smallest sum of one unit."] = None
-    upper: Annotated[NumberBound | None, "The largest sum of one unit."] = None
-    places: Places = None
-    where: Where = None
-    contribution_limit: LabelsOfUnit = None
-    per_key_limit: RowsOfUnit = None
-    count: CountItem = None
-    leak: LeakItem = None
-    epsilon: QuestionEpsilon = None
-    repeats: Repeats = 1
+    lower: Annotated[fields.NumberBound | None, "The smallest sum of one unit."] = None
+    upper: Annotated[fields.NumberBound | None, "The largest sum of one unit."] = None
+    repeats: fields.Repeats = 1
     kind: ClassVar[str] = "sum"
     number: ClassVar[str] = "sum"
     weighs_rows: ClassVar[bool] = False
@@ -70,7 +43,7 @@ class SumQuery(MeasureQuery):
         if self.lower == self.upper == 0:
             raise InvalidInput("lower and upper must not both be 0: the sum would always be 0")
 
-    def bounds_in(self, column: Column) -> tuple[NumberBound, NumberBound]:
+    def bounds_in(self, column: Column) -> tuple[fields.NumberBound, fields.NumberBound]:
         if self.lower is not None and self.upper is not None:
             return self.lower, self.upper
         if column.lower is None or column.upper is None or self.per_key_limit is None:
@@ -91,7 +64,7 @@ class SumQuery(MeasureQuery):
 
     @property
     def most_repeats(self) -> int:
-        return LARGEST_REPEATS
+        return fields.LARGEST_REPEATS
 
     def measure(self, paid: Paid) -> Mechanism[Any]:
         lower, upper = self.bounds
@@ -138,13 +111,14 @@ class SumQuery(MeasureQuery):
     def result(self, release: Release, expectation: Expectation) -> Result:
         assert expectation.counts is not None
         drawn = (part.counts[0] for part in self.parts_of(release) if part.counts is not None)
-        sums = tuple(unscaled(total, self.decimals) for total in drawn)
+        sums = tuple(fields.unscaled(total, self.decimals) for total in drawn)
         return Result(self.labels_in(release), sums, expectation.counts.half_width)
 
-    def moved(self, declared: DeclaredValues) -> dict[str, Bounds]:
+    def clipped(self, declared: DeclaredValues) -> dict[str, Bounds]:
         """Values by declared bounds alone: its own are those of a unit's sum."""
-        return Query.moved(self, declared)
+        return Query.clipped(self, declared)
 
     @property
-    def counted_of_label(self) -> str:
-        return f"a sum moved into {self.lower} to {self.upper}"
+    def counted(self) -> str | None:
+        known = self.lower is not None and self.upper is not None
+        return f"a sum clipped to the range {self.lower} to {self.upper}" if known else None

@@ -5,31 +5,22 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, ClassVar
 
-from farthing.engine.kinds.base import COUNT, LEAK, SELECT, Paid, Result
-from farthing.engine.kinds.fields import (
-    LARGEST_REPEATS,
-    By,
-    Categories,
-    ContributionLimit,
-    CountItem,
-    LeakItem,
-    MeasureLoss,
-    PerKeyLimit,
-    QuestionEpsilon,
-    Repeats,
-    SelectItem,
-    Simultaneous,
-    Where,
-    stated,
-)
-from farthing.engine.kinds.labels import LabelQuery
-from farthing.engine.kinds.paid_parameters import (
+from farthing.engine.kinds import fields
+from farthing.engine.kinds.base import (
+    COUNT,
+    LEAK,
+    SELECT,
+    Paid,
+    Result,
     coordinate_of,
     counts_with,
     delta_of_leak,
     epsilon_of_selection,
     suits_counts,
+    thresholded,
 )
+from farthing.engine.kinds.labels import LabelQuery
+from farthing.engine.show.captions import Names, Words
 from farthing.errors import InvalidInput, require_choice
 from farthing.guarantees.kinds import Guarantee, PureDP
 from farthing.mechanisms import (
@@ -39,7 +30,6 @@ from farthing.mechanisms import (
     Mechanism,
     Release,
     Repeated,
-    ThresholdedCounts,
     TopKWithCounts,
     UnknownCounts,
     UnknownGumbel,
@@ -47,7 +37,7 @@ from farthing.mechanisms import (
 
 #: Mechanisms that release labels and counts in one step.
 AT_ONCE = ("noise", "truncated")
-#: How many of the largest counts an unknown domain is looked at through, unless the query says.
+#: By default so many of the largest counts of an unknown domain are looked at.
 CANDIDATES = 1000
 
 
@@ -62,24 +52,13 @@ class TopKQuery(LabelQuery):
     fits Gaussian counts to the discovered order (CountMLE), which costs nothing.
     """
 
-    by: By
     k: Annotated[int, "How many labels."] = 10
     _: KW_ONLY
-    categories: Categories = None
-    where: Where = None
     counts: Annotated[bool, "Count them too."] = True
     mechanism: Annotated[str, "gumbel, noise or truncated."] = "gumbel"
     candidates: Annotated[int | None, "Look only at this many of the largest counts."] = None
-    contribution_limit: ContributionLimit = None
-    per_key_limit: PerKeyLimit = 1
     use_order: Annotated[bool, "Fit Gaussian counts to the order found."] = False
-    select: SelectItem = None
-    count: CountItem = None
-    leak: LeakItem = None
-    epsilon: QuestionEpsilon = None
-    repeats: Repeats = 1
-    simultaneous: Simultaneous = False
-    measure_loss: MeasureLoss = False
+    select: fields.SelectItem = None
     kind: ClassVar[str] = "top_k"
 
     def check_fields(self) -> None:
@@ -117,7 +96,7 @@ class TopKQuery(LabelQuery):
 
     @property
     def coordinates(self) -> int:
-        """How many of the counts that are drawn a unit can change."""
+        """How many of the noisy counts one unit can change."""
         if self.mechanism in AT_ONCE:
             assert self.limit is not None
             return self.limit
@@ -150,7 +129,7 @@ class TopKQuery(LabelQuery):
     @property
     def most_repeats(self) -> int:
         drawn_again = self.counts and self.mechanism == "gumbel" and not self.use_order
-        return LARGEST_REPEATS if drawn_again else 1
+        return fields.LARGEST_REPEATS if drawn_again else 1
 
     def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
         if self.mechanism in AT_ONCE:
@@ -159,8 +138,8 @@ class TopKQuery(LabelQuery):
         if not self.counts:
             return selection
         counting = counts_with(paid, self.coordinates, self.per_key_limit)
-        found = TopKWithCounts(selection=selection, counting=counting, use_order=self.use_order)
-        return Repeated(found, self.repeats)
+        once = TopKWithCounts(selection=selection, counting=counting, use_order=self.use_order)
+        return Repeated(once, self.repeats)
 
     def _selection(self, paid: Paid) -> KnownGumbel | UnknownGumbel:
         if self.domain is not None:
@@ -173,7 +152,7 @@ class TopKQuery(LabelQuery):
             k=self.k,
             candidates=self._looked_at,
             per_key_limit=self.per_key_limit,
-            contribution_limit=stated(self.contribution_limit),
+            contribution_limit=fields.stated(self.contribution_limit),
         )
 
     @property
@@ -195,17 +174,11 @@ class TopKQuery(LabelQuery):
                 contribution_limit=self.coordinates,
                 per_key_limit=self.per_key_limit,
             )
-        return ThresholdedCounts(
-            coordinate=coordinate,
-            delta=delta_of_leak(paid),
-            contribution_limit=self.coordinates,
-            per_key_limit=self.per_key_limit,
-            truncated=truncated,
-        )
+        return thresholded(paid, self.coordinates, self.per_key_limit, truncated=truncated)
 
     @property
     def bars(self) -> int | None:
-        """Where labels are chosen by their counts, intervals hold for all of them anyway."""
+        """None where labels are chosen by their counts: those intervals hold for all labels."""
         return self.k if self.mechanism == "gumbel" else None
 
     def result(self, release: Release, expectation: Expectation) -> Result:
@@ -215,13 +188,10 @@ class TopKQuery(LabelQuery):
         assert expectation.counts is not None
         return Result(labels, release.counts, expectation.counts.half_width)
 
-    @property
-    def described(self) -> str:
-        return f"{self.kind} ({self.mechanism})"
-
-    def subject(self, unit: str) -> str:
-        return f"{self.title} with the most {self.counted_things or unit}"
-
-    @property
-    def title(self) -> str:
-        return f"top {self.k} {' and '.join(map(str, self.key))}"
+    def words(self, names: Names) -> Words:
+        labels = names.labels(self.key)
+        chosen = labels.one if self.k == 1 else labels.many(self.k)
+        most = "with the most rows" if self.counts_rows else (
+            f"{labels.verb} the most {names.unit.several}"
+        )  # fmt: skip # one choice
+        return self.read_as(f"The {chosen} {most}", f"{self.kind} ({self.mechanism})", names)

@@ -1,4 +1,4 @@
-"""Plans and answers for people: in a terminal, in a notebook, as tables of other libraries.
+"""Captions, plans and answers for people: in a terminal, in a notebook, as tables.
 
-Nothing here knows what a query is: everything is shown from a `Sheet` or from lines of text.
+Nothing here knows a kind of question: captions are made from `Words`, answers from a `Sheet`.
 """

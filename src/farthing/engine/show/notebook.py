@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
@@ -22,7 +23,7 @@ _LETTERS = 26
 
 def answer_html(sheet: Sheet) -> str:
     """One self-contained fragment that follows the colours of the page around it."""
-    parts = [f"<strong>{escape(plain(sheet.title))}</strong>"]
+    parts = [f"<strong>{marked(sheet.title)}</strong>"]
     if sheet.single:
         parts.append(escape(" ".join(one_number(sheet))))
     elif not sheet.labels:
@@ -51,17 +52,24 @@ def plan_html(title: str, lines: Iterable[tuple[str, str, str]]) -> str:
     """Price, accuracy and what remains: (what, text, style of a terminal) a row."""
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(plain(what))}</th>'
-        f'<td style="text-align:left">{escape(plain(text))}</td></tr>'
+        f'<td style="text-align:left">{marked(text)}</td></tr>'
         for what, text, _ in lines
     )
-    head = f"<p><strong>{escape(plain(title))}</strong></p>"
+    head = f"<p><strong>{marked(title)}</strong></p>"
     return f'<div class="farthing">{head}<table>{rows}</table></div>'
 
 
 def answers_html(sheets: Mapping[str, Sheet]) -> str:
     """Several answers, each under its name."""
-    parts = (f"<h4>{escape(plain(name))}</h4>{answer_html(one)}" for name, one in sheets.items())
+    parts = (
+        f"<h4>{escape(plain(name))}</h4>{answer_html(sheet)}" for name, sheet in sheets.items()
+    )
     return f'<div class="farthing">{"".join(parts)}</div>'
+
+
+def marked(text: str) -> str:
+    """Text in HTML: escaped, and names in backquotes as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(plain(text)))
 
 
 def _bar_chart(names: Sequence[str], sheet: Sheet) -> str:

@@ -1,4 +1,4 @@
-"""What every plan can do for people: print, and be looked at in a notebook."""
+"""What every plan shows: in print and in a notebook, and what to expect of a release in words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from rich.console import RenderableType
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.show import notebook, terminal
-from farthing.engine.show.sheet import amount, number, width
+from farthing.engine.show.sheet import amount, number, percent, whole, width
+from farthing.mechanisms import Expectation
 from farthing.wording import plain
 
 #: What a line is about, what it says, and how it looks in a terminal.
@@ -60,3 +61,42 @@ class ShownPlan(ABC):
 
     def _repr_html_(self) -> str:
         return notebook.plan_html(self.caption, self.lines())
+
+
+def expectation_lines(
+    expectation: Expectation, confidence: float, *, in_ranks: bool, times_rows: float | None
+) -> Iterator[Line]:
+    """A line for each thing that is known.
+
+    `in_ranks`: selections are off by ranks. `times_rows`: the half-width of a number times the rows
+    that it is made from.
+    """
+    level = percent(confidence)
+    if expectation.counts is not None:
+        counts = expectation.counts
+        wide = f"± {width(counts.half_width)} at {percent(counts.confidence)}"
+        yield "each number", f"{wide}, on average off by {number(counts.expected_error)}", ""
+    if times_rows is not None:
+        text = f"at most about ± {width(times_rows)}/n at {level}, where n rows count"
+        yield "each number", text, ""
+    if expectation.selection is not None:
+        chosen, at = expectation.selection, percent(expectation.selection.confidence)
+        if in_ranks:
+            yield "each selection", f"within {width(chosen.half_width)} ranks at {at}", ""
+        else:
+            off = whole(chosen.half_width)
+            text = f"its count is at most {off} below the best that was left, at {at}"
+            yield "each selection", text, ""
+    if expectation.told_apart is not None:
+        gap = whole(expectation.told_apart)
+        text = f"of two labels whose counts differ by {gap} the larger comes first, at {level}"
+        yield "order", text, ""
+    if expectation.found_from is not None:
+        lead = whole(expectation.found_from)
+        text = f"each label {lead} above the largest count that is not looked at, at {level}"
+        yield "found", text, ""
+    if expectation.threshold is not None:
+        yield "threshold", f"noisy counts below {expectation.threshold} are withheld", ""
+    if expectation.above_cutoff is not None:
+        lead = number(expectation.above_cutoff)
+        yield "threshold", f"counts must be about {lead} above the largest not looked at", ""

@@ -1,15 +1,22 @@
-"""What is shown of an answer, as plain data, and the words and numbers that are shared."""
+"""What is shown of an answer: plain data, tables of other libraries, formatted numbers."""
 
 from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from farthing.composition.tariffs.tariff import Price
+from farthing.errors import Unsupported
 from farthing.mechanisms.accuracy import Interval
 from farthing.wording import THIN, many, plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
 #: What an answer without labels says.
 NOTHING = "Nothing stood out enough to be released."
@@ -82,6 +89,53 @@ class Sheet:
         if self.half_width is not None or self.intervals is None:
             return number(self.numbers[i])
         return _written(self.numbers[i], _decimals_in(self.intervals[i]))
+
+
+def arrow_table(sheet: Sheet) -> pa.Table:
+    """One row for each label."""
+    import pyarrow as pa
+
+    names, rows = sheet.records
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return pa.table({name: list(column) for name, column in zip(names, columns, strict=True)})
+
+
+def pandas_table(sheet: Sheet) -> pd.DataFrame:
+    """The same for pandas."""
+    _library("pandas")
+    return arrow_table(sheet).to_pandas()
+
+
+def polars_table(sheet: Sheet) -> pl.DataFrame:
+    """The same for Polars."""
+    frame: pl.DataFrame = _library("polars").from_arrow(arrow_table(sheet))
+    return frame
+
+
+def plot(sheet: Sheet, ax: Any) -> Any:
+    """Horizontal bars, the first label on top."""
+    plt = _library("matplotlib.pyplot")
+    if sheet.numbers is None:
+        raise Unsupported("there is nothing to plot: the answer has no counts")
+    axes = ax if ax is not None else plt.subplots()[1]
+    names = [label_text(label) for label in sheet.labels]
+    ends = zip(sheet.numbers, sheet.intervals or (), strict=True)
+    errors = [(n - low, high - n) for n, (low, high) in ends]
+    axes.barh(range(len(names)), sheet.numbers, xerr=list(zip(*errors, strict=True)), capsize=3)
+    # a label is text, not mathematics: $ and \ in it mean themselves
+    axes.set_yticks(range(len(names)), names, parse_math=False)
+    axes.invert_yaxis()
+    axes.set_xlabel(f"{sheet.number}, {percent(sheet.confidence)} intervals")
+    return axes
+
+
+def _library(module: str) -> Any:
+    """A library of the reader's own; Unsupported if it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        name = module.partition(".")[0]
+        raise Unsupported(f"{name} is not installed; install {name}") from None
 
 
 def one_number(sheet: Sheet) -> tuple[str, str]:

@@ -43,7 +43,9 @@ def answer_table(sheet: Sheet) -> RenderableType:
 
 def answers_table(sheets: Mapping[str, Sheet]) -> RenderableType:
     """Several answers, each under its name."""
-    parts = [(Text(plain(name), style="bold"), answer_table(one)) for name, one in sheets.items()]
+    parts = [
+        (Text(plain(name), style="bold"), answer_table(sheet)) for name, sheet in sheets.items()
+    ]
     return Group(*(part for pair in parts for part in (*pair, Text(""))))
 
 

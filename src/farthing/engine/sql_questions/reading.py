@@ -17,7 +17,7 @@ from typing import Any
 from sqlglot import TokenType
 from sqlglot import expressions as sge
 
-from farthing.engine.filters import Filter
+from farthing.engine.filters import Filter, as_declared, value_as_declared
 from farthing.engine.keys import Key, key_to_json
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import Query, check_query
@@ -31,7 +31,6 @@ from farthing.engine.sql_questions.clauses import (
     key_of,
     split_options,
 )
-from farthing.engine.where_text.declared import as_declared, value_as_declared
 from farthing.engine.where_text.parsing import SqlText, shown, within_reason
 from farthing.engine.where_text.reading import ConditionReader, operands
 from farthing.errors import InvalidInput

@@ -1,1 +1,4 @@
-"""Conditions as text: read into filters, written from them, never passed on."""
+"""Conditions as text in SQL or Python: read into filters and written from them.
+
+The text itself never reaches an engine.
+"""

@@ -82,9 +82,9 @@ class SqlText:
             raise InvalidInput(f"a quote that opens must close, got {shown(text)}") from None
         while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
             tokens.pop()
-        found = cls(text, tuple(tokens))
-        found._require_reasonable()
-        return found
+        sql = cls(text, tuple(tokens))
+        sql._require_reasonable()
+        return sql
 
     def _require_reasonable(self) -> None:
         if not self.tokens:
@@ -174,14 +174,14 @@ def shown(text: str) -> str:
 
 def _comparable(tokens: Sequence[Token]) -> list[tuple[TokenType, str]]:
     """Tokens by what they mean: a function may have several names, an operator several signs."""
-    found = []
+    meanings = []
     for token, following in zip_longest(tokens, tokens[1:]):
         kind, text = token.token_type, token.text
         called = following is not None and following.token_type == TokenType.L_PAREN
         if kind in (TokenType.EQ, TokenType.NEQ) or (called and text[:1].isalpha()):
             text = ""
-        found.append((kind, text if kind in _EXACT else text.upper()))
-    return found
+        meanings.append((kind, text if kind in _EXACT else text.upper()))
+    return meanings
 
 
 def _has_utf8(text: str) -> bool:

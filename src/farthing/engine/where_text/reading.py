@@ -181,18 +181,18 @@ class ConditionReader:
         """The parts of an "and"; a lower and an upper bound side by side are one range."""
         waiting: Filter | None = None
         for node in nodes:
-            found = self.filter(node)
+            part = self.filter(node)
             open_side = not isinstance(node, sge.Paren)
             if waiting is not None:
-                together = _one_range(waiting, found) if open_side else None
+                together = _one_range(waiting, part) if open_side else None
                 if together is not None:
                     yield together
                     waiting = None
                     continue
                 yield waiting
-            waiting = found if open_side else None
+            waiting = part if open_side else None
             if not open_side:
-                yield found
+                yield part
         if waiting is not None:
             yield waiting
 
@@ -200,10 +200,10 @@ class ConditionReader:
         """The parts of an "or"; "is null or in (…)" of one column is a list with the missing."""
         parts = tuple(self.filter(node) for node in nodes)
         match parts:
-            case (Equals(one, None), OneOf(other, values)) if one == other and isinstance(
+            case (Equals(column, None), OneOf(other, values)) if column == other and isinstance(
                 nodes[0], sge.Is
             ):
-                return OneOf(one, (*values, None))
+                return OneOf(column, (*values, None))
         return AnyOf(parts)
 
     def _is_missing(self, node: sge.Expr) -> bool:
@@ -243,11 +243,11 @@ def _fraction(text: str) -> float | Decimal:
 
 def operands(node: sge.Expr) -> tuple[sge.Expr, ...]:
     """The operands of a chain of one operator, from left to right."""
-    found, joint = [], type(node)
+    operands_after, joint = [], type(node)
     while isinstance(node, joint):
-        found.append(node.expression)
+        operands_after.append(node.expression)
         node = node.this
-    return (node, *reversed(found))
+    return (node, *reversed(operands_after))
 
 
 def _one_range(one: Filter, other: Filter) -> Between | None:

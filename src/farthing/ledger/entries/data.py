@@ -69,7 +69,7 @@ class DeclaredAgain(Declaration):
 
 @kind("describe")
 class Describe(DeclaredAgain):
-    """Declare more about data that was added before."""
+    """More is declared about data that was added before, or other titles for its columns."""
 
     def apply(self, state: State, number: int) -> None:
         before, after = state.declared_data(), self.declared

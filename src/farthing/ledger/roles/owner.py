@@ -72,7 +72,7 @@ class Owner:
     def describe(self, dataset: Dataset, *, beside: str | Iterable[str] | None = None) -> Entry:
         """Declare what was not declared when a dataset was added: schema, location, limits.
 
-        What was declared stays as it is, except the version.
+        What was declared stays as it is, except titles and the version.
         """
         others = require_names("beside", beside)
 

@@ -16,7 +16,7 @@ from farthing.engine import Answer, Answers, Batch, LocalBackend, Plan, Question
 from farthing.engine.context import Context, record_in_words
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
-from farthing.ledger import DoesNotFit, KeptRelease, Purse, ReleaseSummary
+from farthing.ledger import Dataset, DoesNotFit, KeptRelease, Purse, ReleaseSummary
 from farthing.ledger.errors import Damaged, Unavailable, WrongSchema
 from farthing.server.access.callers import AnalystCaller, standing_of
 from farthing.server.answer_cache import Circumstances, ServedAnalyst, left_in
@@ -188,7 +188,7 @@ class Inquiry:
         found = {
             "id": self.name_of(kept.entry),
             "at": kept.time,
-            "asked": _in_words(kept),
+            "asked": _in_words(kept, self.analyst.about()),
             "query": queries[""] if set(queries) == {""} else None,
             "batch": None if set(queries) == {""} else queries,
             "price": asdict(kept.price),
@@ -275,8 +275,8 @@ def _masked(data: bytes, mask: bytes) -> bytes:
     return bytes(one ^ other for one, other in zip(data, mask, strict=True))
 
 
-def _in_words(kept: ReleaseSummary) -> str:
+def _in_words(kept: ReleaseSummary, about: Dataset) -> str:
     try:
-        return record_in_words(kept.question)
+        return record_in_words(kept.question, about)
     except FarthingError:
         return "a question"

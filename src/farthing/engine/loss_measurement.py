@@ -1,4 +1,7 @@
-"""Questions that are asked beside another one, in the same reservation, and become part of it."""
+"""Loss measurement: what a contribution limit leaves out is counted beside the question.
+
+The extra question runs in the same reservation, and its answer becomes part of the other one.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,23 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from farthing.engine.answer import Answer
+from farthing.engine.answer import Answer, Loss
 from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.counts import LossQuery
 from farthing.engine.kinds.fields import AUTO
 from farthing.engine.kinds.histogram import HistogramQuery
 from farthing.engine.kinds.labels import LabelQuery
-from farthing.engine.kinds.loss import Loss, LossQuery
 from farthing.errors import InvalidInput
 from farthing.mechanisms.accuracy import Interval
 
 Bought = TypeVar("Bought")
 
-#: What a companion is called: the name of its question and this.
+#: The name of the extra question is that of its question and this.
 _ABOVE = " above the limit"
 
 
-def with_companions(queries: Mapping[str, Query]) -> dict[str, Query]:
-    """The questions, each followed by the one that measures its loss, where that is wanted."""
+def with_loss_questions(queries: Mapping[str, Query]) -> dict[str, Query]:
+    """The questions, each followed by the one that measures its loss, if that was asked for."""
     everything: dict[str, Query] = {}
     for key, query in queries.items():
         if key.endswith(_ABOVE) and key.removesuffix(_ABOVE) in queries:
@@ -35,7 +38,7 @@ def with_companions(queries: Mapping[str, Query]) -> dict[str, Query]:
 
 
 def _loss_question(query: Query) -> LossQuery | None:
-    """How many pairs are above the limit; None where that is not asked or nothing can be."""
+    """How many pairs are above the limit; None if that was not asked for, or none can be."""
     if not isinstance(query, LabelQuery) or not query.measure_loss:
         return None
     limit = query.contribution_limit
@@ -49,12 +52,12 @@ def _loss_question(query: Query) -> LossQuery | None:
 
 
 def of_question(name: str, everything: Mapping[str, Bought]) -> dict[str, Bought]:
-    """What belongs to one question of several: itself, and what is asked beside it."""
-    return {key: one for key, one in everything.items() if key in (name, name + _ABOVE)}
+    """What belongs to one question of several: itself, and the measurement of its loss."""
+    return {key: part for key, part in everything.items() if key in (name, name + _ABOVE)}
 
 
 def paired(keys: Collection[str]) -> frozenset[str]:
-    """The names of the questions that have a companion, and of the companions."""
+    """The names of the questions whose loss is measured, and of the measurements."""
     beside = {key for key in keys if key + _ABOVE in keys}
     return frozenset(beside | {key + _ABOVE for key in beside})
 
@@ -62,9 +65,9 @@ def paired(keys: Collection[str]) -> frozenset[str]:
 def folded(
     answers: Mapping[str, Answer], totals: Mapping[str, Interval | None]
 ) -> dict[str, Answer]:
-    """Each answer with what its companion found.
+    """Each answer with the loss that was measured beside it.
 
-    `totals`: where the numbers of each add up to, so that two of them hold together.
+    `totals`: intervals for the sum of each answer's numbers, two of which hold together.
     """
     return {
         key: _folded(answer, answers.get(key + _ABOVE), totals.get(key), totals.get(key + _ABOVE))
@@ -82,13 +85,8 @@ def _folded(
     query, kept = answer.query, None
     if total is not None and isinstance(query, HistogramQuery) and query.per_key_limit == 1:
         kept = float(sum(answer.counts or ())), total
-    found = Loss.beside(beside.value, above, kept, beside.query.looked_at)
+    loss = Loss.beside(beside.value, above, kept, beside.query.looked_at)
     used = dict(answer.used)
     for name, times in beside.used.items():
         used[name] = used.get(name, 0) + times
-    return replace(
-        answer,
-        loss=found,
-        price=answer.price + beside.price,
-        used=used,
-    )
+    return replace(answer, loss=loss, price=answer.price + beside.price, used=used)

@@ -1,4 +1,4 @@
-"""The cheapest items that make an answer as good as it was asked to be; no row is looked at."""
+"""The cheapest items that reach a stated accuracy. No row is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from farthing.numerics.search import last_whole
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """How good an answer should be: at most `wanted`, measured in what is expected of it.
+    """How accurate an answer should be: at most `wanted`, measured in what is expected of it.
 
     `half_width`: each number is within ± that. `tells_apart`: of two labels whose counts differ
     by that much the larger comes first. Both with the confidence of the session. The half-width
@@ -44,12 +44,12 @@ class Aim:
     def measured(self, query: Query, expected: Expectation) -> float:
         """What is to be at most `wanted`."""
         if self.name == "tells_apart":
-            found = expected.told_apart
+            reached = expected.told_apart
         else:
             accuracy = expected.counts or expected.selection
-            found = None if accuracy is None else accuracy.half_width
-        if found is not None:
-            return found
+            reached = None if accuracy is None else accuracy.half_width
+        if reached is not None:
+            return reached
         times_rows = query.width_times_rows(expected)
         if times_rows is None:
             raise Unattainable(

@@ -1,9 +1,9 @@
-"""What the last questions of one analyst made of the rows: asking the same again reads none.
+"""A cache of one analyst's last statements and of the bounded rows that they gave.
 
-Which keys of a unit are kept never changes (`sql.bounding`). So one question about
-one version of the rows has one bounded histogram, whatever is paid for it, and only the noise is
-drawn anew. It is kept for one analyst alone: nobody can tell from how soon an answer comes what
-others asked, not even from what their questions pushed out.
+Which keys of a unit are kept is decided by an order that does not change (`sql.bounding`). So one
+question about one version of the rows has one bounded histogram, whatever is paid for it, and only
+the noise is drawn again. Each analyst has a cache of their own: response times and evictions tell
+nobody what others asked.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ T = TypeVar("T")
 MOST, LARGEST_BYTES = 16, 1 << 16
 
 
-class Recent:
+class StatementCache:
     """Statements by what was asked, and their rows. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._statements = Kept[tuple[Statement, Contribution]](MOST)
-        self._rows = Kept["pa.Table"](MOST)
+        self._statements = ExpiringCache[tuple[Statement, Contribution]](MOST)
+        self._rows = ExpiringCache["pa.Table"](MOST)
         self._batches: dict[str, tuple[int, str]] = {}
         #: The entry up to which batches were read.
         self.seen = 0
@@ -41,25 +41,26 @@ class Recent:
     def statement(
         self, asked: Hashable, write: Callable[[], tuple[Statement, Contribution]]
     ) -> tuple[Statement, Contribution]:
-        """The statement for what is asked, and what it makes of one unit at most."""
-        found = self._statements.get(asked)
-        if found is None:
-            found = write()
-            self._statements.keep(asked, found)
-        return found
+        """The statement for what is asked, and how much one unit can change its rows."""
+        cached = self._statements.get(asked)
+        if cached is None:
+            cached = write()
+            self._statements.keep(asked, cached)
+        return cached
 
     def rows(
         self, statement: Statement, of: Hashable | None, run: Callable[[Statement], pa.Table]
     ) -> pa.Table:
-        """What a statement gives, or gave while the rows were these; None if nobody can tell."""
+        """The rows of a statement. `of` identifies the state of the data; None: it is not known,
+        and nothing is cached."""
         if of is None:
             return run(statement)
-        found = self._rows.get((statement, of))
-        if found is None:
-            found = run(statement)
-            if found.nbytes <= LARGEST_BYTES:
-                self._rows.keep((statement, of), found)
-        return found
+        rows = self._rows.get((statement, of))
+        if rows is None:
+            rows = run(statement)
+            if rows.nbytes <= LARGEST_BYTES:
+                self._rows.keep((statement, of), rows)
+        return rows
 
     def keep_batches(self, batches: Iterable[tuple[int, Mapping[str, Any]]], seen: int) -> None:
         """Questions by name that were answered together, and the entry of each batch."""
@@ -73,8 +74,8 @@ class Recent:
         return self._batches.get(asked)
 
 
-class Kept(Generic[T]):
-    """The last values, each for so many seconds. Safe to share between threads."""
+class ExpiringCache(Generic[T]):
+    """The values used last, each for so many seconds. Safe to share between threads."""
 
     def __init__(self, most: int, seconds: float = math.inf) -> None:
         self._most = most
@@ -85,14 +86,14 @@ class Kept(Generic[T]):
     def get(self, key: Hashable) -> T | None:
         """The value, if it is still kept."""
         with self._turn:
-            found = self._values.get(key)
-            if found is None or found[0] < time.monotonic():
+            until, value = self._values.get(key, (-math.inf, None))
+            if until < time.monotonic():
                 return None
             self._values.move_to_end(key)
-            return found[1]
+            return value
 
     def keep(self, key: Hashable, value: T) -> None:
-        """Keep it; what nobody asked for the longest is given up."""
+        """Keep it; the value that was not used for longest is dropped."""
         with self._turn:
             self._values[key] = time.monotonic() + self._seconds, value
             self._values.move_to_end(key)
