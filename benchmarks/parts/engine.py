@@ -18,8 +18,7 @@ from benchmarks.timing import best_of, own_megabytes
 from farthing.engine import open_source
 from farthing.engine.sources.base import Source
 from farthing.engine.sql.bounding import bounded_histogram
-from farthing.engine.sql.statement import Statement
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Statement, Texts
 from farthing.schema import Schema
 
 MEMORY = "12GB"

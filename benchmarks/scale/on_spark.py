@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.parts.engine import bounded_statement
 from farthing.engine import open_source
-from farthing.engine.sources.java import java_home
+from farthing.engine.sources.spark_session import java_home
 
 ROWS, LIMIT, PARTITIONS = 10**6, 10, 8
 #: Expressions for `member` and `article` of row i.

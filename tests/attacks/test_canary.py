@@ -142,7 +142,7 @@ def test_nowhere_when_the_engine_fails(opened, tmp_path, told, monkeypatch, budg
     def fetch(*_):
         raise RuntimeError(f"Could not convert string '{WORD}' to INT32")
 
-    monkeypatch.setattr(type(session.backend.context.source), "_fetch", fetch)
+    monkeypatch.setattr(type(session.backend.context.source), "fetch", fetch)
     provoke(session, told)
     told.parts += everything_in(tmp_path / "budget.db")
 

@@ -76,13 +76,13 @@ def test_a_conversation_ends_whether_or_not_the_engine_had_finished(
         job = ann.post(path, json={"kind": "threshold"}).json()["job"]["id"]
         until(lambda: ann.get(f"/v1/jobs/{job}").json()["job"]["state"] == "done")
         talk = ann.get(path).json()["conversations"][0]["id"]
-        clock, begun, fetch = HeldClock(monkeypatch), threading.Event(), DuckDBSource._fetch
+        clock, begun, fetch = HeldClock(monkeypatch), threading.Event(), DuckDBSource.fetch
 
         def noticed(*given):
             begun.set()
             return fetch(*given)
 
-        monkeypatch.setattr(DuckDBSource, "_fetch", noticed)
+        monkeypatch.setattr(DuckDBSource, "fetch", noticed)
         body = {"questions": [{"query": {"kind": "count"}, "threshold": 10}]}
         job = ann.post(f"{path}/{talk}/ask", json=body).json()["job"]["id"]
         assert (clock.waited_for if finished else begun).wait(HANGS)

@@ -12,7 +12,8 @@ import pyarrow.parquet
 import pytest
 
 import farthing as fa
-from farthing.engine import Declaration, Desk, open_source, translate
+from farthing.engine import Declaration, Desk, open_source
+from farthing.engine import compile as compiling
 from farthing.engine.kinds.count import CountQuery
 from farthing.engine.sql import bounding
 from farthing.lab.audit import Audit, audit
@@ -101,5 +102,5 @@ def test_a_service_without_limits_is_caught(neighbours, monkeypatch) -> None:
         return bounding.counted_rows(rows.table, rows.owner, 10**6)
 
     monkeypatch.setattr(CountQuery, "bounded", everything)
-    monkeypatch.setattr(translate.Contribution, "within", lambda *_: True)
+    monkeypatch.setattr(compiling.Contribution, "within", lambda *_: True)
     assert measured(neighbours).epsilon > EPSILON

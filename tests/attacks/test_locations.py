@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from farthing.engine.sources.files import spark_location
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sources.spark_locations import spark_location
 from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import overlap, require_location
 from tests.engine.engines import proposed, read

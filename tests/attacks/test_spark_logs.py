@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from farthing.engine.errors import EngineFailure
-from farthing.engine.sources.java import java_home
 from farthing.engine.sources.opening import open_source
+from farthing.engine.sources.spark_session import java_home
 from farthing.engine.sql.statement import Statement
 from farthing.errors import Unsupported
 from tests.waiting import HANGS
@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from farthing.engine.errors import EngineFailure
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.statement import Statement
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Texts
 from farthing.schema import Schema
 
 ANY = pa.schema({{"any": pa.string()}})
@@ -48,7 +48,7 @@ for sql in (
     "SELECT '{CANARY}",
 ):
     try:
-        source.run(Statement(sql.format(view=source._parts[0].relation), ANY))
+        source.run(Statement(sql.format(view=source.parts[0].relation), ANY))
     except EngineFailure as failure:
         assert failure.__context__ is None
     else:
@@ -78,7 +78,7 @@ def test_a_session_that_was_handed_in_keeps_pyspark_quiet(spark, capfd, caplog) 
     source = open_source(frame, spark=spark)
     with caplog.at_level(logging.DEBUG, "farthing"), pytest.raises(EngineFailure) as failure:
         source.run(
-            Statement(f"SELECT no_such_function('{CANARY}') FROM {source._parts[0].relation}", ANY)
+            Statement(f"SELECT no_such_function('{CANARY}') FROM {source.parts[0].relation}", ANY)
         )
     assert failure.value.__context__ is None
     printed = capfd.readouterr()

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Texts
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT, Column, Schema
 from tests.engine.engines import histogram, on_postgres, on_spark, read
 

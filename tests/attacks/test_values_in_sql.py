@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from farthing.engine.filters import Equals, filter_from
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sources.spark import SETTINGS as SPARK_SETTINGS
+from farthing.engine.sources.spark_session import SETTINGS as SPARK_SETTINGS
 from farthing.engine.sql.conditions import condition
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Texts
 from farthing.engine.where_text.reading import filter_in
 from farthing.engine.where_text.writing import value_in_sql
 from farthing.errors import InvalidInput, Unsupported
@@ -152,7 +152,7 @@ def test_any_text(hostile) -> None:
     """Texts that nobody thought of: all of them in one list, against all of them as columns."""
 
     @settings(
-        max_examples=3 if hostile.dialect == "pyspark" else 25,
+        max_examples=3 if hostile.dialect.name == "pyspark" else 25,
         suppress_health_check=list(HealthCheck),
         deadline=None,
     )

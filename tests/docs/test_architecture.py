@@ -119,6 +119,8 @@ def test_every_module_has_its_place() -> None:
     assert names_in(whole) == modules(SOURCE) - {"py"}  # a marker
     assert names_in(section("Inside composition")) == modules(SOURCE / "composition")
     assert names_in(section("Inside the mechanisms")) == modules(SOURCE / "mechanisms")
+    assert names_in(section("Inside interactive")) == modules(SOURCE / "interactive")
+    assert names_in(section("Inside numerics")) == modules(SOURCE / "numerics")
     assert names_in(section("Inside the lab")) == modules(SOURCE / "lab") - {"macbeth_word_counts"}
     assert names_in(section("Inside the engine")) == modules(SOURCE / "engine")
     assert names_in(section("Inside the ledger")) == modules(SOURCE / "ledger")

@@ -29,8 +29,9 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = [
     "farthing",
     *(
-        f"farthing.{path.parent.name}"
-        for path in sorted((ROOT / "src" / "farthing").glob("*/__init__.py"))
+        ".".join(path.parent.relative_to(ROOT / "src").parts)
+        for pattern in ("*/__init__.py", "lab/*/__init__.py")
+        for path in sorted((ROOT / "src" / "farthing").glob(pattern))
         if "__all__ =" in path.read_text(encoding="utf-8")
     ),
 ]

@@ -102,7 +102,7 @@ def opened(tmp_path: Path, certificate: fa.Certificate) -> Iterator[Opened]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    from farthing.engine.sources.spark import session_of
+    from farthing.engine.sources.spark_session import session_of
 
     session = session_of("local[2]")
     session.conf.set("spark.sql.shuffle.partitions", "2")

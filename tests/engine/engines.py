@@ -26,7 +26,7 @@ from farthing.engine.sql.bounding import (
 from farthing.engine.sql.conditions import condition, within
 from farthing.engine.sql.keys import Label
 from farthing.engine.sql.measuring import Grouped
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Texts
 from farthing.ledger.declared_data import Limits
 from farthing.schema import Column, Schema
 

@@ -16,7 +16,7 @@ from farthing.engine.sql.bounding import (
     counts_of,
     fixed_point,
 )
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Texts
 from farthing.errors import InvalidInput
 from farthing.schema import INTEGER
 from tests.engine.engines import clipped_sums, histogram, proposed

@@ -29,6 +29,7 @@ from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.variance import VarianceQuery
 from farthing.engine.planning import purchases_in
 from farthing.engine.sources.base import Source
+from farthing.engine.sources.misfits import misfits_of
 from farthing.engine.sources.opening import open_source
 from farthing.errors import InvalidInput
 from farthing.schema import DATE, DECIMAL, INTEGER, REAL, TEXT, Column, Schema
@@ -275,7 +276,7 @@ def test_a_release_of_the_old_rule_is_not_given_out_again(tmp_path) -> None:
 
 
 def test_an_owner_sees_what_is_not_as_declared(placed) -> None:
-    found = {one.column.name: one for one in placed.misfits(DECLARED)}
+    found = {one.column.name: one for one in misfits_of(placed, DECLARED)}
     told = {n: (m.values, m.unparsed, m.undeclared, m.outside) for n, m in found.items()}
     assert told == {
         "who": (12, 0, 0, 10),
@@ -290,14 +291,14 @@ def test_an_owner_sees_what_is_not_as_declared(placed) -> None:
     assert found["label"].in_words() == ("label: 4 of 11 values are not declared: they are missing")
     assert not any(one.useless for one in found.values())
     numbers = Schema((Column("who", INTEGER), Column("label", INTEGER), Column("none", DATE)))
-    [label] = placed.misfits(numbers)
+    [label] = misfits_of(placed, numbers)
     assert label.useless
     assert label.in_words() == "label: 11 of 11 values do not parse"
 
 
 def test_nothing_is_wrong_with_no_rows() -> None:
     source = open_source(TEXTS.slice(0, 0))
-    assert source.misfits(DECLARED) == ()
+    assert misfits_of(source, DECLARED) == ()
     source.shut()
 
 

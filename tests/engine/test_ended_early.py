@@ -70,13 +70,13 @@ def pressing() -> Iterator[None]:
 def slow_statements(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine runs something that takes long, and Ctrl-C is pressed once it does."""
     source = data.backend.context.source
-    honest = source._fetch
+    honest = source.fetch
 
     def fetch(statement: Any) -> Any:
         with pressing():
             return honest(replace(statement, sql=SLOW, parameters=()))
 
-    monkeypatch.setattr(source, "_fetch", fetch)
+    monkeypatch.setattr(source, "fetch", fetch)
 
 
 def test_an_interrupt_in_the_engine_says_what_was_spent(
@@ -131,11 +131,11 @@ from dataclasses import replace
 from farthing.cli import main
 from farthing.engine.sources.duckdb import DuckDBSource
 from tests.engine.test_ended_early import pressing
-honest = DuckDBSource._fetch
+honest = DuckDBSource.fetch
 def fetch(self, statement):
     with pressing():
         return honest(self, replace(statement, sql={slow!r}, parameters=()))
-DuckDBSource._fetch = fetch
+DuckDBSource.fetch = fetch
 sys.argv = ["farthing", {arguments}]
 main.run()
 """

@@ -38,7 +38,7 @@ from farthing.engine.kinds.rows import Rows
 from farthing.engine.kinds.standard_deviation import StandardDeviationQuery
 from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.variance import VarianceQuery
-from farthing.engine.sources import duckdb as duckdb_sources
+from farthing.engine.sources import duckdb_files
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.duckdb import DuckDBSource
 from farthing.engine.sources.opening import open_source
@@ -52,12 +52,13 @@ from farthing.engine.sql.bounding import (
     counts_of,
     fixed_point,
     labels_and_counts,
+    labels_of_units,
     largest,
+    pairs_above,
 )
 from farthing.engine.sql.conditions import condition
-from farthing.engine.sql.labels_of_units import labels_of_units, pairs_above
 from farthing.engine.sql.measuring import UNITS, total_name
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Texts
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, PureDP
 from farthing.schema import BOOLEAN, DATE, INTEGER, REAL, TEXT, Column, Schema
 from tests.engine.engines import clipped_sums, measured
@@ -595,7 +596,7 @@ def test_spark(spark, tmp_path) -> None:
 
 
 def test_a_collation_that_is_kept_is_caught(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(duckdb_sources, "_OF_TABLE", "{x}")
+    monkeypatch.setattr(duckdb_files, "_OF_TABLE", "{x}")
     with pytest.raises(AssertionError):
         hold(in_duckdb(tmp_path), 10, examples=20, phases=[Phase.generate])
 
@@ -637,14 +638,14 @@ def test_weights_that_are_moved_are_still_limited(tmp_path, monkeypatch) -> None
 
 
 def test_a_statement_that_fails_without_rows_is_caught(tmp_path, monkeypatch) -> None:
-    real = DuckDBSource._fetch
+    real = DuckDBSource.fetch
 
     def failing(source: Any, statement: Any) -> pa.Table:
         rows = real(source, statement)
         assert rows.num_rows, "the engine failed"
         return rows
 
-    monkeypatch.setattr(DuckDBSource, "_fetch", failing)
+    monkeypatch.setattr(DuckDBSource, "fetch", failing)
     with pytest.raises(EngineFailure):
         hold(in_duckdb(tmp_path), 10, examples=20, phases=[Phase.generate])
 

@@ -140,7 +140,7 @@ def test_accuracy_of_selections_can_be_planned(opened) -> None:
 
 def test_without_a_log_nothing_is_printed(opened, capfd, monkeypatch) -> None:
     data = opened(ROWS)
-    monkeypatch.setattr(type(data.backend.context.source), "_fetch", lambda *_: 1 / 0)
+    monkeypatch.setattr(type(data.backend.context.source), "fetch", lambda *_: 1 / 0)
     with pytest.raises(EngineFailure) as caught:
         data.count().run()
     assert caught.value.__context__ is None

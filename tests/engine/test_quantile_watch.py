@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from farthing import engine
+from farthing.engine.compile import comparison_of
 from farthing.engine.kinds.quantile import QuantileQuery
-from farthing.engine.translate import comparison_of
 from farthing.ledger import Analyst
 from tests.engine.conftest import Opened
 

@@ -10,7 +10,8 @@ import pytest
 import farthing as fa
 from farthing import engine
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine import ChargeMismatch, planning, translate
+from farthing.engine import ChargeMismatch, planning
+from farthing.engine import compile as compiling
 from farthing.errors import InvalidInput
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, verify
 from farthing.mechanisms import Contribution
@@ -183,12 +184,12 @@ def test_a_charge_that_differs_from_the_reservation_stops_everything(opened, mon
 
 def test_a_statement_without_the_limits_is_caught(opened, monkeypatch) -> None:
     events = opened(ROWS)
-    honest, more = translate.statement_of, Contribution(None, 1)
+    honest, more = compiling.statement_of, Contribution(None, 1)
 
     def careless(context, query, candidates):
         return honest(context, query, candidates)[0], more
 
-    monkeypatch.setattr(translate, "statement_of", careless)
+    monkeypatch.setattr(compiling, "statement_of", careless)
     with pytest.raises(ChargeMismatch, match="limits"):
         events.histogram("article", contribution_limit=2).run()
     assert not events.top_k("article", k=2).run().cached  # needs no limit, so nothing is missing
@@ -205,7 +206,7 @@ def test_a_statement_that_cannot_be_written_is_refused_before_anything_is_paid(
     def refuse(*_):
         raise InvalidInput("it cannot be said here")
 
-    monkeypatch.setattr(translate, "statement_of", refuse)
+    monkeypatch.setattr(compiling, "statement_of", refuse)
     planned = events.count().plan()  # a price needs no statement
     with pytest.raises(InvalidInput, match="said here"):
         planned.run()

@@ -123,7 +123,7 @@ def test_an_engine_that_quotes_a_cell(opened, monkeypatch, owner_log) -> None:
     def fetch(*_):
         raise RuntimeError("Could not convert string 'secret cell' to INT32")
 
-    monkeypatch.setattr(type(data.backend.context.source), "_fetch", fetch)
+    monkeypatch.setattr(type(data.backend.context.source), "fetch", fetch)
     with pytest.raises(EngineFailure) as failed:
         data.count().run()
     chain, told = failed.value, []
@@ -153,7 +153,7 @@ def test_duckdb_can_reach_nothing_but_the_source(opened, tmp_path) -> None:
     for file in (path, other):
         pq.write_table(ROWS, file)
     source = opened(str(path)).backend.context.source
-    connection = source._connection
+    connection = source._database
     assert connection.execute("SELECT count(*) FROM source").fetchall() == [(4,)]
     for statement in (
         f"SELECT * FROM '{other}'",

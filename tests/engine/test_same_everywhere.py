@@ -27,12 +27,15 @@ from farthing.engine.sql.bounding import (
     bounded_histogram,
     counted_rows,
     fixed_point,
+    labels_of_units,
     largest,
+    pairs_above,
+    shape_of,
+    sizes_of,
 )
 from farthing.engine.sql.conditions import condition, within
-from farthing.engine.sql.labels_of_units import labels_of_units, pairs_above, shape_of, sizes_of
 from farthing.engine.sql.measuring import Grouped, weighed_ranks
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Texts
 from farthing.schema import INTEGER, REAL, Schema
 from tests.engine.engines import clipped_sums, measured, proposed
 from tests.engine.rows import TEXTS, difficult

@@ -21,12 +21,10 @@ import pytest
 
 from farthing.engine.errors import EngineSilent
 from farthing.engine.sources.base import Source
-from farthing.engine.sources.java import quiet_java
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sources.spark import session_of
+from farthing.engine.sources.spark_session import quiet_java, session_of
 from farthing.engine.sql.bounding import fixed_point
-from farthing.engine.sql.statement import Statement
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Statement, Texts
 from farthing.errors import InvalidInput, Unsupported
 from farthing.ledger.errors import Unavailable
 from tests.engine.engines import clipped_sums, histogram, proposed
@@ -217,7 +215,7 @@ def test_duckdb_reads_nothing_but_its_source(tmp_path) -> None:
         "INSTALL httpfs",
     ):
         with pytest.raises(duckdb.Error):
-            source._fetch(Statement(sql, pa.schema([])))
+            source.fetch(Statement(sql, pa.schema([])))
     assert not (tmp_path / "out.csv").exists()
     source.shut()
 

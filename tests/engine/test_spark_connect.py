@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
-from farthing.engine.sources.java import java_home
 from farthing.engine.sources.opening import open_source
+from farthing.engine.sources.spark_session import java_home
 from tests.engine.engines import histogram, proposed
 from tests.engine.rows import TEXTS, difficult
 from tests.waiting import HANGS
@@ -29,7 +29,7 @@ CLIENT = """
 import json, sys
 from farthing.engine.errors import EngineFailure
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sources.spark import SETTINGS, session_of
+from farthing.engine.sources.spark_session import SETTINGS, session_of
 from farthing.engine.sql.statement import Statement
 from tests.engine.engines import histogram, proposed
 import pyarrow as pa
@@ -50,7 +50,7 @@ with source.ready():
     assert {name: ours.conf.get(name) for name in SETTINGS} == dict(SETTINGS)
 # what fails says nothing of the rows
 try:
-    source.run(Statement(f"SELECT raise_error(text) FROM {source._parts[0].relation}",
+    source.run(Statement(f"SELECT raise_error(text) FROM {source.parts[0].relation}",
                          pa.schema({"x": pa.string()})))
 except EngineFailure as failure:
     assert failure.__context__ is None

@@ -7,7 +7,7 @@ import asyncio
 import httpx
 import pytest
 
-from farthing.engine import translate
+from farthing.engine import compile as compiling
 from farthing.ledger import Ledger
 from farthing.server.access.callers import AnalystCaller
 from farthing.server.problems import Refused
@@ -157,7 +157,7 @@ def test_what_does_not_fit_costs_the_service_no_statement(
     def written(*_: object) -> None:
         raise AssertionError("a statement was written")
 
-    monkeypatch.setattr(translate, "statement_of", written)
+    monkeypatch.setattr(compiling, "statement_of", written)
     service = Service.open(read_settings(deployed.configuration))
     try:
         body = RunBody(query={"kind": "top_k", "by": "name", "k": 5000})

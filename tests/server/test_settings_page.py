@@ -45,3 +45,20 @@ def test_the_configuration_for_compose() -> None:
         assert f"./data:{Path(one.data).parent}:ro" in compose
     assert settings.logs.audit is not None
     assert f"state:{Path(settings.logs.audit).parent}\n" in compose
+
+
+def test_relative_paths_start_at_the_folder_of_the_configuration(tmp_path: Path) -> None:
+    """With Spark too, where a word without a slash is a table of the catalogue."""
+    given = {
+        "rows.parquet": f"{tmp_path}/rows.parquet",
+        "rows/*.parquet": f"{tmp_path}/rows/*.parquet",
+        "./folder": f"{tmp_path}/folder",
+        "/elsewhere/rows.parquet": "/elsewhere/rows.parquet",
+        "s3a://bucket/rows": "s3a://bucket/rows",
+        "sales.visits": "sales.visits",
+    }
+    tables = {f"d{i}": {"data": data, "spark": "local"} for i, data in enumerate(given)}
+    datasets = settings_from({"ledger": "b.db", "datasets": tables}, tmp_path).datasets
+    assert [one.data for one in datasets.values()] == list(given.values())
+    alone = settings_from({"ledger": "b.db", "datasets": {"d": {"data": "rows"}}}, tmp_path)
+    assert alone.datasets["d"].data == f"{tmp_path}/rows"

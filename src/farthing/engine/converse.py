@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from farthing.canonical import canonical
 from farthing.composition.tariffs.tariff import Tariff
+from farthing.engine.compile import comparison_of, statement_of
 from farthing.engine.context import Context
 from farthing.engine.conversation import ConversationAnswer
 from farthing.engine.conversation_kinds import CONVERSATIONS, kind_run_by
@@ -26,7 +27,6 @@ from farthing.engine.kinds.base import ROLES, Query
 from farthing.engine.spending import spent_if_interrupted
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.statement import Statement
-from farthing.engine.translate import comparison_of, statement_of
 from farthing.errors import InvalidInput, require_real
 from farthing.guarantees.notation import format_guarantee
 from farthing.interactive import cheapest_items

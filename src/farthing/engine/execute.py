@@ -18,12 +18,12 @@ from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.engine.answer import Answer
 from farthing.engine.companions import folded, paired
+from farthing.engine.compile import Step
 from farthing.engine.context import Context, record_of
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.purchase import items_together
 from farthing.engine.spending import spending_of, spent_if_interrupted
 from farthing.engine.sql.statement import Statement
-from farthing.engine.translate import Step
 from farthing.errors import InvalidInput
 from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee

@@ -17,6 +17,7 @@ from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer, Answers
 from farthing.engine.automatic_limits import Automatic, automatic
 from farthing.engine.companions import of_question, with_companions
+from farthing.engine.compile import Step, step_for
 from farthing.engine.context import Context
 from farthing.engine.execute import execute
 from farthing.engine.kinds.base import Query
@@ -24,7 +25,6 @@ from farthing.engine.plan import ONLY
 from farthing.engine.purchase import Purchase, buy, items_together
 from farthing.engine.show.sheet import width
 from farthing.engine.spending import paid_before
-from farthing.engine.translate import Step, translate
 from farthing.errors import InvalidInput
 from farthing.ledger import Terms
 from farthing.mechanisms import Expectation
@@ -210,7 +210,7 @@ def prepare(context: Context, queries: Mapping[str, Query], terms: Terms) -> Pre
             at_largest.add(name)
     steps = MappingProxyType(
         {
-            key: translate(context, buy(query, terms.tariff))
+            key: step_for(context, buy(query, terms.tariff))
             for key, query in with_companions(wanted).items()
         }
     )

@@ -1,6 +1,6 @@
 """What the last questions of one analyst made of the rows: asking the same again reads none.
 
-Which keys of a unit are kept is decided by an order that stays (`sql/order`). So one question about
+Which keys of a unit are kept never changes (`sql.bounding`). So one question about
 one version of the rows has one bounded histogram, whatever is paid for it, and only the noise is
 drawn anew. It is kept for one analyst alone: nobody can tell from how soon an answer comes what
 others asked, not even from what their questions pushed out.

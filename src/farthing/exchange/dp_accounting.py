@@ -55,6 +55,26 @@ FARTHEST = 500.0
 #: More cells than this make no distribution that anybody could use.
 MOST_CELLS = 10_000_000
 
+NEIGHBOURS = ("add-remove", "replace-one")
+#: Discrete Laplace noise with a larger sensitivity is read as pure DP.
+MOST_STEPS = 10_000
+#: Where a loss is known to dp-accounting only, its distribution is computed with this interval.
+INTERVAL = 1e-3
+#: Why some events have no counterpart here.
+REASONS = {
+    "NonPrivateDpEvent": "it promises nothing",
+    "UnsupportedDpEvent": "it stands for a mechanism without accounting",
+    "SampledWithReplacementDpEvent": "no dominating pair is known for samples with replacement",
+    "SampledWithoutReplacementDpEvent": "it needs neighbours='replace-one'",
+    "PoissonSampledDpEvent": "it needs neighbours='add-remove'",
+    "MixtureOfGaussiansDpEvent": "it needs neighbours='add-remove'",
+    "TruncatedSubsampledGaussianDpEvent": "it needs neighbours='add-remove'",
+    "RandomizedResponseDpEvent": "it needs neighbours='replace-one'",
+    "SingleEpochTreeAggregationDpEvent": "it holds for zero-out neighbours; with t steps state it "
+    "as Gaussian(noise_multiplier / sqrt(ceil(log2(t + 1))))",
+    "RepeatAndSelectDpEvent": "its moments are known to dp-accounting only",
+}
+
 
 def to_dp_accounting(
     items: Iterable[Guarantee | tuple[Guarantee, int]],
@@ -139,27 +159,6 @@ def _read(distribution: Any, step: float, delta: float) -> LossDistribution:
     # a profile decreases; floats may not, and the running maximum from the right only adds
     values = np.maximum.accumulate(values[::-1])[::-1]
     return loss_distribution_above(Chords(grid, np.clip(values, 0.0, 1.0)))
-
-
-NEIGHBOURS = ("add-remove", "replace-one")
-#: Discrete Laplace noise with a larger sensitivity is read as pure DP.
-MOST_STEPS = 10_000
-#: Where a loss is known to dp-accounting only, its distribution is computed with this interval.
-INTERVAL = 1e-3
-#: Why some events have no counterpart here.
-REASONS = {
-    "NonPrivateDpEvent": "it promises nothing",
-    "UnsupportedDpEvent": "it stands for a mechanism without accounting",
-    "SampledWithReplacementDpEvent": "no dominating pair is known for samples with replacement",
-    "SampledWithoutReplacementDpEvent": "it needs neighbours='replace-one'",
-    "PoissonSampledDpEvent": "it needs neighbours='add-remove'",
-    "MixtureOfGaussiansDpEvent": "it needs neighbours='add-remove'",
-    "TruncatedSubsampledGaussianDpEvent": "it needs neighbours='add-remove'",
-    "RandomizedResponseDpEvent": "it needs neighbours='replace-one'",
-    "SingleEpochTreeAggregationDpEvent": "it holds for zero-out neighbours; with t steps state it "
-    "as Gaussian(noise_multiplier / sqrt(ceil(log2(t + 1))))",
-    "RepeatAndSelectDpEvent": "its moments are known to dp-accounting only",
-}
 
 
 def from_event(event: DpEvent, *, neighbours: str = "add-remove") -> list[tuple[Guarantee, int]]:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from opendp.mod import Measurement
 
+#: Metrics in which neighbours replace a unit.
+REPLACING = ("ChangeOneDistance", "HammingDistance")
+
 
 def from_autodp(mechanism: Mechanism, *, delta: float | None = None) -> Guarantee:
     """The tightest guarantee that a mechanism of autodp states.
@@ -88,10 +91,6 @@ def from_opacus(history: Iterable[tuple[float, float, int]]) -> list[tuple[Guara
         if require_count("steps", steps) > 0:
             items.append((Subsampled(Gaussian(noise), rate), steps))
     return items
-
-
-#: Metrics in which neighbours replace a unit.
-REPLACING = ("ChangeOneDistance", "HammingDistance")
 
 
 def from_opendp(

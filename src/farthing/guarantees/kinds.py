@@ -95,7 +95,7 @@ class Laplace(Kind):
 
     @classmethod
     def from_scale(cls, scale: float, sensitivity: float = 1.0) -> Laplace:
-        """Noise of this scale on what one unit changes by `sensitivity` in ℓ1 at most."""
+        """Noise of this scale on a result that one unit changes by at most `sensitivity` in ℓ1."""
         return cls(float_up(1 / _noise_ratio(scale, sensitivity)))
 
 
@@ -109,7 +109,7 @@ class Gaussian(Kind):
 
     @classmethod
     def from_scale(cls, scale: float, sensitivity: float = 1.0) -> Gaussian:
-        """Standard deviation `scale`, on what one unit changes by `sensitivity` in ℓ2 at most."""
+        """Standard deviation `scale`, for a result that one unit changes by `sensitivity` in ℓ2."""
         return cls(float_down(_noise_ratio(scale, sensitivity)))
 
 
@@ -135,7 +135,7 @@ class DiscreteGaussian(Kind):
 
     @classmethod
     def from_scale(cls, scale: float, sensitivity: int = 1) -> DiscreteGaussian:
-        """Noise ∝ e^{−z²/2·scale²} on what one unit changes by `sensitivity` at most."""
+        """Noise ∝ e^{−z²/2·scale²} on a number that one unit changes by at most `sensitivity`."""
         return cls(float_down(_noise_ratio(scale, sensitivity)), sensitivity)
 
 
@@ -287,7 +287,7 @@ def _set_all(
 
 @dataclass(frozen=True, slots=True)
 class _Sampled(Kind):
-    """What both ways to draw a sample share."""
+    """Common to both ways to draw a sample."""
 
     not_sampled: ClassVar[str | None] = "a sample of a sample is one sample: multiply the rates"
 

@@ -20,7 +20,7 @@ from farthing.guarantees.losses import loss_of
 
 
 def group_privacy(guarantee: Guarantee, units: int) -> Guarantee:
-    """What a mechanism promises to a group of `units` units together.
+    """The guarantee of a mechanism for a group of `units` units together.
 
     Pure losses and ranges add up; noise that is calibrated to one unit meets `units` times the
     sensitivity; (ε, δ) becomes (kε, δ(e^{kε} − 1)/(e^ε − 1)); (ξ, ρ)-zCDP becomes

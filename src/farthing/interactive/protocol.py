@@ -27,6 +27,16 @@ Noise = DiscreteLaplaceNoise
 #: How many numbers are drawn at a time at most.
 LARGEST_BLOCK = 1024
 
+T = TypeVar("T")
+State = TypeVar("State")
+Asked = TypeVar("Asked", contravariant=True)
+Told = TypeVar("Told", covariant=True)
+#: A computation that asks for noise.
+Drawing: TypeAlias = Generator[Noise, int, T]
+Json: TypeAlias = dict[str, Any]
+#: One state per part.
+States: TypeAlias = tuple[Any, ...]
+
 
 def noise_shifted_by(epsilon: float, shift: int) -> Noise:
     """Noise whose probabilities change by at most the factor e^ε when it is shifted by `shift`."""
@@ -61,16 +71,6 @@ class Draws:
             self._block = min(2 * self._block, LARGEST_BLOCK)
             left.extend(noise.draw(self._block, self._bits).tolist())
         return left.pop()
-
-
-T = TypeVar("T")
-State = TypeVar("State")
-Asked = TypeVar("Asked", contravariant=True)
-Told = TypeVar("Told", covariant=True)
-
-#: A computation that asks for noise.
-Drawing: TypeAlias = Generator[Noise, int, T]
-Json: TypeAlias = dict[str, Any]
 
 
 class ConversationOver(FarthingError):
@@ -227,8 +227,6 @@ def require_whole(value: object, *, at_least: int | None = None) -> int:
     return value
 
 
-#: One state per part.
-States: TypeAlias = tuple[Any, ...]
 Part: TypeAlias = InteractiveMechanism[Any, Any, Any]
 #: A conversation with any mechanism.
 OpenConversation: TypeAlias = Conversation[Any, Any, Any]

@@ -32,6 +32,12 @@ KINDS: dict[str, type[SparseVector] | type[GuessAndCheck]] = {
     "guess_and_check": GuessAndCheck,
 }
 
+#: Rows may change between the questions of a conversation with these (docs/theory/concurrency.md,
+#: Theorem 6), also if updates depend on releases. A mechanism that is not listed was proved for a
+#: fixed table, and must not go on after a change.
+COVERED: tuple[type[SparseVector] | type[GuessAndCheck], ...] = (SparseVector, GuessAndCheck)
+_SALT_BYTES = 32
+
 
 def mechanism_to_json(mechanism: Part) -> Json:
     """Its name and its parameters."""
@@ -64,20 +70,11 @@ def _parameters(kind: type[SparseVector] | type[GuessAndCheck]) -> list[str]:
     return [parameter.name for parameter in fields(kind) if parameter.init]
 
 
-#: Rows may change between the questions of a conversation with these (docs/theory/concurrency.md,
-#: Theorem 6), also if updates depend on releases. A mechanism that is not listed was proved for a
-#: fixed table, and must not go on after a change.
-COVERED: tuple[type[SparseVector] | type[GuessAndCheck], ...] = (SparseVector, GuessAndCheck)
-
-
 def covers_growing_rows(mechanism: Part) -> bool:
     """Whether a conversation with this mechanism may go on when the rows have changed."""
     if isinstance(mechanism, Concurrent):
         return all(map(covers_growing_rows, mechanism.parts))
     return type(mechanism) in COVERED
-
-
-_SALT_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)

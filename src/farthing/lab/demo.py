@@ -64,6 +64,11 @@ p { color: var(--soft); margin: .5rem 0 1.25rem; }
 }
 """
 
+WHERE = {"country": "NO", "seniority": "director"}
+DELTA = 1e-6
+EPSILON = 3.0
+CONSOLE = Console(highlight=False)
+
 
 @dataclass(frozen=True, slots=True)
 class ReleasedRow:
@@ -78,7 +83,7 @@ class ReleasedRow:
 def demo_page(
     title: str, words: str, costs: Sequence[tuple[str, str]], rows: Sequence[ReleasedRow]
 ) -> str:
-    """A page that needs nothing but itself."""
+    """A self-contained HTML page."""
     top = max([1.0, *(max(row.between[1], row.truth) for row in rows)])
     told = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in costs)
     return (
@@ -107,14 +112,8 @@ def _drawn(row: ReleasedRow, top: float) -> str:
     )
 
 
-WHERE = {"country": "NO", "seniority": "director"}
-DELTA = 1e-6
-EPSILON = 3.0
-CONSOLE = Console(highlight=False)
-
-
 def main() -> None:
-    """The whole way, under a minute."""
+    """The whole demonstration, in under a minute."""
     folder = Path(tempfile.mkdtemp(prefix="farthing-demo-"))
     started = time.monotonic()
     members, articles = members_and_articles(ROWS)
@@ -187,7 +186,7 @@ def beside(answer: Answer, truth: dict[Any, int]) -> Table:
 
 
 def page_of(folder: Path, answer: Answer, truth: dict[Any, int]) -> str:
-    """The picture, and what it cost in farthings and in ε."""
+    """The page with the picture, and the cost in farthings and in ε."""
     with Ledger.open(folder / "budget.db", upgrade=False) as ledger:
         so_far = odometer(ledger.reader(), "events", delta=DELTA)
     costs = (
@@ -206,7 +205,7 @@ def page_of(folder: Path, answer: Answer, truth: dict[Any, int]) -> str:
 
 
 def report(data: Session, folder: Path) -> None:
-    """The purse, the statement, and the book."""
+    """Prints the purse, the statement, and the check of the ledger."""
     left, purse = data.remaining(), data.purse()
     say(f"[bold]Purse of ann[/bold]: {left.farthings} of {purse.farthings} farthings left")
     with Ledger.open(folder / "budget.db", upgrade=False) as ledger:

@@ -1,11 +1,11 @@
-"""What a ledger refuses, and why.
+"""The errors of a ledger.
 
     LedgerError
     ├── DoesNotFit       more was asked than is left (.requested, .remaining, …)
     ├── TariffChanged    planned under a tariff that is no longer in force (.planned, .in_force)
     ├── NotInLedger      no such dataset, purse, list or entry
-    ├── AlreadyThere     it exists, and facts are not overwritten
-    ├── AlreadySettled   the reservation or the conversation has ended before
+    ├── AlreadyThere     it exists already, and is not overwritten
+    ├── AlreadySettled   the reservation or the conversation was ended before
     ├── RowsChanged      a conversation whose guarantee is about rows that do not change (.dataset)
     ├── ReadOnly         the book is a copy for reading (.dataset)
     │   └── Sealed       the book has moved and goes on elsewhere (.dataset, .successor)
@@ -68,7 +68,7 @@ class NotInLedger(LedgerError):
 
 
 class AlreadyThere(LedgerError):
-    """It exists, and facts are not overwritten."""
+    """It exists already, and is not overwritten."""
 
 
 class AlreadySettled(LedgerError):
@@ -76,7 +76,7 @@ class AlreadySettled(LedgerError):
 
 
 class ReadOnly(LedgerError):
-    """Nothing can be written into this book: the one that goes on is elsewhere."""
+    """Nothing can be written into this book: it is a copy, or goes on in another ledger."""
 
     def __init__(self, dataset: str, why: str = "is a copy for reading") -> None:
         self.dataset = dataset
@@ -92,10 +92,10 @@ class Sealed(ReadOnly):
 
 
 class RowsChanged(LedgerError):
-    """The owner has declared another version of the rows. Nothing was told.
+    """The owner has declared another version of the rows. Nothing was answered.
 
-    A question was planned for the earlier one, and nothing was charged; or a conversation has a
-    guarantee about rows that do not change, and has ended.
+    Either a question was planned for the earlier version, and nothing was charged; or a
+    conversation ended, because its guarantee is about rows that do not change.
     """
 
     def __init__(self, dataset: str) -> None:
@@ -126,10 +126,10 @@ class Damaged(LedgerError):
 
 
 class Unavailable(LedgerError):
-    """The database could not be reached, read or written. What was not acknowledged may still
-    have been written; then it is spent, and `entries` shows it.
+    """The database could not be reached, read or written.
 
-    `passes`: the database was locked or away, so it may help to wait.
+    A write without acknowledgement may still have been written; then it is spent, and `entries`
+    shows it. If `passes`, the database was locked or away, so it may help to wait.
     """
 
     def __init__(self, message: str, *, passes: bool = False) -> None:

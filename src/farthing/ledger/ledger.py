@@ -29,9 +29,9 @@ from farthing.ledger.store.queries import all_declared
 
 
 class Ledger:
-    """A durable budget, open. Safe to share between threads; processes each open their own.
+    """An open ledger. Threads may share it; each process opens its own.
 
-    What can be done with it depends on who does it: `owner`, `analyst`, `reader`.
+    Take a role to do something with it: `owner`, `analyst`, `reader`.
     """
 
     def __init__(self, book: OpenBook) -> None:
@@ -59,22 +59,24 @@ class Ledger:
         return cls(OpenBook(store, clock))
 
     def owner(self) -> Owner:
-        """What an owner decides."""
+        """The role of an owner, who decides."""
         return Owner(self.book)
 
     def analyst(self, dataset: str, name: str) -> Analyst:
-        """What one analyst may do with one dataset."""
+        """The role of one analyst, with one dataset."""
         return Analyst(self.book, dataset, name)
 
     def reader(self) -> Reader:
-        """What an auditor sees: everything."""
+        """The role of a reader, who sees everything."""
         return Reader(self.book)
 
     def datasets_at(self, location: str) -> tuple[str, ...]:
-        """The datasets that are exactly this data."""
+        """The datasets with exactly this location."""
         require_location(location)
         known = self.book.store.ask(all_declared)
-        return tuple(name for name, one in known.items() if one.dataset.location == location)
+        return tuple(
+            name for name, declared in known.items() if declared.dataset.location == location
+        )
 
     def shut(self) -> None:
         """Give the database connections back."""

@@ -28,6 +28,9 @@ from farthing.mechanisms.protocol import (
 
 Data = TypeVar("Data")
 
+#: Sums of more draws than this are bounded one by one: the exact law of Laplace sums is long.
+_MOST_DRAWS = 512
+
 
 @dataclass(frozen=True, slots=True)
 class Largest(Mechanism[Data], Generic[Data]):
@@ -81,10 +84,6 @@ class Largest(Mechanism[Data], Generic[Data]):
         expected = self.mechanism.expect(level, domain_size=domain_size)
         assert expected.counts is not None
         return replace(expected, counts=replace(expected.counts, confidence=confidence))
-
-
-#: Sums of more draws than this are bounded one by one: the exact law of Laplace sums is long.
-_MOST_DRAWS = 512
 
 
 class Repeatable(Mechanism[Data_contra], Protocol[Data_contra]):

@@ -47,24 +47,24 @@ def deflated(value: Number, units: float) -> Number:
 
 
 def float_up(exact: Fraction) -> float:
-    """The smallest float that is not below."""
+    """The smallest float that is not below the exact number."""
     nearest = exact.numerator / exact.denominator
     return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
 
 def float_down(exact: Fraction) -> float:
-    """The largest float that is not above."""
+    """The largest float that is not above the exact number."""
     nearest = exact.numerator / exact.denominator
     return nearest if nearest <= exact else math.nextafter(nearest, -math.inf)
 
 
 def shown_up(bound: float | None, *, digits: int = DIGITS) -> str:
-    """An upper bound for people: never below it when read back; None is not proved."""
+    """An upper bound as text, never below it when read back; "not proved" for None."""
     return "not proved" if bound is None else _shown(bound, ROUND_CEILING, digits)
 
 
 def shown_down(bound: float | None, *, digits: int = DIGITS) -> str:
-    """A lower bound for people: never above it when read back; None is not proved."""
+    """A lower bound as text, never above it when read back; "not proved" for None."""
     return "not proved" if bound is None else _shown(bound, ROUND_FLOOR, digits)
 
 

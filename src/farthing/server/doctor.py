@@ -18,9 +18,9 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from farthing.engine.desk import Desk
-from farthing.engine.sources.java import java_home
 from farthing.engine.sources.misfits import Misfits
 from farthing.engine.sources.opening import open_source
+from farthing.engine.sources.spark_session import java_home
 from farthing.errors import FarthingError
 from farthing.ledger import Ledger
 from farthing.ledger.declared_data import places_in

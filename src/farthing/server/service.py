@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from farthing.engine import query_from
+from farthing.engine.compile import statement_of
 from farthing.engine.context import Context
 from farthing.engine.desk import Desk
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
-from farthing.engine.translate import statement_of
 from farthing.errors import FarthingError, InvalidInput
 from farthing.ledger import Ledger
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE

@@ -30,6 +30,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from farthing.engine.sources.files import is_path_for_spark
 from farthing.errors import InvalidInput, did_you_mean, require_count, require_real
 from farthing.ledger.records import require_name
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence
@@ -175,7 +176,7 @@ def settings_from(data: Mapping[str, Any], folder: Path) -> Settings:
         given["host"], given["port"] = _address(given.pop("listen"))
     tables = {
         "datasets": {
-            name: replace(one, data=_placed(one.data, folder) if one.spark is None else one.data)
+            name: replace(one, data=_data(one, folder))
             for name, one in _each(given.pop("datasets", {}), DatasetSettings, "datasets").items()
         },
         "limits": _of(Protections, given.pop("limits", {}), "limits"),
@@ -186,9 +187,17 @@ def settings_from(data: Mapping[str, Any], folder: Path) -> Settings:
     return _of(Settings, whole, "the configuration")
 
 
+def _data(dataset: DatasetSettings, folder: Path) -> str:
+    """Where the rows are; tables of Spark's catalogue have names, not paths."""
+    data = dataset.data
+    if dataset.spark is not None and isinstance(data, str) and not is_path_for_spark(data):
+        return data
+    return _placed(data, folder)
+
+
 def _logs(given: Any, folder: Path) -> LogSettings:
-    found = _of(LogSettings, given, "logs")
-    placed = [None if one is None else _placed(one, folder) for one in (found.audit, found.engine)]
+    logs = _of(LogSettings, given, "logs")
+    placed = [None if log is None else _placed(log, folder) for log in (logs.audit, logs.engine)]
     return LogSettings(*placed)
 
 

@@ -89,8 +89,8 @@ def test_a_share_is_fixed_when_the_account_is_opened(tmp_path: Path) -> None:
             open_step(ledger, number)
         for dataset in ("a", "b"):
             indexes = {
-                one.account.name: one.share
-                for one in Lifetimes(ledger.reader(), dataset, DELTA).accounts
+                account.record.name: account.share
+                for account in Lifetimes(ledger.reader(), dataset, DELTA).accounts
             }
             assert indexes == {"list 0": 1, "list 1": 2, "list 2": 3}
 

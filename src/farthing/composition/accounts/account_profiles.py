@@ -4,8 +4,8 @@ The profile of an account dominates everything that is done inside it, whatever 
 after or in between. So accounts compose like mechanisms with a fixed privacy loss
 (docs/theory/odometer.md, "Several accounts").
 
-The odometer (ledger/odometer.py) reads the profile at levels, which needs a recursion over all ways
-to spend. A plan cannot wait for that, so `reading_by_moments` bounds a level by ρ: whatever is
+The odometer (ledger/reports/odometer.py) reads the profile at levels, which needs a recursion over
+all ways to spend. A plan cannot wait for that, so `reading_by_moments` bounds a level by ρ. What is
 bought for ℓ farthings has ρ ≤ ℓ·r, where r is the largest ρ per farthing of any item, because each
 purchase multiplies the moment of order α by at most e^{(α−1)αρ_i} whatever came before, and
 ρ_i ≤ r·c_i. The result is some per cent above the odometer's level. The shares of δ are the same,
@@ -49,6 +49,9 @@ LONG = 4e9
 CAP_SHARE = 0.99
 #: Levels that grow by √2 each; a whole number means that many equal steps instead.
 HALVING = "halving"
+
+#: The δ that statements usually use, if the certificate claims something there.
+USUAL = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,7 @@ def epsilon_if_opened_by_releases(
 
 
 def shares_of_delta(indexes: Sequence[int], delta: float) -> list[float]:
-    """δ/2^a for the account with index a, of the part of δ for as many accounts of one index.
+    """The share of δ of each account: δ/2^a for index a, times a part for repeated indexes.
 
     Where no two have one index that part is CAP_SHARE. All other cases share what remains
     (docs/theory/odometer.md, "Accounts that were decided from releases").
@@ -210,10 +213,6 @@ def _without_leaks(accounts: Sequence[AccountProfile], delta: float) -> float:
             f"delta must exceed the {leak:g} that the delta units add, got {delta:g}"
         )
     return deflated(delta - leak, 8)
-
-
-#: The δ that statements usually use, if the certificate claims something there.
-USUAL = 1e-6
 
 
 def stated_delta(certificate: Certificate) -> float | None:

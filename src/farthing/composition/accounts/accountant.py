@@ -239,7 +239,7 @@ class Accountant:
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file whole or not at all. An older copy forgets what was spent since."""
+        """Write the file whole or not at all. An older copy does not know what was spent since."""
         with whole_file(path) as file:
             file.write(json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n")
 
@@ -269,7 +269,7 @@ class Accountant:
     def _after(
         self, cost: Charge, count: int
     ) -> tuple[tuple[Fraction | None, ...], Fraction] | str:
-        """What would be spent then, or why it may not be."""
+        """The amounts after the purchase, or the reason why it does not fit."""
         leaked = self._leaked + count * cost.leak
         if leaked > Fraction(self.leaks):
             left = float_down(Fraction(self.leaks) - self._leaked)

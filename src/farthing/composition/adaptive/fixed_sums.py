@@ -113,7 +113,7 @@ def sum_of(loss: Loss, count: int, step: float, delta: float) -> tuple[Lattice, 
 
 
 def _sums(factors: Factors, tilts: list[float], *, upward: bool) -> Lattice | None:
-    """The best of what one or several tilts show of every mass; the last of several is 0."""
+    """The best bound on every mass over one or several tilts; the last of several is 0."""
     sums = [factors.sums(theta, upward=upward) for theta in tilts]
     known = [one for one in sums if one is not None]
     if len(known) < len(sums):

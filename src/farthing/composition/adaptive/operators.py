@@ -204,7 +204,7 @@ class Kernel:
         return kernel.within(grid.size)
 
     def within(self, limit: int) -> Kernel:
-        """Losses above `limit` cells count as infinite, those below −limit as that."""
+        """Losses above `limit` cells count as infinite, those below −limit as −limit."""
         first, weights, infinity = self.first, self.weights, self.infinity
         if first < -limit:
             cut = min(-limit - first, len(weights) - 1)
@@ -233,7 +233,7 @@ class Kernel:
         return Chords(later.grid, np.minimum(inflated(total, 2 * count + 8), 1.0))
 
     def then(self, other: Kernel, limit: int) -> Kernel:
-        """Both losses added. Above `limit` cells they count as infinite, below −limit as that."""
+        """The sum of both losses, cut as by `within`."""
         first = self.first + other.first
         terms = min(len(self.weights), len(other.weights))
         weights = inflated(_convolved(self.weights, other.weights), 2 * terms + 8)
@@ -252,7 +252,7 @@ class Kernel:
 
 
 def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Both added; a few weights far apart are shifted copies."""
+    """The convolution of both; a few weights far apart are added as shifted copies."""
     for few, many in ((one, other), (other, one)):
         used = np.flatnonzero(few)
         if len(used) <= FEW < len(few):
@@ -329,7 +329,7 @@ def _cuts(epsilon: float, step: float) -> tuple[float, ...]:
 
 @lru_cache(maxsize=KEPT)
 def rounds_above(epsilon: float, grid: Grid, count: int) -> Chords:
-    """What no adversary of `count` equal bounded-range rounds exceeds, from nothing.
+    """The profile that no adversary of `count` equal bounded-range rounds exceeds.
 
     A planner asks for 2239 rounds and then for 2240. The profile of a count is made from that of
     the count without its last binary digit that is 1; both are kept, so the second question takes
@@ -346,7 +346,7 @@ def rounds_above(epsilon: float, grid: Grid, count: int) -> Chords:
 
 @lru_cache(maxsize=KEPT)
 def rounds_below(epsilon: float, grid: Grid, count: int) -> Supports:
-    """What one adversary of `count` rounds achieves."""
+    """The profile that one adversary of `count` rounds achieves."""
     if count == 0:
         return Supports.of_nothing(grid)
     fewer = count & (count - 1)

@@ -48,6 +48,11 @@ from farthing.guarantees.losses.randomized_response import binomial_atoms
 from farthing.numerics.ball import in_balls
 from farthing.numerics.curves import Chords, Grid, Supports
 
+#: So few uses fixed in advance have each t moved twice.
+FEW = 20
+#: Longer lists of one parameter are left to other bounds: their masses alone fill the memory.
+MOST_IN_BLOCKS = 10**8
+
 
 @dataclass(frozen=True, slots=True)
 class Curves:
@@ -55,12 +60,6 @@ class Curves:
 
     upper: Chords
     lower: Supports
-
-
-#: So few uses fixed in advance have each t moved twice.
-FEW = 20
-#: Longer lists of one parameter are left to other bounds: their masses alone fill the memory.
-MOST_IN_BLOCKS = 10**8
 
 
 @lru_cache(maxsize=64)
@@ -85,7 +84,7 @@ def curves(
 
 
 def _by_sums(made: Callable[[], tuple[Chords, Supports] | None]) -> Curves | None:
-    """Sums on a lattice; None where their numbers leave what floats and memory hold.
+    """Sums on a lattice; None if their numbers leave the range of floats or memory.
 
     Other bounds speak then, so that nothing is under-reported.
     """
@@ -312,7 +311,7 @@ def worst_fixed_t(epsilon: float, order: float) -> float:
 
 
 def _inside(t: float, epsilon: float) -> float:
-    """`t` moved into the open interval (0, ε): at its ends a response says nothing."""
+    """`t` moved into the open interval (0, ε): at its ends a response reveals nothing."""
     return min(max(t, 1e-6 * epsilon), (1 - 1e-6) * epsilon)
 
 

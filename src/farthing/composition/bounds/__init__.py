@@ -34,7 +34,7 @@ class Bound:
 
 
 def lower_only(bound: Bound) -> Bound:
-    """What an adversary achieves, without a claim about the others."""
+    """The lower side alone."""
     return replace(
         bound,
         optimal=False,

@@ -29,6 +29,13 @@ from farthing.numerics.search import crossing, invert
 
 THEOREM = "analytic Gaussian [BW18; CR22, Lemma 6.1]"
 
+EQUAL_PURE = "optimal composition of equal ε-DP mechanisms [KOV15; CR22, Thm 1]"
+HISTOGRAM = "Laplace histogram as Δ mechanisms of ε-DP [CR22, Lemma 6.2]"
+#: Outside this range of ε most candidates of [DDR20, Thm 3] stay undecided; few can all be tried.
+SMALL, LARGE, FEW = 1e-20, 20.0, 1000
+#: Bounded-range times ε-DP items of a mixture: above this their convolution takes too long.
+MOST_PRODUCT = 4 * 10**8
+
 
 @in_balls
 def analytic_gaussian(items: Losses) -> Bound | None:
@@ -120,14 +127,6 @@ def _epsilon(delta: float, sigma: Ball) -> Sides:
     if _profile(arb(0), sigma) <= delta:
         return 0.0, 0.0
     return crossing(lambda x: _profile(arb(x), sigma), delta, start=1.0)
-
-
-EQUAL_PURE = "optimal composition of equal ε-DP mechanisms [KOV15; CR22, Thm 1]"
-HISTOGRAM = "Laplace histogram as Δ mechanisms of ε-DP [CR22, Lemma 6.2]"
-#: Outside this range of ε most candidates of [DDR20, Thm 3] stay undecided; few can all be tried.
-SMALL, LARGE, FEW = 1e-20, 20.0, 1000
-#: Bounded-range times ε-DP items of a mixture: above this their convolution takes too long.
-MOST_PRODUCT = 4 * 10**8
 
 
 def closed_forms(items: Losses, adaptivity: str) -> list[Bound]:

@@ -43,7 +43,7 @@ class Moments:
 
     @staticmethod
     def of(loss: Loss) -> Moments | None:
-        """Of kinds that promise just this; None if nothing of the kind can be worst."""
+        """The moments of a kind that promises only these; None for others and extreme values."""
         line = loss.moment_line()
         if line is None:
             return None

@@ -42,7 +42,7 @@ def concentrated_moment(loss: Loss, alpha: float) -> Ball:
 
 
 def exact_moment(loss: Loss, alpha: float) -> Ball:
-    """The moment as the loss knows it."""
+    """The moment of the loss itself."""
     return loss.log_moment(alpha)
 
 

@@ -37,6 +37,18 @@ PROFILE_POINTS = 600
 #: What is stated is this much larger than what was proved, relative.
 OUTWARD = 1e-9
 
+FORMAT = "farthing certificate 1"
+ASSUMPTIONS = (
+    "Neighbouring datasets differ by adding or removing one unit.",
+    "Every mechanism sold as an item has the guarantee the tariff names for it.",
+    "Bounded-range items are mechanisms that answer once; interactive mechanisms are sold as "
+    "(epsilon, delta)-DP items and charged in full when they are opened.",
+    "Fresh randomness for every mechanism; nothing but their outputs is revealed.",
+    "The prices of everything that ran, refused requests excepted, add up to at most the "
+    "farthings and delta units stated here.",
+)
+COMPUTED_BY = ("farthing", "numpy", "numba", "python-flint")
+
 
 @dataclass(frozen=True, slots=True)
 class ProofGrid:
@@ -130,19 +142,6 @@ def outward(bracket: Bracket, most: float) -> Bracket:
     """Wider by OUTWARD, but not beyond `most`, which is exact."""
     upper = min(bracket.upper * (1 + OUTWARD), most)
     return Bracket(min(bracket.lower * (1 - OUTWARD), upper), upper, bracket.theorem)
-
-
-FORMAT = "farthing certificate 1"
-ASSUMPTIONS = (
-    "Neighbouring datasets differ by adding or removing one unit.",
-    "Every mechanism sold as an item has the guarantee the tariff names for it.",
-    "Bounded-range items are mechanisms that answer once; interactive mechanisms are sold as "
-    "(epsilon, delta)-DP items and charged in full when they are opened.",
-    "Fresh randomness for every mechanism; nothing but their outputs is revealed.",
-    "The prices of everything that ran, refused requests excepted, add up to at most the "
-    "farthings and delta units stated here.",
-)
-COMPUTED_BY = ("farthing", "numpy", "numba", "python-flint")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -42,6 +42,27 @@ from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.ball import in_balls, middle
 from farthing.numerics.search import last_whole
 
+#: Prices of the rungs, and of the standard ones.
+COUNT_PRICES = tuple(2**k for k in range(10))
+SELECT_PRICES = tuple(2**k for k in range(7))
+PURE_PRICES = (4, 16, 64, 256)
+STANDARD_COUNT, STANDARD_SELECT, STANDARD_PURE = 16, 4, 64
+#: About how many farthings a ladder has.
+ABOUT = 1000
+#: The part of δ that leaks may take together, and how many of them there are.
+LEAKED = 0.1
+LEAKS = 100
+#: Relative width in ε that the certificate aims at; it reaches about a quarter of that.
+TOLERANCE = 0.041
+#: The farthings that fit with all rungs, as a share of those that fit with some rungs only.
+FREEDOM = 0.989
+#: The least share of ε that a ladder uses.
+CLOSE = 0.985
+#: A larger δ is too large a chance of failure.
+LARGE_DELTA = 1e-3
+#: Smaller and larger budgets than these are not made into a ladder.
+SMALLEST, LARGEST = 1e-3, 50.0
+
 
 @in_balls
 def propose_prices(guarantees: Mapping[str, Guarantee], *, finest: int = 1) -> dict[str, int]:
@@ -49,7 +70,7 @@ def propose_prices(guarantees: Mapping[str, Guarantee], *, finest: int = 1) -> d
 
     The natural price of a mechanism is its zCDP parameter: ε²/8 for bounded range, ε²/2 for pure
     DP, 1/(2σ²) for Gaussian noise; of a sample half of its mean square loss. Prices are rounded up.
-    What has only a δ costs one farthing.
+    An item with only a δ costs one farthing.
     """
     finest = require_count("finest", finest, at_least=1)
     if not guarantees:
@@ -119,28 +140,6 @@ def _fitting_by_moments(budget: Budget, epsilon: float, delta: float) -> int:
     while fits(high) and high * coin <= MOST_FARTHINGS:
         low, high = high, 2 * high
     return last_whole(fits, low, high, part=100) * coin
-
-
-#: Prices of the rungs, and of the standard ones.
-COUNT_PRICES = tuple(2**k for k in range(10))
-SELECT_PRICES = tuple(2**k for k in range(7))
-PURE_PRICES = (4, 16, 64, 256)
-STANDARD_COUNT, STANDARD_SELECT, STANDARD_PURE = 16, 4, 64
-#: About how many farthings a ladder has.
-ABOUT = 1000
-#: The part of δ that leaks may take together, and how many of them there are.
-LEAKED = 0.1
-LEAKS = 100
-#: Relative width in ε that the certificate aims at; what it reaches is about a quarter of that.
-TOLERANCE = 0.041
-#: What all rungs allow of what some of them do, in farthings.
-FREEDOM = 0.989
-#: What it uses of ε at least.
-CLOSE = 0.985
-#: A larger δ is too large a chance of failure.
-LARGE_DELTA = 1e-3
-#: Smaller and larger budgets than these are not made into a ladder.
-SMALLEST, LARGEST = 1e-3, 50.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from farthing.engine.desk.data import Declaration, declared_dataset
 from farthing.engine.desk.operations import Method, Office, Operation
 from farthing.engine.epsilon_budget import require_no_other_budget
 from farthing.engine.sources.base import Source
-from farthing.engine.sources.misfits import Misfits
+from farthing.engine.sources.misfits import Misfits, misfits_of
 from farthing.errors import InvalidInput
 from farthing.ledger import Dataset, Ledger
 
@@ -178,7 +178,7 @@ class Desk:
 
     def misfits(self, source: Source, name: str) -> tuple[Misfits, ...]:
         """Which values are not as declared. For the owner alone: no analyst may be told."""
-        return source.misfits(self.office.reader.dataset(name).declared_schema)
+        return misfits_of(source, self.office.reader.dataset(name).declared_schema)
 
     def shut(self) -> None:
         """Give the ledger back."""

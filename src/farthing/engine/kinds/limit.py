@@ -15,8 +15,14 @@ from farthing.engine.kinds.fields import By, Categories, QuestionEpsilon, Select
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.kinds.paid_parameters import epsilon_of_selection
 from farthing.engine.kinds.rows import Rows
-from farthing.engine.sql.bounding import Bounded, bounded_histogram, labels_and_counts
-from farthing.engine.sql.labels_of_units import labels_of_units, shape_of, sizes_of
+from farthing.engine.sql.bounding import (
+    Bounded,
+    bounded_histogram,
+    labels_and_counts,
+    labels_of_units,
+    shape_of,
+    sizes_of,
+)
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, LeastTotal, Mechanism, Release
 

@@ -17,8 +17,7 @@ from farthing.engine.kinds.fields import (
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.kinds.rows import Rows
 from farthing.engine.kinds.single_counts import SingleCountQuery
-from farthing.engine.sql.bounding import Bounded
-from farthing.engine.sql.labels_of_units import labels_of_units, pairs_above
+from farthing.engine.sql.bounding import Bounded, labels_of_units, pairs_above
 from farthing.errors import InvalidInput
 from farthing.mechanisms.accuracy import Interval
 

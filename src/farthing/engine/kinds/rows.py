@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.engine.filters import Filter
 from farthing.engine.keys import Key
-from farthing.engine.sql.conditions import condition, moved_into
-from farthing.engine.sql.grouping import key_column
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.conditions import condition, key_column, moved_into
+from farthing.engine.sql.statement import Texts
 from farthing.schema import Bounds
 
 if TYPE_CHECKING:

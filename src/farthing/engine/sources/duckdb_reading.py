@@ -1,4 +1,4 @@
-"""How DuckDB reads columns: each of its types through each declared kind, by total functions."""
+"""How DuckDB reads columns: its dialect, its own total functions, and its types by family."""
 
 from __future__ import annotations
 
@@ -7,24 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from farthing.engine.sources.base import (
-    BYTES,
-    DAY,
-    DAYS,
-    FALSE,
-    INSTANT,
-    LONGEST_TEXT,
-    MOMENT,
-    NUMBER,
-    OBJECT,
-    OTHER,
-    TRUE,
-    UNIVERSAL,
-    WHOLE,
-    WIDE,
-    Readers,
-)
-from farthing.engine.sources.objects import (
+from farthing.engine.sources.frames import (
     DAYS_MARK,
     ENCODED_WORDS,
     EXACT,
@@ -33,6 +16,21 @@ from farthing.engine.sources.objects import (
     TRUTH,
     WORDS,
     ZONED,
+)
+from farthing.engine.sources.readers import (
+    BYTES,
+    DAY,
+    INSTANT,
+    LONGEST_TEXT,
+    MOMENT,
+    NUMBER,
+    OBJECT,
+    OTHER,
+    UNIVERSAL,
+    WHOLE_NUMBER,
+    WIDE,
+    Readers,
+    shared_readers,
 )
 from farthing.engine.sources.tables import Physical
 from farthing.engine.sql.statement import Dialect, filled
@@ -59,8 +57,7 @@ DIALECT = Dialect(
 )
 
 _WHOLE_REAL = "{x} = trunc({x}) AND {x} >= -9223372036854775808.0 AND {x} < 9223372036854775808.0"
-_SIGN = "CASE {x} WHEN 0 THEN false WHEN 1 THEN true END"
-
+_DECIMAL = "TRY_CAST({x} AS DECIMAL(18, {places}))"
 #: Whole numbers are written without a fraction, so that a column that became real because one
 #: value is missing is the same text.
 _REAL_TEXT = (
@@ -72,7 +69,6 @@ _WIDE_TEXT = (
     "CASE WHEN contains(CAST({x} AS VARCHAR), '.') "
     "THEN rtrim(rtrim(CAST({x} AS VARCHAR), '0'), '.') ELSE CAST({x} AS VARCHAR) END"
 )
-#: Not so far away that no zone has a day for it.
 _NEAR = (
     "{x} BETWEEN TIMESTAMPTZ '0001-01-01 00:00:00+00' - INTERVAL 2 DAY "
     "AND TIMESTAMPTZ '9999-12-31 00:00:00+00' + INTERVAL 2 DAY"
@@ -80,57 +76,43 @@ _NEAR = (
 #: What a text says without its zone.
 _CLOCK = f"TRY_CAST(regexp_replace(trim({{x}}), '{UNIVERSAL}', '') AS TIMESTAMP)"
 
-_TYPED: Readers = {
-    (INTEGER, INTEGER): "CAST({x} AS BIGINT)",
+
+def _matching(pattern: str, read: str, of: str = "{x}") -> str:
+    """`read` where the text matches."""
+    return f"CASE WHEN regexp_full_match({of}, '{pattern}') THEN {read} END"
+
+
+_OWN: Readers = {
     (INTEGER, WIDE): "CASE WHEN {x} = trunc({x}) THEN TRY_CAST({x} AS BIGINT) END",
     (INTEGER, REAL): f"CASE WHEN {_WHOLE_REAL} THEN TRY_CAST({{x}} AS BIGINT) END",
-    (INTEGER, BOOLEAN): "CAST({x} AS BIGINT)",
-    (INTEGER, TEXT): f"CASE WHEN regexp_full_match({{x}}, '{WHOLE}') "
-    "THEN TRY_CAST({x} AS BIGINT) END",
-    (INTEGER, OTHER): "CAST({x} AS BIGINT)",
-    (REAL, INTEGER): "CAST({x} AS DOUBLE)",
+    (INTEGER, TEXT): _matching(WHOLE_NUMBER, "TRY_CAST({x} AS BIGINT)"),
     (REAL, WIDE): "TRY_CAST({x} AS DOUBLE)",
     (REAL, REAL): "CASE WHEN NOT isnan({x}) THEN CAST({x} AS DOUBLE) END",
-    (REAL, BOOLEAN): "CAST({x} AS DOUBLE)",
     (REAL, TEXT): f"CASE WHEN regexp_full_match({{x}}, '{NUMBER}') "
     "AND isfinite(TRY_CAST({x} AS DOUBLE)) THEN TRY_CAST({x} AS DOUBLE) END",
-    (REAL, OTHER): "CAST({x} AS DOUBLE)",
-    (DECIMAL, INTEGER): "TRY_CAST({x} AS DECIMAL(18, {places}))",
-    (DECIMAL, WIDE): "TRY_CAST({x} AS DECIMAL(18, {places}))",
-    (DECIMAL, REAL): "TRY_CAST({x} AS DECIMAL(18, {places}))",
-    (DECIMAL, BOOLEAN): "TRY_CAST(CAST({x} AS BIGINT) AS DECIMAL(18, {places}))",
-    (DECIMAL, TEXT): f"CASE WHEN regexp_full_match({{x}}, '{NUMBER}') "
-    "THEN TRY_CAST({x} AS DECIMAL(18, {places})) END",
-    (DECIMAL, OTHER): "CAST({x} AS DECIMAL(18, {places}))",
-    (TEXT, INTEGER): "CAST({x} AS VARCHAR)",
+    **{(DECIMAL, family): _DECIMAL for family in (INTEGER, WIDE, REAL)},
+    (DECIMAL, TEXT): _matching(NUMBER, _DECIMAL),
     (TEXT, WIDE): _WIDE_TEXT,
     (TEXT, REAL): _REAL_TEXT,
-    (TEXT, BOOLEAN): "CASE WHEN {x} THEN 'true' WHEN NOT {x} THEN 'false' END",
-    (TEXT, TEXT): "{x}",
     (TEXT, BYTES): f"CASE WHEN octet_length({{x}}) <= {LONGEST_TEXT} THEN TRY(decode({{x}})) END",
-    (TEXT, DATE): f"CASE WHEN {{x}} BETWEEN {DAYS} THEN CAST({{x}} AS VARCHAR) END",
-    (TEXT, OTHER): "CAST({x} AS VARCHAR)",
-    (BOOLEAN, BOOLEAN): "{x}",
-    (BOOLEAN, INTEGER): _SIGN,
-    (BOOLEAN, WIDE): _SIGN,
-    (BOOLEAN, REAL): _SIGN,
-    (BOOLEAN, TEXT): f"CASE WHEN lower(trim({{x}})) IN {TRUE} THEN true "
-    f"WHEN lower(trim({{x}})) IN {FALSE} THEN false END",
-    (BOOLEAN, OTHER): "CAST({x} AS BOOLEAN)",
-    (DATE, DATE): "{x}",
-    (DATE, TIMESTAMP): "TRY_CAST({x} AS DATE)",
-    (DATE, INSTANT): f"CASE WHEN {_NEAR} THEN TRY_CAST(timezone('{{zone}}', {{x}}) AS DATE) END",
-    (DATE, TEXT): f"CASE WHEN regexp_full_match(trim({{x}}), '{DAY}') "
-    "THEN TRY_CAST(left(trim({x}), 10) AS DATE) END",
-    (DATE, OTHER): "CAST({x} AS DATE)",
+    (DATE, TIMESTAMP): "TRY_CAST({x} AS DATE)",  # times in nanoseconds have no year 1
+    (DATE, TEXT): _matching(DAY, "TRY_CAST(left(trim({x}), 10) AS DATE)", of="trim({x})"),
     (TIMESTAMP, TIMESTAMP): "TRY_CAST({x} AS TIMESTAMP)",
-    (TIMESTAMP, INSTANT): f"CASE WHEN {_NEAR} THEN timezone('{{zone}}', {{x}}) END",
-    (TIMESTAMP, DATE): "TRY_CAST({x} AS TIMESTAMP)",
-    (TIMESTAMP, TEXT): f"CASE WHEN regexp_full_match(trim({{x}}), '{MOMENT}') "
-    f"THEN CASE WHEN regexp_matches(trim({{x}}), '{UNIVERSAL}') "
-    f"THEN timezone('{{zone}}', timezone('UTC', {_CLOCK})) ELSE {_CLOCK} END END",
-    (TIMESTAMP, OTHER): "CAST({x} AS TIMESTAMP)",
+    (TIMESTAMP, TEXT): _matching(
+        MOMENT,
+        f"CASE WHEN regexp_matches(trim({{x}}), '{UNIVERSAL}') "
+        f"THEN timezone('{{zone}}', timezone('UTC', {_CLOCK})) ELSE {_CLOCK} END",
+        of="trim({x})",
+    ),
 }
+_TYPED = shared_readers(
+    _OWN,
+    text="VARCHAR",
+    double="DOUBLE",
+    clock="TIMESTAMP",
+    near=_NEAR,
+    local="timezone('{zone}', {x})",
+)
 
 #: What each mark says about the text behind it, and how that becomes a value of this family.
 _MARKED = (
@@ -170,12 +152,12 @@ _FAMILIES = {
 }
 
 
-_DECIMAL = re.compile(r"DECIMAL\(\d+,(\d+)\)")
+_EXACT_TYPE = re.compile(r"DECIMAL\(\d+,(\d+)\)")
 
 
 def physical_column(name: str, sql: str, declared: str, text: str) -> Physical:
     """A column by its declared type; `text` is a template that makes plain text of its text."""
-    decimal = _DECIMAL.fullmatch(declared.replace(" ", ""))
+    decimal = _EXACT_TYPE.fullmatch(declared.replace(" ", ""))
     if decimal is not None:
         return Physical(name, declared, WIDE, sql, int(decimal[1]))
     if declared in ("UBIGINT", "HUGEINT", "UHUGEINT"):

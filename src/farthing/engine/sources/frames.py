@@ -1,17 +1,31 @@
-"""Tables in memory: pandas, Polars and Arrow. Their types are what somebody inferred, no more."""
+"""Tables in memory: pandas, Polars and Arrow. Their types are what somebody inferred, no more.
+
+What pandas calls an object column has no type but those of its values. So every value is written by
+itself, with a mark of its own type in front, and read as a column of that type would be: no value
+decides how another is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
-from farthing.engine.sources.copied import ENCODED, OBJECTS, TYPED, Copied, copied
-from farthing.engine.sources.objects import written_object
+import numpy as np
+
+from farthing.engine.sources.copies import ENCODED, OBJECTS, TYPED, Copied, copied
 from farthing.errors import InvalidInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: The marks: text, bytes that are text, true or false, exact numbers, floats, days, times of no
+#: zone, and times of some zone.
+WORDS, ENCODED_WORDS, TRUTH, EXACT, FLOAT, DAYS_MARK, LOCAL, ZONED = "sybnrdtz"
+#: Whole numbers have at most this many digits, and exact ones at most this many on each side.
+_DIGITS, _PLACES = 40, 200
 #: Microseconds that every time of the years 1 to 9999 has, and no time that cannot be a date.
 _EDGE = 300_000_000_000_000_000
 
@@ -19,13 +33,12 @@ _EDGE = 300_000_000_000_000_000
 def frame_rows(frame: Any) -> Copied:
     """The rows of a table in memory."""
     names, columns = _columns(frame)
-    ways = [way for way, _ in columns]
     arrays = [column for _, column in columns]
     types = [column.type for column in arrays]
-    return copied(names, ways, types, _parts(arrays))
+    return copied(names, [way for way, _ in columns], types, _parts(arrays))
 
 
-def _parts(columns: Sequence[pa.ChunkedArray]) -> Any:
+def _parts(columns: Sequence[pa.ChunkedArray]) -> Iterator[list[pa.Array]]:
     import pyarrow as pa
 
     table = pa.Table.from_arrays(list(columns), names=[f"c{i}" for i in range(len(columns))])
@@ -60,14 +73,13 @@ def _from_pandas(series: Any) -> tuple[str, pa.ChunkedArray]:
 
     if series.dtype != object and not isinstance(series.dtype, pd.CategoricalDtype):
         try:
-            found = pa.Array.from_pandas(series)
+            array = pa.Array.from_pandas(series)
         except (pa.ArrowException, ValueError, OverflowError, TypeError):
-            found = None  # a type that Arrow does not have
-        if found is not None:
-            return _plain(
-                found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
-            )
-    objects = pa.array(map(written_object, series.astype(object)), pa.large_binary())
+            pass  # a type that Arrow does not have
+        else:
+            chunked = isinstance(array, pa.ChunkedArray)
+            return _plain(array if chunked else pa.chunked_array([array]))
+    objects = pa.array(map(_written_object, series.astype(object)), pa.large_binary())
     return OBJECTS, pa.chunked_array([objects])
 
 
@@ -117,3 +129,66 @@ def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     )
     kept = compute.if_else(inside, number, pa.scalar(None, pa.int64()))
     return kept.cast(kind).cast(pa.timestamp("us", kind.tz), safe=False)
+
+
+def _written_object(value: object) -> bytes | None:
+    """The mark of the value's type and its text; None for what is missing or fits no kind."""
+    try:
+        marked = _marked(_as_python(value))
+        return None if marked is None else "".join(marked).encode()
+    except Exception:  # whatever an object raises when it is asked, it is missing
+        return None
+
+
+def _as_python(value: Any) -> object:
+    """Scalars of NumPy as the Python objects they stand for."""
+    if isinstance(value, np.datetime64):
+        return value.astype("datetime64[us]").item()
+    if isinstance(value, np.timedelta64):
+        return None
+    if isinstance(value, np.floating):
+        return float(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _marked(value: object) -> tuple[str, str] | None:
+    if isinstance(value, str):
+        return WORDS, value
+    if isinstance(value, UUID):
+        return WORDS, str(value)
+    if isinstance(value, bytes):
+        return ENCODED_WORDS, value.decode()
+    if isinstance(value, bool):
+        return TRUTH, "true" if value else "false"
+    if isinstance(value, int):
+        return (EXACT, str(value)) if abs(value) < 10**_DIGITS else None
+    if isinstance(value, float):
+        return (FLOAT, repr(float(value))) if value == value else None
+    if isinstance(value, Decimal):
+        return _exact(value)
+    if isinstance(value, datetime):
+        return _time(value) if value == value else None  # not a time is no time
+    return (DAYS_MARK, value.isoformat()) if isinstance(value, date) else None
+
+
+def _exact(value: Decimal) -> tuple[str, str] | None:
+    """Digits and a point, without zeros at the end."""
+    if not value.is_finite():
+        return None
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or exponent < -_PLACES or value.adjusted() >= _PLACES:
+        return None
+    text = f"{value:f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return EXACT, text if value else "0"
+
+
+def _time(value: datetime) -> tuple[str, str]:
+    """Without what is finer than microseconds."""
+    mark = LOCAL
+    if value.utcoffset() is not None:
+        mark, value = ZONED, value.astimezone(UTC)
+    day = f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
+    clock = f"{value.hour:02d}:{value.minute:02d}:{value.second:02d}.{value.microsecond:06d}"
+    return mark, f"{day} {clock}" + ("+00" if mark == ZONED else "")

@@ -1,4 +1,4 @@
-"""PostgreSQL, by address."""
+"""PostgreSQL: tables of one database, and connections that are replaced when they die."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.engine.sources.base import Source, log
 from farthing.engine.sources.postgres_reading import DIALECT, READERS, physical_column
-from farthing.engine.sources.public_tables import PublicJoin, PublicTable
-from farthing.engine.sources.tables import SourcePart, SourceTable
+from farthing.engine.sources.tables import PublicJoin, PublicTable, SourcePart, SourceTable
 from farthing.engine.sql.statement import Statement
 from farthing.errors import FarthingError, InvalidInput, Unsupported
 from farthing.ledger.errors import Unavailable
@@ -121,9 +120,8 @@ class _Connections:
 class PostgresSource(Source):
     """Tables in PostgreSQL; every statement runs in a read-only transaction of its own."""
 
-    dialect = "postgres"
-    _dialect = DIALECT
-    _readers = READERS
+    dialect = DIALECT
+    readers = READERS
 
     def __init__(self, connections: _Connections, tables: Sequence[str]) -> None:
         self._connections = connections
@@ -132,17 +130,17 @@ class PostgresSource(Source):
         self._held: dict[int, Any] = {}
         self._running: dict[int, tuple[Any, threading.Lock]] = {}
         with connections.one() as connection:
-            found = [_resolved(connection, connections.path, table) for table in tables]
-            super().__init__([_table(connection, *table) for table in found])
+            names = [_resolved(connection, connections.path, table) for table in tables]
+            super().__init__([_table(connection, *name) for name in names])
 
-    def _public(self, join: PublicJoin) -> PublicTable:
+    def public_table(self, join: PublicJoin) -> PublicTable:
         with self._connections.one() as connection:
             schema, name = _resolved(connection, self._connections.path, join.table)
-            found = _table(connection, schema, name)
-        return PublicTable(f"{schema}.{name}", found.location, found.parts)
+            table = _table(connection, schema, name)
+        return PublicTable(f"{schema}.{name}", table.location, table.parts)
 
     @contextmanager
-    def _answering(self) -> Iterator[None]:
+    def answering(self) -> Iterator[None]:
         """A connection is kept for the statements of this thread."""
         thread = threading.get_ident()
         with self._connections.one() as connection:
@@ -163,10 +161,10 @@ class PostgresSource(Source):
             yield connection
 
     @staticmethod
-    def _literal(text: str) -> str:
+    def literal(text: str) -> str:
         return "(CAST('" + text.replace("'", "''") + '\' AS text) COLLATE "C")'
 
-    def _fetch(self, statement: Statement) -> pa.Table:
+    def fetch(self, statement: Statement) -> pa.Table:
         import pyarrow as pa
 
         sent = [_sendable(parameter) for parameter in statement.parameters]
@@ -237,8 +235,8 @@ def _force(connection: Any) -> None:
     if encoding != "UTF8":
         raise Unsupported(f"the database must hold UTF-8 text, got {encoding}")
     for name, value in SETTINGS.items():
-        found = connection.execute("SELECT set_config($1, $2, false)", (name, value)).fetchone()
-        if found[0] != value:
+        [taken] = connection.execute("SELECT set_config($1, $2, false)", (name, value)).fetchone()
+        if taken != value:
             raise Unsupported(f"PostgreSQL does not take {name} = {value}")
 
 
@@ -257,7 +255,7 @@ def _search_path(connection: Any) -> list[str]:
 
 def _resolved(connection: Any, path: list[str], table: str) -> tuple[str, str]:
     """Schema and name as the catalogue has them; a plain name is looked up in the search path."""
-    found = connection.execute(
+    row = connection.execute(
         "SELECT n.nspname, c.relname FROM pg_catalog.pg_class c "
         "JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
         "WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND "
@@ -266,9 +264,9 @@ def _resolved(connection: Any, path: list[str], table: str) -> tuple[str, str]:
         "ORDER BY c.relname = $1 DESC, array_position($2::text[], n.nspname::text)",
         (table, path),
     ).fetchone()
-    if found is None:
+    if row is None:
         raise InvalidInput(f"there is no table {table!r:.80}")
-    return str(found[0]), str(found[1])
+    return str(row[0]), str(row[1])
 
 
 def _columns(connection: Any, schema: str, table: str) -> list[tuple[str, str, int, bool]]:
@@ -276,7 +274,7 @@ def _columns(connection: Any, schema: str, table: str) -> list[tuple[str, str, i
 
     A domain counts as the type it is made of.
     """
-    found = connection.execute(
+    rows = connection.execute(
         "WITH RECURSIVE typed AS (SELECT a.attnum, a.attname, a.atttypid AS type, "
         "a.atttypmod AS modifier FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid "
         "JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -289,12 +287,12 @@ def _columns(connection: Any, schema: str, table: str) -> list[tuple[str, str, i
         "FROM typed d JOIN pg_type t ON t.oid = d.type WHERE t.typtype <> 'd' ORDER BY d.attnum",
         (schema, table),
     ).fetchall()
-    return list(found)
+    return list(rows)
 
 
 def _root(connection: Any, schema: str, table: str) -> str:
     """The table that holds these rows too: a partition, and what inherits, is a part of it."""
-    found = connection.execute(
+    roots = connection.execute(
         "WITH RECURSIVE above AS (SELECT c.oid FROM pg_class c "
         "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2 "
         "UNION SELECT i.inhparent FROM above a JOIN pg_inherits i ON i.inhrelid = a.oid) "
@@ -303,9 +301,9 @@ def _root(connection: Any, schema: str, table: str) -> str:
         "WHERE NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = a.oid)",
         (schema, table),
     ).fetchall()
-    if len(found) != 1:
+    if len(roots) != 1:
         raise InvalidInput(f"{table!r:.80} is a part of several tables; open one of those")
-    return str(found[0][0])
+    return str(roots[0][0])
 
 
 def _server(connection: Any) -> str:
@@ -313,8 +311,8 @@ def _server(connection: Any) -> str:
     import psycopg
 
     try:
-        found = connection.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
-        server = str(found[0])
+        row = connection.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
+        server = str(row[0])
     except psycopg.Error:
         server = f"{connection.info.host}:{connection.info.port}"
     return f"postgresql:{server}/{connection.info.dbname}"

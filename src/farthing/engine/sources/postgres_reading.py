@@ -5,20 +5,17 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from farthing.engine.sources.base import (
+from farthing.engine.sources.readers import (
     DAY,
-    DAYS,
-    FALSE,
     INSTANT,
     LONGEST_TEXT,
     MOMENT,
     NUMBER,
     OTHER,
-    TRUE,
     UNIVERSAL,
-    WHOLE,
+    WHOLE_NUMBER,
     WIDE,
-    Readers,
+    shared_readers,
 )
 from farthing.engine.sources.tables import Physical
 from farthing.engine.sql.statement import Dialect
@@ -65,10 +62,8 @@ _DECIMAL = (
 #: Whole numbers are written without a fraction, as on the other engines.
 _REAL_TEXT = (
     "CASE WHEN {x} = trunc(CAST({x} AS float8)) AND abs({x}) < 9007199254740992 "
-    "THEN CAST(CAST({x} AS bigint) AS text) ELSE CAST(CAST({x} AS float8) AS text) END "
-    'COLLATE "C"'
+    "THEN CAST(CAST({x} AS bigint) AS text) ELSE CAST(CAST({x} AS float8) AS text) END"
 )
-_SIGN = "CASE WHEN {x} = 0 THEN false WHEN {x} = 1 THEN true END"
 _PARSED = "CAST(btrim({x}) AS numeric)"
 _YEAR = "CAST(substr(btrim({x}), 1, 4) AS integer)"
 _MONTH = "CAST(substr(btrim({x}), 6, 2) AS integer)"
@@ -92,55 +87,32 @@ def _numeric(pattern: str, template: str) -> str:
     return f"CASE WHEN {{x}} ~ '^{pattern}$' THEN {number} END"
 
 
-READERS: Readers = {
-    (INTEGER, INTEGER): "CAST({x} AS bigint)",
-    (INTEGER, WIDE): _WHOLE_NUMERIC,
-    (INTEGER, REAL): _WHOLE_FLOAT,
-    (INTEGER, BOOLEAN): "CAST(CAST({x} AS integer) AS bigint)",
-    (INTEGER, TEXT): _numeric(WHOLE, _WHOLE_NUMERIC),
-    (INTEGER, OTHER): "CAST({x} AS bigint)",
-    (REAL, INTEGER): "CAST({x} AS float8)",
-    (REAL, WIDE): _FLOAT,
-    (REAL, REAL): "CASE WHEN {x} <> CAST('NaN' AS float8) THEN CAST({x} AS float8) END",
-    (REAL, BOOLEAN): "CAST(CAST({x} AS integer) AS float8)",
-    (REAL, TEXT): _numeric(NUMBER, _FLOAT),
-    (REAL, OTHER): "CAST({x} AS float8)",
-    (DECIMAL, INTEGER): _DECIMAL.replace("{x}", "CAST({x} AS numeric)"),
-    (DECIMAL, WIDE): _DECIMAL,
-    (DECIMAL, REAL): _DECIMAL,
-    (DECIMAL, BOOLEAN): _DECIMAL.replace("{x}", "CAST({x} AS integer)"),
-    (DECIMAL, TEXT): _numeric(NUMBER, _DECIMAL),
-    (DECIMAL, OTHER): "CAST({x} AS numeric(18, {places}))",
-    (TEXT, INTEGER): 'CAST({x} AS text) COLLATE "C"',
-    (TEXT, WIDE): 'CAST(trim_scale({x}) AS text) COLLATE "C"',
-    (TEXT, REAL): _REAL_TEXT,
-    (TEXT, BOOLEAN): "CASE WHEN {x} THEN 'true' WHEN NOT {x} THEN 'false' END COLLATE \"C\"",
-    (TEXT, TEXT): "{x}",
-    (TEXT, DATE): f"CASE WHEN {{x}} BETWEEN {DAYS} THEN to_char({{x}}, 'YYYY-MM-DD') END "
-    'COLLATE "C"',
-    (TEXT, OTHER): 'CAST({x} AS text) COLLATE "C"',
-    (BOOLEAN, BOOLEAN): "{x}",
-    (BOOLEAN, INTEGER): _SIGN,
-    (BOOLEAN, WIDE): _SIGN,
-    (BOOLEAN, REAL): _SIGN,
-    (BOOLEAN, TEXT): f"CASE WHEN lower(btrim({{x}})) IN {TRUE} THEN true "
-    f"WHEN lower(btrim({{x}})) IN {FALSE} THEN false END",
-    (BOOLEAN, OTHER): "CAST({x} AS boolean)",
-    (DATE, DATE): "{x}",
-    (DATE, TIMESTAMP): "CASE WHEN {x} BETWEEN TIMESTAMP '0001-01-01 00:00:00' "
-    "AND TIMESTAMP '9999-12-31 23:59:59.999999' THEN CAST({x} AS date) END",
-    (DATE, INSTANT): f"CASE WHEN {_NEAR} THEN CAST(timezone('{{zone}}', {{x}}) AS date) END",
-    (DATE, TEXT): f"CASE WHEN btrim({{x}}) ~ '^{DAY}$' THEN CASE WHEN {_IS_DAY} "
-    f"THEN make_date({_YEAR}, {_MONTH}, {_OF_MONTH}) END END",
-    (DATE, OTHER): "CAST({x} AS date)",
-    (TIMESTAMP, TIMESTAMP): "{x}",
-    (TIMESTAMP, INSTANT): f"CASE WHEN {_NEAR} THEN timezone('{{zone}}', {{x}}) END",
-    (TIMESTAMP, DATE): f"CASE WHEN {{x}} BETWEEN {DAYS} THEN CAST({{x}} AS timestamp) END",
-    (TIMESTAMP, TEXT): f"CASE WHEN btrim({{x}}) ~ '^{MOMENT}$' THEN CASE WHEN {_IS_DAY} "
-    f"THEN CASE WHEN btrim({{x}}) ~ '{UNIVERSAL}' "
-    f"THEN timezone('{{zone}}', timezone('UTC', {_CLOCK})) ELSE {_CLOCK} END END END",
-    (TIMESTAMP, OTHER): "CAST({x} AS timestamp)",
-}
+READERS = shared_readers(
+    {
+        (INTEGER, WIDE): _WHOLE_NUMERIC,
+        (INTEGER, REAL): _WHOLE_FLOAT,
+        (INTEGER, TEXT): _numeric(WHOLE_NUMBER, _WHOLE_NUMERIC),
+        (REAL, WIDE): _FLOAT,
+        (REAL, REAL): "CASE WHEN {x} <> CAST('NaN' AS float8) THEN CAST({x} AS float8) END",
+        (REAL, TEXT): _numeric(NUMBER, _FLOAT),
+        (DECIMAL, INTEGER): _DECIMAL.replace("{x}", "CAST({x} AS numeric)"),
+        (DECIMAL, WIDE): _DECIMAL,
+        (DECIMAL, REAL): _DECIMAL,
+        (DECIMAL, TEXT): _numeric(NUMBER, _DECIMAL),
+        (TEXT, WIDE): "CAST(trim_scale({x}) AS text)",
+        (TEXT, REAL): _REAL_TEXT,
+        (DATE, TEXT): f"CASE WHEN btrim({{x}}) ~ '^{DAY}$' THEN CASE WHEN {_IS_DAY} "
+        f"THEN make_date({_YEAR}, {_MONTH}, {_OF_MONTH}) END END",
+        (TIMESTAMP, TEXT): f"CASE WHEN btrim({{x}}) ~ '^{MOMENT}$' THEN CASE WHEN {_IS_DAY} "
+        f"THEN CASE WHEN btrim({{x}}) ~ '{UNIVERSAL}' "
+        f"THEN timezone('{{zone}}', timezone('UTC', {_CLOCK})) ELSE {_CLOCK} END END END",
+    },
+    text="text",
+    double="float8",
+    clock="timestamp",
+    near=_NEAR,
+    local="timezone('{zone}', {x})",
+)
 
 
 def physical_column(name: str, declared: str, modifier: int, enum: bool) -> Physical:
@@ -166,17 +138,17 @@ def _family(declared: str) -> str:
     if declared == "money":  # its text depends on a locale
         return OTHER
     try:
-        found = PostgresType.from_string(declared)
+        kind = PostgresType.from_string(declared)
     except Exception:  # a type that Ibis cannot parse is one that nobody can ask about
         return OTHER
-    if found.is_timestamp():
-        return INSTANT if found.timezone is not None else TIMESTAMP
+    if kind.is_timestamp():
+        return INSTANT if kind.timezone is not None else TIMESTAMP
     tests = (
-        (found.is_boolean(), BOOLEAN),
-        (found.is_integer(), INTEGER),
-        (found.is_decimal(), WIDE),
-        (found.is_floating(), REAL),
-        (found.is_string() or found.is_uuid(), TEXT),
-        (found.is_date(), DATE),
+        (kind.is_boolean(), BOOLEAN),
+        (kind.is_integer(), INTEGER),
+        (kind.is_decimal(), WIDE),
+        (kind.is_floating(), REAL),
+        (kind.is_string() or kind.is_uuid(), TEXT),
+        (kind.is_date(), DATE),
     )
     return next((family for holds, family in tests if holds), OTHER)

@@ -1,104 +1,177 @@
-"""Spark, for data past one machine: a session, a Spark Connect address, or one made here."""
+"""Spark, for data past one machine: Parquet files, tables of its catalogue, and data frames.
+
+Text is checked to be UTF-8 and loses its collation before anything else is made of it.
+"""
 
 from __future__ import annotations
 
-import atexit
 import json
-import logging
 import os
-import shutil
-import tempfile
-import threading
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from farthing.engine.sources.base import OTHER, Source, log
-from farthing.engine.sources.files import local_path, require_inside, title_of
-from farthing.engine.sources.java import java_home
-from farthing.engine.sources.public_tables import PublicJoin, PublicTable
-from farthing.engine.sources.spark_locations import (
+from farthing.engine.sources.base import Source, log
+from farthing.engine.sources.files import (
+    is_path_for_spark,
+    local_path,
     location_of_table,
+    require_inside,
     spark_location,
     spark_selection,
+    title_of,
 )
-from farthing.engine.sources.spark_reading import (
-    DIALECT,
-    READERS,
-    physical_column,
+from farthing.engine.sources.readers import (
+    BYTES,
+    DAY,
+    INSTANT,
+    LONGEST_TEXT,
+    MOMENT,
+    NUMBER,
+    OTHER,
+    UNIVERSAL,
+    WHOLE_NUMBER,
+    WIDE,
+    shared_readers,
+)
+from farthing.engine.sources.spark_session import (
+    force,
+    is_address,
+    quiet,
+    session_of,
     without_warnings,
 )
-from farthing.engine.sources.tables import Physical, SourcePart, SourceTable
-from farthing.engine.sql.statement import Statement
+from farthing.engine.sources.tables import (
+    Physical,
+    PublicJoin,
+    PublicTable,
+    SourcePart,
+    SourceTable,
+)
+from farthing.engine.sql.statement import Dialect, Statement
 from farthing.errors import InvalidInput, Unsupported
-from farthing.optional import installing
+from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT, TIMESTAMP
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_VIEW = "farthing_source"
 _Opened = TypeVar("_Opened")
 
-#: What statements rely on, forced on the session before each of them: text is never expanded,
-#: a and A are two columns, and no value raises an error.
-SETTINGS: Mapping[str, str] = {
-    "spark.sql.variable.substitute": "false",
-    "spark.sql.ansi.enabled": "false",
-    "spark.sql.caseSensitive": "true",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.parser.escapedStringLiterals": "false",
-    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+
+@cache
+def _compiler() -> Any:
+    import ibis
+    from ibis.backends.sql.compilers import PySparkCompiler
+
+    with without_warnings():
+        _ = ibis.pyspark  # loads the options that the compiler looks at
+    return PySparkCompiler()
+
+
+DIALECT = Dialect(
+    name="pyspark",
+    compiler=_compiler,
+    quote="`",
+    text=":p{n}",
+    one_of_texts="({x}) IN (SELECT EXPLODE(FROM_JSON(:p{n}, 'array<string>')))",
+    one_of_numbers="({x}) IN (SELECT EXPLODE(FROM_JSON(:p{n}, 'array<bigint>')))",
+    as_bytes="{x}",
+    digest="CAST(conv(left(md5({x}), 7), 16, 10) AS BIGINT)",
+    common_table="AS",
+)
+
+_WHOLE_REAL = (
+    "CASE WHEN {x} = rint({x}) AND {x} >= -9.223372036854775808E18D "
+    "AND {x} < 9.223372036854775808E18D THEN try_cast({x} AS BIGINT) END"
+)
+_DECIMAL = "try_cast({x} AS DECIMAL(18, {places}))"
+#: Whole numbers are written without a fraction, and exact ones without zeros at the end, as on the
+#: other engines.
+_REAL_TEXT = (
+    "CASE WHEN {x} = rint({x}) AND abs({x}) < 9007199254740992D "
+    "THEN CAST(try_cast({x} AS BIGINT) AS STRING) ELSE CAST(CAST({x} AS DOUBLE) AS STRING) END"
+)
+_WIDE_TEXT = (
+    "CASE WHEN {x} = 0 THEN '0' WHEN CAST({x} AS STRING) RLIKE r'\\A[^E]*[.][^E]*\\z' "
+    "THEN rtrim('.', rtrim('0', CAST({x} AS STRING))) ELSE CAST({x} AS STRING) END"
+)
+_NEAR = (
+    "{x} BETWEEN TIMESTAMP '0000-12-29 00:00:00' "
+    "AND TIMESTAMP '9999-12-31 23:59:59.999999' + INTERVAL '2' DAY"
+)
+_LOCAL = "CAST(from_utc_timestamp({x}, '{zone}') AS TIMESTAMP_NTZ)"
+#: What a text says without its zone.
+_CLOCK = f"try_cast(regexp_replace(trim({{x}}), '{UNIVERSAL}', '') AS TIMESTAMP_NTZ)"
+
+
+def _matching(pattern: str, read: str, of: str = "{x}") -> str:
+    """`read` where the text matches; raw, so that nothing in the pattern is an escape."""
+    return f"CASE WHEN {of} RLIKE r'\\A(?:{pattern})\\z' THEN {read} END"
+
+
+READERS = shared_readers(
+    {
+        (INTEGER, WIDE): "CASE WHEN {x} = floor({x}) THEN try_cast({x} AS BIGINT) END",
+        (INTEGER, REAL): _WHOLE_REAL,
+        (INTEGER, TEXT): _matching(
+            WHOLE_NUMBER, "try_cast(try_cast(trim({x}) AS DECIMAL(38, 0)) AS BIGINT)"
+        ),
+        (REAL, WIDE): "CAST({x} AS DOUBLE)",
+        (REAL, REAL): "CASE WHEN NOT isnan({x}) THEN CAST({x} AS DOUBLE) END",
+        (REAL, TEXT): _matching(
+            NUMBER,
+            "CASE WHEN abs(try_cast(trim({x}) AS DOUBLE)) <= 1.7976931348623157E308D "
+            "THEN try_cast(trim({x}) AS DOUBLE) END",
+        ),
+        **{(DECIMAL, family): _DECIMAL for family in (INTEGER, WIDE, REAL)},
+        (DECIMAL, TEXT): _matching(NUMBER, _DECIMAL.replace("{x}", "trim({x})")),
+        (TEXT, WIDE): _WIDE_TEXT,
+        (TEXT, REAL): _REAL_TEXT,
+        (TEXT, BYTES): f"CASE WHEN octet_length({{x}}) <= {LONGEST_TEXT} "
+        "THEN try_validate_utf8(CAST({x} AS STRING)) END",
+        (DATE, TEXT): _matching(
+            DAY, "try_cast(substring(trim({x}), 1, 10) AS DATE)", of="trim({x})"
+        ),
+        (TIMESTAMP, TEXT): _matching(
+            MOMENT,
+            f"CASE WHEN trim({{x}}) RLIKE '{UNIVERSAL}' "
+            f"THEN {_LOCAL.replace('{x}', f'CAST({_CLOCK} AS TIMESTAMP)')} ELSE {_CLOCK} END",
+            of="trim({x})",
+        ),
+    },
+    text="STRING",
+    double="DOUBLE",
+    clock="TIMESTAMP_NTZ",
+    near=_NEAR,
+    local=_LOCAL,
+)
+
+_FAMILIES = {
+    "boolean": BOOLEAN,
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), INTEGER),
+    **dict.fromkeys(("float", "double"), REAL),
+    "binary": BYTES,
+    "date": DATE,
+    "timestamp_ntz": TIMESTAMP,
+    "timestamp": INSTANT,
 }
-#: Loggers of PySpark that print what an error quotes.
-_TALKATIVE = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-
-#: Log4j without a word; without an appender Spark would take it for not configured, and without
-#: a level for its gateway it would say that it sets one.
-_SILENCE = """status = off
-appender.none.type = Null
-appender.none.name = none
-rootLogger.level = off
-rootLogger.appenderRef.none.ref = none
-logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = off
-"""
+_EXACT = re.compile(r"decimal\(\d+,(\d+)\)")
+_TEXT = re.compile(r"string( collate .*)?|(var)?char\(\d+\)( collate .*)?")
 
 
-class _Quiet:
-    """No word from PySpark while a statement runs; what fails is in the owner's log.
-
-    Statements may run side by side: the first one silences, the last one lets speak again.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running = 0
-        self._before: list[tuple[logging.Logger, bool]] = []
-
-    def __enter__(self) -> None:
-        from pyspark.logger import PySparkLogger
-
-        with self._lock:
-            self._running += 1
-            if self._running == 1:
-                loggers = [PySparkLogger.getLogger(name) for name in _TALKATIVE]
-                self._before = [(logger, logger.disabled) for logger in loggers]
-                for logger in loggers:
-                    logger.disabled = True
-
-    def __exit__(self, *ended: object) -> None:
-        with self._lock:
-            self._running -= 1
-            if self._running == 0:
-                for logger, disabled in self._before:
-                    logger.disabled = disabled
-
-
-_quiet = _Quiet()
+def physical_column(name: str, declared: str) -> Physical:
+    """A column by its declared type."""
+    sql = DIALECT.identifier(name)
+    exact = _EXACT.fullmatch(declared)
+    if exact is not None:
+        return Physical(name, declared, WIDE, sql, int(exact[1]))
+    if _TEXT.fullmatch(declared):
+        plain = f"try_validate_utf8(collate(CAST({sql} AS STRING), 'UTF8_BINARY'))"
+        short = f"CASE WHEN octet_length({sql}) <= {LONGEST_TEXT} THEN {plain} END"
+        return Physical(name, declared, TEXT, short)
+    return Physical(name, declared, _FAMILIES.get(declared, OTHER), sql)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +187,10 @@ class _Frame:
 class SparkSource(Source):
     """Tables in a Spark session."""
 
-    dialect = "pyspark"
-    _dialect = DIALECT
-    _readers = READERS
-    _moment = "TIMESTAMP '2000-01-01 00:00:00'"
-    _wall_clock = "TIMESTAMP_NTZ"
+    dialect = DIALECT
+    readers = READERS
+    instant = "TIMESTAMP '2000-01-01 00:00:00'"
+    clock = "TIMESTAMP_NTZ"
 
     def __init__(self, session: Any, tables: Sequence[_Frame], *, own: bool) -> None:
         self._session = session
@@ -128,7 +200,7 @@ class SparkSource(Source):
 
     def _table(self, table: _Frame) -> SourceTable:
         """Our own name for the table, which goes with the source."""
-        view = f"{_VIEW}_{id(self):x}_{len(self._views)}"
+        view = f"farthing_source_{id(self):x}_{len(self._views)}"
         table.frame.createOrReplaceTempView(view)
         self._views.append(view)
         failing = _stored_in_milliseconds(table.frame)
@@ -141,26 +213,26 @@ class SparkSource(Source):
         part = SourcePart(view, tuple(columns))
         return SourceTable(table.name, table.location, (part,), table.selection)
 
-    def _public(self, join: PublicJoin) -> PublicTable:
-        found = _in_words(join.table, lambda: _opened(self._session, join.table))
-        if found.selection is not None:
+    def public_table(self, join: PublicJoin) -> PublicTable:
+        public = _in_words(join.table, lambda: _opened(self._session, join.table))
+        if public.selection is not None:
             raise InvalidInput(f"a public table must be a file or a table, got {join.table:.200}")
-        local = found.location is not None and found.location.startswith("file:")
-        is_path = "/" in join.table or join.table.lower().endswith(".parquet")
-        place = (found.location or "").removeprefix("file:") if local and is_path else join.table
-        return PublicTable(place, found.location, self._table(found).parts)
+        place, location = join.table, public.location
+        if location is not None and location.startswith("file:") and is_path_for_spark(place):
+            place = location.removeprefix("file:")
+        return PublicTable(place, location, self._table(public).parts)
 
     @staticmethod
-    def _literal(text: str) -> str:
+    def literal(text: str) -> str:
         """Written as bytes: nothing in it can be an escape."""
         return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
-    def _fetch(self, statement: Statement) -> pa.Table:
+    def fetch(self, statement: Statement) -> pa.Table:
         given = {
             f"p{i}": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             for i, value in enumerate(statement.parameters, 1)
         }
-        with _quiet:
+        with quiet:
             force(self._session)
             return self._session.sql(statement.sql, args=given).toArrow()
 
@@ -187,7 +259,7 @@ def open_spark(given: Sequence[Any], spark: Any) -> SparkSource:
             else _Frame(data, "table", None)
             for data in given
         ]
-        return SparkSource(session, frames, own=_is_address(spark))
+        return SparkSource(session, frames, own=is_address(spark))
 
     return _in_words(shown, opened)
 
@@ -195,7 +267,7 @@ def open_spark(given: Sequence[Any], spark: Any) -> SparkSource:
 def _in_words(shown: str, opened: Callable[[], _Opened]) -> _Opened:
     """What is opened, or InvalidInput without a word of what Spark said."""
     try:
-        with _quiet:
+        with quiet:
             return opened()
     except (InvalidInput, Unsupported):
         raise
@@ -205,81 +277,13 @@ def _in_words(shown: str, opened: Callable[[], _Opened]) -> _Opened:
 
 
 def _opened(session: Any, text: str) -> _Frame:
-    if "/" in text or "\\" in text or text.lower().endswith(".parquet"):
+    if is_path_for_spark(text):
         folder, pattern = spark_location(text), spark_selection(text)
         frame = session.read.parquet(text)
         require_inside(map(spark_location, frame.inputFiles()), folder)
         return _Frame(frame, title_of(text), folder, pattern)
     frame, name = session.table(text), text.split(".")[-1].strip("`")
     return _Frame(frame, name, *location_of_table(session, frame, text))
-
-
-def session_of(spark: Any) -> Any:
-    """The session itself, one at a Spark Connect address (sc://…), or a local one ("local")."""
-    if not isinstance(spark, str):
-        return spark
-    try:
-        with without_warnings():
-            from pyspark.sql import SparkSession
-    except ImportError:
-        raise Unsupported(f"PySpark is not installed; {installing('spark')}") from None
-    if _is_address(spark):
-        try:
-            with without_warnings():  # of its own: an existing one may be at another address
-                return SparkSession.builder.remote(spark).create()
-        except ImportError:
-            raise Unsupported(f"Spark Connect needs gRPC; {installing('spark')}") from None
-    if not spark.startswith("local"):
-        raise InvalidInput('spark must be a session, an address sc://host:port, or "local[N]"')
-    return _started(SparkSession, spark)
-
-
-def _is_address(spark: Any) -> bool:
-    return isinstance(spark, str) and spark.startswith("sc://")
-
-
-def force(session: Any) -> None:
-    """Every setting has its value, or Unsupported."""
-    for name, value in SETTINGS.items():
-        if session.conf.get(name, None) != value:
-            session.conf.set(name, value)
-            if session.conf.get(name, None) != value:
-                raise Unsupported(f"Spark does not take {name} = {value}")
-
-
-def _started(builder: Any, master: str) -> Any:
-    """A local session that writes nothing to the terminal or to the working directory."""
-    existing = builder.getActiveSession()
-    if existing is not None:
-        return existing
-    folder = Path(tempfile.mkdtemp(prefix="farthing-spark-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    silence = folder / "log4j2.properties"
-    silence.write_text(_SILENCE, encoding="utf-8")
-    # a question with many columns is deep: Spark dies silently where a thread has no room for it
-    java = f"-Xss16m -Dlog4j2.configurationFile={silence.as_uri()} -Dderby.system.home={folder}"
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.driver.extraJavaOptions": java,
-    }
-    making = builder.builder.master(master)
-    for name, value in settings.items():
-        making = making.config(name, value)
-    home, before = java_home(), os.environ.get("JAVA_HOME")
-    os.environ["JAVA_HOME"] = home
-    try:
-        with without_warnings():
-            return making.getOrCreate()
-    except Exception:
-        log.exception("Spark could not be started")
-    finally:
-        if before is None:
-            del os.environ["JAVA_HOME"]
-        else:
-            os.environ["JAVA_HOME"] = before
-    raise Unsupported("Spark could not be started; it needs Java 17 or newer")
 
 
 def _stored_in_milliseconds(frame: Any) -> frozenset[str]:
@@ -291,7 +295,7 @@ def _stored_in_milliseconds(frame: Any) -> frozenset[str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    found: set[str] = set()
+    failing: set[str] = set()
     for file in map(local_path, frame.inputFiles()):
         if not os.path.isfile(file):
             continue
@@ -299,9 +303,9 @@ def _stored_in_milliseconds(frame: Any) -> frozenset[str]:
             schema = pq.read_schema(file)
         except pa.ArrowException:  # not a Parquet file
             continue
-        found |= {
+        failing |= {
             field.name
             for field in schema
             if pa.types.is_timestamp(field.type) and field.type.unit in ("s", "ms")
         }
-    return frozenset(found)
+    return frozenset(failing)

@@ -1,14 +1,19 @@
-"""Tables as an engine declares them, and several private ones that are read as one."""
+"""Tables as an engine declares them: several that are read as one, and public ones to join.
+
+A join adds columns of a public table to every private row. A row stays one row, whatever the public
+table says: nothing is taken of a key that it has twice. So the join is a function of each private
+row by itself, and every limit and every guarantee is as without it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import location_of_several
-from farthing.schema import TEXT
+from farthing.schema import TEXT, Column, Schema
 
 #: The column that says which of several tables a row is from, unless one of them has its own.
 TABLE_COLUMN = "table"
@@ -97,9 +102,70 @@ def together(tables: Sequence[SourceTable], literal: Callable[[str], str]) -> So
 
 def _titles(tables: Sequence[SourceTable]) -> list[str]:
     """The tables' names; numbered where two have the same."""
-    found, seen = [], Counter[str]()
+    titles, seen = [], Counter[str]()
     for table in tables:
         seen[table.name] += 1
         number = seen[table.name]
-        found.append(table.name if number == 1 else f"{table.name} {number}")
-    return found
+        titles.append(table.name if number == 1 else f"{table.name} {number}")
+    return titles
+
+
+@dataclass(frozen=True, slots=True)
+class PublicTable:
+    """A public table on the engine of the private rows.
+
+    `place` says where it is, for the ledger; `location` which data that is.
+    """
+
+    place: str
+    location: str | None
+    parts: tuple[SourcePart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicJoin:
+    """What one public table adds by one key: `columns` of the schema, in its order."""
+
+    table: str
+    by: Column
+    key: str
+    columns: tuple[Column, ...]
+
+    @property
+    def read_as(self) -> Schema:
+        """The public table's own columns: the key as the private column is declared, and others."""
+        by = self.by
+        key = Column(self.key, by.kind, places=by.places, time_zone=by.time_zone)
+        return Schema((key, *(_of_table(column) for column in self.columns)))
+
+
+def joins_of(schema: Schema) -> list[PublicJoin]:
+    """The public tables that a schema joins, each once for every column that it is joined by."""
+    columns: dict[tuple[str, str, str], list[Column]] = {}
+    for column in schema.columns:
+        if column.lookup is not None:
+            same = (column.lookup.table, column.lookup.by, column.lookup.key)
+            columns.setdefault(same, []).append(column)
+    return [
+        PublicJoin(table, schema[by], key, tuple(added))
+        for (table, by, key), added in columns.items()
+    ]
+
+
+def with_places(schema: Schema, places: Sequence[str]) -> Schema:
+    """The schema with the place of each of its joins spelled out."""
+    spelled = {join.table: place for join, place in zip(joins_of(schema), places, strict=True)}
+    return Schema(tuple(_placed(column, spelled) for column in schema.columns))
+
+
+def _placed(column: Column, spelled: Mapping[str, str]) -> Column:
+    lookup = column.lookup
+    if lookup is None:
+        return column
+    return replace(column, lookup=replace(lookup, table=spelled[lookup.table]))
+
+
+def _of_table(column: Column) -> Column:
+    """The column as the public table has it."""
+    assert column.lookup is not None
+    return replace(column, name=column.lookup.column or column.name, lookup=None)

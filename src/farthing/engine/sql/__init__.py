@@ -1,1 +1,3 @@
-"""Questions as one statement: keys, conditions, bounded histograms, bound parameters."""
+"""Questions as SQL statements: keys and conditions as expressions, units limited before anything
+is counted (bounding: counts; measuring: totals and weights), and the statement with its parameters.
+"""

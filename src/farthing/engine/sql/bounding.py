@@ -5,8 +5,7 @@ compared as bytes and no value is strange.
 
     rows → pairs (unit, key) with the number of rows
          → per key the sum of min(rows, τ)
-         → less, for units with more than Δ keys, what comes after their first Δ in an order
-           that keyed digests decide (order.py)
+         → less, for units with more than Δ keys, what comes after their first Δ in `Order`
 
 The order within a unit depends on the secret, the unit and its keys only, so adding a unit
 changes nothing about the others: it raises at most Δ counts, each by at most τ.
@@ -21,8 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from farthing.engine.sql.keys import key_text
-from farthing.engine.sql.order import Order
+from farthing.engine.sql.keys import key_text, value_text
+from farthing.engine.sql.statement import keyed_number
+from farthing.errors import InvalidInput
 from farthing.schema import INTEGER
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 #: An expression, and the kind of what it holds.
 TypedColumn: TypeAlias = tuple[Any, str]
 LABEL, COUNT = "label", "n"
+#: The type of every sum.
+WHOLE = "decimal(38, 0)"
+#: Products of two digests stay below 2^63; their remainders fill 31 bits.
+PRIME = (1 << 31) - 1
 #: Values beyond this are moved to it before they become whole numbers: doubles are exact here.
 LARGEST_EXACT = 1 << 52
 
@@ -81,7 +85,7 @@ def bounded_histogram(
     if contribution_limit is not None:
         late = Order(secret, unit[1], kinds).late(pairs, counted, contribution_limit)
         late = _added_up(late, columns)
-        less = late.select(*columns, amount=(-late.amount).cast("decimal(38, 0)"))
+        less = late.select(*columns, amount=(-late.amount).cast(WHOLE))
         counted = _added_up(counted.union(less), columns).filter(lambda t: t.amount > 0)
     labelled = counted.select(
         **{LABEL: key_text([counted[name] for name in columns], kinds), COUNT: counted.amount}
@@ -103,7 +107,7 @@ def counted_rows(rows: ir.Table, unit: TypedColumn, per_key_limit: int) -> Bound
     owned = _owned(rows, unit, {})
     units = owned.group_by("who").aggregate(rows=lambda t: t.count())
     amount = ibis.least(units.rows, per_key_limit)
-    total = units.aggregate(**{COUNT: ibis.coalesce(amount.sum(), 0).cast("decimal(38, 0)")})
+    total = units.aggregate(**{COUNT: ibis.coalesce(amount.sum(), 0).cast(WHOLE)})
     return Bounded(total, per_key_limit=per_key_limit)
 
 
@@ -161,6 +165,52 @@ def _added_up(amounts: Any, columns: Sequence[str]) -> Any:
     )
 
 
+def labels_of_units(
+    rows: ir.Table, unit: TypedColumn, keys: Sequence[TypedColumn], most: int
+) -> ir.Table:
+    """One row for each unit: `labels`, how many different ones it has, counted up to `most`."""
+    import ibis
+
+    pairs = _owned(rows, unit, {f"key{i}": key for i, key in enumerate(keys)}).distinct()
+    units = pairs.group_by("who").aggregate(labels=lambda t: t.count())
+    return units.select(labels=ibis.least(units.labels, most))
+
+
+def pairs_above(units: ir.Table, limit: int, most: int) -> Bounded:
+    """One row, one column `n`: the labels of units beyond their first `limit`.
+
+    A unit with m labels, counted up to `most`, adds max(m − limit, 0) ≤ most − limit.
+    """
+    import ibis
+
+    above: Any = ibis.greatest(units.labels - limit, 0)
+    total = units.aggregate(**{COUNT: ibis.coalesce(above.sum(), 0).cast(WHOLE)})
+    return Bounded(total, per_key_limit=most - limit)
+
+
+def shape_of(units: ir.Table) -> ir.Table:
+    """How many units have how many labels: `label` is u and the number of labels."""
+    import ibis
+
+    text = ibis.literal("u") + units.labels.cast("string")
+    counted = units.mutate(shape=text).group_by("shape").aggregate(n=lambda t: t.count())
+    return _shape(counted)
+
+
+def sizes_of(histogram: ir.Table, most: int) -> ir.Table:
+    """How many labels have which count, up to `most`: `label` is l and the count."""
+    import ibis
+
+    size = ibis.least(histogram[COUNT], most).cast("int64")
+    text = ibis.literal("l") + size.cast("string")
+    counted = histogram.select(shape=text).group_by("shape").aggregate(n=lambda t: t.count())
+    return _shape(counted)
+
+
+def _shape(counted: Any) -> ir.Table:
+    return counted.select(**{LABEL: counted["shape"], COUNT: counted["n"].cast(WHOLE)})
+
+
 def labels_and_counts(rows: pa.Table) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
     """The two columns of a bounded histogram as arrays; labels are objects, never fixed-width."""
     labels = np.empty(rows.num_rows, dtype=object)
@@ -172,3 +222,79 @@ def counts_of(rows: pa.Table, name: str = COUNT) -> npt.NDArray[np.int64]:
     """A column of counts."""
     numbers: npt.NDArray[np.int64] = rows.column(name).cast("int64").to_numpy()
     return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Which keys of a unit are kept: the first ones in an order of the unit's own, on any engine.
+
+        place of a key in a unit = u·k mod PRIME
+
+    u is a keyed digest of the unit and k one of the key, each from 1 to 2^28. Keys in one place go
+    by themselves. A digest is taken once for a unit and once for a key, not once for each pair.
+    Over the secret the numbers of the keys are exchangeable, so no key is preferred; over the units
+    u moves the keys around. The digest is MD5 because DuckDB, Spark and PostgreSQL all have it and
+    agree on it. Privacy does not rest on it: the order depends on the secret, the unit and its own
+    keys alone. `secret` is the key of the digests; the kinds are those of the unit and of the
+    columns of its keys.
+    """
+
+    secret: str
+    unit_kind: str
+    kinds: Sequence[str]
+
+    def __post_init__(self) -> None:
+        """The secret is the only text of ours that varies: letters and digits alone."""
+        if not (self.secret.isascii() and self.secret.isalnum()):
+            raise InvalidInput("the key of the digest must be letters and digits")
+
+    def late(self, pairs: Any, totals: Any, limit: int) -> Any:
+        """The pairs that come after the first `limit` of their unit.
+
+        Only units above the limit are ranked; on most data they are few. `totals` has every key
+        once, so that its digest is taken there; a key with a missing part is equal to none and
+        gets its digest here.
+        """
+        import ibis
+
+        columns = [f"key{i}" for i in range(len(self.kinds))]
+        many = (
+            pairs.group_by(over="who")
+            .aggregate(keys=lambda t: t.count())
+            .filter(lambda t: t["keys"] > limit)
+            .select("over", of_unit=lambda t: self._number(value_text(t.over, self.unit_kind)))
+        )
+        numbers = {f"known{name}": totals[name] for name in columns}
+        known = totals.select(of_key=self._of_key(totals, columns), **numbers)
+        rest = pairs.join(many, pairs.who == many.over)
+        rest = rest.left_join(known, [rest[name] == known[f"known{name}"] for name in columns])
+        of_key = ibis.coalesce(rest.of_key, self._of_key(rest, columns))
+        rest = rest.select(*pairs.columns, order=rest.of_unit * of_key % PRIME)
+        placed = _placed(rest, columns, ibis.row_number())
+        return placed.filter(placed.place >= limit).select(
+            *(name for name in pairs.columns if name != "who")
+        )
+
+    def first(self, rows: Any, columns: Sequence[str], place: Any, limit: int) -> Any:
+        """The rows with the first `limit` keys of their unit; `place` counts keys from 0."""
+        of_unit = self._number(value_text(rows.who, self.unit_kind))
+        ordered = rows.mutate(order=of_unit * self._of_key(rows, columns) % PRIME)
+        placed = _placed(ordered, columns, place)
+        return placed.filter(placed.place < limit).drop("order", "place")
+
+    def _of_key(self, table: Any, columns: Sequence[str]) -> Any:
+        return self._number(key_text([table[name] for name in columns], self.kinds))
+
+    def _number(self, text: Any) -> Any:
+        """From 1 to 2^28."""
+        import ibis
+
+        return keyed_number(ibis.literal(self.secret) + text) + 1
+
+
+def _placed(rows: Any, columns: Sequence[str], place: Any) -> Any:
+    """With the place of each key in its unit: by its number, then by itself."""
+    import ibis
+
+    ties = [ibis.asc(rows[name], nulls_first=True) for name in columns]
+    return rows.mutate(place=place.over(group_by=rows.who, order_by=[rows.order, *ties]))

@@ -1,4 +1,8 @@
-"""Filters as expressions over a table whose columns have the types of their declared kinds."""
+"""Filters and keys as expressions over declared columns, which have the types of their kinds.
+
+What can be checked of a filter without rows is checked here too: that it compares like with like,
+and that some row could pass it.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
+from itertools import pairwise
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any
 
 from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Filter, Not, OneOf, Present
+from farthing.engine.keys import Bins, Key, Period, column_of
+from farthing.engine.sql.bounding import TypedColumn
 from farthing.engine.sql.keys import EXACT, Label, key_text, text_of
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Texts, as_bytes
 from farthing.errors import InvalidInput
 from farthing.schema import (
     BOOLEAN,
@@ -44,6 +51,16 @@ _FITS: dict[str, tuple[type, ...]] = {
     DECIMAL: (int, float, Decimal),
 }
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
+#: How a value and a bound are compared, of Python and of Ibis alike.
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "equal": operator.eq,  # of reals too: 64-bit floats, never NaN
+    "at_least": operator.ge,
+    "above": operator.gt,
+    "at_most": operator.le,
+    "below": operator.lt,
+}
+#: What Ibis calls the periods; weeks begin on Monday on every engine.
+_TRUNCATED = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
 
 
 def require_kind(name: str, kind: str, allowed: Sequence[str], what: str) -> None:
@@ -107,8 +124,8 @@ def _contradiction(where: Filter, schema: Schema) -> str | None:
             inner += [None if _possible(same, schema[c]) else c for c, same in own.items()]
             return next((column for column in inner if column is not None), None)
         case AnyOf(parts):
-            found = [_contradiction(part, schema) for part in parts]
-            return None if None in found else found[0]
+            columns = [_contradiction(part, schema) for part in parts]
+            return None if None in columns else columns[0]
         case Not():
             return None
         case _:
@@ -118,17 +135,17 @@ def _contradiction(where: Filter, schema: Schema) -> str | None:
 def _possible(conditions: Sequence[Equals | OneOf | Between | Present], column: Column) -> bool:
     """Whether one value, or a missing one, meets all of these conditions."""
     listed = [
-        one.values if isinstance(one, OneOf) else (one.value,)
-        for one in conditions
-        if isinstance(one, OneOf | Equals)
+        wanted.values if isinstance(wanted, OneOf) else (wanted.value,)
+        for wanted in conditions
+        if isinstance(wanted, OneOf | Equals)
     ]
     if len(listed) == len(conditions) and all(None in values for values in listed):
         return True
-    sides = [side for one in conditions if isinstance(one, Between) for side in one.sides]
+    ranges = [wanted for wanted in conditions if isinstance(wanted, Between)]
     known = [[_comparable(v, column.kind) for v in values if v is not None] for values in listed]
     if column.categories is not None:
         known.append([_comparable(label, column.kind) for label in column.categories])
-    bounds = [(name, _comparable(value, column.kind)) for name, value in sides]
+    bounds = [(name, _comparable(value, column.kind)) for r in ranges for name, value in r.sides]
     if any(value is None for values in known for value in values) or any(
         bound is None for _, bound in bounds
     ):
@@ -136,7 +153,7 @@ def _possible(conditions: Sequence[Equals | OneOf | Between | Present], column: 
     if known:
         values = set(known[0]).intersection(*known[1:])
         return any(
-            all(_HOLDS[name](value, bound) for name, bound in bounds)
+            all(_COMPARE[name](value, bound) for name, bound in bounds)
             and (column.kind != INTEGER or value == int(value))
             for value in values
         )
@@ -251,6 +268,43 @@ def within(
     return rows.filter(texts.one_of(text, [text_of(label) for label in categories]))
 
 
+def key_column(
+    table: ir.Table,
+    key: Key,
+    kinds: Mapping[str, str],
+    texts: Texts,
+    bounds: Mapping[str, Bounds],
+) -> TypedColumn:
+    """The expression of a key, and the kind of its labels. A key is a column like any other."""
+    match key:
+        case Period(column, "hour"):
+            return table[column].truncate("h"), TIMESTAMP
+        case Period(column, period):
+            return table[column].truncate(_TRUNCATED[period]).cast("date"), DATE
+        case Bins():
+            declared = bounds.get(key.column, (None, None))
+            return _binned(table, key, kinds, texts, declared), TEXT
+    name = column_of(key)
+    return table[name], kinds[name]
+
+
+def _binned(
+    table: ir.Table, key: Bins, kinds: Mapping[str, str], texts: Texts, bounds: Bounds
+) -> Any:
+    """The text of the range that holds the value: compared exactly, as a filter would."""
+    import ibis
+
+    name = key.column
+    ranges = [Between(name, at_least=low, below=high) for low, high in pairwise(key.edges)]
+    if key.closed(bounds):
+        ranges[-1] = Between(name, at_least=key.edges[-2], at_most=key.edges[-1])
+    cases = [
+        (condition(table, inside, kinds, texts), ibis.literal(label))
+        for inside, label in zip(ranges, key.labels(bounds), strict=True)
+    ]
+    return as_bytes(ibis.cases(*cases, else_=ibis.null("string")))
+
+
 def _among(column: Any, kind: str, values: Sequence[Value], texts: Texts) -> Any:
     import ibis
 
@@ -271,8 +325,9 @@ def _compared(side: str, column: Any, kind: str, value: Value, texts: Texts) -> 
     if isinstance(value, str):
         return _COMPARE[side](column, texts.literal(value))
     if kind == TIMESTAMP and isinstance(value, date):
-        moment = datetime(value.year, value.month, value.day)  # of no zone
-        return _COMPARE[side](column, _moment(value if isinstance(value, datetime) else moment))
+        midnight = datetime(value.year, value.month, value.day)  # of no zone
+        moment = value if isinstance(value, datetime) else midnight
+        return _COMPARE[side](column, ibis.literal(moment, "timestamp(6)"))
     if isinstance(value, date):
         return _COMPARE[side](column, ibis.date(value.year, value.month, value.day))
     if kind == BOOLEAN:
@@ -294,7 +349,7 @@ def _exact(side: str, column: Any, kind: str, value: Decimal) -> Any:
 
     places, smallest, largest = _reach(column, kind)
     units = value.scaleb(places, context=EXACT)
-    floor = int(units.to_integral_value("ROUND_FLOOR"))
+    floor = int(units.to_integral_value(ROUND_FLOOR))
     whole = units == floor
     if side == "equal":
         if not whole or not smallest <= floor <= largest:
@@ -318,31 +373,9 @@ def _reach(column: Any, kind: str) -> tuple[int, int, int]:
     return column.type().scale, -(10**DIGITS - 1), 10**DIGITS - 1
 
 
-def _moment(value: datetime) -> Any:
-    """A time of no zone, to the microsecond."""
-    import ibis
-
-    return ibis.literal(value, "timestamp(6)")
-
-
 def _units(units: int, places: int, kind: str) -> Any:
     import ibis
 
     if kind == INTEGER:
         return ibis.literal(units, "int64")
     return ibis.literal(Decimal(units).scaleb(-places), f"decimal({DIGITS}, {places})")
-
-
-_HOLDS: dict[str, Callable[[Any, Any], bool]] = {
-    "at_least": operator.ge,
-    "above": operator.gt,
-    "at_most": operator.le,
-    "below": operator.lt,
-}
-_COMPARE = {
-    "equal": lambda column, bound: column == bound,  # reals too: 64-bit floats, never NaN
-    "at_least": lambda column, bound: column >= bound,
-    "above": lambda column, bound: column > bound,
-    "at_most": lambda column, bound: column <= bound,
-    "below": lambda column, bound: column < bound,
-}

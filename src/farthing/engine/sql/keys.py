@@ -22,7 +22,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from farthing.engine.filters import require_value
-from farthing.engine.sql.functions import as_bytes
+from farthing.engine.sql.statement import as_bytes
 from farthing.schema import BOOLEAN, DATE, DECIMAL, DIGITS, INTEGER, TEXT, TIMESTAMP, Value
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ The rows have the columns `who`, `key0`, `key1`, … and `value`, a whole number
 missing (`Rows.keyed`).
 
     rows  → one row for each (unit, key), with what the unit has there
-          → of each unit the first Δ keys, in the order of order.py
+          → of each unit the first Δ keys, in the order of `bounding.Order`
           → per key the sum of what each unit adds, moved into its limits
 
 A unit with more than τ rows for a key counts as τ rows, each with its own average: what it has
@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.sql.bounding import COUNT, LABEL
+from farthing.engine.sql.bounding import COUNT, LABEL, Order
+from farthing.engine.sql.bounding import WHOLE as WHOLE
 from farthing.engine.sql.keys import key_text
-from farthing.engine.sql.order import Order
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -30,7 +30,6 @@ WHO, VALUE, ROWS = "who", "value", "rows"
 WEIGHT = 1 << 20
 #: What the rows with one value weigh at most, so that it fits into 64 bits: of 2^42 of them.
 HEAVIEST = (1 << 62) - 1
-WHOLE = "decimal(38, 0)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,8 @@ class Grouped:
         """Each (unit, key) that counts, with aggregates of its rows."""
         import ibis
 
-        found = self.table.group_by([WHO, *self.keys]).aggregate(**aggregates)
-        return self.first(found, ibis.row_number()) if self.keys else found
+        pairs = self.table.group_by([WHO, *self.keys]).aggregate(**aggregates)
+        return self.first(pairs, ibis.row_number()) if self.keys else pairs
 
     def first(self, rows: ir.Table, place: Any) -> ir.Table:
         """Of each unit the rows with its first keys; `place` counts keys from 0."""
@@ -163,5 +162,5 @@ def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.
     nothing = ibis.literal(0).cast(WHOLE)
     owners = rows.select(WHO, *keys).distinct().group_by(keys).aggregate(units=lambda t: t.count())
     counted = {VALUE: ibis.literal(0, "int64"), COUNT: nothing, UNITS: owners.units.cast(WHOLE)}
-    found = summed.select(**named, **{UNITS: nothing})
-    return found.union(owners.select(**grouped.label(owners), **counted))
+    weights = summed.select(**named, **{UNITS: nothing})
+    return weights.union(owners.select(**grouped.label(owners), **counted))

@@ -1,7 +1,8 @@
-"""From an expression to the statement that runs, with its values beside it.
+"""Statements: the SQL of one engine, with the values of the question beside it.
 
-Ibis writes the SQL; before it becomes text its tree is searched for our marks, and each becomes
-what the engine has for it. Rows are read through the schema in a part of its own in front:
+Ibis writes the SQL. Values of the question, and functions that Ibis does not have, are calls of
+marker functions in its expressions. Before the tree becomes text, each marker is replaced by what
+the engine has for it. Rows are read through the schema in a common table expression in front:
 
     WITH declared0 AS (SELECT …total functions of the columns… FROM …) SELECT label, n FROM (…)
 """
@@ -9,16 +10,28 @@ what the engine has for it. Rows are read through the schema in a part of its ow
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from farthing.engine.sql.functions import BYTES_MARK, DIGEST_MARK, LIST_MARK, TEXT_MARK
-from farthing.engine.sql.texts import Parameter, Texts
+from farthing.errors import InvalidInput
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
+
+#: What an engine is handed beside a statement: a text, or a list of texts or of whole numbers.
+Parameter: TypeAlias = str | tuple[str | int, ...]
+
+_TEXT, _LIST, _BYTES, _DIGEST = (
+    "farthing_text",
+    "farthing_one_of",
+    "farthing_bytes",
+    "farthing_digest",
+)
+_PART = re.compile(r"\{([a-z]+)\}")
+_COLUMN = "farthing_column"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +65,7 @@ class Dialect:
     common_table: str
 
     def identifier(self, name: str) -> str:
-        """A name of a column or a table, quoted."""
+        """The quoted name of a column or a table."""
         return self.quote + name.replace(self.quote, 2 * self.quote) + self.quote
 
 
@@ -68,13 +81,61 @@ class ColumnReading:
     parameters: tuple[Parameter, ...]
 
 
+class Texts:
+    """The values of one statement. They travel as parameters, never inside its text."""
+
+    def __init__(self) -> None:
+        self._values: list[Parameter] = []
+
+    @property
+    def values(self) -> tuple[Parameter, ...]:
+        """Every value so far; a marker holds its place in this list."""
+        return tuple(self._values)
+
+    def literal(self, value: str) -> Any:
+        """An expression that is this text."""
+        return _function(_TEXT, ("int64",), "string")(self._keep(require_unicode(value)))
+
+    def one_of(self, column: Any, values: Iterable[str] | Iterable[int]) -> Any:
+        """Whether a column of texts or of whole numbers has one of these values."""
+        kind, known = "int64", tuple[str | int, ...](values)
+        if column.type().is_string():
+            kind, known = "string", tuple(map(require_unicode, known))
+        return _function(_LIST, (kind, "int64"), "boolean")(column, self._keep(known))
+
+    def _keep(self, value: Parameter) -> int:
+        self._values.append(value)
+        return len(self._values) - 1
+
+
+def require_unicode(value: object) -> str:
+    """A text that has UTF-8, or InvalidInput."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"a value must be text, got {type(value).__name__}")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidInput("a text must be Unicode without lone surrogates") from None
+    return value
+
+
+def as_bytes(text: Any) -> Any:
+    """A text that is compared and ordered by its bytes, whatever it was made from."""
+    return _function(_BYTES, ("string",), "string")(text)
+
+
+def keyed_number(text: Any) -> Any:
+    """The first 28 bits of the MD5 of a text, as a whole number."""
+    return _function(_DIGEST, ("string",), "int64")(text)
+
+
 def written(
     expression: ir.Table, texts: Texts, reading: ColumnReading, dialect: Dialect
 ) -> Statement:
     """The statement for an expression over the table that `reading` describes."""
     compiler = dialect.compiler()
     tree = compiler.to_sqlglot(expression).copy()  # Ibis uses one node in several places
-    _replace_marks(tree, dialect, texts.values, len(reading.parameters) + 1)
+    _replace_markers(tree, dialect, texts.values, len(reading.parameters) + 1)
     gives = expression.schema().to_pyarrow()
     names = ", ".join(map(dialect.identifier, gives.names))
     sql = (
@@ -87,43 +148,52 @@ def written(
 
 def filled(template: str, **parts: str) -> str:
     """A template with its parts in place; what is inside a part is left alone."""
-    return _PART.sub(lambda found: parts[found[1]], template)
+    return _PART.sub(lambda name: parts[name[1]], template)
 
 
-def _replace_marks(tree: Any, dialect: Dialect, values: tuple[Parameter, ...], first: int) -> None:
-    """Every mark becomes what the engine has for it, the inner ones before the outer ones."""
+@cache
+def _function(name: str, inputs: tuple[str, ...], output: str) -> Any:
+    """A marker, which no engine has: `written` replaces it."""
+    import ibis
+
+    def of_one(given): ...  # type: ignore[no-untyped-def] # the signature is given below
+
+    def of_two(given, place): ...  # type: ignore[no-untyped-def] # the signature is given below
+
+    return ibis.udf.scalar.builtin(name=name, signature=(inputs, output))(
+        of_one if len(inputs) == 1 else of_two
+    )
+
+
+def _replace_markers(
+    tree: Any, dialect: Dialect, values: tuple[Parameter, ...], first: int
+) -> None:
+    """Every marker becomes what the engine has for it, the inner ones before the outer ones."""
     import sqlglot.expressions as sge
 
+    templates = {_BYTES: dialect.as_bytes, _DIGEST: dialect.digest, _TEXT: dialect.text}
     for node in reversed(list(tree.find_all(sge.Anonymous))):
         name, given = node.name.lower(), node.expressions
-        if name == BYTES_MARK:
-            node.replace(_parsed(dialect.as_bytes, dialect, given[0]))
-        elif name == DIGEST_MARK:
-            node.replace(_parsed(dialect.digest, dialect, given[0]))
-        elif name == TEXT_MARK:
-            place = int(given[0].name)
-            node.replace(_parsed(filled(dialect.text, n=str(first + place)), dialect))
-        elif name == LIST_MARK:
-            place = int(given[1].name)
+        if name not in (*templates, _LIST):
+            continue
+        place = int(given[-1].name) if name in (_TEXT, _LIST) else 0
+        template = templates.get(name)
+        if template is None:
             numbers = values[place] != () and isinstance(values[place][0], int)
             template = dialect.one_of_numbers if numbers else dialect.one_of_texts
-            sql = filled(template, n=str(first + place), x=_COLUMN)
-            node.replace(_parsed(sql, dialect, given[0]))
+        sql = filled(template, x=_COLUMN, n=str(first + place))
+        node.replace(_parsed(sql, dialect, given[0]))
 
 
-def _parsed(sql: str, dialect: Dialect, column: Any = None) -> Any:
-    """Our own SQL as a tree, with `column` where it says {x}."""
+def _parsed(sql: str, dialect: Dialect, column: Any) -> Any:
+    """Our own SQL as a tree, with `column` in its place."""
     import sqlglot
     import sqlglot.expressions as sge
 
-    tree = sqlglot.parse_one(filled(sql, x=_COLUMN), dialect=dialect.compiler().dialect)
+    tree = sqlglot.parse_one(sql, dialect=dialect.compiler().dialect)
     for node in list(tree.find_all(sge.Column)):
         if node.name == _COLUMN:
             if node is tree:
                 return column.copy()
             node.replace(column.copy())
     return tree
-
-
-_PART = re.compile(r"\{([a-z]+)\}")
-_COLUMN = "farthing_column"

@@ -1,1 +1,4 @@
-"""Questions as SQL: read into queries and written from them, never passed on."""
+"""SQL as a language for questions: a SELECT is read into queries, and queries are written as SQL.
+
+The text itself never reaches an engine.
+"""

@@ -10,32 +10,36 @@ that none of our questions has is refused, and named.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import product
+from math import prod
 from typing import Any
 
 from sqlglot import TokenType
 from sqlglot import expressions as sge
 
+from farthing.engine.filters import Filter
 from farthing.engine.keys import Key, key_to_json
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import Query, check_query
-from farthing.engine.sql_questions.aggregates import (
+from farthing.engine.sql.keys import Label
+from farthing.engine.sql_questions.clauses import (
     COUNT,
     Aggregate,
     aggregate_of,
     is_aggregate,
+    is_key,
+    key_of,
+    split_options,
 )
-from farthing.engine.sql_questions.filtering import filter_and_labels
-from farthing.engine.sql_questions.grouping import is_key, key_of
-from farthing.engine.sql_questions.options import split_options
+from farthing.engine.where_text.declared import as_declared, value_as_declared
 from farthing.engine.where_text.parsing import SqlText, shown, within_reason
-from farthing.engine.where_text.reading import ConditionReader
+from farthing.engine.where_text.reading import ConditionReader, operands
 from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import Dataset
 from farthing.schema import Schema
 
-#: Entries after SELECT.
-MOST_ENTRIES = 100
+#: Entries after SELECT; and labels that follow from lists of values.
+MOST_ENTRIES, MOST_LISTED = 100, 10_000
 #: Fields that SQL says itself.
 SAID = ("where", "by", "column", "probability", "k", "counts")
 _CLAUSES = ("expressions", "from_", "where", "group", "order", "limit")
@@ -69,14 +73,6 @@ def queries_in(text: str, about: Dataset, options: Mapping[str, Any]) -> dict[st
     return asked
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """One entry of the list after SELECT."""
-
-    name: str
-    node: sge.Expr
-
-
 class _Select:
     """Reads one statement, clause by clause."""
 
@@ -103,27 +99,30 @@ class _Select:
     def asked(self, options: Mapping[str, Any]) -> dict[str, Query]:
         """A query for each function, by its name."""
         keys = self._keys()
-        found: dict[str, Aggregate] = {}
-        for item in self._items:
-            if not is_aggregate(item.node):
-                self._require_key(item.node, keys)
-            elif item.name in found:
-                raise InvalidInput(f"{shown(item.name)} stands twice; name one of them with AS")
+        aggregates: dict[str, Aggregate] = {}
+        for name, node in self._items:
+            if not is_aggregate(node):
+                self._require_key(node, keys)
+            elif name in aggregates:
+                raise InvalidInput(f"{shown(name)} stands twice; name one of them with AS")
             else:
-                found[item.name] = self._aggregate(item.node)
+                aggregates[name] = self._aggregate(node)
         fields: dict[str, Any] = {"by": [key_to_json(key) for key in keys]} if keys else {}
         fields |= self._filtered([] if "categories" in options else keys)
         if self._order is not None or self._limit is not None:
-            found = {"top_k": self._ranked(list(found.values()), keys, fields)}
-        elif not found:
+            aggregates = {"top_k": self._ranked(list(aggregates.values()), keys, fields)}
+        elif not aggregates:
             raise InvalidInput("SELECT must ask for something: COUNT(DISTINCT …), SUM(…), …")
-        return self._queries(found, fields, options)
+        return self._queries(aggregates, fields, options)
 
     def _queries(
-        self, found: Mapping[str, Aggregate], shared: Mapping[str, Any], options: Mapping[str, Any]
+        self,
+        aggregates: Mapping[str, Aggregate],
+        shared: Mapping[str, Any],
+        options: Mapping[str, Any],
     ) -> dict[str, Query]:
         queries, used = {}, set()
-        for name, aggregate in found.items():
+        for name, aggregate in aggregates.items():
             kind = aggregate.kind
             if kind == COUNT and "by" in shared:
                 kind = "histogram"
@@ -172,11 +171,12 @@ class _Select:
         (other,) = self._sql.arguments(alias, "this")
         return frozenset((name.name, other.name))
 
-    def _item(self, node: sge.Expr) -> _Item:
+    def _item(self, node: sge.Expr) -> tuple[str, sge.Expr]:
+        """The name of an entry after SELECT, and the entry."""
         if isinstance(node, sge.Alias):
             this, alias = self._sql.arguments(node, "this", "alias")
-            return _Item(alias.name, this)
-        return _Item(self._sql.quoted(node), node)
+            return alias.name, this
+        return self._sql.quoted(node), node
 
     def _keys(self) -> list[Key]:
         """What the rows are grouped by: columns, or entries after SELECT by place or name."""
@@ -205,20 +205,20 @@ class _Select:
             place = node.this if not node.is_string and len(node.this) < 4 else ""
             if not place.isdecimal() or not 1 <= int(place) <= len(self._items):
                 raise self._sql.refused(node, f"there are {len(self._items)} entries after SELECT")
-            return self._items[int(place) - 1].node
+            return self._items[int(place) - 1][1]
         if isinstance(node, sge.Column) and node.name not in columns:
-            return next((item.node for item in self._items if item.name == node.name), node)
+            return next((entry for name, entry in self._items if name == node.name), node)
         return node
 
     def _filtered(self, keys: Sequence[Key]) -> dict[str, Any]:
         if self._where is None:
             return {}
         (condition,) = self._sql.arguments(self._where, "this")
-        where, labels = filter_and_labels(condition, keys, self._reader, self._schema)
+        where, labels = _filter_and_labels(condition, keys, self._reader, self._schema)
         return {"where": where} if labels is None else {"where": where, "categories": labels}
 
     def _ranked(
-        self, found: Sequence[Aggregate], keys: Sequence[Key], fields: dict[str, Any]
+        self, aggregates: Sequence[Aggregate], keys: Sequence[Key], fields: dict[str, Any]
     ) -> Aggregate:
         """ORDER BY a count DESC LIMIT k: the k labels with the largest counts."""
         if self._order is None:
@@ -233,19 +233,55 @@ class _Select:
         if len(ordered) != 1 or not descending or not is_aggregate(target):
             raise self._sql.refused(self._order, "a top k is ordered by its count alone, DESC")
         by = self._aggregate(target)
-        if by.kind != COUNT or (found and list(found) != [by]):
+        if by.kind != COUNT or (aggregates and list(aggregates) != [by]):
             raise self._sql.refused(self._order, "a top k has one count, and is ordered by it")
         k = self._count_of_labels()
         if fields.get("categories") is not None:
             k = min(k, len(fields["categories"]))
-        return Aggregate("top_k", {**by.fields, "k": k, "counts": bool(found)})
+        return Aggregate("top_k", {**by.fields, "k": k, "counts": bool(aggregates)})
 
     def _count_of_labels(self) -> int:
         number = self._limit.expression if type(self._limit) is sge.Limit else None
-        if not isinstance(number, sge.Literal):
-            raise self._sql.refused(self._limit, "LIMIT must be followed by a whole number")
-        self._sql.arguments(self._limit, "expression")
-        k = self._reader.value(number)
-        if not isinstance(k, int):
-            raise self._sql.refused(self._limit, "LIMIT must be followed by a whole number")
-        return k
+        if isinstance(number, sge.Literal):
+            self._sql.arguments(self._limit, "expression")
+            k = self._reader.value(number)
+            if isinstance(k, int):
+                return k
+        raise self._sql.refused(self._limit, "LIMIT must be followed by a whole number")
+
+
+def _filter_and_labels(
+    condition: sge.Expr, keys: Sequence[Key], reader: ConditionReader, schema: Schema
+) -> tuple[Filter | None, list[Label] | None]:
+    """What is left of the condition without the lists of the keys' values, and the labels.
+
+    `WHERE a IN ('x', 'y') GROUP BY a` says which labels there are. Unless every key has its list,
+    the condition is a filter as a whole.
+    """
+    nodes = operands(condition) if isinstance(condition, sge.And) else (condition,)
+    lists = _lists(nodes, keys, reader, schema)
+    size = prod(len(values) for values, _ in lists.values())
+    if not keys or set(lists) != set(keys) or size > MOST_LISTED:
+        return as_declared(reader.every(nodes), schema.kinds), None
+    values = [lists[key][0] for key in keys]
+    labels: list[Label] = list(product(*values)) if len(keys) > 1 else list(values[0])
+    places = {place for _, place in lists.values()}
+    rest = [node for place, node in enumerate(nodes) if place not in places]
+    return as_declared(reader.every(rest), schema.kinds) if rest else None, labels
+
+
+def _lists(
+    nodes: Sequence[sge.Expr], keys: Sequence[Key], reader: ConditionReader, schema: Schema
+) -> dict[Key, tuple[list[Any], int]]:
+    """For each key the values that a condition lists, and where it does so first."""
+    lists: dict[Key, tuple[list[Any], int]] = {}
+    for place, node in enumerate(nodes):
+        bare = node.unnest()
+        if not isinstance(bare, sge.In) or not isinstance(bare.this, sge.Column):
+            continue
+        key = reader.column(bare.this)
+        if key in keys and key not in lists:
+            kind = schema[key].kind
+            values = (value_as_declared(key, kind, value) for value in reader.values_of(bare))
+            lists[key] = list(dict.fromkeys(values)), place
+    return lists

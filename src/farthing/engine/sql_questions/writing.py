@@ -6,9 +6,12 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from farthing.engine.kinds.base import Query, check_query
-from farthing.engine.sql_questions.aggregates import COUNT, aggregate_in_sql
-from farthing.engine.sql_questions.grouping import key_in_sql
-from farthing.engine.sql_questions.options import options_in_sql
+from farthing.engine.sql_questions.clauses import (
+    COUNT,
+    aggregate_in_sql,
+    key_in_sql,
+    options_in_sql,
+)
 from farthing.engine.sql_questions.reading import SAID, queries_in
 from farthing.engine.where_text.writing import (
     condition_in_sql,
@@ -25,7 +28,7 @@ _LABELS = ("histogram", "top_k")
 def query_in_sql(query: Query, about: Dataset) -> str:
     """The statement that asks this question of this data.
 
-    What SQL does not say is in OPTIONS; whether it is all there is found out by reading it.
+    What SQL has no words for is in OPTIONS. The statement is read back, to be sure it says it all.
     """
     if about.schema is not None:
         check_query(query, about.schema, about.unit)
@@ -49,10 +52,10 @@ def query_in_sql(query: Query, about: Dataset) -> str:
 
 def _read(text: str, about: Dataset) -> Query | None:
     try:
-        (found,) = queries_in(text, about, {}).values()
+        (query,) = queries_in(text, about, {}).values()
     except InvalidInput:
         return None
-    return found
+    return query
 
 
 def _statement(query: Query, values: dict[str, Any], function: str, about: Dataset) -> str:

@@ -84,16 +84,16 @@ class Loss:
 
     @property
     def leak(self) -> float:
-        """The probability δ with which the mechanism may give everything away."""
+        """The probability δ with which the mechanism may reveal everything."""
         return 0.0
 
     @property
     def attained_leak(self) -> float:
-        """The probability with which some mechanism of this kind does give everything away."""
+        """The probability with which some mechanism of this kind does reveal everything."""
         return self.leak
 
     def without_leak(self) -> Loss:
-        """What remains when the leak does not happen."""
+        """The loss given that the leak does not happen."""
         return self
 
     @property
@@ -133,7 +133,7 @@ class Loss:
         return None
 
     def example(self) -> Loss | None:
-        """A loss with a known worst case that has this guarantee; None if only a silent one."""
+        """A known loss with this guarantee; None if only mechanisms that reveal nothing have it."""
         return self
 
     def gaussian_variance(self) -> Ball | None:
@@ -165,7 +165,7 @@ class Loss:
         raise TypeError(f"{self.guarantee!r} has no fixed privacy loss (up to {tiny})")
 
     def total(self, count: int, step: float, tiny: float, *, upward: bool) -> tuple[Atoms, int]:
-        """`count` losses: atoms on one side of a sum of some of them, and how many such sums."""
+        """Atoms above or below a sum of some of `count` losses, and the number of such sums."""
         make = self.atoms_above if upward else self.atoms_below
         return make(step, self.reach(tiny)), count
 
@@ -180,7 +180,7 @@ class Loss:
     # about: for grids and costs
 
     def mean_and_variance(self) -> tuple[float, float]:
-        """About where the loss lies."""
+        """About the mean and the variance of the loss."""
         raise TypeError(f"{self.guarantee!r} has no fixed privacy loss")
 
     def tariff_variance(self) -> float:

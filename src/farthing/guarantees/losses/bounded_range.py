@@ -16,7 +16,7 @@ from farthing.numerics.rounding import float_up
 
 @dataclass(frozen=True, slots=True)
 class RangeLoss(Loss):
-    """Losses t and t − ε with 0 ≤ t ≤ ε chosen from all that was said before."""
+    """Losses t and t − ε, where 0 ≤ t ≤ ε is chosen from all earlier answers."""
 
     guarantee: BoundedRange
     sold: ClassVar[bool] = True

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from flint import arb
 
-from farthing.guarantees.kinds import DiscreteGaussian, Gaussian, Guarantee
+from farthing.guarantees.kinds import Gaussian, Guarantee
 from farthing.guarantees.losses.base import Atoms, Loss
 from farthing.guarantees.losses.continuous import ContinuousLoss
 from farthing.numerics.ball import Ball
@@ -20,19 +20,22 @@ class NoiseLoss(Loss):
     """Common to continuous and discrete Gaussian noise."""
 
     __slots__ = ()
-    guarantee: Gaussian | DiscreteGaussian
+    guarantee: Any  # of either kind: it has a noise multiplier
+
+    @property
+    def sigma(self) -> float:
+        """The noise multiplier."""
+        return float(self.guarantee.noise_multiplier)
 
     def mean_and_variance(self) -> tuple[float, float]:
-        sigma = self.guarantee.noise_multiplier
-        return 0.5 / sigma**2, 1 / sigma**2
+        return 0.5 / self.sigma**2, 1 / self.sigma**2
 
     @property
     def in_range(self) -> bool:
-        return 1e-2 < self.guarantee.noise_multiplier < 1e60
+        return 1e-2 < self.sigma < 1e60
 
     def worst_epsilon(self) -> float:
-        sigma = self.guarantee.noise_multiplier
-        return 0.5 / sigma / sigma  # a square would leave the floats
+        return 0.5 / self.sigma / self.sigma  # a square would leave the floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from farthing.numerics.rounding import UNIT, float_up
 
 
 class TwoOutcomes(Loss):
-    """What follows where a sum of losses is binomial."""
+    """A loss with two outcomes, so that sums of it are binomial."""
 
     __slots__ = ()
 

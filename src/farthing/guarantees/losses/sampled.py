@@ -58,7 +58,7 @@ class SampledLoss(Loss):
         return self if rest == self.inner else self.sampling(rest, self.guarantee.rate)
 
     def sampling(self, inner: Loss, rate: float) -> Loss:
-        """The same way to sample another loss."""
+        """Another loss, sampled in the same way."""
         sampleable: Any = inner.guarantee  # what cannot be sampled is refused by the kind
         guarantee = replace(self.guarantee, guarantee=sampleable, rate=rate)
         return sampled_loss(guarantee, inner, with_unit=self.with_unit)
@@ -90,7 +90,7 @@ class SampledLoss(Loss):
 
     @property
     def ends_apart(self) -> float | None:
-        """Both ends of what is sampled, where they are after it."""
+        """The distance between both ends after sampling."""
         end = self.inner.heavy_end
         if end is None:
             return None
@@ -357,11 +357,11 @@ def loss_before(loss: float, rate: float) -> float:
 
 
 def _blur(inner: Atoms) -> float:
-    """More than the losses of `inner` can be off their exact places."""
+    """A bound on the error of the losses of `inner`."""
     return 3e-14 * (1 + float(np.abs(inner.losses).max()))
 
 
 def _error(sampled: FloatArray, losses: FloatArray, rate: float) -> FloatArray:
-    """More than the rounding of `sampled_losses`."""
+    """A bound on the rounding error of `sampled_losses`."""
     steep = rate * np.exp(-np.minimum(sampled, 0.0))
     return 8 * UNIT * (np.abs(sampled) + np.abs(losses) + steep)

@@ -20,6 +20,50 @@ from farthing.errors import InvalidInput
 from farthing.optional import required
 from farthing.whole_files import whole_file
 
+#: name → (on light paper, on dark paper)
+COLOURS = {
+    "paper": ("#fffffe", "#14171c"),
+    "text": ("#1d2330", "#e8eaee"),
+    "quiet": ("#5d6672", "#a7b0bc"),
+    "grid": ("#dfe2e8", "#303642"),
+    "blue": ("#1f5fbf", "#7fb2ff"),
+    "red": ("#b3372b", "#ff8f80"),
+    "green": ("#22774a", "#6fd19b"),
+    "orange": ("#a05600", "#f2b25c"),
+    "violet": ("#6f42b0", "#c3a2ff"),
+    "teal": ("#0d7280", "#5fd0de"),
+    "grey": ("#616a77", "#a3acb9"),
+}
+WIDTH = 6.8  # inches, of every figure
+HEIGHT = 3.1  # inches, of a row of panels
+DOTS_PER_INCH = 160
+SETTINGS = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.0,
+    "svg.fonttype": "none",  # texts stay texts: small, and found by a search
+    "svg.hashsalt": "farthing",  # the same bytes every time
+    "axes.linewidth": 0.6,
+    "axes.unicode_minus": True,
+    "lines.linewidth": 1.7,
+}
+Colours = Mapping[str, str]
+LABEL_SIZE = 8.0
+_INCHES_PER_LETTER = 0.078
+_LINE_INCHES = 0.15
+_DASHES = {"line": "-", "dashes": (0, (5, 2)), "dots": (0, (1.2, 1.6))}
+_MARKS = {"marks": "o", "crosses": "x"}
+_HIGHEST = 1.06  # where labels end, in parts of the panel
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+HEAD = """\
+# Figures
+
+See every figure of the papers, and some of ours. `farthing figures OUT` draws them (Matplotlib
+comes with `farthing[figures]`): as SVG for light and dark screens, as PNG for each, and the points
+as CSV. `--only NAME` draws one. A bound is drawn at the upper side of its certified bracket.
+[errata.md](errata.md) has the references, and says where a figure and its paper disagree.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Curve:
@@ -101,36 +145,6 @@ def as_csv(panels: Sequence[Panel]) -> str:
     return out.getvalue()
 
 
-#: name → (on light paper, on dark paper)
-COLOURS = {
-    "paper": ("#fffffe", "#14171c"),
-    "text": ("#1d2330", "#e8eaee"),
-    "quiet": ("#5d6672", "#a7b0bc"),
-    "grid": ("#dfe2e8", "#303642"),
-    "blue": ("#1f5fbf", "#7fb2ff"),
-    "red": ("#b3372b", "#ff8f80"),
-    "green": ("#22774a", "#6fd19b"),
-    "orange": ("#a05600", "#f2b25c"),
-    "violet": ("#6f42b0", "#c3a2ff"),
-    "teal": ("#0d7280", "#5fd0de"),
-    "grey": ("#616a77", "#a3acb9"),
-}
-
-WIDTH = 6.8  # inches, of every figure
-HEIGHT = 3.1  # inches, of a row of panels
-DOTS_PER_INCH = 160
-SETTINGS = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 9.0,
-    "svg.fonttype": "none",  # texts stay texts: small, and found by a search
-    "svg.hashsalt": "farthing",  # the same bytes every time
-    "axes.linewidth": 0.6,
-    "axes.unicode_minus": True,
-    "lines.linewidth": 1.7,
-}
-
-
 def palette(*, dark: bool) -> dict[str, str]:
     """The colours by name."""
     return {name: pair[dark] for name, pair in COLOURS.items()}
@@ -144,17 +158,6 @@ def dark_rules() -> str:
         for what in ("fill", "stroke")
     ]
     return "@media (prefers-color-scheme: dark){" + "".join(rules) + "}"
-
-
-Colours = Mapping[str, str]
-
-LABEL_SIZE = 8.0
-_INCHES_PER_LETTER = 0.078
-_LINE_INCHES = 0.15
-_DASHES = {"line": "-", "dashes": (0, (5, 2)), "dots": (0, (1.2, 1.6))}
-_MARKS = {"marks": "o", "crosses": "x"}
-_HIGHEST = 1.06  # where labels end, in parts of the panel
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def as_svg(figure: Figure, panels: Sequence[Panel]) -> str:
@@ -309,7 +312,7 @@ def _end(axes: Any, curve: Curve) -> tuple[float, float]:
 
 
 def apart(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
-    """Middles as near to the wanted ones as may be, so that boxes of these heights are apart.
+    """Centres near the wanted ones, so that boxes of these heights do not overlap.
 
     Boxes that would overlap are put together, and the whole stands where its members wanted to be
     on average.
@@ -335,7 +338,7 @@ def _height(members: Sequence[int], heights: Sequence[float]) -> float:
 
 
 def _start(members: Sequence[int], wanted: Sequence[float], heights: Sequence[float]) -> float:
-    """The beginning that is best on average for all members, not far outside of the panel."""
+    """The start that is best on average for all members, not far outside the panel."""
     below, total = 0.0, 0.0
     for one in members:
         total += wanted[one] - heights[one] / 2 - below
@@ -344,7 +347,7 @@ def _start(members: Sequence[int], wanted: Sequence[float], heights: Sequence[fl
 
 
 def write_figure(figure: Figure, folder: Path) -> None:
-    """NAME.csv, NAME.svg, NAME.png and NAME-dark.png, in a folder that is made if need be."""
+    """Writes NAME.csv, NAME.svg, NAME.png and NAME-dark.png, and makes the folder if needed."""
     panels = figure.panels()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -358,18 +361,8 @@ def write_figure(figure: Figure, folder: Path) -> None:
             file.write(text)
 
 
-HEAD = """\
-# Figures
-
-Every figure of the papers, and some of ours, drawn by `farthing figures OUT` (Matplotlib comes with
-`farthing[figures]`): as SVG for light and dark screens, as PNG for each of them, and the points as
-CSV. `--only NAME` draws one. What is drawn as a bound is the upper side of a certified bracket.
-References are those of [errata.md](errata.md), which says where a figure and its words disagree.
-"""
-
-
 def as_markdown(figures: Iterable[Figure], *, folder: str, head: str = HEAD) -> str:
-    """Picture, which has the title, and caption of each; the pictures lie in `folder`."""
+    """A page with the picture and caption of each figure; the pictures are in `folder`."""
     sections = [
         f"## {figure.name}\n\n"
         f"![{figure.title}]({folder}{figure.name}.svg)\n\n"

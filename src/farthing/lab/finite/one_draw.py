@@ -39,6 +39,9 @@ Point: TypeAlias = tuple[Fraction, Fraction]
 
 _ZERO, _ONE = Fraction(0), Fraction(1)
 
+#: Parts of the source's outcomes, in order: which outcome, and which share of it.
+Pieces: TypeAlias = list[tuple[int, Fraction]]
+
 
 @dataclass(frozen=True, slots=True)
 class ExactProfile:
@@ -79,7 +82,7 @@ class ExactProfile:
 
 
 class Profiles:
-    """Profiles of pairs, each worked out once."""
+    """Profiles of pairs, each computed once."""
 
     def __init__(self) -> None:
         self._known: dict[Pair, ExactProfile] = {}
@@ -150,13 +153,9 @@ def _slope(left: Point, right: Point) -> Fraction:
     return (right[1] - left[1]) / (right[0] - left[0])
 
 
-#: Parts of the source's outcomes, in order: which outcome, and which share of it.
-Pieces: TypeAlias = list[tuple[int, Fraction]]
-
-
 @dataclass(frozen=True, slots=True)
 class OneDraw:
-    """Outcome j has probability `outcomes[j]` on the two sides; then `systems[j]` is talked to."""
+    """Outcome j has probability `outcomes[j]` on the two sides; `systems[j]` then answers."""
 
     outcomes: tuple[Both, ...]
     systems: tuple[FiniteSystem, ...]

@@ -32,6 +32,12 @@ Table: TypeAlias = Mapping[History, Mapping[QuestionSymbol, Mapping[AnswerSymbol
 
 S = TypeVar("S", bound=Hashable)
 
+#: A number for each of the two systems.
+Both: TypeAlias = tuple[Fraction, Fraction]
+T = TypeVar("T")
+#: Finite noise: value → probability.
+NoiseLaw: TypeAlias = Mapping[int, Fraction]
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -231,10 +237,6 @@ def transcript_law(system: FiniteSystem, strategy: AskingStrategy) -> dict[Histo
     return law
 
 
-#: A number for each of the two systems.
-Both: TypeAlias = tuple[Fraction, Fraction]
-
-
 @dataclass(frozen=True, slots=True)
 class Fork:
     """One answer: its probability in the first and in the second system, and what remains."""
@@ -305,12 +307,6 @@ def transcripts(pair: Pair) -> Iterator[tuple[History, Both]]:
                 yield from visit(fork.then, (*history, (question, answer)), reached)
 
     return visit(pair, (), (Fraction(1), Fraction(1)))
-
-
-T = TypeVar("T")
-
-#: Finite noise: value → probability.
-NoiseLaw: TypeAlias = Mapping[int, Fraction]
 
 
 def geometric_noise(ratio: Fraction, bound: int) -> dict[int, Fraction]:

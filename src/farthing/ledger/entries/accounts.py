@@ -25,7 +25,7 @@ from farthing.ledger.records import (
     month_of,
 )
 
-#: What a table can count.
+#: The largest number that a table can hold.
 _LARGEST_LOT = 2**63 - 1
 
 
@@ -33,7 +33,7 @@ _LARGEST_LOT = 2**63 - 1
 class OpenAccount(Fact):
     """A new account of a dataset.
 
-    `share` is the index by which it has its share of δ, counted over all datasets beside it.
+    `share` is the index that gives its share of δ, counted over all datasets beside it.
     """
 
     later = frozenset({"share"})
@@ -49,7 +49,7 @@ class OpenAccount(Fact):
         return self.account if "share" in self.absent else self.share
 
     def enter(self, state: State, number: int, document: dict[str, Any], whose: str | None) -> None:
-        """Its row, and what it was opened with."""
+        """Write its row and its document into the state."""
         require(self.account == len(state.accounts) + 1, "accounts are numbered in order")
         later = self.place > state.last_share
         require(later, "its share of delta is that of an earlier account")
@@ -67,7 +67,6 @@ class OpenAccount(Fact):
 
 
 @kind("account")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenList(OpenAccount):
     """A registered list, which one analyst may run."""
 
@@ -91,9 +90,8 @@ class OpenList(OpenAccount):
 
 
 @kind("account")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTariff(OpenAccount):
-    """A tariff with its certificate. The one that was in force before is retired."""
+    """A tariff with its certificate. The tariff that was in force before is retired."""
 
     mode: Annotated[str, one_of(TARIFF)] = TARIFF
     certificate: Document
@@ -111,7 +109,6 @@ class OpenTariff(OpenAccount):
 
 
 @kind("retire")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Retire(Fact):
     """An account ends: nothing more can be spent of it."""
 
@@ -129,7 +126,6 @@ class Retire(Fact):
 
 
 @kind("grant")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Grant(Fact):
     """Farthings for an analyst."""
 
@@ -157,9 +153,8 @@ class Grant(Fact):
 
 
 @kind("revoke")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Revoke(Fact):
-    """What was left of a purse is taken away."""
+    """What is left of a purse is taken away."""
 
     account: Number
     analyst: Name

@@ -1,4 +1,4 @@
-"""Entries about what is paid: reserved, and then closed or abandoned."""
+"""Entries about charges: reserved, and then closed or abandoned."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class Charge(Fact):
 
     @property
     def price(self) -> Price:
-        """What it takes."""
+        """Its price."""
         return Price(self.farthings, self.delta_units)
 
     def require_question(self) -> None:
-        """The digest is that of the question."""
+        """The digest must be that of the question."""
         wanted = None if self.question is None else digest(self.question)
         require(self.question_digest == wanted, "its question has another digest")
 
     def spend(self, state: State) -> None:
-        """Taken from the purse and from the cap, at the price of the tariff."""
+        """Take the price from the purse and from the cap; it must be that of the tariff."""
         require(state.account(self.account)["mode"] == TARIFF, "only a tariff has prices")
         price = self.price
         right = price == state.tariffs[self.account].price_of(self.items)
@@ -72,7 +72,6 @@ class Charge(Fact):
 
 
 @kind("reserve")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve(Charge):
     """Set aside for one question, before it runs."""
 
@@ -103,7 +102,7 @@ class Settlement(Fact):
     settles: Number
 
     def settle(self, state: State) -> Reserve:
-        """The reservation, which is settled once."""
+        """The reservation, which can be settled once."""
         held = state.held.pop(self.settles, None)
         if held is None:
             raise Broken("it settles what is not reserved, or was settled before")
@@ -114,11 +113,10 @@ class Settlement(Fact):
 
 
 @kind("close")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Close(Settlement):
     """The mechanism ran. What its output shows was not used comes back.
 
-    `revoked` is the entry that took the purse away in between, to which nothing comes back.
+    `revoked` is the entry that revoked the purse in between: then nothing comes back to the purse.
     """
 
     later = frozenset({"use", "revoked"})
@@ -138,7 +136,7 @@ class Close(Settlement):
 
     @property
     def back(self) -> Price:
-        """What comes back."""
+        """The price that comes back."""
         return Price(-self.farthings, -self.delta_units)
 
     def apply(self, state: State, number: int) -> None:
@@ -169,8 +167,8 @@ class Close(Settlement):
         revocations = state.revoked.get((held.account, held.analyst), [])
         since = next((entry for entry in revocations if entry > self.settles), None)
         lost = since if self.unused and purse["month"] is None else None
-        if "revoked" not in self.absent:  # else written when what was unused came back all the same
-            require(self.revoked == lost, "it says otherwise whether the purse was revoked")
+        if "revoked" not in self.absent:  # earlier formats gave unused farthings back in any case
+            require(self.revoked == lost, "it is wrong about whether the purse was revoked")
             if lost is not None:
                 return
         if purse["month"] in (None, month_number(held.month or "")):
@@ -178,7 +176,6 @@ class Close(Settlement):
 
 
 @kind("abandon")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Abandon(Settlement):
     """Nothing was released, or nobody knows. What was reserved stays spent."""
 

@@ -1,8 +1,6 @@
-"""Entries about conversations: opened, so much was said, ended."""
+"""Entries about conversations: opened, how much was asked, ended."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from farthing.interactive import mechanism_from_json, require_paid
 from farthing.ledger.entries.charges import Charge
@@ -23,9 +21,8 @@ from farthing.ledger.entries.replay import Opened, State, require
 
 
 @kind("open")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenConversation(Charge):
-    """A conversation is charged in full when it is opened, with what its mechanism costs."""
+    """A conversation is opened, and charged in full for its mechanism."""
 
     month: Month
     conversation: Token
@@ -45,7 +42,6 @@ class OpenConversation(Charge):
 
 
 @kind("said")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Said(Fact):
     """How much was asked, and the end of the chain of turns."""
 
@@ -61,12 +57,11 @@ class Said(Fact):
         before, head = opened.marks[-1] if opened.marks else (0, start_of(self.conversation))
         require(self.asked >= before, "less was asked than before")
         same = (self.asked == before) == (self.head == head)
-        require(same, "its turns do not end where as much was asked")
+        require(same, "its number of questions and the end of its turns do not agree")
         opened.marks.append((self.asked, self.head))
 
 
 @kind("end")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EndConversation(Said):
     """Nothing more can be asked."""
 

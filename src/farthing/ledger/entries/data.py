@@ -20,19 +20,19 @@ class Declaration(Fact):
 
     @classmethod
     def of(cls, declared: Declared, **more: Any) -> Self:
-        """The entry that declares this; what is not said is absent."""
+        """The entry that declares this; fields without a value are absent."""
         said = {**declared.to_json(), **more}
         return cls(absent=cls.later - said.keys(), **said)
 
     @property
     def declared(self) -> Declared:
-        """What it declares."""
+        """The declaration, as a record."""
         former = tuple(getattr(self, "former", ()))
         dataset = understood(dataset_from_json, self.description)
         return Declared(dataset, tuple(self.beside), former)
 
     def declare(self, state: State, number: int) -> None:
-        """This is what is declared from now on, in exactly the words that a ledger writes."""
+        """Declare this from now on; the description must be exactly what a ledger writes."""
         declared = self.declared
         words = declared.dataset.to_json()
         if "contribution_limits" in self.description:  # the first format
@@ -40,12 +40,11 @@ class Declaration(Fact):
             words = {name: words[name] for name in ("name", "unit", "owner", "relation")}
             words["contribution_limits"] = {} if limit is None else {"keys": limit}
         same = canonical(words) == canonical(self.description)
-        require(same, "it describes something else besides")
+        require(same, "its description has something that no ledger writes")
         state.declaration, state.declared = declared, number
 
 
 @kind("dataset")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AddDataset(Declaration):
     """The first entry of a book, and the ledger that it is in."""
 
@@ -61,7 +60,7 @@ class AddDataset(Declaration):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredAgain(Declaration):
-    """What is declared of data that was added before, and the places where it was."""
+    """A later declaration, with the former places of the data."""
 
     later = frozenset({"former"})
 
@@ -69,21 +68,19 @@ class DeclaredAgain(Declaration):
 
 
 @kind("describe")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Describe(DeclaredAgain):
-    """More is declared about data that was added before there were schemas."""
+    """Declare more about data that was added before."""
 
     def apply(self, state: State, number: int) -> None:
         before, after = state.declared_data(), self.declared
         require_only_more(before.dataset, after.dataset)
         goes_on = after.beside[: len(before.beside)] == before.beside
-        require(goes_on, "what shares data goes on sharing it")
+        require(goes_on, "datasets that share data cannot stop sharing it")
         require(after.former == before.former, "the data was in other places before")
         self.declare(state, number)
 
 
 @kind("version")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeclareVersion(DeclaredAgain):
     """The rows are in another state now."""
 
@@ -95,9 +92,8 @@ class DeclareVersion(DeclaredAgain):
 
 
 @kind("relocate")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Relocate(DeclaredAgain):
-    """The data is in another place now. Where it was stays known."""
+    """The data is in another place now. The old place stays known."""
 
     later = frozenset()
 
@@ -109,7 +105,6 @@ class Relocate(DeclaredAgain):
 
 
 @kind("seal")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Seal(Fact):
     """The book ends here. The ledger that is named may go on with it."""
 
@@ -121,7 +116,6 @@ class Seal(Fact):
 
 
 @kind("resume")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Resume(Fact):
     """A sealed book goes on in the ledger that its seal names."""
 
@@ -137,9 +131,8 @@ class Resume(Fact):
 
 
 @kind("restore")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Restore(Fact):
-    """The book goes on from a copy. Nobody knows what was spent since: all of it counts."""
+    """The book is restored from a copy. Nobody knows what was spent since: everything counts."""
 
     ledger: Name
 

@@ -27,6 +27,7 @@ from typing import (
     TypeAlias,
     TypeVar,
     Union,
+    dataclass_transform,
     get_args,
     get_origin,
     get_type_hints,
@@ -194,13 +195,15 @@ _KINDS: dict[str, list[type[Fact]]] = {}
 _Some = TypeVar("_Some", bound=Fact)
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def kind(name: str) -> Callable[[type[_Some]], type[_Some]]:
-    """Register the class below for entries of this kind."""
+    """Make the class below a frozen dataclass, and register it for entries of this kind."""
 
-    def register(cls: type[_Some]) -> type[_Some]:
+    def register(plain: type[_Some]) -> type[_Some]:
+        cls = dataclass(frozen=True, slots=True, kw_only=True)(plain)
         hints = get_type_hints(cls, include_extras=True)
-        own = [one.name for one in fields(cls) if one.name != "absent"]
-        cls.kind, cls.rules = name, {one: _rule_of(hints[one]) for one in own}
+        own = [known.name for known in fields(cls) if known.name != "absent"]
+        cls.kind, cls.rules = name, {field_: _rule_of(hints[field_]) for field_ in own}
         _KINDS.setdefault(name, []).append(cls)
         return cls
 
@@ -222,7 +225,7 @@ def read_fact(said: Mapping[str, Any]) -> Fact:
         if name not in cls.rules and name != "kind":
             raise InvalidInput(f"{name!r:.60} is not a field of it")
         if name != "kind" and not _holds(cls.rules[name], value):
-            raise InvalidInput(f"its {name} is nothing that a ledger writes there")
+            raise InvalidInput(f"its {name} has a value that no ledger writes")
     if missing:
         raise InvalidInput(f"{min(missing)!r:.60} is missing")
     return _made(cls, said)

@@ -97,7 +97,7 @@ class State:
         try:
             fact = read_fact(said)
             sealed = self.sealed_for is not None
-            require(sealed == fact.after_seal, "it was sealed before, or never")
+            require(sealed == fact.after_seal, "only a resumption can follow a seal")
             require(number == 1 or self.declaration is not None, "a book begins with its dataset")
             fact.apply(self, number)
             about = self.declared_data().dataset.name

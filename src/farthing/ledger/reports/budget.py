@@ -34,6 +34,8 @@ from farthing.ledger.roles.reader import Reader
 
 #: What composing accounts, or counting one analyst alone, assumes.
 PLANNED = "the accounts and grants were decided without looking at releases"
+#: The other case: no assumption about how accounts came to be opened.
+UNPLANNED = "whatever led to opening these accounts (sum of their epsilons, an ex-post statement)"
 #: What a book that was restored from a copy assumes.
 RESTORED = "nothing was opened after the copy was made from which its book went on"
 
@@ -48,7 +50,7 @@ class BudgetAccount:
     """
 
     dataset: str
-    account: Account
+    record: Account
     share: int
     document: Mapping[str, Any]
     restored: bool
@@ -69,7 +71,7 @@ class TariffAccount(BudgetAccount):
     def spent_by(self, analysts: Collection[str] | None) -> int:
         """What these analysts (None: all) have spent."""
         if analysts is None:
-            return self.account.farthings_spent
+            return self.record.farthings_spent
         return sum(purse.farthings_spent for purse in self.purses if purse.analyst in analysts)
 
     def level(self, spent: int) -> int:
@@ -77,18 +79,23 @@ class TariffAccount(BudgetAccount):
         return level_reached(self.steps, spent)
 
     @property
+    def cap(self) -> int:
+        """What can ever be spent of it, whoever is granted what."""
+        return self.record.farthings
+
+    @property
     def reach(self) -> int:
         """What all analysts together can ever spend of what they were granted."""
         if self.restored or any(purse.renewal is not None for purse in self.purses):
-            return self.account.farthings
+            return self.cap
         return self.reach_in_a_month
 
     @property
     def reach_in_a_month(self) -> int:
         """What all analysts together can reserve in any one month."""
         if self.restored:
-            return self.account.farthings
-        return min(sum(purse.farthings for purse in self.purses), self.account.farthings)
+            return self.cap
+        return min(sum(purse.farthings for purse in self.purses), self.cap)
 
     @property
     def purses_are_separate(self) -> bool:
@@ -115,19 +122,15 @@ class TariffAccount(BudgetAccount):
             months = 1 if purse.month is None else now - self.first_month[purse.analyst] + 1
             farthings += months * purse.farthings
             units += months * purse.delta_units
-        return farthings <= self.account.farthings and units <= self.account.delta_units
+        return farthings <= self.cap and units <= self.record.delta_units
 
     def own(self, analyst: str) -> list[int]:
         """What one analyst can spend of it in a lifetime or, if the purse renews, in a month."""
-        return [
-            min(purse.farthings, self.account.farthings)
-            for purse in self.purses
-            if purse.analyst == analyst
-        ]
+        return [min(purse.farthings, self.cap) for purse in self.purses if purse.analyst == analyst]
 
     def profile(self, farthings: int, delta: float) -> AccountProfile:
         """What it reveals when this much is spent; the usual amounts are computed together."""
-        own = {min(purse.farthings, self.account.farthings) for purse in self.purses}
+        own = {min(purse.farthings, self.cap) for purse in self.purses}
         usual = {*self.steps, *own, self.reach, self.reach_in_a_month}
         stated = frozenset({*usual, farthings})
         return profiles_when_spent(self.tariff, stated, delta)[farthings]
@@ -135,16 +138,18 @@ class TariffAccount(BudgetAccount):
     def reached_by(self, analysts: Collection[str], delta: float) -> AccountProfile:
         """What it reveals when these analysts have spent all they were granted of it."""
         granted = sum(sum(self.own(name)) for name in analysts)
-        return self.profile(min(granted, self.account.farthings), delta)
+        return self.profile(min(granted, self.cap), delta)
 
     def whole(self, delta: float) -> AccountProfile:
         """What it reveals when it is spent to its cap."""
-        return self.profile(self.account.farthings, delta)
+        return self.profile(self.cap, delta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListAccount(BudgetAccount):
     """A list that was registered in advance."""
+
+    cap = reach = None  # it has no farthings
 
     listed: Registered
     used: bool
@@ -156,28 +161,28 @@ class ListAccount(BudgetAccount):
 
 def resting_on(accounts: Iterable[TariffAccount | ListAccount], *assumed: str) -> str | None:
     """The assumptions of a number over these accounts, in one clause."""
-    restored = any(one.restored for one in accounts)
+    restored = any(account.restored for account in accounts)
     return " and ".join((*assumed, RESTORED) if restored else assumed) or None
 
 
 def accounts_together(reader: Reader, dataset: str) -> list[TariffAccount | ListAccount]:
     """Every account of a dataset and of all that are beside it; its own come first."""
     names = sorted(reader.beside(dataset), key=lambda name: (name != dataset, name))
-    return [_account(reader, name, account) for name in names for account in reader.accounts(name)]
+    return [_account(reader, name, record) for name in names for record in reader.accounts(name)]
 
 
-def _account(reader: Reader, dataset: str, account: Account) -> TariffAccount | ListAccount:
-    opened = reader.entry(dataset, account.entry).fact
-    restored = any(number > account.entry for number, _ in reader.facts(dataset, Restore))
+def _account(reader: Reader, dataset: str, record: Account) -> TariffAccount | ListAccount:
+    opened = reader.entry(dataset, record.entry).fact
+    restored = any(number > record.entry for number, _ in reader.facts(dataset, Restore))
     if isinstance(opened, OpenList):
-        left = reader.lots(dataset, account.name)  # none of a list that was retired
+        left = reader.lots(dataset, record.name)  # none of a list that was retired
         used = restored or any(lot.spent > 0 for lot in left)
         if not left and not used:
             taken = reader.facts(dataset, Reserve)
-            used = any(fact.account == account.number for _, fact in taken)
+            used = any(fact.account == record.number for _, fact in taken)
         return ListAccount(
             dataset=dataset,
-            account=account,
+            record=record,
             share=opened.place,
             document=opened.document,
             restored=restored,
@@ -185,25 +190,23 @@ def _account(reader: Reader, dataset: str, account: Account) -> TariffAccount | 
             used=used,
         )
     if not isinstance(opened, OpenTariff):
-        raise Damaged(f"entry {account.entry} opens no account", dataset, account.entry)
+        raise Damaged(f"entry {record.entry} opens no account", dataset, record.entry)
     first: dict[str, int] = {}
     for _, grant in reader.facts(dataset, Grant):
-        if grant.account == account.number and grant.month is not None:
+        if grant.account == record.number and grant.month is not None:
             first.setdefault(grant.analyst, month_number(grant.month))
     return TariffAccount(
         dataset=dataset,
-        account=account,
+        record=record,
         share=opened.place,
         document=opened.certificate,
         restored=restored,
         tariff=tariff_from_json(opened.certificate["tariff"]),
-        steps=levels(account.farthings, opened.levels),
-        purses=tuple(p for p in reader.purses(dataset) if p.account == account.number),
+        steps=levels(record.farthings, opened.levels),
+        purses=tuple(p for p in reader.purses(dataset) if p.account == record.number),
         first_month=first,
     )
 
-
-UNPLANNED = "whatever led to opening these accounts (sum of their epsilons, an ex-post statement)"
 
 #: An account, and how many farthings of it count; None for a list, which counts whole.
 AccountPart: TypeAlias = tuple[TariffAccount | ListAccount, int | None]
@@ -216,7 +219,7 @@ class Lifetimes:
         self.dataset = dataset
         self.delta = delta
         self.accounts = accounts_together(reader, dataset)
-        self.tariffs = [one for one in self.accounts if isinstance(one, TariffAccount)]
+        self.tariffs = [account for account in self.accounts if isinstance(account, TariffAccount)]
         self.planned = resting_on(self.accounts, PLANNED)
         self._known: dict[tuple[tuple[str, int, int | None], ...], float | None] = {}
 
@@ -226,7 +229,10 @@ class Lifetimes:
             nothing = "no account was opened; nothing is released"
             return [{"epsilon": 0.0, "delta": 0.0, "if": nothing}]
         return [
-            {**self._row([(one, _cap(one)) for one in self.accounts]), "if": self.planned},
+            {
+                **self._row([(account, account.cap) for account in self.accounts]),
+                "if": self.planned,
+            },
             {
                 "epsilon": self.whatever_led_to_them(),
                 "delta": self.delta,
@@ -238,15 +244,16 @@ class Lifetimes:
         """ε of all accounts if releases led to opening them. None if not proved."""
         return proved(
             lambda: epsilon_if_opened_by_releases(
-                [(one.share, one.whole(self.delta)) for one in self.accounts], self.delta
+                [(account.share, account.whole(self.delta)) for account in self.accounts],
+                self.delta,
             )
         )
 
     def per_analyst(self) -> list[dict[str, Any]]:
         """Every analyst with all of their accounts; all analysts where the cap can refuse them."""
-        separate = all(one.purses_are_separate for one in self.tariffs)
-        names = {purse.analyst for one in self.tariffs for purse in one.purses}
-        names |= {one.account.analyst for one in self.accounts if one.account.analyst}
+        separate = all(account.purses_are_separate for account in self.tariffs)
+        names = {purse.analyst for account in self.tariffs for purse in account.purses}
+        names |= {account.record.analyst for account in self.accounts if account.record.analyst}
         return [
             {
                 "analyst": name,
@@ -262,19 +269,19 @@ class Lifetimes:
 
     def together(self, analysts: Collection[str]) -> float | None:
         """ε of these analysts as one; of all analysts where the cap can refuse them."""
-        if not all(one.purses_are_separate for one in self.tariffs):
+        if not all(account.purses_are_separate for account in self.tariffs):
             return self.of(self._held_by_all())
         granted: list[AccountPart] = [
-            (one, sum(sum(one.own(name)) for name in analysts)) for one in self.tariffs
+            (account, sum(sum(account.own(name)) for name in analysts)) for account in self.tariffs
         ]
         listed: list[AccountPart] = [
-            (one, None) for one in self.accounts if one.account.analyst in analysts
+            (account, None) for account in self.accounts if account.record.analyst in analysts
         ]
         return self.of([part for part in granted if part[1]] + listed)
 
     def of(self, parts: Sequence[AccountPart]) -> float | None:
         """ε of these accounts together, cached. None if not proved."""
-        key = tuple((one.dataset, one.account.number, spent) for one, spent in parts)
+        key = tuple((account.dataset, account.record.number, spent) for account, spent in parts)
         if key not in self._known:
             self._known[key] = proved(
                 lambda: epsilon_of(
@@ -283,32 +290,30 @@ class Lifetimes:
             )
         return self._known[key]
 
-    def _profile(self, one: TariffAccount | ListAccount, spent: int | None) -> AccountProfile:
-        if isinstance(one, TariffAccount) and spent is not None:
-            return one.profile(spent, self.delta)
-        return one.whole(self.delta)
+    def _profile(self, account: TariffAccount | ListAccount, spent: int | None) -> AccountProfile:
+        if isinstance(account, TariffAccount) and spent is not None:
+            return account.profile(spent, self.delta)
+        return account.whole(self.delta)
 
     def _held_by(self, analyst: str) -> list[AccountPart]:
-        purses: list[AccountPart] = [(one, own) for one in self.tariffs for own in one.own(analyst)]
-        return purses + [(one, None) for one in self.accounts if one.account.analyst == analyst]
+        purses: list[AccountPart] = [
+            (account, own) for account in self.tariffs for own in account.own(analyst)
+        ]
+        return purses + [
+            (account, None) for account in self.accounts if account.record.analyst == analyst
+        ]
 
     def _held_by_all(self) -> list[AccountPart]:
-        return [
-            (one, one.reach if isinstance(one, TariffAccount) else None) for one in self.accounts
-        ]
+        return [(account, account.reach) for account in self.accounts]
 
     def _row(self, parts: Sequence[AccountPart]) -> dict[str, Any]:
         return {
             "epsilon": self.of(parts),
             "delta": self.delta,
-            "accounts": [self.label(one) for one, _ in parts],
+            "accounts": [self.label(account) for account, _ in parts],
         }
 
-    def label(self, one: TariffAccount | ListAccount) -> str:
+    def label(self, account: TariffAccount | ListAccount) -> str:
         """The name of an account in a statement: its number, and the dataset if it is another."""
-        number = str(one.account.number)
-        return number if one.dataset == self.dataset else f"{number} of {one.dataset}"
-
-
-def _cap(one: TariffAccount | ListAccount) -> int | None:
-    return one.account.farthings if isinstance(one, TariffAccount) else None
+        number = str(account.record.number)
+        return number if account.dataset == self.dataset else f"{number} of {account.dataset}"

@@ -81,23 +81,25 @@ def odometer(
     accounts = accounts_together(reader, dataset)
     if analysts is not None:
         _refuse_strangers(accounts, set(analysts), dataset)
-    tariffs = [one for one in accounts if isinstance(one, TariffAccount)]
-    shared = analysts is not None and not all(one.purses_are_separate for one in tariffs)
+    tariffs = [account for account in accounts if isinstance(account, TariffAccount)]
+    shared = analysts is not None and not all(account.purses_are_separate for account in tariffs)
     counted = None if shared else analysts
     reached: list[AccountProfile] = []
     full: list[AccountProfile] = []
     cases, spent, level, cap = 1, 0, 0, 0
-    for one in accounts:
-        if isinstance(one, TariffAccount):
-            mine = one.spent_by(counted)
-            at = one.level(mine)
-            reached.append(one.profile(at, delta))
-            full.append(one.whole(delta) if counted is None else one.reached_by(counted, delta))
-            cases *= len(one.steps) + 1
-            spent, level, cap = spent + mine, level + at, cap + one.account.farthings
-        elif counted is None or one.account.analyst in counted:
-            whole = one.whole(delta)
-            reached.append(whole if one.used else whole.unused)
+    for account in accounts:
+        if isinstance(account, TariffAccount):
+            mine = account.spent_by(counted)
+            at = account.level(mine)
+            reached.append(account.profile(at, delta))
+            full.append(
+                account.whole(delta) if counted is None else account.reached_by(counted, delta)
+            )
+            cases *= len(account.steps) + 1
+            spent, level, cap = spent + mine, level + at, cap + account.record.farthings
+        elif counted is None or account.record.analyst in counted:
+            whole = account.whole(delta)
+            reached.append(whole if account.used else whole.unused)
             full.append(whole)
             cases *= 2
     return Reading(
@@ -128,14 +130,14 @@ def pure_sum(
     from a copy does not know what was bought after the copy was made.
     """
     total = Fraction(0)
-    for one in accounts:
-        if one.restored:
+    for account in accounts:
+        if account.restored:
             return math.inf
-        if isinstance(one, TariffAccount):
-            bought = bought_items(reader, one.dataset, one.account.number, analysts)
-            uses = [(one.tariff.items[name][0], times) for name, times in bought.items()]
-        elif one.used and (analysts is None or one.account.analyst in analysts):
-            uses = list(one.listed.items)
+        if isinstance(account, TariffAccount):
+            bought = bought_items(reader, account.dataset, account.record.number, analysts)
+            uses = [(account.tariff.items[name][0], times) for name, times in bought.items()]
+        elif account.used and (analysts is None or account.record.analyst in analysts):
+            uses = list(account.listed.items)
         else:
             continue
         for guarantee, times in uses:
@@ -149,9 +151,9 @@ def pure_sum(
 def _refuse_strangers(
     accounts: list[TariffAccount | ListAccount], analysts: set[str], dataset: str
 ) -> None:
-    known = {one.account.analyst for one in accounts if isinstance(one, ListAccount)}
-    tariffs = (one for one in accounts if isinstance(one, TariffAccount))
-    known |= {purse.analyst for one in tariffs for purse in one.purses}
+    known = {account.record.analyst for account in accounts if isinstance(account, ListAccount)}
+    tariffs = (account for account in accounts if isinstance(account, TariffAccount))
+    known |= {purse.analyst for account in tariffs for purse in account.purses}
     if analysts - known:
         raise NotInLedger(f"{min(analysts - known)} has no purse for {dataset}")
 
@@ -191,10 +193,10 @@ def coalition(
         raise InvalidInput("a coalition needs at least one analyst, got none")
     reading = odometer(reader, dataset, delta=delta, analysts=names)
     held = [
-        {"dataset": beside, **one}
+        {"dataset": beside, **conversation}
         for beside in reader.beside(dataset)
-        for one in conversations_held(reader, beside)
-        if one["analyst"] in names
+        for conversation in conversations_held(reader, beside)
+        if conversation["analyst"] in names
     ]
     epsilon = Lifetimes(reader, dataset, delta).together(names)
     return Coalition(names, reading, epsilon, delta, tuple(held))

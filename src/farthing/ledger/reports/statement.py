@@ -37,7 +37,7 @@ NUMERICS = (
     "Noise is drawn exactly, without floating point.",
 )
 
-#: Why several analysts are one.
+#: Why several analysts count as one.
 COALITION = (
     "a coalition is one analyst who spends the sum (docs/theory/tariffs.md), and its "
     "conversations, however interleaved, are what was paid for when they were opened "
@@ -87,7 +87,7 @@ def statement(reader: Reader, dataset: str, *, delta: float = 1e-6) -> dict[str,
         "used_so_far": usage(reader, dataset),
         "conversations": conversations_held(reader, dataset),
         "growing_rows": growth(reader, dataset),
-        "accounts": [_account(lifetimes, one) for one in lifetimes.accounts],
+        "accounts": [_account(lifetimes, account) for account in lifetimes.accounts],
         "trust_model": list(TRUST),
         "assumptions": list(ASSUMPTIONS),
         "numerical_measures": list(NUMERICS),
@@ -103,9 +103,9 @@ def _so_far(reader: Reader, dataset: str, delta: float) -> dict[str, Any]:
     return {**reading.to_json(), "who": "all analysts together"}
 
 
-def _account(lifetimes: Lifetimes, one: TariffAccount | ListAccount) -> dict[str, Any]:
-    """One account by itself; what it proves together with others is stated above."""
-    document = one.document
+def _account(lifetimes: Lifetimes, account: TariffAccount | ListAccount) -> dict[str, Any]:
+    """One account by itself."""
+    document = account.document
     claims = [
         {
             "delta": claim["delta"],
@@ -115,57 +115,57 @@ def _account(lifetimes: Lifetimes, one: TariffAccount | ListAccount) -> dict[str
         for claim in document["epsilon_at"]
     ]
     common = {
-        "number": lifetimes.label(one),
-        "name": one.account.name,
-        "mode": one.account.mode,
-        "in_force": one.account.open,
-        "restored": one.restored,
+        "number": lifetimes.label(account),
+        "name": account.record.name,
+        "mode": account.record.mode,
+        "in_force": account.record.open,
+        "restored": account.restored,
         "digest": document["digest"],
         "versions": document["versions"],
         "claims": claims,
     }
-    if isinstance(one, ListAccount):
+    if isinstance(account, ListAccount):
         return {
             **common,
-            "analyst": one.account.analyst,
+            "analyst": account.record.analyst,
             "adaptivity": document["adaptivity"],
             "list": document["list"],
-            "whole": _epsilon(lifetimes, one, None),
+            "whole": _epsilon(lifetimes, account, None),
         }
     return {
         **common,
-        "farthings": one.account.farthings,
-        "delta_units": one.account.delta_units,
-        "delta_unit": one.tariff.delta_unit,
-        "farthings_spent": one.account.farthings_spent,
-        "delta_units_spent": one.account.delta_units_spent,
+        "farthings": account.record.farthings,
+        "delta_units": account.record.delta_units,
+        "delta_unit": account.tariff.delta_unit,
+        "farthings_spent": account.record.farthings_spent,
+        "delta_units_spent": account.record.delta_units_spent,
         "per_query": [
             {
                 "item": name,
                 "guarantee": format_guarantee(guarantee),
                 "farthings": price,
-                "delta_units": one.tariff.price(name).delta_units,
+                "delta_units": account.tariff.price(name).delta_units,
             }
-            for name, (guarantee, price) in one.tariff.items.items()
+            for name, (guarantee, price) in account.tariff.items.items()
         ],
-        "per_analyst": [_analyst(lifetimes, one, purse) for purse in one.purses],
-        "purses_are_separate": one.purses_are_separate,
+        "per_analyst": [_analyst(lifetimes, account, purse) for purse in account.purses],
+        "purses_are_separate": account.purses_are_separate,
         "colluding": {
-            **_epsilon(lifetimes, one, one.reach),
-            "farthings": one.reach,
+            **_epsilon(lifetimes, account, account.reach),
+            "farthings": account.reach,
             "theorem": COALITION,
         },
         "everybody_in_one_month": {
-            **_epsilon(lifetimes, one, one.reach_in_a_month),
-            "farthings": one.reach_in_a_month,
+            **_epsilon(lifetimes, account, account.reach_in_a_month),
+            "farthings": account.reach_in_a_month,
             "if": IN_A_MONTH,
         },
     }
 
 
-def _analyst(lifetimes: Lifetimes, one: TariffAccount, purse: Purse) -> dict[str, Any]:
-    """What one analyst can learn through one tariff: with all others where they can be told of."""
-    alone = min(purse.farthings, one.account.farthings)
+def _analyst(lifetimes: Lifetimes, account: TariffAccount, purse: Purse) -> dict[str, Any]:
+    """What one analyst can learn through one tariff; all analysts if refusals depend on others."""
+    alone = min(purse.farthings, account.record.farthings)
     row = {
         "analyst": purse.analyst,
         "farthings": purse.farthings,
@@ -175,18 +175,18 @@ def _analyst(lifetimes: Lifetimes, one: TariffAccount, purse: Purse) -> dict[str
         "renewal": purse.renewal,
         "revoked": not purse.open,
         "lifetime": {
-            **_epsilon(lifetimes, one, alone if one.purses_are_separate else one.reach),
+            **_epsilon(lifetimes, account, alone if account.purses_are_separate else account.reach),
             "if": PLANNED,
         },
     }
     if purse.renewal is None:
         return row
-    by_now = one.purses_are_separate_by_now
+    by_now = account.purses_are_separate_by_now
     return {
         **row,
         "month": purse.month,
         "in_one_month": {
-            **_epsilon(lifetimes, one, alone if by_now else one.reach),
+            **_epsilon(lifetimes, account, alone if by_now else account.reach),
             "alone": by_now,
             "if": f"{PLANNED}; {IN_A_MONTH}",
         },
@@ -194,9 +194,9 @@ def _analyst(lifetimes: Lifetimes, one: TariffAccount, purse: Purse) -> dict[str
 
 
 def _epsilon(
-    lifetimes: Lifetimes, one: TariffAccount | ListAccount, farthings: int | None
+    lifetimes: Lifetimes, account: TariffAccount | ListAccount, farthings: int | None
 ) -> dict[str, Any]:
-    return {"epsilon": lifetimes.of([(one, farthings)]), "delta": lifetimes.delta}
+    return {"epsilon": lifetimes.of([(account, farthings)]), "delta": lifetimes.delta}
 
 
 FIXED = "rows do not change"

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from farthing.ledger.records import BATCH, TARIFF
 from farthing.numerics.rounding import shown_up
 from farthing.wording import many
+
+_EXCEEDED = (
+    " The purses together exceed the cap or renew, so a refusal can depend on what others spent: "
+    "each analyst's lifetime is that of all together."
+)
+_RESTORED = (
+    " The book went on from a copy. What was granted and spent after the copy was made is not "
+    "known, so all of this account counts, for everybody."
+)
 
 
 def markdown(data: dict[str, Any]) -> str:
@@ -28,15 +38,12 @@ def markdown(data: dict[str, Any]) -> str:
         "",
         "## Everything that can ever be released, over all accounts",
         "",
-        *_rows(
-            ["to whom", "accounts", "ε at most", "δ", "if"],
+        *_table(
+            "to whom | accounts | ε at most | δ | if",
             [
                 *(_lifetime(_plain(row["analyst"]), row) for row in data["per_analyst"]),
                 _lifetime("all analysts colluding, as granted", data["colluding"]),
-                *(
-                    _lifetime("the dataset as a whole, to its caps", row)
-                    for row in data["lifetime"]
-                ),
+                *(_lifetime("the dataset as a whole, to its caps", r) for r in data["lifetime"]),
             ],
         ),
         "",
@@ -44,7 +51,7 @@ def markdown(data: dict[str, Any]) -> str:
         "",
         "## Released so far, all analysts together",
         "",
-        *_reached(data["so_far"]),
+        _reached(data["so_far"]),
         "",
         *_used(data["used_so_far"]),
         "",
@@ -64,117 +71,92 @@ def markdown(data: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _lifetime(who: str, row: dict[str, Any]) -> list[str]:
+def _lifetime(who: str, row: dict[str, Any]) -> list[Any]:
     accounts = ", ".join(map(_plain, row["accounts"])) if "accounts" in row else "all"
-    return [who, accounts, shown_up(row["epsilon"]), str(row["delta"]), row["if"]]
+    return [who, accounts, shown_up(row["epsilon"]), row["delta"], row["if"]]
 
 
-def _reached(reading: dict[str, Any]) -> list[str]:
+def _reached(reading: dict[str, Any]) -> str:
     if reading["epsilon"] is None:
-        return [f"Not stated: {reading['why']}"]
+        return f"Not stated: {reading['why']}"
     assuming = "" if reading["assuming"] is None else f" It holds if {reading['assuming']}."
-    return [
+    return (
         f"ε ≤ {shown_up(reading['epsilon'])} at δ = {reading['delta']}, at the level "
         f"reached: {reading['farthings_spent']} of {reading['cap']} farthings spent. By the "
         f"{reading['theorem']}.{assuming}"
-    ]
+    )
 
 
 def _used(rows: list[dict[str, Any]]) -> list[str]:
     if not rows:
         return ["Nothing was run yet."]
-    return _rows(
-        ["what was run", "of each unit at most", "guarantees", "times"],
-        [
-            [
-                *(_plain(r[name]) for name in ("what", "contribution", "guarantees")),
-                str(r["times"]),
-            ]
-            for r in rows
-        ],
+    words = ("what", "contribution", "guarantees")
+    return _table(
+        "what was run | of each unit at most | guarantees | times",
+        ([*(_plain(row[name]) for name in words), row["times"]] for row in rows),
     )
 
 
 def _conversations(rows: list[dict[str, Any]]) -> list[str]:
     if not rows:
         return []
-    header = ["conversation", "analyst", "charged when opened", "farthings", "asked", "state"]
-    return [
-        "## Conversations, each charged in full when it was opened",
-        "",
-        *_rows(
-            header,
-            [
-                [
-                    *(_plain(r[name]) for name in ("mechanism", "analyst", "guarantees")),
-                    str(r["farthings"]),
-                    "" if r["asked"] is None else str(r["asked"]),
-                    _plain(r["outcome"]),
-                ]
-                for r in rows
-            ],
-        ),
-        "",
+    cells = [
+        [
+            *(_plain(row[name]) for name in ("mechanism", "analyst", "guarantees")),
+            row["farthings"],
+            "" if row["asked"] is None else row["asked"],
+            _plain(row["outcome"]),
+        ]
+        for row in rows
     ]
+    header = "conversation | analyst | charged when opened | farthings | asked | state"
+    title = "## Conversations, each charged in full when it was opened"
+    return [title, "", *_table(header, cells), ""]
 
 
 def _account_lines(account: dict[str, Any]) -> list[str]:
     state = "in force" if account["in_force"] else "retired"
     title = f"{_plain(account['number'])}: {_plain(account['name'])}"
+    claims = ([c["delta"], shown_up(c["epsilon"]), c["theorem"]] for c in account["claims"])
     lines = [
         f"## Account {title} ({account['mode']}, {state})",
         "",
         f"- Certificate: {account['digest']}",
         f"- Computed by: {', '.join(f'{k} {v}' for k, v in account['versions'].items())}",
         "",
-        *_rows(
-            ["δ", "ε at most, this account spent to the end", "by"],
-            [[str(c["delta"]), shown_up(c["epsilon"]), c["theorem"]] for c in account["claims"]],
-        ),
+        *_table("δ | ε at most, this account spent to the end | by", claims),
+        "",
     ]
     if account["mode"] != TARIFF:
-        who = _plain(account["analyst"])
         listed = "; ".join(
             f"{_plain(name)}: {_items(what if account['mode'] == BATCH else [what])}"
             for name, what in account["list"]
         )
-        return [*lines, "", f"Run by {who}, adaptivity {account['adaptivity']}: {listed}"]
-    separate = "" if account["purses_are_separate"] else (
-        " The purses together exceed the cap or renew, so a refusal can depend on what others "
-        "spent: each analyst's lifetime is that of all together."
-    )  # fmt: skip # one sentence
+        who, adaptivity = _plain(account["analyst"]), account["adaptivity"]
+        return [*lines, f"Run by {who}, adaptivity {adaptivity}: {listed}"]
+    note = "" if account["purses_are_separate"] else _EXCEEDED
     if account["restored"]:
-        separate = (
-            " The book went on from a copy. What was granted and spent after the copy was made is "
-            "not known, so all of this account counts, for everybody."
-        )
+        note = _RESTORED
     together, month = account["colluding"], account["everybody_in_one_month"]
     return [
         *lines,
-        "",
-        *_rows(
-            ["query item", "guarantee", "farthings", "δ units"],
-            [
-                [_plain(i["item"]), i["guarantee"], str(i["farthings"]), str(i["delta_units"])]
-                for i in account["per_query"]
-            ],
+        *_table(
+            "query item | guarantee | farthings | δ units",
+            (
+                [_plain(item["item"]), item["guarantee"], item["farthings"], item["delta_units"]]
+                for item in account["per_query"]
+            ),
         ),
         "",
-        *_rows(
-            [
-                "analyst",
-                "farthings",
-                "spent",
-                "period",
-                "ε of what is reserved in one period",
-                "ε of this account in a lifetime",
-            ],
-            [_analyst_row(row) for row in account["per_analyst"]],
+        *_table(
+            "analyst | farthings | spent | period | ε of what is reserved in one period | "
+            "ε of this account in a lifetime",
+            map(_analyst_row, account["per_analyst"]),
         ),
         "",
         f"Cap: {account['farthings']} farthings, {account['farthings_spent']} spent; "
         f"{account['delta_units']} δ units of {account['delta_unit']}, "
-        f"{account['delta_units_spent']} spent.{separate}",
+        f"{account['delta_units_spent']} spent.{note}",
         "",
         f"All analysts colluding, {together['farthings']} farthings of this account: "
         f"ε ≤ {shown_up(together['epsilon'])}; {together['theorem']}.",
@@ -184,34 +166,29 @@ def _account_lines(account: dict[str, Any]) -> list[str]:
     ]
 
 
-def _analyst_row(row: dict[str, Any]) -> list[str]:
-    month = row.get("in_one_month")
-    period = "none" if row["renewal"] is None else f"{row['renewal']} ({row['month']})"
+def _analyst_row(row: dict[str, Any]) -> list[Any]:
+    """One analyst. What was revoked of a purse is no part of what was spent."""
+    revoked = f" ({row['farthings_revoked']} revoked)" if row["farthings_revoked"] else ""
+    if row["revoked"] and not revoked:
+        revoked = " (revoked)"
+    period, in_period = "none", ""
+    if row["renewal"] is not None:
+        period, month = f"{row['renewal']} ({row['month']})", row["in_one_month"]
+        alone = "" if month["alone"] else " (as in a lifetime: refusals tell of others)"
+        in_period = shown_up(month["epsilon"]) + alone
     return [
-        _plain(row["analyst"]) + _revoked(row),
-        str(row["farthings"]),
-        str(row["farthings_spent"]),
+        _plain(row["analyst"]) + revoked,
+        row["farthings"],
+        row["farthings_spent"],
         period,
-        "" if month is None else _month(month),
+        in_period,
         shown_up(row["lifetime"]["epsilon"]),
     ]
 
 
-def _revoked(row: dict[str, Any]) -> str:
-    """What was taken back of a purse; it is no part of what was spent."""
-    if row["farthings_revoked"]:
-        return f" ({row['farthings_revoked']} revoked)"
-    return " (revoked)" if row["revoked"] else ""
-
-
-def _month(month: dict[str, Any]) -> str:
-    """A month of an analyst's own or, where the cap can refuse them, everything there is."""
-    shown = shown_up(month["epsilon"])
-    return shown if month["alone"] else f"{shown} (as in a lifetime: refusals tell of others)"
-
-
-def _rows(header: list[str], rows: list[list[str]]) -> list[str]:
-    return ["| " + " | ".join(r) + " |" for r in [header, ["---"] * len(header), *rows]]
+def _table(header: str, rows: Iterable[list[Any]]) -> list[str]:
+    rule = " | ".join(["---"] * (header.count(" | ") + 1))
+    return [f"| {line} |" for line in (header, rule, *(" | ".join(map(str, r)) for r in rows))]
 
 
 def _items(pairs: list[list[Any]]) -> str:

@@ -81,11 +81,11 @@ def _walk(connection: Connection, row: Any, contains: str | None, seen: list[str
             fact = walk.take(entry.number, entry.fact, entry.previous, entry.hash)
             columns = (entry.kind, entry.settles, entry.released)
             if columns != tuple(repeated_columns(fact).values()):
-                raise walk.bad(entry.number, "its columns do not repeat what it says")
+                raise walk.bad(entry.number, "its columns differ from its fact")
             if entry.hash == contains:
                 seen.append(entry.hash)
     if row.declared != walk.state.declared:
-        raise walk.bad(walk.state.declared, "the dataset is declared elsewhere than it says")
+        raise walk.bad(walk.state.declared, "the dataset's row names another declaration")
     if (row.number, row.previous, row.hash) != (walk.number, walk.previous, walk.hash):
         raise walk.bad(
             min(walk.number, row.number) + 1, "the chain does not end where the dataset says"
@@ -113,14 +113,14 @@ def _compare(
 
     query = select(table).filter_by(dataset_id=dataset.id)
     rows: list[dict[str, Any]] = [row._asdict() for row in connection.execute(query)]
-    found = {key(row): row for row in rows}
+    stored = {key(row): row for row in rows}
     wanted = {key(row): {"dataset_id": dataset.id, **row} for row in expected}
-    wrong = sorted(k for k in found.keys() | wanted.keys() if found.get(k) != wanted.get(k))
+    wrong = sorted(k for k in stored.keys() | wanted.keys() if stored.get(k) != wanted.get(k))
     if wrong:
         what = table.name.removeprefix("farthing_")
         raise Damaged(
             f"the entries of {dataset.name} do not add up to its {what}: "
-            f"{wrong[0]} is {_amounts(found.get(wrong[0]))}, "
+            f"{wrong[0]} is {_amounts(stored.get(wrong[0]))}, "
             f"must be {_amounts(wanted.get(wrong[0]))}",
             dataset.name,
         )
@@ -135,7 +135,7 @@ def _check_home(row: Any, walk: ChainCheck, here: str) -> None:
     sealed, home = walk.state.sealed_for is not None, walk.state.home
     if row.writable == 1 and (sealed or home not in (None, here)):
         raise Damaged(
-            f"the book of {row.name} goes on elsewhere, and yet it is open here", row.name
+            f"the book of {row.name} goes on elsewhere, but it can be written here", row.name
         )
 
 
@@ -155,11 +155,12 @@ def check_turns(connection: Connection, dataset: Any, opened: dict[str, Opened])
     rows: dict[str, Any] = {row.id: row for row in connection.execute(query)}
     if set(rows) - set(opened):
         raise Damaged(f"{dataset.name} has a conversation that nobody opened", dataset.name)
-    for identity, one in opened.items():
+    for identity, conversation in opened.items():
         if identity in rows:
-            _Walk(connection, dataset.name, one).check(rows[identity], bool(dataset.writable))
-        elif dataset.writable and one.open:
-            raise _bad(dataset.name, one, "it is open, and yet it is not here")
+            walk = _Walk(connection, dataset.name, conversation)
+            walk.check(rows[identity], bool(dataset.writable))
+        elif dataset.writable and conversation.open:
+            raise _bad(dataset.name, conversation, "it is open in the book, but it is not here")
 
 
 class _Walk:
@@ -183,14 +184,14 @@ class _Walk:
             if heads.get(asked) != marked:
                 raise self._bad("its turns are not those that the book tells of")
         if not opened.open and opened.marks[-1][0] != self.asked:
-            raise self._bad("something was said after it had ended")
-        found = (row.entry, row.analyst, row.declared, row.turns, row.asked, row.head)
+            raise self._bad("questions were asked after it had ended")
+        kept = (row.entry, row.analyst, row.declared, row.turns, row.asked, row.head)
         wanted = (opened.entry, opened.analyst, opened.declared, self.turns, self.asked, head)
-        if found != wanted or row.commitment != self.commitment:
-            raise self._bad("it does not stand where its turns end")
+        if kept != wanted or row.commitment != self.commitment:
+            raise self._bad("its row does not agree with its turns")
         if goes_on_here:
             if (row.open == 1) != opened.open:
-                raise self._bad("the book says otherwise about whether it has ended")
+                raise self._bad("row and book do not agree whether it has ended")
             self._check_noise(row)
 
     def _take(self, identity: str, turn: Any, head: str) -> str:
@@ -199,7 +200,7 @@ class _Walk:
             raise self._bad(f"turn {self.turns + 1} is missing or was changed")
         try:
             words = json.loads(turn.said)
-            answered = [answered_from_json(one) for one in words["answered"]]
+            answered = [answered_from_json(answer) for answer in words["answered"]]
             named = (words["conversation"], words["turn"], words["asked"])
             right = canonical(words) == turn.said and bool(answered)
             self.commitment = words["commitment"]

@@ -38,18 +38,8 @@ from farthing.ledger.roles.releases import (
     page_of_releases,
     release_in,
 )
+from farthing.ledger.store import queries
 from farthing.ledger.store.open_book import OpenBook, Writing
-from farthing.ledger.store.queries import (
-    accounts_of,
-    all_declared,
-    datasets_beside,
-    declared_of,
-    document_of,
-    purses_of,
-    reservation_of,
-    row_of_dataset,
-    spent_and_revoked,
-)
 from farthing.ledger.writes import charges
 from farthing.ledger.writes.charges import Request, charge, no_purse, own_list
 from farthing.ledger.writes.conversations import (
@@ -106,11 +96,7 @@ class Analyst:
 
     def about(self) -> Dataset:
         """The dataset as its owner declares it: unit, schema, limits, version. Public."""
-
-        def look(connection: Connection) -> Dataset:
-            return declared_of(connection, row_of_dataset(connection, self.dataset)).dataset
-
-        return self._book.store.ask(look)
+        return self._book.ask(self.dataset, queries.declared_of).dataset
 
     def terms(self) -> Terms:
         """The tariff in force and the number of its account, to plan a request with."""
@@ -134,22 +120,22 @@ class Analyst:
         """NotInLedger if the analyst has no purse."""
         in_force = self._book.current(connection, self.dataset)
         row, number = in_force.row, in_force.terms.account
-        accounts = accounts_of(connection, row)
-        purses = purses_of(connection, row, number)
+        accounts = queries.accounts_of(connection, row)
+        purses = queries.purses_of(connection, row, number)
         own = next((purse for purse in purses if purse.analyst == self.name), None)
         if own is None:
             raise no_purse(self.name, self.dataset)
         if not own.open:
-            (own,) = spent_and_revoked(connection, row, [own])
+            (own,) = queries.spent_and_revoked(connection, row, [own])
         purse = own.in_month(self._book.this_month())
         cap, others = accounts[number - 1], accounts[: number - 1] + accounts[number:]
         alone = (
             all(account.mode != TARIFF and account.analyst != self.name for account in others)
-            and len(datasets_beside(all_declared(connection), self.dataset)) == 1
+            and len(queries.datasets_beside(queries.all_declared(connection), self.dataset)) == 1
             and _are_separate(purses, cap)
         )
         return Snapshot(
-            about=declared_of(connection, row).dataset,
+            about=queries.declared_of(connection, row).dataset,
             terms=in_force.terms,
             certificate=self._book.certificate(connection, self.dataset, row, number),
             purse=purse,
@@ -188,7 +174,7 @@ class Analyst:
         """
         small = require_small(question)
         wanted = Request(self.dataset, self.name, require_items(items), small, under)
-        return reservation_of(charge(self._book, wanted))
+        return queries.reservation_of(charge(self._book, wanted))
 
     def reserve_list(
         self, name: str, *, question: Any = None, items: Mapping[str, int] | None = None
@@ -199,17 +185,16 @@ class Analyst:
         def work(writing: Writing) -> None:
             charges.reserve_list(writing, self.name, name, items, small)
 
-        return reservation_of(self._book.write(self.dataset, work)[0])
+        return queries.reservation_of(self._book.write(self.dataset, work)[0])
 
     def registered(self, name: str) -> Registered:
         """A list that is registered for this analyst."""
 
-        def look(connection: Connection) -> Registered:
-            row = row_of_dataset(connection, self.dataset)
+        def look(connection: Connection, row: int) -> Registered:
             own = own_list(connection, row, self.dataset, self.name, name)
-            return from_document(document_of(connection, row, own.number))
+            return from_document(queries.document_of(connection, row, own.number))
 
-        return self._book.store.ask(look)
+        return self._book.ask(self.dataset, look)
 
     def close(
         self,

@@ -10,14 +10,7 @@ from farthing.composition.tariffs.tariff import Price
 from farthing.ledger.declared_data import Dataset, Declared, require_location, require_only_more
 from farthing.ledger.entries.data import DeclareVersion, Describe, Relocate
 from farthing.ledger.entries.fact import Entry
-from farthing.ledger.records import (
-    Account,
-    Purse,
-    Reservation,
-    Terms,
-    require_name,
-    require_names,
-)
+from farthing.ledger.records import Account, Purse, Reservation, Terms, require_name, require_names
 from farthing.ledger.registered_lists import Registered
 from farthing.ledger.store.open_book import InForce, OpenBook, Writing
 from farthing.ledger.store.queries import all_declared, declared_of

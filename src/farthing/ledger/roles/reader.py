@@ -12,14 +12,7 @@ from farthing.composition.tariffs.tariff import Tariff
 from farthing.ledger.declared_data import Dataset
 from farthing.ledger.entries.fact import Entry, Fact, kinds_of
 from farthing.ledger.errors import NotInLedger
-from farthing.ledger.records import (
-    Account,
-    Answered,
-    Lot,
-    OpenedConversation,
-    Purse,
-    Reservation,
-)
+from farthing.ledger.records import Account, Answered, Lot, OpenedConversation, Purse, Reservation
 from farthing.ledger.store import queries
 from farthing.ledger.store.open_book import OpenBook
 from farthing.ledger.store.tables import datasets, entries

@@ -20,7 +20,7 @@ from farthing.ledger.entries.fact import written_fact
 from farthing.ledger.errors import Damaged, NotInLedger
 from farthing.ledger.records import KeptRelease, ReleaseSummary
 from farthing.ledger.store.open_book import OpenBook
-from farthing.ledger.store.queries import entry_at, head_of, row_of_dataset
+from farthing.ledger.store.queries import entry_at, head_of
 from farthing.ledger.store.tables import entries
 
 #: The entry that keeps the answers of a batch, and its questions by name.
@@ -79,8 +79,7 @@ def earlier_release(
     The question may have been answered in one of them.
     """
 
-    def look(connection: Connection) -> EarlierRelease:
-        row = row_of_dataset(connection, dataset)
+    def look(connection: Connection, row: int) -> EarlierRelease:
         given = {"row": row, "own": _mentions(analyst), "asked": question_digest}
         for number, written in connection.execute(_OWN, given):
             closed = written_fact(written)
@@ -97,14 +96,13 @@ def earlier_release(
         ]
         return EarlierRelease(None, batches, head_of(connection, row))
 
-    return book.store.ask(look)
+    return book.ask(dataset, look)
 
 
 def release_in(book: OpenBook, dataset: str, analyst: str, entry: int) -> KeptRelease | None:
     """The release that this entry keeps, if it is this analyst's."""
 
-    def look(connection: Connection) -> KeptRelease | None:
-        row = row_of_dataset(connection, dataset)
+    def look(connection: Connection, row: int) -> KeptRelease | None:
         try:
             closed = entry_at(connection, row, entry).fact
         except NotInLedger:
@@ -113,7 +111,7 @@ def release_in(book: OpenBook, dataset: str, analyst: str, entry: int) -> KeptRe
             return None
         return _kept(connection, row, entry, closed)
 
-    return book.store.ask(look)
+    return book.ask(dataset, look)
 
 
 def page_of_releases(
@@ -125,8 +123,7 @@ def page_of_releases(
     thousand labels.
     """
 
-    def look(connection: Connection) -> list[ReleaseSummary]:
-        row = row_of_dataset(connection, dataset)
+    def look(connection: Connection, row: int) -> list[ReleaseSummary]:
         given = {"row": row, "own": _mentions(analyst), "name": canonical(analyst)}
         page = connection.execute(_page(connection, before).limit(limit), given).all()
         summaries = []
@@ -136,7 +133,7 @@ def page_of_releases(
             summaries.append(ReleaseSummary(number, json.loads(time), reserved.question, price))
         return summaries
 
-    return book.store.ask(look)
+    return book.ask(dataset, look)
 
 
 def _page(connection: Connection, before: int | None) -> Select[Any]:

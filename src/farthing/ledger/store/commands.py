@@ -77,11 +77,15 @@ _NO_NAME = literal_column(f"'{EVERYBODY}'", String)
 _NEW = purses.c.month < _MONTH
 _FARTHINGS = case((_NEW, _ZERO), else_=purses.c.farthings_spent) + _PRICE
 _UNITS = case((_NEW, _ZERO), else_=purses.c.delta_units_spent) + _DELTA
-#: The analyst's purse and the cap, each with room for the price and not yet in a later month.
-_BOTH_FIT = and_(
+#: The analyst's purse and the cap.
+_BOTH = and_(
     purses.c.dataset_id == _whole("dataset"),
     purses.c.account == _whole("in_account"),
     purses.c.analyst.in_([_NO_NAME, _text("who")]),
+)
+#: Each with room for the price and not yet in a later month.
+_BOTH_FIT = and_(
+    _BOTH,
     purses.c.open == _ONE,
     func.coalesce(purses.c.month, _MONTH) <= _MONTH,
     purses.c.farthings >= _FARTHINGS,
@@ -103,10 +107,7 @@ _GIVE_BACK = (
         purses.c.account == _whole("in_account"),
         or_(
             purses.c.analyst == _NO_NAME,
-            and_(
-                purses.c.analyst == _text("who"),
-                func.coalesce(purses.c.month, _MONTH) == _MONTH,
-            ),
+            and_(purses.c.analyst == _text("who"), func.coalesce(purses.c.month, _MONTH) == _MONTH),
         ),
     )
     .values(
@@ -128,13 +129,14 @@ _KNOWN_SCHEMA = select(version.c.version_num).scalar_subquery() == literal_colum
     f"'{REVISION}'", String
 )
 _WRITABLE = and_(datasets.c.writable == _ONE, _KNOWN_SCHEMA)
-#: Whether an entry can be added; if not, `require_writable` says why not.
-IS_WRITABLE = (
+_IS_WRITABLE = (
     select(func.count())
     .select_from(datasets)
     .where(datasets.c.id == _whole("dataset"), _WRITABLE)
     .scalar_subquery()
 )
+#: Purse and cap, and whether their book can be written (`require_writable` says why not).
+READ_BOTH = select(purses, _IS_WRITABLE).where(_BOTH)
 #: Every entry begins here, so this is where a book that is closed for writing is guarded.
 _NEXT = (
     update(datasets)
@@ -207,58 +209,50 @@ class Spend:
     @staticmethod
     def of(fact: Charge, token: str, dataset: int, month: int) -> Spend:
         signed = fact.signed(token)
-        written = signed.written()
         parameters = {
-            "dataset": dataset,
+            **_entry_parameters(signed, dataset),
             "in_account": fact.account,
             "who": fact.analyst,
             "price": fact.farthings,
             "units": fact.delta_units,
             "this_month": month,
-            "content": sha256(written),
-            "its_fact": written,
-            "its_kind": fact.kind,
-            "its_settles": None,
-            "its_released": None,
         }
         return Spend(signed, parameters)
 
     def make(self, run: Runs) -> Entry | None:
         """The entry, or None if it does not fit; then undo the transaction."""
-        values = self.parameters
-        if run.execute(_TAKE, values).rowcount != 2:
+        if run.execute(_TAKE, self.parameters).rowcount != 2:
             return None
-        head = _continue(run, values)
-        run.execute(_WRITE, {**values, **head})
-        return self._entry(*head.values())
+        return _write_entry(run, self.fact, self.parameters)
 
     def make_at_once(self, run: Runs) -> Entry | None:
         """The entry, in one command, or None if it does not fit; the driver's error NO_ROOM if
         it fitted when the command began."""
-        done, *head = run.execute(_AT_ONCE, self.parameters).fetchone()
-        return self._entry(*head) if done else None
-
-    def _entry(self, number: int, previous: str, hash_: str) -> Entry:
-        return Entry(number, self.fact, previous, hash_)
+        done, number, previous, hash_ = run.execute(_AT_ONCE, self.parameters).fetchone()
+        return Entry(number, self.fact, previous, hash_) if done else None
 
 
 def append(run: Runs, dataset: int, fact: Fact, token: str) -> Entry:
     """Write the next entry of a dataset. From here to the commit no other writer gets in."""
     signed = fact.signed(token)
-    written = signed.written()
-    head = _continue(run, {"dataset": dataset, "content": sha256(written)})
-    columns = {f"its_{name}": value for name, value in repeated_columns(signed).items()}
-    run.execute(_WRITE, {"dataset": dataset, "its_fact": written, **columns, **head})
-    return Entry(head["its_number"], signed, head["its_previous"], head["its_hash"])
+    return _write_entry(run, signed, _entry_parameters(signed, dataset))
 
 
-def _continue(run: Runs, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Lock the dataset and continue its chain."""
+def _entry_parameters(fact: Fact, dataset: int) -> dict[str, Any]:
+    written = fact.written()
+    columns = {f"its_{name}": value for name, value in repeated_columns(fact).items()}
+    return {"dataset": dataset, "content": sha256(written), "its_fact": written, **columns}
+
+
+def _write_entry(run: Runs, fact: Fact, values: Mapping[str, Any]) -> Entry:
+    """Lock the dataset, continue its chain, and write the entry."""
     if run.execute(_NEXT, values).rowcount != 1:
         require_writable(run, values["dataset"])
         raise NotInLedger(f"dataset number {values['dataset']} is gone")
     ((number, previous, hash_),) = run.execute(_HEAD, values).fetchall()
-    return {"its_number": number, "its_previous": previous, "its_hash": hash_}
+    head = {"its_number": number, "its_previous": previous, "its_hash": hash_}
+    run.execute(_WRITE, {**values, **head})
+    return Entry(number, fact, previous, hash_)
 
 
 def lock_for_adding(connection: Connection) -> None:
@@ -325,8 +319,7 @@ _VERSION = select(version.c.version_num)
 _STATE = (
     select(datasets.c.name, datasets.c.writable, entries.c.kind, entries.c.fact)
     .join(
-        entries,
-        and_(entries.c.dataset_id == datasets.c.id, entries.c.number == datasets.c.number),
+        entries, and_(entries.c.dataset_id == datasets.c.id, entries.c.number == datasets.c.number)
     )
     .where(datasets.c.id == _whole("dataset"))
 )

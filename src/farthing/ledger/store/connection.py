@@ -1,8 +1,8 @@
-"""The database behind a ledger: transactions that are durable, isolated and tried again.
+"""The connection to the database: transactions that are durable, isolated and tried again.
 
 SQLite runs in WAL mode with synchronous=FULL; a writing transaction starts with BEGIN
 IMMEDIATE. PostgreSQL is told to run at READ COMMITTED, where a guarded UPDATE waits for the row
-and looks at it again; reads of several tables take one snapshot. What is acknowledged was
+and looks at it again; reads of several tables take one snapshot. Whatever is acknowledged has been
 flushed.
 """
 
@@ -61,7 +61,7 @@ def _(element: Any, compiler: Any, **options: Any) -> str:
 
 
 class Store:
-    """An engine, and the ways to use it: `write` and `ask`, which insist, and `read`."""
+    """A database: `write` and `ask` try again until they succeed, `read` does not."""
 
     def __init__(self, target: str | os.PathLike[str], *, create: bool) -> None:
         self.url = _url(target)
@@ -84,10 +84,10 @@ class Store:
     ) -> T | None:
         """Run `work` in one transaction, again if a lock or a restart got in the way.
 
-        A work that gives None has changed its mind: what it wrote is undone. After a try whose
-        commit was not acknowledged, `done` says whether it took effect nevertheless; its
-        answer is then the answer. What a server runs only after that, from a connection that
-        its client has given up, is written twice; both are spent.
+        If `work` gives None, what it wrote is undone. After an attempt whose commit was not
+        acknowledged, `done` looks whether it took effect nevertheless, and gives its result. If a
+        server runs it only after that, from a connection that its client has given up, it is
+        written twice; both are spent.
         """
 
         def attempt() -> T | None:
@@ -105,17 +105,17 @@ class Store:
     def write_fast(
         self, work: Callable[[FastTransaction], T], *, done: Callable[[Connection], T | None]
     ) -> T:
-        """The same on the driver's own connection, for the one thing that must be fast.
+        """The same on the driver's own connection, for charges, which must be fast.
 
         On SQLite the work is a transaction, which it may share with works of other threads. On
-        PostgreSQL every statement is one, so the work must write with a single statement.
+        PostgreSQL every command is one, so the work must write with a single command.
         """
         return self._insist(lambda: self._fast.run(work), done, PATIENCE_SECONDS)
 
     def write_together(
         self, work: Callable[[FastTransaction], T], *, done: Callable[[Connection], T | None]
     ) -> T:
-        """One transaction of several statements that is short and comes often.
+        """One short transaction of several commands, which comes often.
 
         On SQLite it may share its flush with works of other threads.
         """
@@ -131,8 +131,9 @@ class Store:
         return self._insist(attempt, None, PATIENCE_SECONDS)
 
     def look_up(self, statement: ClauseElement, parameters: Mapping[str, Any]) -> list[Any]:
-        """The rows of one statement, for what is read with every request; again if a restart got
-        in the way. The statement is made once and kept by its caller."""
+        """The rows of one query that runs with every request; again if a restart got in the way.
+
+        The caller builds the query once and keeps it."""
         return self._insist(lambda: self._fast.rows(statement, parameters), None, PATIENCE_SECONDS)
 
     def _insist(
@@ -144,9 +145,9 @@ class Store:
         def look_and_attempt(failed: bool) -> T:
             if failed and done is not None:
                 with self.engine.connect() as connection, connection.begin():
-                    found = done(connection)
-                if found is not None:
-                    return found
+                    result = done(connection)
+                if result is not None:
+                    return result
             return attempt()
 
         return insist(
@@ -159,7 +160,7 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """One consistent snapshot, for what is too long to be asked twice."""
+        """One consistent snapshot, for reads that take too long to be tried again."""
         try:
             with self._snapshot() as connection:
                 yield connection
@@ -175,7 +176,7 @@ class Store:
                 yield connection
 
     def _connected(self) -> Connection:
-        """A connection that works: one kept from before a restart of the server does not."""
+        """A working connection; one from before a restart of the server does not work."""
         connection = self.engine.connect()
         if self.is_sqlite:
             return connection
@@ -190,13 +191,13 @@ class Store:
         return connection
 
     def check_pages(self) -> None:
-        """SQLite's own check of the file's structure; PostgreSQL looks after its own."""
+        """Run SQLite's own check of the file; PostgreSQL checks its own files."""
         if not self.is_sqlite:
             return
         with self.read() as connection:
-            found = connection.execute(text("PRAGMA quick_check(1)")).scalar()
-        if found != "ok":
-            raise Damaged(f"{self.name} is damaged: {str(found).splitlines()[-1]}")
+            verdict = connection.execute(text("PRAGMA quick_check(1)")).scalar()
+        if verdict != "ok":
+            raise Damaged(f"{self.name} is damaged: {str(verdict).splitlines()[-1]}")
 
     def shut(self) -> None:
         """Give the connections back."""

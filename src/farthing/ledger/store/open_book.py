@@ -15,17 +15,8 @@ from farthing.composition.tariffs.verification import certificate_from_json
 from farthing.ledger.entries.fact import Entry, Fact
 from farthing.ledger.errors import NotInLedger
 from farthing.ledger.records import TARIFF, Terms, month_of, written_time
-from farthing.ledger.store import commands
+from farthing.ledger.store import commands, queries
 from farthing.ledger.store.connection import Store
-from farthing.ledger.store.queries import (
-    accounts_of,
-    document_of,
-    entry_at,
-    entry_of,
-    head_of,
-    no_dataset,
-    row_of_dataset,
-)
 from farthing.ledger.store.tables import datasets, entries
 
 T = TypeVar("T")
@@ -104,6 +95,10 @@ class OpenBook:
         """The fields that every fact about a dataset begins with."""
         return {"dataset": dataset, "time": written_time(at or self.clock())}
 
+    def ask(self, dataset: str, look: Callable[[Connection, int], T]) -> T:
+        """The result of `look` at one moment; it is given the row of the dataset."""
+        return self.store.ask(lambda c: look(c, queries.row_of_dataset(c, dataset)))
+
     def write(
         self, dataset: str, work: Callable[[Writing], T], *, adds: bool = False, new: bool = False
     ) -> tuple[Entry, T]:
@@ -155,7 +150,7 @@ class OpenBook:
                 )
                 .order_by(entries.c.number)
             ).first()
-            return None if row is None else entry_of(row)
+            return None if row is None else queries.entry_of(row)
 
         return find
 
@@ -176,19 +171,19 @@ class OpenBook:
 
     def current(self, connection: Connection, dataset: str) -> InForce:
         """The tariff in force, looked up."""
-        row = row_of_dataset(connection, dataset)
-        known = accounts_of(connection, row)
+        row = queries.row_of_dataset(connection, dataset)
+        known = queries.accounts_of(connection, row)
         number = next((a.number for a in known if a.mode == TARIFF and a.open), None)
         if number is None:
             raise NotInLedger(f"no tariff is in force for {dataset}; sign one first")
         tariff = self.tariff(connection, dataset, row, number)
-        return InForce(Terms(number, tariff), row, head_of(connection, row))
+        return InForce(Terms(number, tariff), row, queries.head_of(connection, row))
 
     def tariff(self, connection: Connection, dataset: str, row: int, account: int) -> Tariff:
         """The tariff of an account; it never changes."""
         key = dataset, account
         if key not in self._tariffs:
-            document = document_of(connection, row, account)
+            document = queries.document_of(connection, row, account)
             if "tariff" not in document:
                 raise NotInLedger(f"account {account} of {dataset} is not a tariff")
             self._tariffs[key] = tariff_from_json(document["tariff"])
@@ -200,17 +195,15 @@ class OpenBook:
         """The certificate of an account; it never changes."""
         key = dataset, account
         if key not in self._certificates:
-            self._certificates[key] = certificate_from_json(document_of(connection, row, account))
+            document = queries.document_of(connection, row, account)
+            self._certificates[key] = certificate_from_json(document)
         return self._certificates[key]
 
     def first_hash(self, dataset: str) -> str:
         """The hash of a dataset's first entry; it never changes."""
         if dataset not in self._first_hashes:
-
-            def look(connection: Connection) -> str:
-                return entry_at(connection, row_of_dataset(connection, dataset), 1).hash
-
-            self._first_hashes[dataset] = self.store.ask(look)
+            first = self.ask(dataset, lambda connection, row: queries.entry_at(connection, row, 1))
+            self._first_hashes[dataset] = first.hash
         return self._first_hashes[dataset]
 
 
@@ -218,7 +211,7 @@ def lock_dataset(connection: Connection, dataset: str) -> int:
     """Keep every other writer of a dataset out, and give the number of its row."""
     row = connection.scalar(_touched(dataset).returning(datasets.c.id))
     if row is None:
-        raise no_dataset(dataset)
+        raise queries.no_dataset(dataset)
     return int(row)
 
 

@@ -38,8 +38,7 @@ _ENTRY = select(entries).where(
     entries.c.dataset_id == bindparam("row"), entries.c.number == bindparam("number")
 )
 _DECLARED = select(entries.c.fact).join(
-    datasets,
-    and_(entries.c.dataset_id == datasets.c.id, entries.c.number == datasets.c.declared),
+    datasets, and_(entries.c.dataset_id == datasets.c.id, entries.c.number == datasets.c.declared)
 )
 _DECLARED_OF = _DECLARED.where(datasets.c.id == bindparam("row"))
 _OPENED = (

@@ -1,8 +1,8 @@
 """The tables. `entries` is the book; balances can be computed from it (entries/replay.py).
 
-What is said in conversations is kept beside it, because it is written far more often: `turns` is
-a chain of hashes of its own for each conversation, of which the book holds the end; `secrets` holds
-the noise, to which the last turn is a commitment. No export and no statement reads `secrets`.
+The turns of conversations are kept beside it, because they are written far more often. `turns` is a
+chain of hashes for each conversation, and the book holds its end. `secrets` holds the noise; the
+last turn holds a commitment to it. No export and no statement reads `secrets`.
 
 A row of `entries` or `turns` is never changed. Balances live in purses and lots, so that one
 guarded UPDATE decides whether a request fits, at the same cost however long the book is.
@@ -37,7 +37,7 @@ version = Table(
     PrimaryKeyConstraint("version_num", name="farthing_version_pkc"),
 )
 
-#: One row: who this ledger is. A book that moves names the ledger that it moves to.
+#: One row: the identity of this ledger. A book that moves names the ledger that it moves to.
 ledgers = Table("farthing_ledger", metadata, Column("identity", String(32), primary_key=True))
 
 datasets = Table(
@@ -121,7 +121,7 @@ Index(
     postgresql_where=text(RELEASING),
 )
 
-#: Interactive mechanisms that were opened: how much was asked, and where the chain of turns ends.
+#: Conversations that were opened: how much was asked, and the end of the chain of turns.
 conversations = Table(
     "farthing_conversations",
     metadata,
@@ -137,7 +137,7 @@ conversations = Table(
     Column("open", SmallInteger, nullable=False),  # 0 when it has ended and when its book moved on
 )
 
-#: What later answers depend on: noise. Whoever reads this reads the data.
+#: The noise, on which later answers depend. Whoever reads this can read the data.
 secrets = Table(
     "farthing_secrets",
     metadata,
@@ -145,7 +145,7 @@ secrets = Table(
     Column("state", Text, nullable=False),
 )
 
-#: Questions and answers that were written together, before any of them was told.
+#: Questions and answers that were written together, before any answer was given.
 turns = Table(
     "farthing_turns",
     metadata,

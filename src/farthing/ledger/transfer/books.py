@@ -26,27 +26,13 @@ from farthing.errors import InvalidInput
 from farthing.ledger.entries.conversations import EndConversation
 from farthing.ledger.entries.data import Resume
 from farthing.ledger.entries.fact import Entry, Fact, start_of
-from farthing.ledger.entries.replay import (
-    ENTRIES_BETWEEN_NEWS,
-    ChainCheck,
-    Opened,
-    require_company,
-)
+from farthing.ledger.entries.replay import ENTRIES_BETWEEN_NEWS, ChainCheck, Opened, require_company
 from farthing.ledger.errors import AlreadyThere, Damaged
 from farthing.ledger.ledger import Ledger
 from farthing.ledger.records import require_name
 from farthing.ledger.roles.reader import Reader
-from farthing.ledger.store import commands
+from farthing.ledger.store import commands, queries
 from farthing.ledger.store.open_book import OpenBook
-from farthing.ledger.store.queries import (
-    all_declared,
-    dataset_names,
-    datasets_beside,
-    entry_of,
-    entry_rows,
-    identity_of_ledger,
-    row_of_dataset,
-)
 from farthing.ledger.store.tables import (
     accounts,
     conversations,
@@ -87,13 +73,13 @@ def export_lines(reader: Reader, dataset: str | None = None) -> Iterator[str]:
     """Every book at one moment, or this one and those beside it; the first line is the format."""
     yield canonical({"format": FORMAT})
     with reader.snapshot() as connection:
-        names: Iterable[str] = dataset_names(connection)
+        names: Iterable[str] = queries.dataset_names(connection)
         if dataset is not None:
-            row_of_dataset(connection, dataset)
-            names = datasets_beside(all_declared(connection), dataset)
+            queries.row_of_dataset(connection, dataset)
+            names = queries.datasets_beside(queries.all_declared(connection), dataset)
         for name in names:
-            with entry_rows(connection, row_of_dataset(connection, name)) as rows:
-                for entry in map(entry_of, rows):
+            with queries.entry_rows(connection, queries.row_of_dataset(connection, name)) as rows:
+                for entry in map(queries.entry_of, rows):
                     if entry.number % ENTRIES_BETWEEN_NEWS == 0:
                         tell(f"{entry.number} entries of {name}")
                     yield canonical(
@@ -150,14 +136,10 @@ def parsed(lines: Iterable[str]) -> Records:
 
 
 def _import(
-    connection: Connection,
-    book: OpenBook,
-    given: Records,
-    carried: Carried,
-    heads: frozenset[str],
+    connection: Connection, book: OpenBook, given: Records, carried: Carried, heads: frozenset[str]
 ) -> dict[str, int]:
     commands.lock_for_adding(connection)
-    here = identity_of_ledger(connection)
+    here = queries.identity_of_ledger(connection)
     checked = write_books(connection, given)
     wanted = {walk.hash: walk for walk in checked.values() if walk.state.sealed_for == here}
     if heads - wanted.keys():
@@ -175,7 +157,7 @@ def write_books(connection: Connection, given: Records) -> dict[str, ChainCheck]
     """Write copies of these books, checked; datasets that share data must come together."""
     checked = {name: _write_book(connection, name, records) for name, records in given.items()}
     for walk in checked.values():
-        require_company(all_declared(connection), walk)
+        require_company(queries.all_declared(connection), walk)
     return checked
 
 
@@ -243,13 +225,13 @@ def write_balances(connection: Connection, row: int, walk: ChainCheck) -> None:
     ):
         connection.execute(delete(table).filter_by(dataset_id=row))
         if rows:
-            connection.execute(insert(table), [{"dataset_id": row, **one} for one in rows])
+            connection.execute(insert(table), [{"dataset_id": row, **values} for values in rows])
 
 
 def open_for_writing(connection: Connection, walk: ChainCheck) -> int:
     """Let a copy go on here, if its data is in no other book; gives its row."""
-    require_place(all_declared(connection), walk.state.declared_data())
-    row = row_of_dataset(connection, walk.dataset)
+    require_place(queries.all_declared(connection), walk.state.declared_data())
+    row = queries.row_of_dataset(connection, walk.dataset)
     connection.execute(update(datasets).filter_by(id=row).values(writable=1))
     return row
 
@@ -264,12 +246,12 @@ def _take_over(
 ) -> None:
     """The seal names this ledger: from here on the book is written here."""
     row = open_for_writing(connection, walk)
-    here = identity_of_ledger(connection)
+    here = queries.identity_of_ledger(connection)
     fact = Resume(**book.stamp(walk.dataset), seal=walk.hash, ledger=here)
     entry = write_entry(connection, row, fact)
     opened = walk.state.conversations
     _unpack(connection, row, carried, opened)
-    for identity in opened.keys() - {one.row["id"] for one in carried}:
+    for identity in opened.keys() - {moved.row["id"] for moved in carried}:
         if opened[identity].open:
             lost = end_without_noise(book, walk.dataset, identity, opened[identity])
             entry = write_entry(connection, row, lost)
@@ -278,7 +260,7 @@ def _take_over(
 
 def pack(connection: Connection, dataset: str) -> list[CarriedConversation]:
     """Everything that the conversations of a dataset need elsewhere."""
-    row = row_of_dataset(connection, dataset)
+    row = queries.row_of_dataset(connection, dataset)
     kept = connection.execute(select(conversations).filter_by(dataset_id=row)).all()
     return [
         CarriedConversation(
@@ -309,19 +291,19 @@ def _unpack(
     for table in (secrets, turns):
         connection.execute(delete(table).where(table.c.conversation.in_(here)))
     connection.execute(delete(conversations).filter_by(dataset_id=row))
-    for one in carried:
-        goes_on = opened[one.row["id"]].open
-        values = {**one.row, "dataset_id": row, "open": 1 if goes_on else 0}
+    for moved in carried:
+        identity = moved.row["id"]
+        values = {**moved.row, "dataset_id": row, "open": 1 if opened[identity].open else 0}
         connection.execute(insert(conversations).values(**values))
-        if one.turns:
-            connection.execute(insert(turns), one.turns)
-        if one.noise is not None:
-            connection.execute(insert(secrets).values(conversation=one.row["id"], state=one.noise))
+        if moved.turns:
+            connection.execute(insert(turns), moved.turns)
+        if moved.noise is not None:
+            connection.execute(insert(secrets).values(conversation=identity, state=moved.noise))
 
 
 def forget_noise(connection: Connection, dataset: str) -> bool:
     """Remove the noise of a book that has moved: it is in the other ledger now."""
-    row = row_of_dataset(connection, dataset)
+    row = queries.row_of_dataset(connection, dataset)
     here = select(conversations.c.id).filter_by(dataset_id=row)
     connection.execute(delete(secrets).where(secrets.c.conversation.in_(here)))
     return True

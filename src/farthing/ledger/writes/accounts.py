@@ -184,10 +184,7 @@ def revoke(writing: Writing, analyst: str) -> Price:
     left = purse.left()
     closed: dict[str, Any] = {"open": 0}
     if purse.renewal is None:  # else it keeps its rate
-        closed |= {
-            "farthings_spent": purses.c.farthings,
-            "delta_units_spent": purses.c.delta_units,
-        }
+        closed |= {"farthings_spent": purses.c.farthings, "delta_units_spent": purses.c.delta_units}
     key = {"dataset_id": writing.row, "account": account, "analyst": analyst}
     writing.connection.execute(update(purses).filter_by(**key).values(**closed))
     writing.append(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from sqlalchemy import Connection, Integer, String, bindparam, literal_column, select
+from sqlalchemy import Connection, select
 from sqlalchemy.exc import IntegrityError
 
 from farthing.canonical import digest
@@ -43,22 +43,11 @@ from farthing.ledger.records import (
     require_name,
 )
 from farthing.ledger.registered_lists import EVERYTHING
-from farthing.ledger.store import commands
+from farthing.ledger.store import commands, queries
 from farthing.ledger.store.commands import Runs
 from farthing.ledger.store.connection import PATIENCE_SECONDS, sqlstate_of
 from farthing.ledger.store.fast_path import FastTransaction
 from farthing.ledger.store.open_book import InForce, OpenBook, Stamp, Writing, lock_dataset
-from farthing.ledger.store.queries import (
-    accounts_of,
-    entry_at,
-    entry_of,
-    entry_rows,
-    lots_of,
-    no_cap,
-    purse_of,
-    purses_of,
-    reservation_of,
-)
 from farthing.ledger.store.retry import Patience
 from farthing.ledger.store.tables import accounts, purses
 
@@ -215,13 +204,15 @@ class _Attempt:
         """What stands in the way of a charge that was not made."""
         terms, fact, price = self.in_force.terms, self.fact, self.fact.price
         key = {"dataset": self.in_force.row, "in_account": terms.account, "who": fact.analyst}
-        rows: list[Any] = [_PurseRow(*row) for row in run.execute(_BOTH, key).fetchall()]
+        rows: list[Any] = [
+            _PurseRow(*row) for row in run.execute(commands.READ_BOTH, key).fetchall()
+        ]
         if not rows or not rows[0].writable:
             commands.require_writable(run, self.in_force.row)
-        by_name = {row.analyst: purse_of(row) for row in rows}
+        by_name = {row.analyst: queries.purse_of(row) for row in rows}
         cap, purse = by_name.get(EVERYBODY), by_name.get(fact.analyst)
         if cap is None:
-            return no_cap(terms.account)
+            return queries.no_cap(terms.account)
         if not cap.open:
             return _Obstacle(retired=True)
         if purse is None:
@@ -235,12 +226,6 @@ class _Attempt:
 
 
 _PurseRow = namedtuple("_PurseRow", [*purses.c.keys(), "writable"])  # type: ignore[misc] # columns
-#: Purse and cap, and whether their book can be written at all, in one round trip.
-_BOTH = select(purses, commands.IS_WRITABLE).where(
-    purses.c.dataset_id == bindparam("dataset", type_=Integer),
-    purses.c.account == bindparam("in_account", type_=Integer),
-    purses.c.analyst.in_([literal_column(f"'{EVERYBODY}'"), bindparam("who", type_=String)]),
-)
 
 
 def largest_that_fits(tariff: Tariff, items: Mapping[str, int], left: Price) -> dict[str, int]:
@@ -296,13 +281,13 @@ def reserve_list(
     fits = max(wanted.values()) <= LARGEST
     if not (fits and commands.take_lots(writing.connection, writing.row, account.number, wanted)):
         raise _list_refusal(writing, account, wanted)
-    return reservation_of(entry)
+    return queries.reservation_of(entry)
 
 
 def _list_refusal(
     writing: Writing, account: Any, wanted: Mapping[str, int]
 ) -> DoesNotFit | InvalidInput:
-    lots = lots_of(writing.connection, writing.row, account.number)
+    lots = queries.lots_of(writing.connection, writing.row, account.number)
     left = {lot.item: lot.granted - lot.spent for lot in lots}
     if not left:
         return InvalidInput(f"the list {account.name} was retired; nothing is left of it")
@@ -323,16 +308,13 @@ class Outcome:
 
 
 def close(
-    writing: Writing,
-    reservation: Reservation,
-    used: Mapping[str, int] | None,
-    outcome: Outcome,
+    writing: Writing, reservation: Reservation, used: Mapping[str, int] | None, outcome: Outcome
 ) -> None:
     """The mechanism ran; what its output shows was not used comes back."""
     connection, row = writing.connection, writing.row
     unused = _unused(reservation.items, used)
     entry, held = _held(writing, reservation)
-    mode = accounts_of(connection, row)[held.account - 1].mode
+    mode = queries.accounts_of(connection, row)[held.account - 1].mode
     if mode == BATCH and unused:
         raise InvalidInput("a batch runs once and whole; nothing of it is unused")
     back, revoked = Price(0), None
@@ -384,12 +366,12 @@ def _revoked_since(writing: Writing, reserved: Entry, held: Reserve) -> int | No
 
     What was revoked returns to the cap only. A purse that renews keeps its rate.
     """
-    own = purses_of(writing.connection, writing.row, held.account, held.analyst)
+    own = queries.purses_of(writing.connection, writing.row, held.account, held.analyst)
     if any(purse.renewal is not None for purse in own):
         return None
     kinds, after = (Revoke.kind,), reserved.number
-    with entry_rows(writing.connection, writing.row, kinds, after=after) as rows:
-        for entry in map(entry_of, rows):
+    with queries.entry_rows(writing.connection, writing.row, kinds, after=after) as rows:
+        for entry in map(queries.entry_of, rows):
             fact = entry.fact
             if isinstance(fact, Revoke) and fact.is_of(held.account, held.analyst):
                 return entry.number
@@ -410,8 +392,8 @@ def abandoned(stamp: Stamp, entry: Entry, held: Reserve, reason: str) -> Abandon
 
 def _held(writing: Writing, reservation: Reservation) -> tuple[Entry, Reserve]:
     """The entry of a reservation, if it is the one that was made."""
-    entry = entry_at(writing.connection, writing.row, reservation.entry)
-    if not isinstance(entry.fact, Reserve) or reservation_of(entry) != reservation:
+    entry = queries.entry_at(writing.connection, writing.row, reservation.entry)
+    if not isinstance(entry.fact, Reserve) or queries.reservation_of(entry) != reservation:
         raise NotInLedger(f"entry {reservation.entry} is not the reservation that was given")
     return entry, entry.fact
 

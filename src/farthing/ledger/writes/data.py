@@ -13,20 +13,15 @@ from farthing.ledger.declared_data import Declared, overlap
 from farthing.ledger.entries.data import AddDataset, Declaration, Seal
 from farthing.ledger.entries.fact import GENESIS
 from farthing.ledger.errors import AlreadyThere
+from farthing.ledger.store import queries
 from farthing.ledger.store.open_book import Writing
-from farthing.ledger.store.queries import (
-    all_declared,
-    datasets_beside,
-    identity_of_ledger,
-    no_dataset,
-)
 from farthing.ledger.store.tables import conversations, datasets
 
 
 def add_dataset(writing: Writing, declared: Declared) -> None:
     """Begin the book of a dataset whose data is in no other one."""
-    require_place(all_declared(writing.connection), declared)
-    ledger = identity_of_ledger(writing.connection)
+    require_place(queries.all_declared(writing.connection), declared)
+    ledger = queries.identity_of_ledger(writing.connection)
     writing.row = new_dataset(writing.connection, writing.dataset)
     writing.append(AddDataset.of(declared, **writing.stamp(), ledger=ledger))
 
@@ -40,7 +35,7 @@ def declare(writing: Writing, kind: type[Declaration], declared: Declared) -> No
 
 def seal(writing: Writing, successor: str) -> None:
     """End the book here; the ledger `successor` may take it over."""
-    if successor == identity_of_ledger(writing.connection):
+    if successor == queries.identity_of_ledger(writing.connection):
         raise InvalidInput("a book is sealed for another ledger, not for its own")
     writing.append(Seal(**writing.stamp(), successor=successor))
     run = writing.connection.execute
@@ -57,7 +52,7 @@ def require_place(known: Mapping[str, Declared], new: Declared) -> None:
     dataset, beside = new.dataset, new.beside
     for other in beside:
         if other not in known:
-            raise no_dataset(other)
+            raise queries.no_dataset(other)
         unit = known[other].dataset.unit
         if unit != dataset.unit:
             raise InvalidInput(
@@ -65,7 +60,7 @@ def require_place(known: Mapping[str, Declared], new: Declared) -> None:
                 f"got {dataset.unit}: their guarantees would not be about the same neighbours"
             )
     itself = (dataset.name,) if dataset.name in known else ()
-    together = datasets_beside(known, *beside, *itself)
+    together = queries.datasets_beside(known, *beside, *itself)
     for name, declared in known.items():
         if name in (dataset.name, *together):
             continue

@@ -36,6 +36,9 @@ _RADIX = 1024
 #: The top digit is tabulated in full; 44.4 scales reach probability 2^−64.
 _TOP_SCALE = 32
 
+#: Up to this σ tails are summed term by term; above it they are enclosed by integrals.
+_SUMMED = 256
+
 
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplaceNoise:
@@ -168,10 +171,6 @@ def _sum_half_width(times: int, confidence: float) -> float:
     return turning_point(
         lambda at: laplace_sum_tail(times, at) > 1 - confidence, low, high, width=1e-15
     )[1]
-
-
-#: Up to this σ tails are summed term by term; above it they are enclosed by integrals.
-_SUMMED = 256
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,17 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 _GUARD_BITS = 64
 _MOST_PRECISION = 1 << 20
 
+Floats = npt.NDArray[np.float64]
+Booleans = npt.NDArray[np.bool_]
+#: Exponents above this are not evaluated: e^−64 only serves as an upper bound for them.
+_LARGEST = 64.0
+#: Relative error of `_exponential` plus the largest error in x that `accept` tolerates.
+_ERROR = 2.0**-37
+#: What callers of `accept` must guarantee about their exponents.
+EXPONENT_ERROR = 2.0**-38
+_SIXTH = 1.0 / 6.0
+_TWENTY_FOURTH = 1.0 / 24.0
+
 
 def scaled_floor(evaluate: Callable[[], Ball], bits: int) -> int:
     """floor(2^bits·x) where `evaluate` encloses x ≥ 0 at the current precision.
@@ -132,17 +143,6 @@ def symmetric_half_width(tail: Callable[[int], Ball], confidence: float) -> int:
     return least_reaching(lambda w: 2 * tail(w + 1), 1 - arb(confidence))
 
 
-Floats = npt.NDArray[np.float64]
-Booleans = npt.NDArray[np.bool_]
-
-#: Exponents above this are not evaluated: e^−64 only serves as an upper bound for them.
-_LARGEST = 64.0
-#: Relative error of `_exponential` plus the largest error in x that `accept` tolerates.
-_ERROR = 2.0**-37
-#: What callers of `accept` must guarantee about their exponents.
-EXPONENT_ERROR = 2.0**-38
-
-
 class Acceptance:
     """Coins with probability e^−(rate·distance), for distances that come back often."""
 
@@ -161,7 +161,7 @@ class Acceptance:
         return scaled_floor(lambda: (-exact_ball(numerator, denominator)).exp(), bits)
 
     def accepts(self, distance: int | Fraction, source: BitSource) -> bool:
-        """True with probability e^−(rate·distance), exactly (see `inverse_transform`)."""
+        """True with probability e^−(rate·distance), exactly (see the proof above)."""
         if distance == 0:
             return True
         threshold = self._thresholds.get(distance)
@@ -233,7 +233,5 @@ def _table(step: Fraction, size: int) -> Floats:
         return np.array([middle((-unit * arb(i)).exp()) for i in range(size)])
 
 
-_SIXTH = 1.0 / 6.0
-_TWENTY_FOURTH = 1.0 / 24.0
 _COARSE = _table(Fraction(1, 4), 257)
 _FINE = _table(Fraction(1, 1024), 256)

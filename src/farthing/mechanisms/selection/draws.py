@@ -46,6 +46,12 @@ _FIRST_HEAD = 1 << 12
 _GROWTH = 8
 _LOWEST = -(1 << 63)
 
+#: Candidates in no bucket must weigh less than 2^−_SLACK_BITS of the last bit of the uniform.
+_SLACK_BITS = 8
+#: What a draw returns when the stop candidate (⊥) is picked.
+STOP = -1
+_NO_ENTRIES: Integers = np.zeros(0, dtype=np.int64)
+
 
 @dataclass(slots=True)
 class Bucket:
@@ -127,14 +133,6 @@ def _lowest_with(top: Score, width: float) -> Score:
     if isinstance(top, float):
         return top - width
     return max(top - max(math.floor(width) - 1, 0), _LOWEST)
-
-
-#: Candidates in no bucket must weigh less than 2^−_SLACK_BITS of the last bit of the uniform.
-_SLACK_BITS = 8
-
-#: What a draw returns when the stop candidate (⊥) is picked.
-STOP = -1
-_NO_ENTRIES: Integers = np.zeros(0, dtype=np.int64)
 
 
 class Selection:

@@ -13,8 +13,7 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.rows import Rows
 from farthing.engine.purchase import Purchase
 from farthing.engine.sql.bounding import Bounded, largest
-from farthing.engine.sql.statement import Statement
-from farthing.engine.sql.texts import Texts
+from farthing.engine.sql.statement import Statement, Texts
 from farthing.mechanisms import Contribution, Mechanism
 
 
@@ -53,7 +52,7 @@ class Step:
         return context.recent.statement(asked, lambda: statement_of(context, query, candidates))
 
 
-def translate(context: Context, purchase: Purchase) -> Step:
+def step_for(context: Context, purchase: Purchase) -> Step:
     """What runs for a purchase."""
     return Step(purchase, purchase.query.mechanism_for(purchase.paid), context)
 
