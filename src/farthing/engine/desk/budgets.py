@@ -50,10 +50,10 @@ def certificate_of(given: TariffLike) -> Certificate:
     _require_tariff(given)
     if isinstance(given, Certificate):
         return given
+    if isinstance(given, Mapping) and "format" in given:
+        return verify_document(given)
     if isinstance(given, Mapping):
-        return (
-            verify_document(given) if "format" in given else tariff_from_json(dict(given)).certify()
-        )
+        return tariff_from_json(dict(given)).certify()
     return given.certify() if isinstance(given, Tariff) else certificate_in(given)
 
 
@@ -108,9 +108,7 @@ def proved(
     """A budget in two numbers, what a tariff proves, or a certificate, proved again."""
     budget = EpsilonDelta.of(epsilon, delta)
     if sum(one is not None for one in (budget, tariff, certificate)) != 1:
-        raise InvalidInput(
-            "give one of these, not both: epsilon and delta, or a tariff or certificate"
-        )
+        raise InvalidInput("give one, not both: epsilon and delta, or a tariff or certificate")
     if budget is not None:
         return budget.certificate()
     return verify_document(certificate) if tariff is None else certificate_of(tariff)
