@@ -10,7 +10,7 @@ import pytest
 
 from farthing.engine.sources.duckdb import DuckDBSource
 from farthing.server.access.store import AccessStore
-from farthing.server.job_records import JobRecords
+from farthing.server.jobs import JobRecords
 from tests.server.in_process import HeldClock, kinds_of_entries, prepared, served
 from tests.waiting import HANGS, until
 

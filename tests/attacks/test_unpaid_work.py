@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from farthing.server.asking import Inquiry
 from farthing.server.problems import Refused
 from farthing.server.protection import UNPAID_AT_ONCE, UnpaidWork
+from farthing.server.routes.requests import Inquiry
 from tests.server.in_process import prepared, served
 from tests.waiting import HANGS, until
 

@@ -170,7 +170,7 @@ def test_tokens_and_datasets(deployed: Deployment) -> None:
     with pytest.raises(NotInLedger, match="granted to ann: events, slow"):
         fa.connect(deployed.url, token=tokens["ann"], dataset="private")
     with pytest.raises(InvalidInput, match="owner's"):
-        fa.connect(deployed.url, token=tokens["team"])
+        fa.connect(deployed.url, token=tokens["team"], dataset="events")
     with pytest.raises(ServiceRefused) as caught:
         fa.connect(deployed.url, token=tokens["revoked"])
     assert (caught.value.status, caught.value.kind) == (401, "unauthorized")

@@ -35,7 +35,7 @@ def test_a_median_and_a_sum_are_watched(visit: Visit) -> None:
     visitor = visit(refusals=True)
     page = visitor.enter("cy")
     page.get_by_role("link", name="Watch").click()
-    page.get_by_label("Of which numbers").select_option("falls")
+    page.get_by_label("Of which numbers").select_option("false")
     page.get_by_role("button", name="Open for 1 farthing").click()
     talk = page.get_by_role("region", name="Conversation of")
     talk.get_by_label("Number", exact=True).select_option("quantile")
@@ -55,7 +55,7 @@ def test_a_median_and_a_sum_are_watched(visit: Visit) -> None:
     expect(talk.get_by_role("row", name="amount").first).to_contain_text("Yes, at least that")
     expect(talk).to_contain_text("Over · opened")
 
-    page.get_by_label("Of which numbers").select_option("")
+    page.get_by_label("Of which numbers").select_option("true")
     page.get_by_label("What one unit may change").fill("100")
     page.get_by_role("button", name="Open for 1 farthing").click()
     talk = page.get_by_role("region", name="Conversation of").first

@@ -63,13 +63,12 @@ def test_imports_inside_functions_are_for_what_is_optional() -> None:
     }
     assert late == {
         ("numerics/compiled.py", "farthing.numerics"),
-        ("cli/doctor.py", "farthing.server.doctor"),
+        ("cli/deployment.py", "farthing"),
+        ("cli/deployment.py", "farthing.server.doctor"),
+        ("cli/deployment.py", "farthing.server.sample"),
+        ("cli/deployment.py", "farthing.server.serving"),
+        ("cli/deployment.py", "farthing.server.settings"),
         ("cli/figures.py", "farthing.lab.figures"),
-        ("cli/owner_data.py", "farthing.engine"),
-        ("cli/serve.py", "farthing.server.sample"),
-        ("cli/serve.py", "farthing.server.serving"),
-        ("cli/serve.py", "farthing.server.settings"),
-        ("cli/statement.py", "farthing"),
     }
 
 

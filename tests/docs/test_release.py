@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[2]
 #: For each extra what only works with what it brings.
 NEEDS = {
     "": "farthing, farthing.lab.audit, farthing.exchange, farthing.lab.games, farthing.interactive",
-    "ledger": "farthing.ledger, farthing.cli.owner",
-    "engine": "farthing.engine, farthing.cli.query, farthing.cli.converse",
+    "ledger": "farthing.ledger",
+    "engine": "farthing.engine, farthing.cli.owner, farthing.cli.query, farthing.cli.converse",
     "client": "farthing.client",
     "service": "farthing.server.app, farthing.server.serving, farthing.cli.tokens",
 }

@@ -300,14 +300,12 @@ def test_the_unit_is_a_column_of_the_rows(opened, tmp_path: Path) -> None:
         opened(rows(), unit="region", schema=schema(str(tmp_path / "cities.parquet")))
 
 
-def test_nobody_has_a_service_read_another_file_from_afar() -> None:
+def test_nobody_has_a_service_read_another_file_from_afar(tmp_path) -> None:
     """The configuration of a service says what it reads; a table that is looked up in is read."""
-    pytest.importorskip("fastapi")
-    from farthing.server.owner_routes import DatasetBody
-
     columns = schema("/etc/secret.csv").to_json()
-    body = DatasetBody(name="events", unit="member", columns=columns)
-    with pytest.raises(InvalidInput, match="declared where the data is"):
-        body.declaration()
-    plain = [column for column in columns if "lookup" not in column]
-    assert DatasetBody(name="events", unit="member", columns=plain).declaration().schema is not None
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        desk = engine.Desk(ledger, sources={"events": open_source(rows())})
+        with pytest.raises(InvalidInput, match="declared where the data is"):
+            desk.declare("events", "member", columns=columns)
+        plain = [column for column in columns if "lookup" not in column]
+        assert desk.declare("events", "member", columns=plain).schema is not None

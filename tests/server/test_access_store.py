@@ -14,8 +14,7 @@ from farthing.server.access import tokens
 from farthing.server.access.callers import AnalystCaller, Doorkeeper, OwnerCaller
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import find, listed, mint, withdraw
-from farthing.server.job_records import DONE
-from farthing.server.jobs import Run, Runner
+from farthing.server.jobs import DONE, Run, Runner
 from farthing.server.problems import Refused
 from farthing.server.protection import ReleaseClock
 from farthing.server.settings import Protections

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from farthing.server.job_routes import MOST_STREAMS
+from farthing.server.routes.everybody import MOST_STREAMS
 from tests.server.conftest import served
 from tests.server.deployment import Deployment
 from tests.waiting import until

@@ -17,9 +17,9 @@ from farthing.errors import InvalidInput
 from farthing.ledger import DoesNotFit
 from farthing.server import protection
 from farthing.server.access.callers import AnalystCaller
-from farthing.server.asking import Inquiry, on_time
 from farthing.server.problems import Refused
 from farthing.server.protection import AuditLog, Rates, ReleaseClock
+from farthing.server.routes.requests import Inquiry, on_time
 from farthing.server.service import Service
 from farthing.server.settings import read_settings
 from tests.server.deployment import Deployment

@@ -9,12 +9,12 @@ import pytest
 
 from farthing.engine import compile as compiling
 from farthing.ledger import Ledger
-from farthing.server import conversation_routes
 from farthing.server.access.callers import AnalystCaller
-from farthing.server.analyst_routes import run_question
-from farthing.server.asking import RunBody
-from farthing.server.conversation_routes import ConversationBody, ask_conversation
 from farthing.server.problems import Refused
+from farthing.server.routes import conversations as conversation_routes
+from farthing.server.routes.analysts import run_question
+from farthing.server.routes.conversations import ConversationBody, ask_conversation
+from farthing.server.routes.requests import RunBody
 from farthing.server.service import Service
 from farthing.server.settings import read_settings
 from tests.server.deployment import LASTING, Deployment

@@ -59,8 +59,8 @@ def test_the_first_question_finds_everything_loaded(deployed: Deployment) -> Non
     code = f"""
 import asyncio, sys
 from farthing.server.access.callers import AnalystCaller
-from farthing.server.analyst_routes import run_question
-from farthing.server.asking import RunBody
+from farthing.server.routes.analysts import run_question
+from farthing.server.routes.requests import RunBody
 from farthing.server.service import Service
 from farthing.server.settings import read_settings
 service = Service.open(read_settings({str(deployed.configuration)!r}))

@@ -1,7 +1,11 @@
-"""`farthing epsilon`, `farthing delta`, `farthing plan`, `farthing calibrate`."""
+"""`farthing epsilon`, `delta`, `plan`, `calibrate`, `convert`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
 from rich.table import Table
 
 import farthing as fa
@@ -18,6 +22,7 @@ WITH_EPSILON: dict[str, type[fa.PureDP] | type[fa.BoundedRange] | type[fa.Laplac
     "lap": fa.Laplace,
 }
 WITH_NOISE = ("gauss", "dgauss")
+Units = Annotated[int, typer.Option("--units", help="For groups of so many units together.")]
 
 
 def epsilon(
@@ -28,9 +33,7 @@ def epsilon(
     as_json: options.AsJson = False,
 ) -> None:
     """The smallest ε that everything together satisfies, for a given δ."""
-    composition = fa.compose(
-        [parse_item(item) for item in items], adaptivity=adaptivity.value, tolerance=tolerance
-    )
+    composition = _composed(items, adaptivity, tolerance)
     with patience("composing"):
         best = composition.epsilon_at(delta)
         bounds = {} if as_json else composition.bounds_at(delta)
@@ -42,11 +45,8 @@ def epsilon(
     for column in ("bound", "ε", "theorem"):
         table.add_column(column, justify="right" if column == "ε" else "left")
     for name, bound in sorted(bounds.items(), key=lambda pair: pair[1].upper):
-        mark = bound.upper == best.upper
-        style = "bold green" if mark else ""
-        table.add_row(
-            ("➤ " if mark else "  ") + name, shown_up(bound.upper), bound.theorem, style=style
-        )
+        mark, style = ("➤ ", "bold green") if bound.upper == best.upper else ("  ", "")
+        table.add_row(mark + name, shown_up(bound.upper), bound.theorem, style=style)
     console().print(table)
     console().print(f"ε is in {bracketed(best)}, {spread(best)}: charge the upper end.")
 
@@ -59,18 +59,16 @@ def delta(
     as_json: options.AsJson = False,
 ) -> None:
     """The smallest δ that everything together satisfies, for a given ε."""
-    composition = fa.compose(
-        [parse_item(item) for item in items], adaptivity=adaptivity.value, tolerance=tolerance
-    )
     with patience("composing"):
-        best = composition.delta_at(epsilon)
-    if as_json:
-        inputs = {"items": items, "epsilon": epsilon, "tolerance": tolerance}
-        print_json({"delta": best.upper, **_shown(best, adaptivity), **inputs})
-        return
-    console().print(f"{' '.join(items)} at ε = {epsilon}, adaptivity {adaptivity.value}")
-    console().print(f"δ is in {bracketed(best)}, {spread(best)}")
-    console().print(f"by {best.theorem}")
+        best = _composed(items, adaptivity, tolerance).delta_at(epsilon)
+    inputs = {"items": items, "epsilon": epsilon, "tolerance": tolerance}
+    _print(
+        as_json,
+        {"delta": best.upper, **_shown(best, adaptivity), **inputs},
+        f"{' '.join(items)} at ε = {epsilon}, adaptivity {adaptivity.value}",
+        f"δ is in {bracketed(best)}, {spread(best)}",
+        f"by {best.theorem}",
+    )
 
 
 def plan(
@@ -83,37 +81,37 @@ def plan(
 ) -> None:
     """How many mechanisms a budget affords (br:0.1), or which parameter each (100xbr)."""
     kind, count, parameters = split_item(item)
+    budget = {"epsilon": epsilon, "delta": delta}
+    how: dict[str, Any] = {**budget, "adaptivity": adaptivity.value, "tolerance": tolerance}
     with patience("planning"):
         if parameters is None:
-            planned = _parameter(kind, count, epsilon, delta, adaptivity.value, tolerance)
+            planned = _parameter(kind, count, how)
         else:
-            guarantee, _ = parse_item(item)
+            planned, _ = parse_item(item)
             if item.partition(":")[0] != kind:
                 raise InvalidInput(
                     f"a plan takes either a count or a parameter, got {item!r} with both"
                 )
-            count = fa.largest_count(
-                guarantee,
-                epsilon=epsilon,
-                delta=delta,
-                adaptivity=adaptivity.value,
-                tolerance=tolerance,
-            )
-            planned = guarantee
-        best = _what_it_gives(planned, count, delta, adaptivity.value, tolerance)
+            count = fa.largest_count(planned, **how)
+        best = Bracket(0.0, 0.0, "nothing is revealed")
+        if count > 0:
+            whole = fa.compose([(planned, count)], adaptivity=adaptivity.value, tolerance=tolerance)
+            best = whole.epsilon_at(delta)
     described = fa.format_guarantee(planned)
-    if as_json:
-        inputs = {"item": item, "epsilon": epsilon, "delta": delta, "tolerance": tolerance}
-        print_json({"count": count, "guarantee": described, **_shown(best, adaptivity), **inputs})
-        return
     target = f"({epsilon}, {delta})-DP, adaptivity {adaptivity.value}"
     if count == 0:
-        console().print(f"Not one {described} fits into {target}.")
+        words = f"Not one {described} fits into {target}."
     elif parameters is None:
-        console().print(f"{count} mechanisms fit into {target} with [bold]{described}[/bold] each.")
+        words = f"{count} mechanisms fit into {target} with [bold]{described}[/bold] each."
     else:
-        console().print(f"[bold]{count}[/bold] × {described} fit into {target}.")
-    console().print(f"Together they give ε ≤ {shown_up(best.upper)}, by {best.theorem}.")
+        words = f"[bold]{count}[/bold] × {described} fit into {target}."
+    inputs = {"item": item, **budget, "tolerance": tolerance}
+    _print(
+        as_json,
+        {"count": count, "guarantee": described, **_shown(best, adaptivity), **inputs},
+        words,
+        f"Together they give ε ≤ {shown_up(best.upper)}, by {best.theorem}.",
+    )
 
 
 def calibrate(
@@ -142,56 +140,78 @@ def calibrate(
         return [item.replace("?", repr(value)) for item in items]
 
     with patience("calibrating"):
-        found = fa.noise_for(
+        amount = fa.noise_for(
             lambda amount: [parse_item(item) for item in written(amount)],
             epsilon=epsilon,
             delta=delta,
             adaptivity=adaptivity.value,
             tolerance=tolerance,
         )
-        listed = [parse_item(item) for item in written(found)]
-        best = fa.compose(listed, adaptivity=adaptivity.value, tolerance=tolerance)
-        bracket = best.epsilon_at(delta)
+        chosen = written(amount)
+        best = _composed(chosen, adaptivity, tolerance).epsilon_at(delta)
+    inputs = {"epsilon": epsilon, "delta": delta, "tolerance": tolerance}
+    _print(
+        as_json,
+        {"items": chosen, **_shown(best, adaptivity), **inputs},
+        f"[bold]{chosen[items.index(free[0])]}[/bold] makes everything together "
+        f"({epsilon}, {delta})-DP.",
+        f"Together they give ε ≤ {shown_up(best.upper)}, by {best.theorem}.",
+    )
+
+
+def convert(
+    items: options.ItemTexts,
+    delta: options.Delta = 1e-6,
+    units: Units = 1,
+    tolerance: options.Tolerance = 1e-3,
+    as_json: options.AsJson = False,
+) -> None:
+    """What everything together is as pure, zero-concentrated, Gaussian and (ε, δ)-DP."""
+    parsed = [parse_item(item) for item in items]
+    grouped = [(fa.group_privacy(guarantee, units), count) for guarantee, count in parsed]
+    composition = fa.compose(grouped, tolerance=tolerance)
+    rows: dict[str, tuple[str, Callable[[], float]]] = {
+        "epsilon": ("ε of pure DP", lambda: composition.epsilon_at(0.0).upper),
+        "rho": ("ρ of zero-concentrated DP", composition.rho),
+        "mu": ("μ of Gaussian DP", composition.mu),
+        "epsilon_at_delta": (f"ε at δ = {delta}", lambda: composition.epsilon_at(delta).upper),
+    }
+    with patience("composing"):
+        found = {name: _number(read) for name, (_, read) in rows.items()}
     if as_json:
-        inputs = {"epsilon": epsilon, "delta": delta, "tolerance": tolerance}
-        print_json({"items": written(found), **_shown(bracket, adaptivity), **inputs})
+        print_json({**found, "items": items, "delta": delta, "units": units})
         return
-    chosen = written(found)[items.index(free[0])]
-    console().print(f"[bold]{chosen}[/bold] makes everything together ({epsilon}, {delta})-DP.")
-    console().print(f"Together they give ε ≤ {shown_up(bracket.upper)}, by {bracket.theorem}.")
+    group = "" if units == 1 else f" for groups of {units}"
+    table = Table("as", "at most", title=" ".join(items) + group)
+    for name, (words, _) in rows.items():
+        table.add_row(words, "none" if found[name] is None else shown_up(found[name]))
+    console().print(table)
 
 
-def _parameter(
-    kind: str, count: int, epsilon: float, delta: float, adaptivity: str, tolerance: float
-) -> fa.Guarantee:
+def _composed(items: list[str], adaptivity: options.Adaptivity, tolerance: float) -> fa.Composition:
+    listed = [parse_item(item) for item in items]
+    return fa.compose(listed, adaptivity=adaptivity.value, tolerance=tolerance)
+
+
+def _print(as_json: bool, answer: dict[str, object], *lines: str) -> None:
+    if as_json:
+        print_json(answer)
+    else:
+        for line in lines:
+            console().print(line)
+
+
+def _parameter(kind: str, count: int, how: dict[str, Any]) -> fa.Guarantee:
     """The largest ε each, or for Gaussian noise the smallest noise multiplier."""
-    match kind:
-        case "dp" | "br" | "lap":
-            each = fa.largest_epsilon(
-                WITH_EPSILON[kind],
-                count=count,
-                epsilon=epsilon,
-                delta=delta,
-                adaptivity=adaptivity,
-                tolerance=tolerance,
-            )
-            return WITH_EPSILON[kind](each)
-        case "gauss":
-            return fa.Gaussian(fa.gaussian_noise_multiplier(epsilon, delta, count=count))
-        case _:
-            raise InvalidInput(
-                f"a parameter can be planned for dp, br, lap and gauss, got {kind!r}; give "
-                f"{kind} its parameters to plan the count instead, or use `farthing calibrate`"
-            )
-
-
-def _what_it_gives(
-    guarantee: fa.Guarantee, count: int, delta: float, adaptivity: str, tolerance: float
-) -> Bracket:
-    if count == 0:
-        return Bracket(0.0, 0.0, "nothing is revealed")
-    composition = fa.compose([(guarantee, count)], adaptivity=adaptivity, tolerance=tolerance)
-    return composition.epsilon_at(delta)
+    if kind in WITH_EPSILON:
+        return WITH_EPSILON[kind](fa.largest_epsilon(WITH_EPSILON[kind], count=count, **how))
+    if kind == "gauss":
+        noise = fa.gaussian_noise_multiplier(how["epsilon"], how["delta"], count=count)
+        return fa.Gaussian(noise)
+    raise InvalidInput(
+        f"a parameter can be planned for dp, br, lap and gauss, got {kind!r}; give "
+        f"{kind} its parameters to plan the count instead, or use `farthing calibrate`"
+    )
 
 
 def _shown(best: Bracket, adaptivity: options.Adaptivity) -> dict[str, object]:
@@ -201,3 +221,11 @@ def _shown(best: Bracket, adaptivity: options.Adaptivity) -> dict[str, object]:
         "theorem": best.theorem,
         "adaptivity": adaptivity.value,
     }
+
+
+def _number(read: Callable[[], float]) -> float | None:
+    """The number, or None where a definition does not cover the list."""
+    try:
+        return read()
+    except (fa.Unsupported, fa.Unattainable):
+        return None

@@ -16,8 +16,8 @@ import typer
 
 from farthing.cli import options
 from farthing.cli.forms import POSITIONAL, command, options_of, with_options
-from farthing.cli.ledger_options import Name, say
 from farthing.cli.opening import Opening, Source, option
+from farthing.cli.options import Name, say
 from farthing.cli.output import console, patience, print_json
 from farthing.cli.values import filter_of
 from farthing.engine.conversation import ConversationAnswer

@@ -1,21 +1,24 @@
-"""`farthing ledger show | odometer | verify | certificate | export | import`: to look into it."""
+"""`farthing ledger show | odometer | verify | certificate | export | import`."""
 
 from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
+from rich.table import Table
 
 from farthing.cli import options
-from farthing.cli.balances import balances_of, balances_table
-from farthing.cli.ledger_options import AnyName, Name, Output, put, reading, say
+from farthing.cli.forms import AtLedger, add_operations, at_ledger
+from farthing.cli.options import AnyName, Name, Output, put, reading, say
 from farthing.cli.output import console, patience, print_json
-from farthing.ledger import Ledger, NotInLedger, export_lines, import_lines, odometer, verify
-from farthing.numerics.rounding import shown_up
+from farthing.engine.desk import Desk
+from farthing.ledger import Account, Ledger, Purse, Reader, export_lines, import_lines, verify
 from farthing.wording import many, plain
 
 ledger = typer.Typer(
@@ -24,12 +27,19 @@ ledger = typer.Typer(
     no_args_is_help=True,
 )
 
+#: Columns of numbers.
+_RIGHT = {"farthings spent", "δ units spent", "used", "farthings", "δ units"}
+#: Longer questions are cut where people read them; --json has all of it.
+_LONGEST = 80
+#: How the end of a question is called for people.
+_OUTCOMES = {"open": "open", "close": "answered", "abandon": "abandoned", "end": "ended"}
+
 
 @ledger.command("show")
 def show_command(
     where: options.LedgerAt, name: AnyName = None, as_json: options.AsJson = False
 ) -> None:
-    """Caps, purses, registered lists and open reservations, and who this ledger is."""
+    """Caps, purses, registered lists, open reservations, and the ledger's identity."""
     with Ledger.open(where, upgrade=False) as book, patience("reading"):
         reader = book.reader()
         identity = reader.identity()
@@ -45,30 +55,7 @@ def show_command(
     console().print(f"ledger {identity}", soft_wrap=True)
 
 
-@ledger.command("odometer")
-def odometer_command(
-    name: Name,
-    where: options.LedgerAt,
-    analyst: Annotated[
-        list[str] | None,
-        typer.Option("--analyst", help="A coalition; without it everybody.", show_default=False),
-    ] = None,
-    delta: options.Delta = 1e-6,
-    as_json: options.AsJson = False,
-) -> None:
-    """What has been spent so far, as an (ε, δ) statement that is valid at any moment."""
-    with Ledger.open(where, upgrade=False) as book, patience("reading the odometer"):
-        reading_now = odometer(book.reader(), name, delta=delta, analysts=analyst)
-    who = "all analysts together" if analyst is None else ", ".join(analyst)
-    spent = f"{reading_now.farthings_spent} of {reading_now.cap} farthings spent"
-    say(
-        as_json,
-        reading_now.to_json(),
-        f"{who}: ε ≤ {shown_up(reading_now.epsilon)} at δ = {delta}, {spent}"
-        + (" by everybody, whose spending can show in refusals" if reading_now.shared else "")
-        + f"\nby the {reading_now.theorem}"
-        + ("" if reading_now.assuming is None else f"\nif {reading_now.assuming}"),
-    )
+add_operations(ledger, AtLedger, at_ledger)
 
 
 @ledger.command("verify")
@@ -119,17 +106,8 @@ def certificate_command(
 
     `farthing tariff check` and `python checker.py` prove it without this ledger.
     """
-    with Ledger.open(where, upgrade=False) as book:
-        reader = book.reader()
-        signed = [
-            one
-            for one in reader.accounts(name)
-            if one.mode == "tariff" and (one.open if account is None else one.name == account)
-        ]
-        if not signed:
-            what = "in force" if account is None else f"called {account!r:.60}"
-            raise NotInLedger(f"{name} has no tariff {what}; `farthing ledger show` lists them")
-        document = reader.document(name, signed[-1].number)
+    with Desk(Ledger.open(where, upgrade=False)) as desk:
+        document = desk.certificate(name, account)
     put(output, StringIO(json.dumps(document, ensure_ascii=False, indent=1) + "\n"))
     if output is not None:
         say(False, {}, f"the certificate of {name} is in {output}")
@@ -175,3 +153,142 @@ def import_command(
         {"imported": counts},
         "\n".join(f"{name}: {count} entries" for name, count in counts.items()),
     )
+
+
+def balances_of(reader: Reader, name: str) -> dict[str, Any]:
+    """The balances of a dataset as of now."""
+    accounts, purses = reader.accounts(name), reader.purses(name)
+    tariffs = {account.number: account for account in accounts if account.mode == "tariff"}
+    rows: list[tuple[str, Account, Account | Purse, str | None]] = [
+        *(("everybody", tariff, tariff, None) for tariff in tariffs.values()),
+        *((purse.analyst, tariffs[purse.account], purse, purse.month) for purse in purses),
+    ]
+    return {
+        "dataset": name,
+        "goes_on_here": reader.is_writable(name),
+        "balances": [
+            {
+                "account": tariff.name,
+                "state": _state(tariff, held),
+                "analyst": analyst,
+                "farthings": held.farthings,
+                "farthings_spent": held.farthings_spent,
+                "delta_units": held.delta_units,
+                "delta_units_spent": held.delta_units_spent,
+                "month": month,
+            }
+            for analyst, tariff, held, month in rows
+        ],
+        "lists": [
+            {
+                "account": account.name,
+                "mode": account.mode,
+                "analyst": account.analyst,
+                "item": lot.item,
+                "granted": lot.granted,
+                "spent": lot.spent,
+            }
+            for account in accounts
+            if account.number not in tariffs
+            for lot in reader.lots(name, account.name)
+        ],
+        "open_reservations": [
+            {"entry": r.entry, "analyst": r.analyst} for r in reader.open_reservations(name)
+        ],
+        "open_conversations": [
+            {"id": one.id, "analyst": one.analyst, "asked": one.asked}
+            for one in reader.conversations(name)
+            if one.open
+        ],
+    }
+
+
+def balances_table(shown: dict[str, Any]) -> Iterator[Table | str]:
+    """The balances as tables for people."""
+    name = escape(plain(str(shown["dataset"])))
+    yield _table(
+        name,
+        ["account", "analyst", "farthings spent", "δ units spent", "state", "month"],
+        [
+            [
+                row["account"],
+                row["analyst"],
+                f"{row['farthings_spent']} of {row['farthings']}",
+                f"{row['delta_units_spent']} of {row['delta_units']}",
+                row["state"],
+                row["month"] or "",
+            ]
+            for row in shown["balances"]
+        ],
+    )
+    if shown["lists"]:
+        yield _table(
+            f"{name}: registered lists",
+            ["list", "mode", "analyst", "item", "used"],
+            [
+                [
+                    row["account"],
+                    row["mode"],
+                    row["analyst"],
+                    row["item"],
+                    f"{row['spent']} of {row['granted']}",
+                ]
+                for row in shown["lists"]
+            ],
+        )
+    where = "" if shown["goes_on_here"] else "; a copy or sealed: nothing can be written here"
+    talks = shown["open_conversations"]
+    said = f", {len(talks)} open conversations" if talks else ""
+    yield f"{len(shown['open_reservations'])} open reservations{said}{where}"
+
+
+def history_table(asked: list[dict[str, Any]], *, values: bool = False) -> Table:
+    """Who asked what, when, and for how much; with `values`, what was told."""
+    several = len({one["dataset"] for one in asked}) > 1
+    last = ["version", "released"] if values else ["version"]
+    return _table(
+        "history" if several else escape(plain(asked[0]["dataset"])),
+        ["time (UTC)", "analyst", "question", "farthings", "δ units", "outcome", *last],
+        [
+            [
+                one["time"][:16].replace("T", " "),
+                one["analyst"],
+                (f"{one['dataset']}: " if several else "") + one["caption"],
+                str(one["farthings"]),
+                str(one["delta_units"]),
+                _OUTCOMES[one["outcome"]],
+                one["version"] or "live",
+                *([_values_in_words(one["release"])] if values else []),
+            ]
+            for one in asked
+        ],
+    )
+
+
+def _values_in_words(release: Any) -> str:
+    """Labels with their numbers; a release in another form as JSON."""
+    try:
+        told = [
+            f"{label}: {'listed' if count is None else count}"
+            for one in ([] if release is None else release.values())
+            for label, count in zip(one["labels"], one["counts"] or one["labels"], strict=True)
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        told = [json.dumps(release, ensure_ascii=False)]
+    words = ", ".join(told)
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]} …"
+
+
+def _state(tariff: Account, held: Account | Purse) -> str:
+    if not tariff.open:
+        return "retired"
+    return "in force" if held.open else "revoked"
+
+
+def _table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
+    table = Table(title=title)
+    for column in columns:
+        table.add_column(column, justify="right" if column in _RIGHT else "left")
+    for row in rows:
+        table.add_row(*(escape(plain(cell)) for cell in row))
+    return table

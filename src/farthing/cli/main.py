@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_group
 
 from farthing import __version__
-from farthing.cli.composition import calibrate, delta, epsilon, plan
-from farthing.cli.conversion import convert
-from farthing.cli.doctor import doctor
+from farthing.cli.composition import calibrate, convert, delta, epsilon, plan
+from farthing.cli.deployment import doctor, serve, statement
 from farthing.cli.figures import figures
-from farthing.cli.lazy import lazy_group
-from farthing.cli.serve import serve
-from farthing.cli.statement import statement
 from farthing.cli.tariff import tariff
 from farthing.errors import FarthingError
 from farthing.numerics.compiled import was_interrupted
@@ -24,6 +23,29 @@ from farthing.wording import plain
 #: The exit code that typer turns an interrupt into.
 _INTERRUPTED = 130
 
+
+def _lazy_group(name: str, words: str) -> typer.Typer:
+    """The Typer `name` in `farthing.cli.name`, imported when it is used.
+
+    What it needs may not be installed, and takes time to load.
+    """
+
+    class Lazy(TyperGroup):
+        def _group(self) -> Any:
+            return get_group(getattr(import_module(f"farthing.cli.{name}"), name))
+
+        def list_commands(self, ctx: Any) -> list[str]:
+            return list(self._group().list_commands(ctx))
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            return self._group().resolve_command(ctx, args)
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            return self._group().get_command(ctx, cmd_name)
+
+    return typer.Typer(name=name, help=words, cls=Lazy, no_args_is_help=True)
+
+
 app = typer.Typer(
     name="farthing",
     help="The tightest privacy loss that can be proved, and a budget that is never overspent.",
@@ -31,51 +53,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(epsilon)
-app.command()(delta)
-app.command()(plan)
-app.command()(calibrate)
-app.command()(convert)
-app.command()(statement)
-app.command()(serve)
-app.command()(doctor)
-app.command()(figures)
+for _command in (
+    epsilon, delta, plan, calibrate, convert, statement, serve, doctor, figures
+):  # fmt: skip # in the order of the help
+    app.command()(_command)
 app.add_typer(tariff)
-app.add_typer(
-    lazy_group(
-        "ledger",
-        "farthing.cli.ledger",
-        "Look into a budget that several analysts share: show, odometer, verify, export.",
-    )
-)
-app.add_typer(
-    lazy_group(
-        "owner",
-        "farthing.cli.owner_data",
-        "Decide about a budget: add data, sign, grant, revoke, register, move.",
-    )
-)
-app.add_typer(
-    lazy_group(
-        "query",
-        "farthing.cli.query",
-        "Private answers from a table: plan what they cost, then run them.",
-    )
-)
-app.add_typer(
-    lazy_group(
-        "converse",
-        "farthing.cli.converse",
-        "Conversations about a table: paid for once, asked as long as answers are negative.",
-    )
-)
-app.add_typer(
-    lazy_group(
-        "tokens",
-        "farthing.cli.tokens",
-        "Who may come into the service: mint, list, withdraw.",
-    )
-)
+
+#: Groups whose modules are imported when they are used.
+_LAZY = {
+    "ledger": "Look into a budget that several analysts share: show, odometer, verify, export.",
+    "owner": "Decide about a budget: add data, sign, grant, revoke, register, move.",
+    "query": "Private answers from a table: plan what they cost, then run them.",
+    "converse": "Conversations about a table: paid for once, asked until answers are positive.",
+    "tokens": "Who may use the service: mint, list, withdraw.",
+}
+for _name, _words in _LAZY.items():
+    app.add_typer(_lazy_group(_name, _words))
 
 
 def _print_version(wanted: bool) -> None:
@@ -97,7 +90,7 @@ def root(
 
 
 def _what_stays_spent(error: BaseException | None) -> str:
-    """That it was interrupted, and what that costs, where the interrupt behind an error says so."""
+    """That it was interrupted and, if the interrupt says so, what stays spent."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt) and error.args:
             return f"farthing: {plain(str(error))}\n"

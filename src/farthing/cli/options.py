@@ -1,12 +1,22 @@
-"""Options that several commands share."""
+"""Options that several commands share, and how they print and read."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, TextIO
 
 import typer
+
+from farthing.cli.output import console, print_json
+from farthing.errors import InvalidInput
+from farthing.whole_files import whole_file
+from farthing.wording import plain
 
 
 class Adaptivity(StrEnum):
@@ -75,13 +85,53 @@ LedgerBeside = Annotated[
         show_default=False,
     ),
 ]
+Name = Annotated[str, typer.Argument(metavar="DATASET", help="The dataset.", show_default=False)]
+AnyName = Annotated[str | None, typer.Argument(metavar="[DATASET]", help="Only this one.")]
+Analyst = Annotated[str, typer.Argument(metavar="ANALYST", help="The analyst.", show_default=False)]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write to this file.", show_default=False)
+]
 
 
 def several(text: str | None) -> str | list[str] | None:
-    """One place or table, or those between the commas.
+    """One place or table, or several separated by commas.
 
-    A file with a comma in its name is one, and so are addresses and patterns such as {a,b}.
+    A file with a comma in its name, an address and a pattern such as {a,b} are one.
     """
     if text is None or "," not in text or "://" in text or "{" in text or os.path.exists(text):
         return text
     return [part.strip() for part in text.split(",")]
+
+
+def say(as_json: bool, answer: dict[str, object], words: str) -> None:
+    """Print one JSON object, or lines for people without control characters."""
+    if as_json:
+        print_json(answer)
+    else:
+        for line in words.split("\n"):
+            console().print(plain(line), markup=False, soft_wrap=True)
+
+
+def warn(words: str | None) -> None:
+    """Print a warning on standard error, so that programs can read the answer."""
+    if words is not None:
+        typer.echo(f"warning: {plain(words)}", err=True)
+
+
+def put(output: Path | None, text: TextIO) -> None:
+    """Write everything at once, so that an error leaves no partial output."""
+    if output is None:
+        shutil.copyfileobj(text, sys.stdout)
+        return
+    with whole_file(output) as file:
+        shutil.copyfileobj(text, file)
+
+
+@contextmanager
+def reading(file: Path) -> Iterator[TextIO]:
+    """A text file whose lines end at \\n only, as in JSON Lines."""
+    try:
+        with file.open(encoding="utf-8", newline="\n") as lines:
+            yield lines
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file} cannot be read: {error}") from None

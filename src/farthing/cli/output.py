@@ -26,17 +26,17 @@ def print_json(answer: dict[str, object]) -> None:
 
 
 def console() -> Console:
-    """Where tables go: standard output."""
+    """A console on standard output."""
     return Console(highlight=False)
 
 
 def bracketed(bracket: Bracket) -> str:
-    """Both sides, rounded outwards."""
+    """Both ends of a bracket, rounded outwards."""
     return f"\\[{shown_down(bracket.lower)}, {shown_up(bracket.upper)}]"
 
 
 def spread(bracket: Bracket) -> str:
-    """How far apart the two sides are, in words."""
+    """The width of a bracket in words."""
     if bracket.width <= 1e-8:
         return "exact to 8 digits"
     return f"within {shown_up(100 * bracket.width, digits=2)} %"
@@ -44,9 +44,9 @@ def spread(bracket: Bracket) -> str:
 
 @contextmanager
 def patience(what: str) -> Iterator[None]:
-    """A moving bar with a clock on a terminal, if the work takes longer than two seconds.
+    """Show a progress bar on a terminal if the work takes longer than two seconds.
 
-    Beside it is what is known so far. Nothing of it goes into a pipe or stays on the screen.
+    It shows what is known so far, and is removed at the end. Pipes get nothing of it.
     """
     screen = Console(stderr=True)
     if not screen.is_terminal:

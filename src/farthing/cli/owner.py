@@ -1,319 +1,228 @@
-"""`farthing owner …`: what the owner of the data decides.
-
-Needs no data source; what does is added to the group `owner` by the module that reads data.
-"""
+"""`farthing owner …`: what the owner of the data decides. Most commands follow from operations."""
 
 from __future__ import annotations
 
-import tomllib
-from enum import StrEnum
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from farthing.cli import options
-from farthing.cli.ledger_options import Analyst, Name, reading, say, warn
-from farthing.cli.output import patience
+from farthing.cli.forms import AtLedger, add_operations, at_ledger, command, field_option
+from farthing.cli.ledger import history_table
+from farthing.cli.options import AnyName, Name, say, warn
+from farthing.cli.output import console, patience, print_json
 from farthing.composition.tariffs.certificate import Certificate
-from farthing.composition.tariffs.prices import EpsilonDelta, large_delta
-from farthing.composition.tariffs.verification import certificate_in
-from farthing.errors import InvalidInput
-from farthing.guarantees.notation import parse_item
-from farthing.ledger import Dataset, Ledger, Limits, RegisteredBatch, RegisteredSet
-from farthing.wording import many
-
-
-class InOrderOfUse(TyperGroup):
-    """Data is added first, by commands of a module that is read later."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        first = ("schema", "add")
-        return [*first, *(name for name in super().list_commands(ctx) if name not in first)]
-
+from farthing.composition.tariffs.prices import large_delta
+from farthing.engine import Declaration, Desk, open_source
+from farthing.engine.desk.budgets import proved
+from farthing.engine.epsilon_budget import ledger_beside
+from farthing.engine.sources.base import Source
+from farthing.errors import FarthingError
+from farthing.ledger import Ledger, Limits
+from farthing.numerics.rounding import shown_up
+from farthing.schema import columns_to_toml, read_schema
+from farthing.wording import many, plain
 
 owner = typer.Typer(
     name="owner",
-    cls=InOrderOfUse,
     help="Decide about a budget: add data, sign tariffs, grant and revoke purses, move the book.",
     no_args_is_help=True,
 )
 
-_FILE = "A tariff in TOML, or a certificate in JSON."
-Epsilon = Annotated[
-    float | None, typer.Option("--epsilon", help="The budget: what everything may cost.")
+#: How a day is written.
+_DAY = {"formats": ["%Y-%m-%d"], "metavar": "YYYY-MM-DD", "show_default": False}
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="Parquet, CSV, a DuckDB or SQLite file, or postgresql://…; a,b for several as one.",
+        show_default=False,
+    ),
 ]
-Delta = Annotated[
-    float | None, typer.Option("--delta", help="The budget: the chance that it fails.")
+TableName = Annotated[
+    str | None, typer.Option("--table", help="The table in a database; a,b for several.")
 ]
-Farthings = Annotated[int, typer.Option("--farthings", help="How many.", show_default=False)]
+Spark = Annotated[
+    str | None, typer.Option("--spark", help="Run on Spark: sc://host:port or local[N].")
+]
 
 
-class Mode(StrEnum):
-    """How a registered list is used."""
-
-    batch = "batch"
-    setwise = "setwise"
-
-
-@owner.command("init")
-def init_command(
-    name: Name,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help=_FILE, show_default=False)],
-    where: options.LedgerAt,
-    unit: Annotated[str, typer.Option("--unit", help="The column that says who a row is about.")],
-    by: Annotated[str, typer.Option("--owner", help="Who answers for the data.")],
-    keys: Annotated[
-        int | None, typer.Option("--contribution-limit", help="Keys of a unit that count at most.")
-    ] = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Add a dataset that is read elsewhere and put a tariff in force; creates the ledger."""
-    dataset = Dataset(name, unit=unit, owner=by, limits=Limits(contribution_limit=keys))
-    certificate = signable(file)
-    with Ledger.open(where) as ledger, patience("proving the certificate"):
-        ledger.owner().add(dataset)
-        account = ledger.owner().sign(name, certificate)
-    say(
-        as_json,
-        {"dataset": name, "farthings": account.farthings, "digest": certificate.digest},
-        f"{name}: {account.farthings} farthings in force, certificate {certificate.digest}",
-    )
-
-
-@owner.command("sign")
-def sign_command(
-    name: Name,
-    where: options.LedgerAt,
-    account: Annotated[str, typer.Option("--name", help="A name for the new account.")],
-    file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help=_FILE, show_default=False)
-    ] = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Sign a budget: two numbers, a tariff or a certificate.
-
-    A tariff that was in force is retired, and the two accounts compose.
-    """
-    certificate = signable(file, epsilon, delta)
-    with Ledger.open(where, upgrade=False) as ledger, patience("proving the certificate"):
-        opened = ledger.owner().sign(name, certificate, name=account)
-    say(
-        as_json,
-        {"dataset": name, "account": opened.number, "farthings": opened.farthings},
-        f"{name}: account {opened.number} with {opened.farthings} farthings is in force",
-    )
-
-
-@owner.command("grant")
-def grant_command(
-    name: Name,
-    analyst: Analyst,
-    where: options.LedgerAt,
-    farthings: Farthings,
-    delta_units: Annotated[
-        int | None,
-        typer.Option("--delta-units", help="Units of δ; as many as in the tariff, in proportion."),
-    ] = None,
-    monthly: Annotated[
-        bool, typer.Option("--monthly", help="Renew by calendar month (UTC), within the cap.")
-    ] = False,
-    as_json: options.AsJson = False,
-) -> None:
-    """Give an analyst farthings; a second grant adds to the first."""
-    renewal = "monthly" if monthly else None
-    with Ledger.open(where, upgrade=False) as ledger:
-        purse = ledger.owner().grant(
-            name, analyst, farthings=farthings, delta_units=delta_units, renewal=renewal
-        )
-        cap = ledger.analyst(name, analyst).terms().tariff.farthings
-        held = sum(
-            one.farthings
-            for one in ledger.reader().purses(name)
-            if one.account == purse.account and one.open
-        )
-    if held > cap:
-        warn(
-            f"the purses of {name} hold {many(held, 'farthing')} together, and its budget is "
-            f"{many(cap, 'farthing')}: what exceeds it is refused to whoever asks last"
-        )
-    say(
-        as_json,
-        {
-            "dataset": name,
-            "analyst": analyst,
-            "farthings": purse.farthings,
-            "delta_units": purse.delta_units,
-        },
-        f"{analyst} holds {many(purse.farthings, 'farthing')} and "
-        f"{many(purse.delta_units, 'δ unit')} of {name}{' a month' if monthly else ''}; "
-        f"the budget is {many(cap, 'farthing')} for everybody together",
-    )
-
-
-@owner.command("revoke")
-def revoke_command(
-    name: Name, analyst: Analyst, where: options.LedgerAt, as_json: options.AsJson = False
-) -> None:
-    """Take away what is left of an analyst's purse; the purse stays, and a grant opens it.
-
-    Tokens of a service stay valid and show what was released; `farthing tokens withdraw` ends one.
-    """
-    with Ledger.open(where, upgrade=False) as ledger:
-        taken = ledger.owner().revoke(name, analyst)
-    say(
-        as_json,
-        {"dataset": name, "analyst": analyst, "farthings": taken.farthings},
-        f"{analyst} can spend nothing of {name} any more; {taken.farthings} farthings were left\n"
-        "tokens of a service stay valid and show what was released: `farthing tokens list` and "
-        "`withdraw` end them",
-    )
-
-
-@owner.command("register")
-def register_command(
-    name: Name,
-    analyst: Analyst,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help='TOML: [queries] name = ["10xbr:0.1", …] for a batch, '
-            '[items] name = "20xbr:0.1" for set-wise use.',
-        ),
-    ],
-    where: options.LedgerAt,
-    account: Annotated[str, typer.Option("--name", help="A name for the list.")],
-    mode: Annotated[Mode, typer.Option("--mode", help="How the list is used.")] = Mode.batch,
-    as_json: options.AsJson = False,
-) -> None:
-    """Open an account for a list that is fixed in advance."""
-    listed = _read_list(file, mode)
-    with Ledger.open(where, upgrade=False) as ledger, patience("certifying"):
-        opened = ledger.owner().register(name, account, listed, analyst=analyst)
-        document = ledger.reader().document(name, opened.number)
-    say(
-        as_json,
-        {"dataset": name, "account": opened.number, "epsilon_at": document["epsilon_at"]},
-        f"{name}: {account} is registered as account {opened.number} for {analyst}",
-    )
-
-
-@owner.command("refresh")
-def refresh_command(
-    name: Name,
-    where: options.LedgerAt,
-    version: Annotated[
-        str | None,
-        typer.Argument(metavar="[VERSION]", help="What to call the state of the rows from now on."),
-    ] = None,
-    live: Annotated[
-        bool, typer.Option("--live", help="The rows change without notice; nothing is told twice.")
-    ] = False,
-    as_json: options.AsJson = False,
-) -> None:
-    """Declare that the rows have changed."""
-    if (version is None) != live:
-        raise InvalidInput("give a version, or --live for rows that change without notice")
-    with Ledger.open(where, upgrade=False) as ledger:
-        ledger.owner().declare_version(name, version)
-    shown = "live" if version is None else f"version {version}"
-    say(as_json, {"dataset": name, "version": version}, f"the rows of {name} are {shown}")
-
-
-@owner.command("abandon")
-def abandon_command(
-    name: Name,
-    entry: Annotated[int, typer.Argument(metavar="ENTRY", help="Number of the reservation.")],
-    where: options.LedgerAt,
-    reason: Annotated[str, typer.Option("--reason", help="Why nothing was released.")],
-    as_json: options.AsJson = False,
-) -> None:
-    """Settle a reservation that a crash left open. Nothing comes back."""
-    with Ledger.open(where, upgrade=False) as ledger:
-        held = [r for r in ledger.reader().open_reservations(name) if r.entry == entry]
-        if not held:
-            raise InvalidInput(f"entry {entry} of {name} is not an open reservation")
-        settled = ledger.owner().abandon(held[0], reason=reason)
-    say(
-        as_json,
-        {"dataset": name, "abandoned": entry, "entry": settled.number},
-        f"entry {entry} is abandoned; what it reserved stays spent",
-    )
-
-
-@owner.command("end-conversation")
-def end_conversation_command(
-    name: Name,
-    identity: Annotated[str, typer.Argument(metavar="ID", help="`ledger show --json` lists them.")],
-    where: options.LedgerAt,
-    reason: Annotated[str, typer.Option("--reason", help="Why.")] = "ended by the owner",
-    as_json: options.AsJson = False,
-) -> None:
-    """End a conversation, whoever opened it. What was paid for it stays spent."""
-    with Ledger.open(where, upgrade=False) as ledger:
-        ledger.owner().end_conversation(name, identity, reason=reason)
-    say(
-        as_json,
-        {"dataset": name, "ended": identity},
-        f"{identity} has ended; what was paid for it stays spent",
-    )
-
-
-@owner.command("retire")
-def retire_command(
-    name: Name,
-    where: options.LedgerAt,
-    account: Annotated[
-        str | None,
-        typer.Option("--account", help="Only this tariff or list.", show_default=False),
-    ] = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """End a tariff, a list, or a whole dataset: nothing more can be spent; the book stays."""
-    with Ledger.open(where, upgrade=False) as ledger:
-        retired = ledger.owner().retire(name, account)
-    say(
-        as_json,
-        {"dataset": name, "retired": list(retired)},
-        f"nothing can be spent of {', '.join(retired)} of {name} any more; what was spent stays "
-        "spent",
-    )
-
-
-def signable(
-    file: Path | None, epsilon: float | None = None, delta: float | None = None
-) -> Certificate:
-    """A budget in two numbers, what a tariff proves, or a certificate that was proved again."""
-    budget = EpsilonDelta.of(epsilon, delta)
-    with patience("proving the certificate"):
-        if budget is not None and file is None:
-            certificate = budget.certificate()
-        elif budget is None and file is not None:
-            certificate = certificate_in(file)
-        else:
-            raise InvalidInput(
-                "give --epsilon and --delta, or a file with a tariff or a certificate: not both"
-            )
-    warn(large_delta(certificate))
-    return certificate
-
-
-def _read_list(file: Path, mode: Mode) -> RegisteredBatch | RegisteredSet:
+@contextmanager
+def _opened(data: str, table: str | None, spark: str | None) -> Iterator[Source]:
+    with patience("opening"):
+        source = open_source(options.several(data), table=options.several(table), spark=spark)
     try:
-        with reading(file) as lines:
-            data = tomllib.loads(lines.read())
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{file} is not TOML: {error}") from None
-    key = "queries" if mode is Mode.batch else "items"
-    listed = data.get(key)
-    if set(data) != {key} or not isinstance(listed, dict):
-        raise InvalidInput(f"{file} must have one table [{key}]")
-    if mode is Mode.batch:
-        return RegisteredBatch(
-            {name: [parse_item(text) for text in texts] for name, texts in listed.items()}
+        yield source
+    finally:
+        source.shut()
+
+
+@owner.command("schema")
+def schema_command(data: Data, table: TableName = None, spark: Spark = None) -> None:
+    """The schema that the engine's own types propose, as TOML to check and change."""
+    with _opened(data, table, spark) as source:
+        proposal = source.proposed_schema()
+    typer.echo(columns_to_toml(proposal.columns), nl=False)
+    for name, kind in proposal.left_out:
+        typer.echo(f"# {plain(name)} is {plain(kind)}, which no question can use")
+
+
+@command(owner, "add")
+@dataclass(frozen=True)
+class Add:
+    """Add data with a schema and a budget; creates the ledger if it is not there.
+
+    Then the rows are compared with the schema, for your eyes alone: how many values of each column
+    do not parse, lie outside the bounds, or are not declared.
+    """
+
+    data: Data
+    unit: Annotated[str, field_option("unit")]
+    where: options.LedgerBeside = None
+    epsilon: Annotated[float | None, field_option("epsilon")] = None
+    delta: Annotated[float | None, field_option("delta")] = None
+    tariff: Annotated[
+        Path | None,
+        typer.Option("--tariff", help="Instead: put this tariff or certificate in force."),
+    ] = None
+    name: Annotated[str | None, typer.Option("--name", help="The dataset's name.")] = None
+    schema: Annotated[
+        Path | None, typer.Option("--schema", help="Declared columns in TOML; else proposed.")
+    ] = None
+    contribution_limit: Annotated[int | None, field_option("contribution_limit")] = None
+    per_key_limit: Annotated[int | None, field_option("per_key_limit")] = None
+    version: Annotated[
+        str, typer.Option("--version", help="The version of the rows; live: they may change.")
+    ] = "1"
+    beside: Annotated[str | None, field_option("beside")] = None
+    owner: Annotated[str, field_option("owner")] = "owner"
+    table: TableName = None
+    spark: Spark = None
+    as_json: options.AsJson = False
+
+    def run(self) -> None:
+        """Open, declare, sign, and say what was declared."""
+        declared = Declaration(
+            unit=self.unit,
+            schema=None if self.schema is None else read_schema(self.schema),
+            limits=Limits(self.contribution_limit, self.per_key_limit),
+            version=None if self.version == "live" else self.version,
         )
-    return RegisteredSet({name: parse_item(text) for name, text in listed.items()})
+        certificate = misfits = None
+        with _opened(self.data, self.table, self.spark) as source:
+            if (self.tariff, self.epsilon, self.delta) != (None, None, None):
+                declared.require_possible(source)  # a budget takes seconds to prove
+                with patience("proving the certificate"):
+                    certificate = proved(self.tariff, None, self.epsilon, self.delta)
+                warn(large_delta(certificate))
+            where = self.where or ledger_beside(source, self.name)
+            with Desk.open(where, owner=self.owner) as desk:
+                with patience("adding"):
+                    name = self.name or source.name
+                    add = desk.add if desk.is_described(name) else desk.describe
+                    dataset = add(source, declared, name=name, beside=self.beside)
+                    if certificate is not None:
+                        desk.sign(dataset.name, certificate)
+                with patience("comparing the rows with the schema"):
+                    try:
+                        misfits = desk.misfits(source, dataset.name)
+                    except FarthingError:  # the data is added all the same
+                        misfits = None
+        columns = [] if dataset.schema is None else dataset.schema.to_json()
+        say(
+            self.as_json,
+            {
+                "dataset": dataset.name,
+                "version": dataset.version,
+                "columns": columns,
+                "ledger": os.fspath(where),
+                "misfits": None if misfits is None else [one.to_json() for one in misfits],
+            },
+            f"{dataset.name}: version {dataset.version or 'live'}, "
+            + ", ".join(f"{column['name']} {column['kind']}" for column in columns)
+            + ("" if certificate is None else f"\n{_budget(certificate)}")
+            + ("" if self.where else f"\nThe budget is kept in {where}.")
+            + "".join(f"\n{plain(one.in_words())}" for one in misfits or ())
+            + ("\nThe rows could not be compared with the schema." if misfits is None else ""),
+        )
+
+
+def _budget(certificate: Certificate) -> str:
+    """What was signed, in words."""
+    tariff = certificate.tariff
+    held = f"{many(tariff.farthings, 'farthing')} and {many(tariff.delta_units, 'δ unit')}"
+    proven = ", ".join(
+        f"ε = {shown_up(bracket.upper, digits=3)} at δ = {delta:g}"
+        for delta, bracket in certificate.epsilons
+    )
+    return f"{held} to grant: however they are spent, everything released is within {proven}."
+
+
+add_operations(owner, AtLedger, at_ledger)
+
+
+@owner.command("relocate")
+def relocate_command(
+    name: Name,
+    data: Data,
+    where: options.LedgerAt,
+    table: TableName = None,
+    spark: Spark = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Declare that data moved: it is at DATA now, and its budget goes on.
+
+    The place where it was stays known: a copy that was left there gets no budget of its own.
+    """
+    with (
+        _opened(data, table, spark) as source,
+        Desk(Ledger.open(where, upgrade=False)) as desk,
+    ):
+        desk.relocate(name, source)
+    say(
+        as_json,
+        {"dataset": name, "location": source.location},
+        f"{name} is at {source.location} now; its budget goes on.",
+    )
+
+
+@owner.command("history")
+def history_command(
+    where: options.LedgerAt,
+    name: AnyName = None,
+    analyst: Annotated[
+        str | None, typer.Option("--analyst", help="Only this one.", show_default=False)
+    ] = None,
+    since: Annotated[
+        datetime | None, typer.Option("--since", help="From this day on (UTC).", **_DAY)
+    ] = None,
+    until: Annotated[
+        datetime | None, typer.Option("--until", help="Up to this day (UTC).", **_DAY)
+    ] = None,
+    values: Annotated[
+        bool, typer.Option("--values", help="Also what was released to them; the owner's alone.")
+    ] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Who asked what, when, for how much, and of which version of the rows."""
+    first = None if since is None else since.replace(tzinfo=UTC)
+    end = None if until is None else until.replace(tzinfo=UTC) + timedelta(days=1)
+    with Desk(Ledger.open(where, upgrade=False)) as desk, patience("reading"):
+        asked = [
+            one
+            for dataset in ([name] if name is not None else desk.ledger.reader().datasets())
+            for one in desk.history(dataset, analyst, first, end, values)
+        ]
+    if as_json:
+        print_json({"dataset": name, "asked": asked})
+    elif asked:
+        console().print(history_table(sorted(asked, key=lambda one: one["time"]), values=values))
+    else:
+        say(False, {}, "nothing was asked" + ("" if name is None else f" of {name}"))

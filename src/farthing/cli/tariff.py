@@ -107,7 +107,7 @@ def verify_command(
 
 @tariff.command("check")
 def check_command(file: CertificateFile, as_json: options.AsJson = False) -> None:
-    """Prove every number of a certificate by a program of its own, in whole numbers.
+    """Prove every number of a certificate with an independent program, in whole numbers.
 
     It shares no code with what made the certificate, and takes minutes where that takes seconds:
     farthing/checker.py, which also runs alone, without anything installed.

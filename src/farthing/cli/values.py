@@ -1,4 +1,4 @@
-"""Values and filters as people type them, read by the kinds that the schema declares."""
+"""Reads typed values and filters, by the kinds of the schema."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.errors import EngineFailure, EngineSilent
-from farthing.errors import FarthingError, InvalidInput, Unsupported
+from farthing.errors import FarthingError, InvalidInput, NotCertified, Unsupported
 from farthing.interactive import ConversationOver
 from farthing.ledger.errors import (
     AlreadyThere,
@@ -44,6 +44,7 @@ _ERRORS: Mapping[str, Callable[[str, str], FarthingError]] = {
     "data_unavailable": lambda *_: EngineSilent(),
     "engine_failed": lambda *_: EngineFailure(),
     "invalid": lambda message, _: InvalidInput(message),
+    "not_certified": lambda message, _: NotCertified(message),
     "not_found": lambda message, _: NotInLedger(message),
     "over": lambda message, _: ConversationOver(message),
     "read_only": lambda _, dataset: ReadOnly(dataset),

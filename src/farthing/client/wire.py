@@ -64,6 +64,12 @@ class Wire:
         headers = {"Idempotency-Key": uuid.uuid4().hex} if once else {}
         return self._told("POST", path, dataset, json=body, headers=headers, params=params or {})
 
+    def send(
+        self, method: str, path: str, dataset: str = "", *, params: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """What comes of a request without a body."""
+        return self._told(method, path, dataset, params=params or {})
+
     def shut(self) -> None:
         """Give the connections back."""
         self._client.close()

@@ -1,4 +1,4 @@
-"""The HTTP service: the boundary between a ledger with its data and people who may only ask."""
+"""The HTTP service: the boundary between the data and people who may only ask questions."""
 
 try:
     import fastapi  # noqa: F401 # only to say clearly what is missing

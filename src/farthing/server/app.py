@@ -4,38 +4,49 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
 
 from farthing import __version__
-from farthing.server.analyst_routes import analyst_router, light_router
-from farthing.server.console_files import ConsoleFiles
-from farthing.server.conversation_routes import conversation_router
-from farthing.server.health import health_router
-from farthing.server.job_routes import job_router
-from farthing.server.metrics import Metrics
-from farthing.server.owner_book_routes import book_router
-from farthing.server.owner_budget_routes import budget_router
-from farthing.server.owner_routes import owner_router
-from farthing.server.problems import speak_of_problems
-from farthing.server.protection import AuditLog, Protection
+from farthing.server.problems import handle_errors
+from farthing.server.protection import AuditLog, Metrics, Protection
+from farthing.server.routes.analysts import analyst_router, light_router
+from farthing.server.routes.conversations import conversation_router
+from farthing.server.routes.everybody import health_router, job_router
+from farthing.server.routes.forms import forms_router
+from farthing.server.routes.owners import owner_router
 from farthing.server.service import Service
 from farthing.server.settings import Settings
-from farthing.server.token_routes import token_router
 
+#: The console, which is in the wheel: no build step, nothing from elsewhere.
+CONSOLE = Path(__file__).parent / "console"
 ROUTERS = (
     light_router,
     analyst_router,
     conversation_router,
     job_router,
     owner_router,
-    budget_router,
-    book_router,
-    token_router,
+    forms_router,
     health_router,
 )
+
+
+class ConsoleFiles(StaticFiles):
+    """Served with an ETag and revalidated each time, so that versions never mix."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=CONSOLE, html=True)
+
+    def file_response(self, *given: Any, **options: Any) -> Response:
+        response = super().file_response(*given, **options)
+        response.headers["cache-control"] = "no-cache"
+        return response
 
 
 def make_app(settings: Settings) -> FastAPI:
@@ -63,7 +74,7 @@ def make_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.metrics = metrics
-    speak_of_problems(app)
+    handle_errors(app)
     for router in ROUTERS:
         app.include_router(router)
     # Nothing but these files, which are everybody's: how far an answer can be compressed tells

@@ -1,4 +1,4 @@
-"""Can the service work? Everything that it needs, looked at one by one; nothing is changed.
+"""Checks everything that the service needs, one by one; nothing is changed.
 
 Each finding says what was found and, where it is a problem, what to do.
 """
@@ -30,14 +30,14 @@ from farthing.server.access.tokens import listed
 from farthing.server.settings import DatasetSettings, Settings, read_settings
 from farthing.wording import many
 
-#: Clocks that are further apart decide differently which month it is, and what has expired.
+#: Clocks may differ by this much: months and expiry depend on them.
 APART = timedelta(seconds=30)
 _ENGINES = ("duckdb", "ibis-framework", "pyarrow", "sqlalchemy", "fastapi", "uvicorn")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was looked at, whether it will do, what was found; what to do if it will not."""
+    """What was checked, whether it is right, what was found, and what to do if it is wrong."""
 
     about: str
     ok: bool
@@ -50,7 +50,7 @@ class Finding:
 
 
 def examine(configuration: Path) -> Iterator[Finding]:
-    """Every finding about the service of this configuration, as it is made."""
+    """Every finding about the service of this configuration, one after the other."""
     try:
         settings = read_settings(configuration)
     except FarthingError as error:
@@ -70,7 +70,7 @@ def examine(configuration: Path) -> Iterator[Finding]:
 
 
 def _attempt(about: str, look: Callable[[], str], advice: str) -> Finding:
-    """What `look` finds, or its error as a problem."""
+    """The result of `look`, or its error as a problem."""
     try:
         return Finding(about, True, look())
     except FarthingError as error:
@@ -102,7 +102,7 @@ def _java(settings: Settings) -> Finding:
 
 
 def _permissions(configuration: Path, settings: Settings) -> Iterator[Finding]:
-    """Secrets are in files that nobody else can read, and where logs go can be written."""
+    """Files with secrets are private, and log files can be written."""
     secret = [str(configuration), settings.ledger, settings.access]
     logs = [one for one in (settings.logs.audit, settings.logs.engine) if one is not None]
     files = [Path(name) for name in dict.fromkeys([*secret, *logs]) if "://" not in name]
@@ -121,7 +121,7 @@ def _permissions(configuration: Path, settings: Settings) -> Iterator[Finding]:
 
 
 def _open_to_others(file: Path) -> bool:
-    """Whether its mode lets others in, and that of its folder too."""
+    """Whether other users may open it, by its mode and that of its folder."""
     return all(one.stat().st_mode & 0o007 for one in (file, file.absolute().parent))
 
 
@@ -148,7 +148,7 @@ def _ledger(settings: Settings) -> Iterator[Finding]:
 
 
 def _database(connection: Connection) -> tuple[str, str, datetime]:
-    """Which database it is, its version, and its clock."""
+    """The database, its version and its clock."""
     if connection.dialect.name == "sqlite":
         number = connection.scalar(text("SELECT sqlite_version()"))
         return "SQLite", str(number), datetime.now(UTC)
@@ -157,7 +157,7 @@ def _database(connection: Connection) -> tuple[str, str, datetime]:
 
 
 def _clock(database: datetime, latest: list[datetime]) -> Finding:
-    """Months and expiry go by it: it agrees with the database, and with what is written."""
+    """The clock agrees with the database and with the ledger: months and expiry depend on it."""
     here, advice = datetime.now(UTC), "set the clock, and keep it with NTP"
     if abs(here - database) > APART:
         return Finding("clock", False, f"the database says {database}, here it is {here}", advice)
@@ -172,7 +172,7 @@ def _aware(moment: datetime) -> datetime:
 
 
 def _dataset(ledger: Ledger, name: str, one: DatasetSettings) -> Iterator[Finding]:
-    """The data can be opened, is what the ledger says it is, and its rows are as declared."""
+    """The data can be opened, is the data of the ledger, and its rows are as declared."""
     advice = f"correct [datasets.{name}], or add the data: farthing owner add"
     compared: list[tuple[Misfits, ...]] = []
 
@@ -205,7 +205,7 @@ def _dataset(ledger: Ledger, name: str, one: DatasetSettings) -> Iterator[Findin
 
 
 def _rows_are_private(ledger: Ledger, name: str) -> Iterator[Finding]:
-    """The rows are worth more than the budget: files of others' data that others may open."""
+    """Whether other users of the machine may open the files with the rows."""
     reader = ledger.reader()
     known = reader.places(name) if name in reader.datasets() else ()
     paths = [one for place in known for one in places_in(place) if one.startswith("file:")]

@@ -12,6 +12,7 @@ its progress is its age alone: how far an engine has come may depend on the rows
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import threading
 import time
@@ -19,27 +20,131 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
-from farthing.server.access.store import AccessStore
-from farthing.server.job_records import (
-    CANCELLED,
-    RUNNING,
-    JobRecord,
-    JobRecords,
-    Outcome,
-)
-from farthing.server.problems import Refused, problem_of
+from sqlalchemy import Connection, delete, or_, select, update
+
+from farthing.server.access.store import AccessStore, jobs
+from farthing.server.problems import Refused, nothing_here, problem_of
 from farthing.server.protection import ReleaseClock
 from farthing.server.settings import Protections
 
-#: Jobs show so often that they are alive.
+#: Seconds between signs of life of a job.
 BEAT_SECONDS = 2.0
+#: A run that waits for a thread is "running" too: that it waits would tell of others.
+RUNNING, DONE, CANCELLED, LOST = "running", "done", "cancelled", "lost"
+#: A job without a sign of life for so many seconds is lost.
+LOST_SECONDS = 15.0
+#: Outcomes are kept for a week.
+KEPT_SECONDS = 7 * 86_400.0
+
+#: Status and body.
+Outcome: TypeAlias = tuple[int, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """A job as its caller sees it."""
+
+    id: str
+    dataset: str | None
+    what: str
+    state: str
+    age: float
+    outcome: Outcome | None
+
+    def to_json(self, time_limit: float) -> dict[str, Any]:
+        """Plain data, with the outcome once it is done."""
+        found: dict[str, Any] = {
+            "id": self.id,
+            "dataset": self.dataset,
+            "what": self.what,
+            "state": self.state,
+            "seconds": round(self.age, 1),
+            "time_limit": time_limit,
+            "status": None,
+            "result": None,
+        }
+        if self.outcome is not None:
+            found["status"], found["result"] = self.outcome
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecords:
+    """The jobs of every worker."""
+
+    store: AccessStore
+
+    def find(self, caller: str, identity: str) -> JobRecord:
+        """A job of this caller; the same refusal for others' jobs and for none."""
+        row = self.store.ask(
+            lambda connection: connection.execute(
+                select(jobs).filter_by(id=identity[:32], caller=caller)
+            ).one_or_none()
+        )
+        if row is None:
+            raise nothing_here()
+        state, now = row.state, time.time()
+        if state == RUNNING and now - row.beat > LOST_SECONDS:
+            state = LOST
+        outcome = None if row.status is None else (row.status, json.loads(row.body))
+        return JobRecord(
+            id=row.id,
+            dataset=row.dataset,
+            what=row.what,
+            state=state,
+            age=(row.finished or now) - row.created,
+            outcome=outcome,
+        )
+
+    def add(
+        self, identity: str, caller: str, dataset: str | None, what: str, created: float
+    ) -> None:
+        """Record a run before it starts."""
+        row = {"id": identity, "caller": caller, "dataset": dataset, "what": what}
+        self.store.add(jobs, {**row, "state": RUNNING, "created": created, "beat": time.time()})
+
+    def was_cancelled(self, identity: str) -> bool:
+        """Whether its caller cancelled it, on any worker."""
+        state = select(jobs.c.state).filter_by(id=identity)
+        return self.store.ask(lambda connection: connection.scalar(state)) == CANCELLED
+
+    def finish(self, identity: str, outcome: Outcome) -> None:
+        """Write the outcome, unless the run has ended before."""
+        status, body = outcome
+        self._end(identity, {"state": DONE, "status": status, "body": json.dumps(body)})
+
+    def cancel(self, identity: str) -> None:
+        """Mark it as cancelled, unless it has ended before."""
+        self._end(identity, {"state": CANCELLED})
+
+    def beat(self, mine: list[str], answered: list[str]) -> list[str]:
+        """Mark runs as alive, delete answered ones; the ids that were cancelled elsewhere."""
+        return self.store.write(partial(_beat_once, mine, answered))
+
+    def _end(self, identity: str, values: dict[str, Any]) -> None:
+        def work(connection: Connection) -> int:
+            one = update(jobs).filter_by(id=identity).where(jobs.c.state == RUNNING)
+            connection.execute(one.values(finished=time.time(), **values))
+            return 1
+
+        self.store.write(work)
+
+
+def _beat_once(mine: list[str], answered: list[str], connection: Connection) -> list[str]:
+    alive = update(jobs).where(jobs.c.id.in_(mine), jobs.c.state == RUNNING)
+    connection.execute(alive.values(beat=time.time()))
+    old = jobs.c.created < time.time() - KEPT_SECONDS
+    connection.execute(delete(jobs).where(or_(jobs.c.id.in_(answered), old)))
+    gone = select(jobs.c.id).where(jobs.c.id.in_(mine), jobs.c.state == CANCELLED)
+    return list(connection.scalars(gone))
 
 
 @dataclass(slots=True)
 class Run:
-    """Something that runs, or waits to: `interrupt` ends it early."""
+    """Work that runs or waits; `interrupt` ends it early."""
 
     caller: str
     dataset: str | None
@@ -56,7 +161,7 @@ class Run:
     timer: threading.Timer | None = None
 
     def end(self, why: str) -> None:
-        """Interrupt it, or keep it from starting."""
+        """Interrupt it, or prevent its start."""
         with self.turn:
             self.ended_by = self.ended_by or why
             if self.thread is not None:
@@ -64,7 +169,7 @@ class Run:
 
 
 class Runner:
-    """The threads of one worker, and the jobs in them."""
+    """The threads of one worker and their jobs."""
 
     def __init__(self, store: AccessStore, limits: Protections, clock: ReleaseClock) -> None:
         self._records = JobRecords(store)
@@ -83,11 +188,11 @@ class Runner:
 
     @property
     def active(self) -> int:
-        """How many runs there are in this worker."""
+        """The number of runs in this worker."""
         return len(self._runs)
 
     def start(self, run: Run, work: Callable[[], dict[str, Any]]) -> None:
-        """Record it and begin, or raise and begin nothing."""
+        """Record a run and start it, or raise and start nothing."""
         with self._turn:
             if self._stopping.is_set():
                 raise _shutting_down()
@@ -126,7 +231,7 @@ class Runner:
                 run.timer.start()
 
     async def outcome(self, run: Run, seconds: float) -> Outcome | None:
-        """What came of it, if that is known within so many seconds."""
+        """The outcome, if it is there within so many seconds."""
         assert run.future is not None
         done, _ = await asyncio.wait([asyncio.wrap_future(run.future)], timeout=seconds)
         if not done:
@@ -135,7 +240,7 @@ class Runner:
         return run.future.result()
 
     def job(self, run: Run) -> JobRecord:
-        """The run as a job that its caller will ask for. From here on nothing may fail."""
+        """The run as a job that its caller asks for later. Nothing may fail from here on."""
         with run.turn:
             run.told, outcome = True, run.outcome
         if outcome is not None:
@@ -143,11 +248,11 @@ class Runner:
         return JobRecord(run.id, run.dataset, run.what, RUNNING, time.time() - run.created, None)
 
     def find(self, caller: str, identity: str) -> JobRecord:
-        """A job of this caller; the same refusal for what is somebody else's and what is not."""
+        """A job of this caller; the same refusal for others' jobs and for none."""
         return self._records.find(caller, identity)
 
     def cancel(self, caller: str, identity: str) -> JobRecord:
-        """End it; on another worker it ends with that worker's next beat. Nothing is paid back."""
+        """Cancel it; on another worker with its next beat. Nothing is paid back."""
         found = self.find(caller, identity)
         self._records.cancel(found.id)
         run = self._runs.get(found.id)
@@ -168,7 +273,7 @@ class Runner:
             raise _refusal(run)
 
     def shut(self, seconds: float) -> None:
-        """Take nothing new, wait a while for what runs, and interrupt the rest."""
+        """Accept no new run, wait for those that run, and interrupt the rest."""
         with self._turn:
             self._stopping.set()
         running = [run.future for run in self._runs.values() if run.future is not None]
@@ -178,7 +283,7 @@ class Runner:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _go(self, run: Run, work: Callable[[], dict[str, Any]]) -> Outcome:
-        """In a thread of the pool: the work with a clock, and its outcome where it belongs."""
+        """Do the work in a thread of the pool, with a time limit, and store its outcome."""
         self._here.run = run
         timer = threading.Timer(self._limits.time_limit, run.end, ["time_limit"])
         timer.daemon = True
@@ -211,7 +316,7 @@ class Runner:
             self._unwritten[identity] = outcome
 
     def _beat(self) -> None:
-        """Say that jobs are alive, look whether one was cancelled elsewhere, and tidy up."""
+        """Mark jobs as alive, notice those cancelled elsewhere, and delete answered ones."""
         while not self._stopping.wait(BEAT_SECONDS):
             runs = {run.id: run for run in list(self._runs.values())}
             for run in runs.values():

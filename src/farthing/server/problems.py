@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.errors import ChargeMismatch, EngineFailure, EngineSilent, PaidInPart
-from farthing.errors import FarthingError, InvalidInput
+from farthing.errors import FarthingError, InvalidInput, NotCertified
 from farthing.interactive import ConversationOver
 from farthing.ledger.errors import (
     AlreadySettled,
@@ -38,7 +38,7 @@ from farthing.wording import many
 
 log = logging.getLogger("farthing.server")
 
-#: The first that fits counts. A message of None: the error's own.
+#: The first match counts. Without a message the error's own is sent.
 _KINDS: tuple[tuple[type[FarthingError], int, str, str | None], ...] = (
     (DoesNotFit, 402, "does_not_fit", None),
     (NotInLedger, 404, "not_found", None),
@@ -57,6 +57,7 @@ _KINDS: tuple[tuple[type[FarthingError], int, str, str | None], ...] = (
     (Unavailable, 503, "unavailable", "the ledger cannot be reached; try again later"),
     (LedgerError, 409, "refused", None),
     (InvalidInput, 422, "invalid", None),
+    (NotCertified, 422, "not_certified", None),
     (FarthingError, 422, "unsupported", None),
 )
 #: The words of `plain_problem`.
@@ -69,7 +70,7 @@ _PLAIN = {
 
 
 class Refused(FarthingError):
-    """The service refuses by itself: `status` for HTTP, `kind` for programs."""
+    """A refusal of the service itself: `status` for HTTP, `kind` for programs."""
 
     def __init__(
         self,
@@ -88,12 +89,12 @@ class Refused(FarthingError):
 
 
 def nothing_here() -> Refused:
-    """The same words for what does not exist and for what is somebody else's."""
+    """The same refusal for what does not exist and for what belongs to others."""
     return Refused(404, *_PLAIN[404])
 
 
 def does_not_fit(requested: Price, left: Price) -> Refused:
-    """A price beyond what is left; when it is the cap that refuses, as if nothing were left."""
+    """A price above what is left; if the cap refuses, as if nothing were left."""
     shown = Price(0) if requested.within(left) else left
     return Refused(
         402,
@@ -108,17 +109,17 @@ def _amount(price: Price) -> str:
 
 
 def body_of(kind: str, message: str, field: str | None = None) -> dict[str, Any]:
-    """The one shape."""
+    """The body of an error."""
     return {"error": {"kind": kind, "message": message, "field": field}}
 
 
 def plain_problem(status: int) -> dict[str, Any]:
-    """What the server itself refuses, by status."""
+    """The body for a status without an error of ours."""
     return body_of(*_PLAIN.get(status, ("refused", "the request was refused")))
 
 
 def problem_of(error: Exception) -> tuple[int, dict[str, Any]]:
-    """Status and body for an error. What is nobody's mistake is logged by where it happened."""
+    """Status and body for an error. Unexpected errors are logged with their place."""
     if isinstance(error, Refused):
         return error.status, body_of(error.kind, str(error), error.field)
     for kind, status, name, words in _KINDS:
@@ -131,7 +132,7 @@ def problem_of(error: Exception) -> tuple[int, dict[str, Any]]:
 
 
 def note(error: Exception) -> None:
-    """In the log: type and place, never the message."""
+    """Log type and place of an error, never its message."""
     trace, place = error.__traceback__, "nowhere"
     while trace is not None:
         place = f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}"
@@ -140,12 +141,12 @@ def note(error: Exception) -> None:
 
 
 def _sendable(text: str) -> str:
-    """Text that can be written as UTF-8, whatever was in the request that it quotes."""
+    """The text as UTF-8 can write it, whatever the request had in it."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def speak_of_problems(app: FastAPI) -> None:
-    """Every error leaves in the one shape; what nobody foresaw is told by `Protection`."""
+def handle_errors(app: FastAPI) -> None:
+    """Give every error the same shape; `Protection` handles unexpected ones."""
 
     def farthing_error(_: Request, error: Exception) -> JSONResponse:
         status, body = problem_of(error)

@@ -1,4 +1,4 @@
-"""What keeps callers from harming the service and each other: limits, headers, a log, a clock."""
+"""Limits, headers, the release clock, the audit log, and numbers for Prometheus."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import math
+import os
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
@@ -15,11 +16,12 @@ from typing import Any, TypeAlias, TypeVar
 
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from starlette.exceptions import HTTPException
 
 from farthing.errors import InvalidInput
 from farthing.server.access.store import written_now
-from farthing.server.metrics import Metrics
 from farthing.server.problems import Refused, plain_problem, problem_of
 from farthing.server.settings import Settings
 
@@ -29,7 +31,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 ASGIApp: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
-#: Everything comes from here, nothing is inline, nobody frames it.
+#: Everything from this origin, nothing inline, no frames.
 POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
     "object-src 'none'; img-src 'self' data:"
@@ -43,16 +45,19 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
-#: Nobody reads what else the caller sends.
+#: The rest of the request is not read.
 CLOSE = {"connection": "close"}
-#: Callers whose rate is remembered.
+#: Callers whose rates are kept.
 MOST_CALLERS = 100_000
 #: Pieces of unpaid work at once, in one worker.
 UNPAID_AT_ONCE = 2
+#: The folder in which several workers share their metrics.
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 
 
 class PerMinute:
-    """So much a minute for each caller, of this worker. What is not used is saved for a minute."""
+    """A rate for each caller in this worker; unused amounts last a minute."""
 
     def __init__(self, per_minute: float) -> None:
         self.per_minute = float(per_minute)
@@ -60,7 +65,7 @@ class PerMinute:
         self._turn = threading.Lock()
 
     def take(self, caller: str, amount: float, *, at_least: float = -math.inf) -> int:
-        """Take it, and 0; or take nothing, and the seconds until there is `at_least` so much."""
+        """Take an amount and give 0, or the seconds to wait until there is `at_least` so much."""
         now = time.monotonic()
         with self._turn:
             left, then = self._left.get(caller, (self.per_minute, now))
@@ -74,13 +79,13 @@ class PerMinute:
 
 
 class Rates:
-    """So many requests a minute for each token, of this worker."""
+    """The request rate of each token in this worker."""
 
     def __init__(self, per_minute: int) -> None:
         self._allowed = PerMinute(per_minute)
 
     def take(self, token: str) -> None:
-        """One request, or Refused with the time after which there is room again."""
+        """Count one request; Refused with the seconds to wait if there were too many."""
         seconds = self._allowed.take(token, 1, at_least=1)
         if seconds:
             most = f"at most {self._allowed.per_minute:g} requests a minute"
@@ -101,14 +106,14 @@ class UnpaidWork:
         self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
 
     async def do(self, caller: str, work: Callable[[], T]) -> T:
-        """What `work` gives; Refused if this caller used up the time."""
+        """The result of `work`; Refused if the caller has used up the time."""
         self._require_time(caller)
         async with self._turn_of(caller), self._room:
             self._require_time(caller)
             return await run_in_threadpool(self.timed, caller, work)
 
     def timed(self, caller: str, work: Callable[[], T]) -> T:
-        """What `work` gives, whose processor time is the caller's."""
+        """The result of `work`, with its processor time charged to the caller."""
         begun = time.thread_time()
         try:
             return work()
@@ -125,7 +130,7 @@ class UnpaidWork:
 
     @asynccontextmanager
     async def _turn_of(self, caller: str) -> AsyncIterator[None]:
-        """In the thread of the event loop alone, so that counting needs no lock."""
+        """Used in the thread of the event loop only, so counting needs no lock."""
         lock, waiting = self._turns.get(caller, (asyncio.Lock(), 0))
         self._turns[caller] = lock, waiting + 1
         try:
@@ -144,9 +149,9 @@ def _too_much(kind: str, most: str, seconds: int) -> Refused:
 
 
 class ReleaseClock:
-    """Answers leave at whole multiples of some seconds, so that running time tells less.
+    """Delays answers to whole multiples of some seconds, so that running time tells less.
 
-    An answer that takes longer than one period leaves with a later one.
+    An answer that takes longer leaves at a later multiple.
     """
 
     def __init__(self, every: float) -> None:
@@ -154,17 +159,17 @@ class ReleaseClock:
 
     @property
     def strikes(self) -> bool:
-        """Whether answers wait for it at all."""
+        """Whether answers wait."""
         return self._every > 0
 
     def wait(self) -> None:
-        """Until the next time at which answers leave."""
+        """Wait for the next multiple."""
         if self.strikes:
             time.sleep(-time.time() % self._every)
 
 
 class AuditLog:
-    """Who did what, a line of JSON each; never what was asked or answered."""
+    """Who did what, one line of JSON each; never questions or answers."""
 
     def __init__(self, path: str | None) -> None:
         self._log = logging.getLogger("farthing.lab.audit")
@@ -182,17 +187,72 @@ class AuditLog:
         self._log.addHandler(self._handler)
 
     def note(self, **facts: Any) -> None:
-        """One line."""
+        """Write one line."""
         self._log.info(json.dumps({"at": written_now(), **facts}, ensure_ascii=True))
 
     def shut(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._log.removeHandler(self._handler)
         self._handler.close()
 
 
+class Metrics:
+    """Requests and runs of one worker by route: no names, no datasets, no values.
+
+    With several workers `page` adds them up.
+    """
+
+    def __init__(self) -> None:
+        if FOLDER in os.environ:  # the library itself looks only when it is loaded
+            values.ValueClass = values.MultiProcessValue()  # type: ignore[no-untyped-call] # no types
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "farthing_requests",
+            "Requests that were answered.",
+            ("method", "route", "status"),
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "farthing_request_seconds",
+            "How long requests took.",
+            ("route",),
+            registry=self._registry,
+        )
+        self._active = Gauge(
+            "farthing_runs_active",
+            "Questions that run now.",
+            registry=self._registry,
+            multiprocess_mode="livesum",
+        )
+        self._look: Callable[[], int] = lambda: 0
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one request."""
+        known = method if method in METHODS else "other"
+        self._requests.labels(known, route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def watch_runs(self, active: Callable[[], int]) -> None:
+        """Read the number of active runs with this function."""
+        self._look = active
+
+    def page(self) -> bytes:
+        """The text that Prometheus reads."""
+        self._active.set(self._look())
+        if FOLDER not in os.environ:
+            return generate_latest(self._registry)
+        together = CollectorRegistry()
+        MultiProcessCollector(together)  # type: ignore[no-untyped-call] # it has no types
+        return generate_latest(together)
+
+
+def forget_worker(process: int) -> None:
+    """Stop counting the active runs of a dead worker; its requests still count."""
+    mark_process_dead(process)  # type: ignore[no-untyped-call] # it has no types
+
+
 class Protection:
-    """Around everything: bodies of a size, headers on every answer, a line in the log."""
+    """The outermost layer: limits bodies, adds headers, writes the audit log."""
 
     def __init__(self, app: ASGIApp, settings: Settings, audit: AuditLog, metrics: Metrics) -> None:
         self._app = app

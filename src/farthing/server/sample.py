@@ -1,4 +1,4 @@
-"""Data to try the service on, made up, and a budget for it."""
+"""Made-up data with a budget, to try the service with."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ audit = "audit.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was made: where its configuration is, and tokens by name, shown now and never again."""
+    """A sample: the place of its configuration, and its tokens by name, shown once."""
 
     configuration: Path
     tokens: dict[str, str]
 
 
 def make_sample(folder: Path, rows: int = ROWS) -> Sample:
-    """Data, ledger with a signed tariff, an owner and two analysts, in a new folder."""
+    """Make data, a ledger with a signed tariff, an owner and two analysts in a new folder."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     data = folder / "engagements.parquet"
     write_engagements(data, rows)

@@ -21,14 +21,15 @@ from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE
 from farthing.server.access.callers import Doorkeeper
 from farthing.server.access.oidc import Issuer
 from farthing.server.access.store import AccessStore
+from farthing.server.access.tokens import StoredTokens
+from farthing.server.answer_cache import Remembered
 from farthing.server.jobs import Runner
 from farthing.server.protection import Rates, ReleaseClock, UnpaidWork
-from farthing.server.remembering import Remembered
 from farthing.server.settings import DatasetSettings, Settings
 
 log = logging.getLogger("farthing.server")
 
-#: What all workers and datasets together may take of the machine's memory, and each at least.
+#: Share of memory for all workers and datasets together, and for each at least.
 MEMORY_PERCENT, LEAST_PERCENT = 60, 10
 
 
@@ -49,7 +50,7 @@ class Service:
 
     @classmethod
     def open(cls, settings: Settings) -> Self:
-        """Open all of it, or nothing; InvalidInput if a dataset is other data than the ledger's."""
+        """Open everything, or nothing; InvalidInput if a dataset is other data in the ledger."""
         with ExitStack() as undo:
             if settings.logs.engine is not None:
                 handler = logging.FileHandler(settings.logs.engine, encoding="utf-8", delay=True)
@@ -84,11 +85,12 @@ class Service:
         raise AssertionError  # an error above leaves through the stack
 
     def desk(self, owner: str) -> Desk:
-        """What an owner of this name decides at."""
-        return Desk(self.ledger, owner=owner)
+        """The desk of the owner with this name."""
+        tokens = StoredTokens(self.access)
+        return Desk(self.ledger, owner=owner, sources=self.sources, tokens=tokens)
 
     def shut(self) -> None:
-        """Wait for what runs, and give everything back."""
+        """Wait for runs, and close everything."""
         self._resources.close()
 
 

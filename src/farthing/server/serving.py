@@ -29,7 +29,7 @@ from farthing.errors import FarthingError, InvalidInput
 from farthing.ledger.errors import Unavailable
 from farthing.ledger.store.retry import Patience
 from farthing.server.app import make_app
-from farthing.server.metrics import FOLDER, forget_worker
+from farthing.server.protection import FOLDER, forget_worker
 from farthing.server.service import Service
 from farthing.server.settings import Settings, read_settings
 
@@ -41,20 +41,20 @@ GRACE_SECONDS = 30
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 #: A worker that has lived for so many seconds is started again at once.
 YOUNG_SECONDS = 30.0
-#: So often a worker looks whether its parent is still there.
+#: Seconds between checks that the parent is alive.
 ORPHAN_SECONDS = 0.5
-#: Connections that wait while no worker takes them.
+#: Connections that may wait for a worker.
 BACKLOG = 2048
 
 #: On Linux a worker is a copy of its parent, which has loaded every library and opened nothing:
 #: it is there after a fraction of a second of work, where loading them takes three.
 _processes: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-#: What tells the service to stop.
+#: Signals that stop the service.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class AnsweringAtOnce(H11Protocol):
-    """What is written leaves at once. On a socket that workers share asyncio does not see to it,
+    """Sends without delay. asyncio does not set this on a socket that workers share,
     and a body would wait 40 ms until the client acknowledges the headers before it."""
 
     def connection_made(
@@ -67,7 +67,7 @@ class AnsweringAtOnce(H11Protocol):
 
 
 def listening_at(host: str, port: int) -> socket.socket:
-    """A socket that takes connections: they wait until a worker is there."""
+    """A listening socket; connections wait until a worker accepts them."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
@@ -79,7 +79,7 @@ def listening_at(host: str, port: int) -> socket.socket:
 
 
 def serve_from(path: str, listening: socket.socket) -> None:
-    """Serve until told to stop; open requests and runs are waited for."""
+    """Serve until stopped; open requests and runs are finished first."""
     workers = read_settings(path).workers
     if workers == 1:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # once everything is given back
@@ -93,7 +93,7 @@ def serve_from(path: str, listening: socket.socket) -> None:
 
 
 def _serve(settings: Settings, listening: socket.socket) -> None:
-    """In this process, once everything is open."""
+    """Serve in this process."""
     app = make_app(settings)
     app.state.service = _opened(settings)
     config = uvicorn.Config(
@@ -125,7 +125,7 @@ def _opened(settings: Settings) -> Service:
 
 
 class Place:
-    """Where one worker runs, and after its death the next one. At first it is empty."""
+    """A slot for one worker; when it dies, the next one starts here."""
 
     def __init__(self, path: str, listening: socket.socket) -> None:
         self._arguments = path, listening
@@ -135,13 +135,13 @@ class Place:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it stays empty; None if there is a worker."""
+        """Seconds until the next start; None if there is a worker."""
         return None if self.process is not None else max(0.0, self._due - time.monotonic())
 
     def look(self) -> None:
-        """Notice a death, and start the next worker when its time has come.
+        """Notice a dead worker, and start the next one when it is due.
 
-        InvalidInput if the worker said that starting it again would not help.
+        InvalidInput if the worker sent an error that a restart would not fix.
         """
         if self.process is not None and self.process.exitcode is not None:
             refusal = _told(self._refusal)
@@ -168,7 +168,7 @@ class Place:
 
 
 def _told(refusal: Connection) -> str | None:
-    """What a worker that is dead has said, if anything."""
+    """The error that a dead worker sent, if any."""
     with refusal:
         try:
             text: str = refusal.recv()
@@ -178,7 +178,7 @@ def _told(refusal: Connection) -> str | None:
 
 
 def _supervise(places: list[Place], listening: socket.socket) -> None:
-    """Until a signal says stop."""
+    """Keep the workers running until a signal stops them."""
     stop, signalled = socket.socketpair()
     for number in _SIGNALS:
         signal.signal(number, lambda *_: signalled.send(b"."))
@@ -201,7 +201,7 @@ def _supervise(places: list[Place], listening: socket.socket) -> None:
 
 
 def _work(path: str, listening: socket.socket, refusal: Connection) -> None:
-    """A worker. What starting it again would not mend it tells its parent."""
+    """Run a worker. Errors that a restart would not fix go to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the parent decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
@@ -214,7 +214,7 @@ def _work(path: str, listening: socket.socket, refusal: Connection) -> None:
 
 
 def _end_with_parent() -> None:
-    """Nobody would stop a worker whose parent was killed, and it would keep the port."""
+    """Stop when the parent was killed: nobody else would, and the port would stay taken."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     while os.getppid() == parent.pid:

@@ -1,4 +1,4 @@
-"""What an operator decides, in farthing.toml. Paths in it are relative to the file.
+"""The settings in farthing.toml. Paths in it are relative to the file.
 
 listen = "127.0.0.1:8410"
 workers = 2
@@ -37,13 +37,13 @@ from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence
 
 T = TypeVar("T")
 
-#: What a file for tokens and jobs is called, beside a ledger that is a file.
+#: The file for tokens and jobs beside a ledger file.
 ACCESS = "access.db"
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetSettings:
-    """Where the rows of a dataset are; its name is that in the ledger."""
+    """Where the rows of a dataset are; it has the name of the ledger."""
 
     data: str
     table: str | None = None
@@ -53,7 +53,7 @@ class DatasetSettings:
 
 @dataclass(frozen=True, slots=True)
 class Protections:
-    """What one caller may take of the machine. Seconds, bytes and numbers per token."""
+    """Limits for one caller, in seconds, bytes and numbers."""
 
     requests_per_minute: int = 600
     unpaid_seconds_per_minute: float = 20.0
@@ -75,7 +75,7 @@ class Protections:
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """Where is written who did what, and what engines say, which may quote data; None: nowhere."""
+    """Files of the audit log and of engine errors, which may quote data; None: no file."""
 
     audit: str | None = None
     engine: str | None = None
@@ -83,7 +83,7 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class OidcSettings:
-    """Whose tokens are believed besides those minted here, and what their claims mean.
+    """An OpenID provider whose tokens are accepted, and what their claims mean.
 
     The value of `name_claim` is the name of a purse: take one that people cannot choose. With a
     `datasets_claim` a token is for those datasets alone; `required` claims must have these values.
@@ -118,14 +118,14 @@ class OidcSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that is decided before the service starts."""
+    """All settings of a service."""
 
     ledger: str
     access: str
     host: str = "127.0.0.1"
     port: int = 8410
     workers: int = 1
-    #: Answers leave at whole multiples of so many seconds; 0: when they are there.
+    #: Answers leave at whole multiples of so many seconds; 0: at once.
     release_every: float = 0.0
     confidence: float = DEFAULT_CONFIDENCE
     datasets: Mapping[str, DatasetSettings] = field(default_factory=dict)
@@ -144,7 +144,7 @@ class Settings:
         object.__setattr__(self, "datasets", MappingProxyType(dict(self.datasets)))
 
     def at(self, listen: str) -> Settings:
-        """The same, listening at another HOST:PORT."""
+        """The same settings with another HOST:PORT."""
         host, port = _address(listen)
         return replace(self, host=host, port=port)
 

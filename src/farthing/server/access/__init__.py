@@ -1,1 +1,1 @@
-"""Who may come in: tokens, and what a caller is once inside."""
+"""Authentication: tokens, callers, an OpenID provider, and the database that keeps them."""

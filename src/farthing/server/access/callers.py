@@ -1,4 +1,9 @@
-"""Who asks. Owner and analyst are types: a route takes one or the other, and cannot mix them up."""
+"""Who asks, and which datasets an analyst knows of.
+
+Owner and analyst are types: a route takes one or the other, and cannot mix them up. One statement
+finds all datasets of an analyst, whichever is asked for: that one does not exist takes as long to
+find out as that it is somebody else's.
+"""
 
 from __future__ import annotations
 
@@ -8,34 +13,68 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from sqlalchemy import ColumnElement, bindparam, case, literal_column, select
+
+from farthing.ledger import Ledger
+from farthing.ledger.store.tables import datasets, purses
 from farthing.server.access.store import AccessStore
 from farthing.server.access.tokens import OWNER, find, identity_in, is_genuine
 
 #: How long a worker remembers that a secret was right; whether the token is still valid is looked
 #: up every time.
 REMEMBERED_SECONDS = 300.0
-#: How many it remembers.
+#: Secrets that are cached at most.
 MOST = 10_000
+_OWN = (
+    select(datasets.c.name)
+    .join(purses, purses.c.dataset_id == datasets.c.id)
+    .where(purses.c.analyst == bindparam("analyst"))
+    .distinct()
+    .order_by(datasets.c.name)
+)
+_ONE: ColumnElement[int] = literal_column("1")
+_NONE: ColumnElement[int] = literal_column("0")
+_IS_OWN = purses.c.analyst == bindparam("analyst")
+#: Of each purse what was granted, and of the own ones what is spent: never what others spent.
+_STANDING = (
+    select(
+        datasets.c.declared,
+        purses.c.account,
+        case((_IS_OWN, _ONE), else_=_NONE),
+        purses.c.farthings,
+        purses.c.delta_units,
+        case((_IS_OWN, purses.c.farthings_spent), else_=_NONE),
+        case((_IS_OWN, purses.c.delta_units_spent), else_=_NONE),
+        case((_IS_OWN, purses.c.month), else_=_NONE),
+        purses.c.open,
+    )
+    .join(purses, purses.c.dataset_id == datasets.c.id)
+    .where(datasets.c.name == bindparam("dataset"))
+    .order_by(purses.c.account, purses.c.analyst)
+)
+
+#: What an analyst may be told of a dataset depends on this, and on nothing that others spend.
+CallerStanding: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerCaller:
-    """Somebody who decides about budgets."""
+    """An owner, who decides about budgets."""
 
     name: str
     token: str
 
     @property
     def key(self) -> str:
-        """What is kept under the caller's name is kept under this."""
+        """The key of the caller in caches and tables."""
         return f"owner:{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class AnalystCaller:
-    """Somebody who asks. `datasets` None: all for which the ledger has a purse of this name."""
+    """An analyst. `datasets` None: every dataset with a purse of this name."""
 
     name: str
     token: str
@@ -43,11 +82,11 @@ class AnalystCaller:
 
     @property
     def key(self) -> str:
-        """What is kept under the caller's name is kept under this."""
+        """The key of the caller in caches and tables."""
         return f"analyst:{self.name}"
 
     def may_see(self, dataset: str) -> bool:
-        """Whether the token is for this dataset at all."""
+        """Whether the token covers this dataset."""
         return self.datasets is None or dataset in self.datasets
 
 
@@ -56,7 +95,7 @@ Caller: TypeAlias = OwnerCaller | AnalystCaller
 
 @dataclass(frozen=True, slots=True)
 class NoEntry:
-    """Why a token lets nobody in: for the audit log, never for whoever sent it.
+    """Why a token was rejected: for the audit log, never for the sender.
 
     `token` is the id of a token that was minted here.
     """
@@ -66,7 +105,7 @@ class NoEntry:
 
 
 class Doorkeeper:
-    """Tells who holds a token. Remembers hashes of tokens whose secret was right, for a while."""
+    """Finds the caller of a token. Caches hashes of tokens whose secret was right."""
 
     def __init__(
         self, store: AccessStore, elsewhere: Callable[[str], Caller | NoEntry] | None = None
@@ -78,12 +117,12 @@ class Doorkeeper:
         self._turn = threading.Lock()
 
     def caller(self, token: str) -> Caller | None:
-        """Who holds this token; None if it is not genuine, expired or revoked."""
+        """The caller of this token; None if it is forged, expired or revoked."""
         found = self.admit(token)
         return None if isinstance(found, NoEntry) else found
 
     def admit(self, token: str) -> Caller | NoEntry:
-        """Who holds this token, or why nobody does."""
+        """The caller of this token, or why it is rejected."""
         identity = identity_in(token)
         if identity is None and self._elsewhere is not None:
             return self._elsewhere(token)
@@ -104,7 +143,7 @@ class Doorkeeper:
         return AnalystCaller(record.name, record.id, record.datasets)
 
     def is_quick(self, token: str) -> bool:
-        """Whether `caller` takes no time: nothing to hash, and one look into a file here."""
+        """Whether `admit` is fast: no hashing, and one read of a local file."""
         return self._store.is_file and self._was_right(_fingerprint(token))
 
     def _is_genuine(self, token: str) -> bool:
@@ -126,3 +165,17 @@ class Doorkeeper:
 
 def _fingerprint(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
+
+
+def granted(ledger: Ledger, caller: AnalystCaller) -> list[str]:
+    """Names of the datasets that were granted to this caller, in order."""
+    rows = ledger.book.store.look_up(_OWN, {"analyst": caller.name})
+    return [name for (name,) in rows if caller.may_see(name)]
+
+
+def standing_of(ledger: Ledger, caller: AnalystCaller, dataset: str) -> CallerStanding | None:
+    """What is declared, granted and spent by the caller; None without a purse."""
+    wanted = {"analyst": caller.name, "dataset": dataset}
+    rows = ledger.book.store.look_up(_STANDING, wanted)
+    known = caller.may_see(dataset) and any(row[2] for row in rows)
+    return tuple(map(tuple, rows)) if known else None

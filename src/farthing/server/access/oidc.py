@@ -30,14 +30,14 @@ from farthing.server.settings import OidcSettings
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
 #: Keys are asked for again after so long, and not more often than that.
 OLD_SECONDS, AGAIN_SECONDS = 3600.0, 30.0
-#: A token is this long at most; what is longer is not looked at.
+#: Characters of a token at most.
 LONGEST = 8192
 _WELL_KNOWN = "/.well-known/openid-configuration"
 _TIMEOUT = 5.0
 
 
 class Issuer:
-    """One provider, and who its tokens are. Safe to share between threads."""
+    """One OpenID provider. Safe to share between threads."""
 
     def __init__(self, settings: OidcSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
@@ -47,12 +47,12 @@ class Issuer:
         self._turn = threading.Lock()
 
     def caller(self, token: str) -> Caller | None:
-        """Who holds this token; None if it is not a genuine one of somebody who may come in."""
+        """The caller of this token; None if it is rejected."""
         found = self.admit(token)
         return None if isinstance(found, NoEntry) else found
 
     def admit(self, token: str) -> Caller | NoEntry:
-        """Who holds this token, or why nobody does; nothing that the token says is repeated."""
+        """The caller of this token, or why it is rejected, without quoting the token."""
         if len(token) > LONGEST or token.count(".") != 2 or not token.isascii():
             return NoEntry("it does not look like a token")
         try:
@@ -123,7 +123,7 @@ class Issuer:
 
 
 def caller_from(claims: Mapping[str, Any], settings: OidcSettings) -> Caller | None:
-    """Who these claims are; None if they do not say it, or say both roles."""
+    """The caller with these claims; None if they grant both roles or neither."""
     for name, wanted in settings.required.items():
         if claims.get(name) != wanted:
             return None
@@ -145,14 +145,14 @@ def caller_from(claims: Mapping[str, Any], settings: OidcSettings) -> Caller | N
 
 
 def is_safe(address: str) -> bool:
-    """HTTPS, or this machine."""
+    """HTTPS, or an address of this machine."""
     parts = urlsplit(address)
     near = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")
     return parts.scheme == "https" or near
 
 
 def _several(claim: object) -> tuple[str, ...]:
-    """A list of names, or names with spaces between them; nothing else is any."""
+    """A list of names, or names separated by spaces; else none."""
     if isinstance(claim, str):
         return tuple(claim.split())
     if isinstance(claim, list):

@@ -72,7 +72,7 @@ answered = Table(
     Column("body", Text),
 )
 
-#: One row: what release names are made with, so that they tell nothing.
+#: One row: the key for names of releases.
 keys = Table(
     "farthing_access_key",
     metadata,
@@ -80,7 +80,7 @@ keys = Table(
     Column("secret", String(64), nullable=False),
 )
 
-#: Tokens, jobs and answers wait less for a lock than money does.
+#: Seconds to wait for a lock: less than the ledger waits.
 PATIENCE_SECONDS = 20.0
 
 
@@ -118,7 +118,7 @@ class AccessStore:
         return len(self.write(work)) == 1
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """One transaction; what `work` gives, which is never None."""
+        """The result of `work` in one transaction; never None."""
         made = self._store.write(work, patience=PATIENCE_SECONDS)
         if made is None:
             raise Unavailable("the service's database changed its mind")
@@ -130,11 +130,11 @@ class AccessStore:
 
     @property
     def is_file(self) -> bool:
-        """Whether reading waits for no server and, in a write-ahead log, for no writer."""
+        """Whether reads are local and do not wait for writers."""
         return self._store.is_sqlite
 
     def look_up(self, statement: ClauseElement, parameters: Mapping[str, Any]) -> list[Any]:
-        """The rows of one statement that was made in advance."""
+        """The rows of a prepared statement."""
         return self._store.look_up(statement, parameters)
 
     def shut(self) -> None:

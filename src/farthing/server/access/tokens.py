@@ -29,7 +29,7 @@ OWNER, ANALYST = "owner", "analyst"
 ROLES = (OWNER, ANALYST)
 
 _hasher = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-#: A token is this long at most; what is longer is not looked at.
+#: Characters of a token at most.
 _LONGEST = 200
 #: Everything but the hash, in the order of `TokenRecord`.
 _KNOWN = select(*(tokens.c[name] for name in (
@@ -40,7 +40,7 @@ _BY_ID = _KNOWN.where(tokens.c.id == bindparam("identity"))
 
 @dataclass(frozen=True, slots=True)
 class TokenRecord:
-    """What is known of a token; never the token. `datasets` None: all that are granted."""
+    """The record of a token, without its secret. `datasets` None: all that are granted."""
 
     id: str
     role: str
@@ -57,7 +57,7 @@ class TokenRecord:
         return self.revoked is None and not expired
 
     def lets_in(self, analyst: str, dataset: str) -> bool:
-        """Whether this analyst comes in with it to this dataset."""
+        """Whether it gives this analyst access to this dataset."""
         theirs = (self.role, self.name) == (ANALYST, analyst) and self.is_valid
         return theirs and (self.datasets is None or dataset in self.datasets)
 
@@ -81,7 +81,7 @@ def mint(
     datasets: Iterable[str] | None = None,
     expires: datetime | None = None,
 ) -> tuple[str, TokenRecord]:
-    """A new token, which is nowhere but in this result, and what is kept of it."""
+    """A new token, which is stored nowhere, and its record."""
     require_choice("role", role, ROLES)
     require_name("the name", name)
     limited = None if datasets is None else require_names("a dataset", datasets)
@@ -100,7 +100,7 @@ def mint(
 
 
 def find(store: AccessStore, identity: str) -> TokenRecord | None:
-    """What is known of the token with this id."""
+    """The record of the token with this id."""
     found = store.look_up(_BY_ID, {"identity": identity})
     return _record(found[0]) if found else None
 
@@ -116,7 +116,7 @@ def listed(store: AccessStore) -> list[TokenRecord]:
 
 
 def withdraw(store: AccessStore, identity: str) -> TokenRecord:
-    """The token is good for nothing from now on, on every worker."""
+    """Revoke a token, on every worker."""
 
     def work(connection: Connection) -> int:
         one = update(tokens).filter_by(id=identity).where(tokens.c.revoked.is_(None))
@@ -130,15 +130,39 @@ def withdraw(store: AccessStore, identity: str) -> TokenRecord:
     return find(store, identity) or found
 
 
+@dataclass(frozen=True, slots=True)
+class StoredTokens:
+    """The tokens of a store, for an owner's desk."""
+
+    store: AccessStore
+
+    def mint(self, role: str, name: str, **limits: Any) -> dict[str, Any]:
+        """A new token, and what is kept of it."""
+        token, record = mint(self.store, role, name, **limits)
+        return {"token": token, **record.to_json()}
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Every token, the latest first."""
+        return [record.to_json() for record in listed(self.store)]
+
+    def withdraw(self, identity: str) -> dict[str, Any]:
+        """The token is refused from now on."""
+        return withdraw(self.store, identity).to_json()
+
+    def valid_for(self, analyst: str, dataset: str) -> list[str]:
+        """Ids of the tokens with which this analyst may ask about this dataset."""
+        return [one.id for one in listed(self.store) if one.lets_in(analyst, dataset)]
+
+
 def identity_in(token: str) -> str | None:
-    """The id in a token that looks like one."""
+    """The id in a well-formed token."""
     parts = token.split("_")
     shaped = len(token) <= _LONGEST and len(parts) == 3 and parts[0] == PREFIX
     return parts[1] if shaped and parts[1].isalnum() and parts[1].isascii() else None
 
 
 def is_genuine(store: AccessStore, token: str) -> bool:
-    """Whether the secret is that of the id; compared by Argon2, in constant time."""
+    """Whether the secret belongs to the id; Argon2 compares in constant time."""
     identity = identity_in(token)
     if identity is None:
         return False

@@ -31,7 +31,7 @@ export async function analystView(route, show) {
   if (tab === "about") return into(place, async () => aboutData(about, await get(`${path("datasets", dataset)}/statement`)));
   const kept = sessionStorage.getItem("farthing.start");
   sessionStorage.removeItem("farthing.start");
-  place.append(askView(about, { start: kept === null ? null : JSON.parse(kept), changed: refresh }));
+  place.append(await askView(about, { start: kept === null ? null : JSON.parse(kept), changed: refresh }));
 }
 
 export function tabs(dataset, current, all) {

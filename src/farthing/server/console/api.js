@@ -26,14 +26,17 @@ const TITLES = {
 
 let token = sessionStorage.getItem(KEPT);
 let whenSignedOut = () => {};
+const told = new Map();
 
 export const signedIn = () => token !== null;
 export function onSignedOut(act) { whenSignedOut = act; }
 export function keep(given) {
+  told.clear();
   token = given;
   sessionStorage.setItem(KEPT, given);
 }
 export function forget() {
+  told.clear();
   token = null;
   sessionStorage.removeItem(KEPT);
 }
@@ -67,6 +70,12 @@ export const path = (...parts) => parts.map((one) => `/${encodeURIComponent(one)
 export const get = async (at, options) => (await send("GET", at, undefined, options)).found;
 export const remove = async (at) => (await send("DELETE", at)).found;
 export const post = async (at, body, options) => (await send("POST", at, body ?? {}, options)).found;
+
+// What stays the same while somebody is signed in is asked for once.
+export function described(at) {
+  if (!told.has(at)) told.set(at, get(at).catch((error) => { told.delete(at); throw error; }));
+  return told.get(at);
+}
 
 // Something that may become a job: waits for it; `progress` is told of it and may cancel it.
 export async function patiently(method, at, body, { progress = () => {}, once = false } = {}) {

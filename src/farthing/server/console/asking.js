@@ -3,19 +3,20 @@
 import { get, patiently, path, post, remove } from "./api.js";
 import { showAnswer } from "./answers.js";
 import { amount, bound, choice, el, field, fresh, later, number, percent, power, problem, say } from "./dom.js";
-import { AIMS, KINDS, read } from "./kinds.js";
+import { entries, forms } from "./forms.js";
 import { questionForm } from "./question_form.js";
 import { term } from "./words.js";
 
 const PAUSE = 250;
 
-export function askView(about, { start = null, changed }) {
+export async function askView(about, { start = null, changed }) {
+  const { questions } = await forms();
   const place = el("div", { class: "question" });
   const plan = el("div", { class: "plan", "aria-live": "polite", "aria-atomic": "true" });
   const answers = el("section", { "aria-label": "Answers", "aria-live": "polite", class: "answers" });
   const modes = [["form", "Form"], ["sql", "SQL"], ["data", "Plain data"]];
-  const byForm = () => questionForm(about, KINDS, { label: "What", first: "top_k", start, update });
-  const makers = { form: byForm, sql: () => sqlOf(about, update), data: () => dataOf(about, start, update) };
+  const byForm = () => questionForm(about, questions, { label: "What", first: "top_k", start, update });
+  const makers = { form: byForm, sql: () => sqlOf(about, questions.count.aims, update), data: () => dataOf(about, start, update) };
   let current = null;
 
   const price = later(PAUSE, async (signal) => {
@@ -119,18 +120,17 @@ function way(big, words, more) {
   return el("div", {}, el("dt", {}, words, more === null ? null : el("small", {}, " ", more)), el("dd", {}, big));
 }
 
-function sqlOf(about, update) {
+function sqlOf(about, aims, update) {
   const key = about.columns.find((one) => one.kind === "text" && one.name !== about.unit)?.name ?? "1";
   const text = el("textarea", { rows: 6, spellcheck: "false", class: "code", oninput: update,
     value: `SELECT ${key}, COUNT(DISTINCT ${about.unit})\nFROM ${about.name}\nGROUP BY ${key}\nORDER BY 2 DESC LIMIT 5` });
-  const width = el("input", { inputmode: "decimal", oninput: update });
+  const aim = entries(aims);
   return {
-    node: el("div", {}, field("One SELECT", text, `Columns: ${about.columns.map((one) => one.name).join(", ")}. COUNT(DISTINCT ${about.unit}) counts units, COUNT(*) rows.`), field(AIMS.half_width[0], width, AIMS.half_width[1])),
+    node: el("div", {}, field("One SELECT", text, `Columns: ${about.columns.map((one) => one.name).join(", ")}. COUNT(DISTINCT ${about.unit}) counts units, COUNT(*) rows.`), el("div", { oninput: update }, aim.shown())),
     missing: () => "Write a SELECT, and the price appears here.",
     body() {
       if (text.value.trim() === "") return null;
-      const aim = read("number", width.value);
-      return { sql: text.value, ...(aim === undefined ? {} : { half_width: aim }) };
+      return { sql: text.value, ...aim.values() };
     },
   };
 }

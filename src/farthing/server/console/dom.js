@@ -160,6 +160,23 @@ export async function copy(text, what) {
   }
 }
 
+// Something that cannot be undone is asked for twice.
+export function confirmed(title, words, action, act) {
+  const told = el("div");
+  const dialog = el("dialog", { "aria-label": title }, el("h2", {}, title), el("p", {}, words), told,
+    el("div", { class: "row" }, el("button", { type: "button", class: "main", onclick: async () => {
+      try {
+        await act();
+        dialog.close();
+      } catch (error) {
+        told.replaceChildren(problem(error));
+      }
+    } }, action), el("button", { type: "button", onclick: () => dialog.close() }, "Cancel")));
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
 // Puts what `make` gives into `place`: while it is on its way, when it is there, when it failed.
 export async function into(place, make, words) {
   place.replaceChildren(waiting(words));

@@ -1,8 +1,8 @@
 // Tokens: made here and shown once, withdrawn here.
 
-import { get, path, post, remove } from "./api.js";
-import { choice, copy, el, empty, field, moment, problem, say, table } from "./dom.js";
-import { confirmed } from "./owner_budget.js";
+import { get, path, remove } from "./api.js";
+import { confirmed, copy, el, empty, moment, say, table } from "./dom.js";
+import { operationForm } from "./forms.js";
 
 export async function tokensView() {
   const list = el("div");
@@ -17,23 +17,14 @@ export async function tokensView() {
     say("The token is withdrawn");
     await redraw();
   });
-  const role = choice([["analyst", "analyst: asks questions"], ["owner", "owner: decides and sees everything"]], "analyst");
-  const name = el("input", { required: true, maxlength: 200, autocomplete: "off" });
-  const expires = el("input", { type: "date" });
-  const told = el("div", { "aria-live": "polite" });
-  const make = async (event) => {
-    event.preventDefault();
-    try {
-      const found = await post("/owner/tokens", { role: role.value, name: name.value.trim(), ...(expires.value ? { expires: `${expires.value}T23:59:59Z` } : {}) });
-      told.replaceChildren(el("div", { class: "good" }, el("p", {}, el("strong", {}, `The token of ${found.name}, shown now and never again:`)),
-        el("code", { class: "token", tabindex: "0" }, found.token), el("div", { class: "row" }, el("button", { type: "button", onclick: () => copy(found.token, "The token") }, "Copy"))));
+  const form = await operationForm("mint_token", { only: ["name", "role", "expires"], values: { role: "analyst" }, button: "Make a token",
+    done: async (made) => {
       await redraw();
-    } catch (error) {
-      told.replaceChildren(problem(error));
-    }
-  };
+      return el("div", { class: "good" }, el("p", {}, el("strong", {}, `The token of ${made.name}, shown now and never again:`)),
+        el("code", { class: "token", tabindex: "0" }, made.token), el("div", { class: "row" }, el("button", { type: "button", onclick: () => copy(made.token, "The token") }, "Copy")));
+    } });
   await redraw();
   return el("div", { class: "stack" }, el("section", { class: "card" }, el("h2", {}, "New token"),
-    el("form", { class: "inline", onsubmit: make }, field("For", name, "An analyst's name is that of their purse."), field("Role", role), field("Expires", expires, "Empty: never."), el("button", { type: "submit", class: "main" }, "Make a token")), told),
+    form),
   el("section", { class: "card" }, el("h2", {}, "All tokens"), list));
 }

@@ -2,43 +2,36 @@
 
 import { get, patiently, path, post } from "./api.js";
 import { amount, choice, el, empty, field, into, later, moment, number, problem, say, table } from "./dom.js";
-import { RANKED, WATCHED } from "./kinds.js";
+import { entries, forms } from "./forms.js";
 import { questionForm } from "./question_form.js";
 
-const PER_UNIT = "Counts of units: 1. Counts of rows: the rows of one unit that count. Sums: the larger of the bounds, in units of the last decimal. Median: the rows of one unit; the 0.9 quantile: 9 times that.";
-const KINDS = {
-  threshold: { words: "Is a number at least …?", fields: [
-    ["positives", "Times that it may say yes", "1", "Each “no” is free; after so many “yes” it is over."]], held: "threshold", asks: "At least" },
-  guess: { words: "Is my guess right?", fields: [
-    ["tolerance", "Right within ±", "100", "Farther off, and the answer brings a number."],
-    ["corrections", "Times that it may correct me", "1", "Each “right” is free; after so many corrections it is over."]], held: "guess", asks: "My guess" },
-};
+// How each kind is asked, and the words for it.
+const WORDS = { threshold: ["Is a number at least …?", "At least"], guess: ["Is my guess right?", "My guess"] };
 
 export async function watchView(about, changed) {
   const at = `${path("datasets", about.name)}/conversations`;
   const list = el("div", { class: "stack" });
+  const { conversations: kinds, watched } = await forms();
   const draw = async () => {
     const { conversations } = await get(at);
     return conversations.length === 0
       ? empty("No conversation yet", "Open one above: then ask as often as you like, and pay no more for it.")
-      : conversations.reverse().map((one) => conversation(about, at, one));
+      : conversations.reverse().map((one) => conversation(about, at, one, watched));
   };
   const opened = async () => {
     changed();
     await into(list, draw);
   };
   into(list, draw);
-  return el("div", { class: "stack" }, openForm(at, opened), list);
+  return el("div", { class: "stack" }, openForm(at, kinds, opened), list);
 }
 
-function openForm(at, opened) {
-  const kind = choice(Object.entries(KINDS).map(([name, one]) => [name, one.words]), "threshold");
+function openForm(at, kinds, opened) {
+  const kind = choice(Object.keys(kinds).map((name) => [name, WORDS[name]?.[0] ?? kinds[name].words]), "threshold");
   const fields = el("div", { class: "fields" });
   const plan = el("div", { class: "plan", "aria-live": "polite", "aria-atomic": "true" });
-  const falls = choice([["", "Counts and sums from 0 upwards"], ["falls", "Quantiles, and sums of negative values too"]], "");
-  let controls = [];
-  const body = () => ({ kind: kind.value, ...(kind.value === "threshold" ? { monotone: falls.value === "" } : {}),
-    ...Object.fromEntries(controls.filter(([, control]) => control.value.trim() !== "").map(([name, control]) => [name, Number(control.value)])) });
+  let entered, aims;
+  const body = () => ({ kind: kind.value, ...entered.values(), ...aims.values() });
 
   const price = later(250, async (signal) => {
     const asked = body();
@@ -72,11 +65,10 @@ function openForm(at, opened) {
   }
 
   function build() {
-    controls = [...KINDS[kind.value].fields.map(([name, label, start, note]) => [name, el("input", { value: start, inputmode: "numeric", autocomplete: "off" }), label, note]),
-      ["per_unit", el("input", { value: "1", inputmode: "numeric", autocomplete: "off" }), "What one unit may change a number by", PER_UNIT],
-      ["questions", el("input", { value: "100", inputmode: "numeric", autocomplete: "off" }), "Questions, roughly", "Only for the accuracy that is shown; there is no limit."]];
-    fields.replaceChildren(...(kind.value === "threshold" ? [field("Of which numbers", falls, "What a unit can both raise and lower needs twice the noise.")] : []),
-      ...controls.map(([, control, label, note]) => field(label, control, note)));
+    const form = kinds[kind.value];
+    entered = entries(form.fields, { values: { tolerance: 100 } });
+    aims = entries(form.aims);
+    fields.replaceChildren(...entered.shown("first"), ...aims.shown(), el("details", {}, el("summary", {}, "More"), entered.shown("more")));
     update();
   }
   kind.addEventListener("change", build);
@@ -97,9 +89,10 @@ function showPlan(plan, open) {
     el("div", { class: "row" }, el("button", { type: "button", class: "main", disabled: !plan.fits, onclick: open }, `Open for ${amount(plan.price)}`)));
 }
 
-function conversation(about, at, one) {
+function conversation(about, at, one, watched) {
   const here = `${at}/${encodeURIComponent(one.id)}`;
-  const kind = "guess_and_check" in one.mechanism ? KINDS.guess : KINDS.threshold;
+  const kind = "guess_and_check" in one.mechanism ? "guess" : "threshold";
+  const [title, against_] = WORDS[kind];
   const told = el("div", { "aria-live": "polite" });
   const log = el("div");
   const state = el("p", { class: "quiet" });
@@ -119,7 +112,8 @@ function conversation(about, at, one) {
     log.replaceChildren(...transcript(turns, kind));
   };
 
-  const kinds = one.mechanism.sparse_vector?.monotone === false ? { ...WATCHED, ...RANKED } : WATCHED;
+  const falls = one.mechanism.sparse_vector?.monotone === false;
+  const kinds = Object.fromEntries(Object.entries(watched).filter(([, form]) => falls || form.raised));
   const asked = questionForm(about, kinds, { label: "Number", first: "count", update: () => {} });
   const against = el("input", { required: true, inputmode: "decimal", autocomplete: "off" });
   const ask = async (event) => {
@@ -128,7 +122,7 @@ function conversation(about, at, one) {
       const body = asked.body();
       if (body === null) return told.replaceChildren(el("p", { class: "hint" }, asked.missing()));
       const { query } = body;
-      const found = await patiently("POST", `${here}/ask`, { questions: [{ query, [kind.held]: Number(against.value) }] }, { once: true });
+      const found = await patiently("POST", `${here}/ask`, { questions: [{ query, [kind]: Number(against.value) }] }, { once: true });
       const words = said(found.answers[0], kind);
       told.replaceChildren(el("p", { class: "good" }, `${words}${found.open ? "" : ". With that it is over."}`));
       say(words);
@@ -146,20 +140,20 @@ function conversation(about, at, one) {
       if (error.kind !== "signed_out") told.replaceChildren(problem(error));
     }
   };
-  if (one.open) forms.append(el("form", { class: "narrow", onsubmit: ask }, asked.node, field(kind.asks, against),
+  if (one.open) forms.append(el("form", { class: "narrow", onsubmit: ask }, asked.node, field(against_, against),
     el("div", { class: "row" }, el("button", { type: "submit", class: "main" }, "Ask, at no cost"), el("button", { type: "button", onclick: close }, "Close (nothing is paid back)"))));
   shown(one);
   if (one.asked > 0) redraw();
-  return el("section", { class: "card", "aria-label": `Conversation of ${moment(one.at)}` }, el("h2", {}, kind.words), state, forms, told, log);
+  return el("section", { class: "card", "aria-label": `Conversation of ${moment(one.at)}` }, el("h2", {}, title), state, forms, told, log);
 }
 
 function said(answer, kind) {
-  if (kind === KINDS.threshold) return answer.positive ? "Yes, at least that" : "No";
+  if (kind === "threshold") return answer.positive ? "Yes, at least that" : "No";
   return answer.positive ? `Not within the tolerance; it is about ${number(answer.value)}` : "Right, within the tolerance";
 }
 
 function transcript(turns, kind) {
   if (turns.length === 0) return [];
-  const rows = turns.map((turn) => [turn.caption, number(turn.asked[kind.held]), said(turn, kind)]).reverse();
-  return [table("Asked and answered", ["of", kind.asks.toLowerCase(), "answer"], rows, [1])];
+  const rows = turns.map((turn) => [turn.caption, number(turn.asked[kind]), said(turn, kind)]).reverse();
+  return [table("Asked and answered", ["of", WORDS[kind][1].toLowerCase(), "answer"], rows, [1])];
 }

@@ -1,7 +1,7 @@
-"""What was made for an analyst a moment ago: plans while somebody edits, releases, terms, counts.
+"""A cache of plans, releases and terms for each analyst, for some seconds.
 
-It is kept for one analyst, under what was asked and everything that it depends on: what is
-declared, granted, and spent by this analyst. Nothing that others do is in it.
+An entry belongs to one analyst. Its key is the request and everything that the answer depends on:
+what is declared, granted, and spent by this analyst, and nothing that others do.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.statement_cache import ExpiringCache, StatementCache
 from farthing.ledger import Analyst, Dataset, Ledger, Purse, Snapshot
-from farthing.server.access.grants import CallerStanding
+from farthing.server.access.callers import CallerStanding
 
 #: How long an answer is kept, how many of them, and how large each may be.
 KEPT_SECONDS, MOST, LARGEST_BYTES = 10.0, 1000, 1 << 16
 
 
 class Circumstances(NamedTuple):
-    """What an answer that looks at no rows depends on."""
+    """What an answer depends on that reads no rows."""
 
     analyst: str
     datasets: tuple[str, ...] | None
@@ -35,7 +35,7 @@ class Circumstances(NamedTuple):
 
 
 class ServedAnalyst(Analyst):
-    """An analyst who may not learn what others spend, so not what is left of the cap either."""
+    """An analyst who may not learn what others spend, nor what is left of the cap."""
 
     sees_the_cap = False
 
@@ -61,7 +61,7 @@ class StandingAnalyst(ServedAnalyst):
 
 
 def left_in(purse: Purse) -> Price:
-    """What is left of a purse by itself."""
+    """What is left of a purse, whatever the cap."""
     return purse.left()
 
 

@@ -11,11 +11,11 @@ from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Plan
 from farthing.engine.spending import spending_of
 from farthing.ledger.records import BATCH
-from farthing.server.access.callers import AnalystCaller
-from farthing.server.access.grants import granted, standing_of
-from farthing.server.answering import Later, answered_once
-from farthing.server.asking import AskBody, Inquiry, RunBody, on_time, purse_json, require_planned
-from farthing.server.coming_in import (
+from farthing.server.access.callers import AnalystCaller, granted, standing_of
+from farthing.server.answer_cache import Circumstances
+from farthing.server.jobs import Outcome, Run
+from farthing.server.problems import does_not_fit, nothing_here
+from farthing.server.routes.dependencies import (
     AnalystHere,
     AnyCaller,
     At,
@@ -24,11 +24,15 @@ from farthing.server.coming_in import (
     UnpaidRoute,
     refusals,
 )
-from farthing.server.idempotency import is_used
-from farthing.server.job_records import Outcome
-from farthing.server.jobs import Run
-from farthing.server.problems import does_not_fit, nothing_here
-from farthing.server.remembering import Circumstances
+from farthing.server.routes.requests import (
+    AskBody,
+    Inquiry,
+    RunBody,
+    on_time,
+    purse_json,
+    require_planned,
+)
+from farthing.server.routes.responses import Later, answered_once, is_used
 
 #: What is light, and answered whatever else its caller does.
 light_router = APIRouter(prefix="/v1", tags=["everybody"])

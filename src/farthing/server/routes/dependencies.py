@@ -1,13 +1,15 @@
-"""What a route asks for: the service, and a caller of the right kind."""
+"""Dependencies of routes: the service, a caller of the right type, a checked body."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import json
+import math
+from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 from typing import Annotated, Any
 
-from fastapi import Depends, Header, Request, Response
+from fastapi import Depends, Header, HTTPException, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -20,12 +22,15 @@ from farthing.server.access.callers import (
     NoEntry,
     OwnerCaller,
 )
-from farthing.server.plain_json import PlainRequest
 from farthing.server.problems import Refused
 from farthing.server.service import Service
 
 #: A name in a body: of a dataset, an analyst, a version.
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+#: Levels of nesting at most.
+DEEPEST = 40
+#: Bodies up to this size are parsed in the event loop.
+QUICK_BYTES = 1 << 14
 
 _bearer = HTTPBearer(auto_error=False, description="fth_…, as it was shown when it was minted")
 
@@ -44,7 +49,7 @@ async def any_caller(
     service: At,
     given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
-    """Who holds the token; the same refusal whatever is wrong with it, which the log says."""
+    """The caller of the token; rejected tokens get the same refusal, and the log has the reason."""
     known: Caller | None = getattr(request.state, "caller", None)
     if known is not None:
         return known
@@ -65,7 +70,7 @@ async def any_caller(
 
 
 async def _admit(doorkeeper: Doorkeeper, token: str) -> Caller | NoEntry:
-    """In a thread only if it may take time: passing it on takes longer than a quick look."""
+    """Admit at once if that is fast, else in a thread."""
     if doorkeeper.is_quick(token):
         return doorkeeper.admit(token)
     return await run_in_threadpool(doorkeeper.admit, token)
@@ -92,10 +97,58 @@ def _wrong_role(whom: str) -> Refused:
     return Refused(403, "forbidden", f"this is for the token of {whom}")
 
 
-class UnpaidRoute(APIRoute):
-    """A route whose plain functions are unpaid work of their caller; see `UnpaidWork`.
+def require_plain_json(value: object, depth: int = 0) -> None:
+    """ValueError for JSON that a database could not store or a response could not hold."""
+    if depth > DEEPEST:
+        raise ValueError("nested too deeply")
+    if isinstance(value, str):
+        _require_text(value)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("not a finite number")
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            _require_text(key)
+            require_plain_json(inner, depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            require_plain_json(inner, depth + 1)
 
-    So is reading a large body. Nothing is read before it is known who the caller is.
+
+def _require_text(text: str) -> None:
+    """Text that UTF-8 can write, without NUL, which PostgreSQL cannot store."""
+    text.encode("utf-8")
+    if "\0" in text:
+        raise ValueError("the character NUL")
+
+
+def _plain_json(body: bytes) -> Any:
+    found = json.loads(body)
+    require_plain_json(found)
+    return found
+
+
+class PlainRequest(Request):
+    """A request whose JSON is checked; an unreadable body gets status 400."""
+
+    async def read(self, elsewhere: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
+        """Parse a large body now, `elsewhere` than in the event loop."""
+        body = await self.body()
+        if len(body) > QUICK_BYTES:
+            try:
+                self._json = await elsewhere(partial(_plain_json, body))
+            except (ValueError, RecursionError):
+                raise HTTPException(400) from None
+
+    async def json(self) -> Any:
+        if not hasattr(self, "_json"):
+            self._json = _plain_json(await self.body())
+        return self._json
+
+
+class UnpaidRoute(APIRoute):
+    """A route whose synchronous functions are metered as `UnpaidWork`.
+
+    Reading a large body is metered too. The caller is known before anything is read.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
@@ -137,7 +190,7 @@ IdempotencyKey = Annotated[
 ]
 Prefer = Annotated[str | None, Header(description="respond-async: be given a job at once.")]
 
-#: How refusals are described.
+#: The schema of errors.
 PROBLEM: dict[str, Any] = {
     "type": "object",
     "required": ["error"],
@@ -157,7 +210,7 @@ PROBLEM: dict[str, Any] = {
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What a route may answer besides success, for its description."""
+    """The errors of a route, for its OpenAPI description."""
     words = {
         400: "the request could not be read",
         401: "no valid token",

@@ -1,32 +1,88 @@
-"""`Idempotency-Key`: a request that is sent again is charged once and answered once.
+"""How requests are answered: at once or as a job, and once under an `Idempotency-Key`.
 
 A key belongs to its caller and to one body. The first request writes it down before anything
-happens; what came of it is kept, and given to whoever sends the same again. If its worker died in
+happens; its outcome is kept, and given to whoever sends the same again. If its worker died in
 between, nobody knows what was charged, and the key says so for ever: nothing runs twice.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
 from sqlalchemy import delete, select, update
 
 from farthing.canonical import digest
+from farthing.server.access.callers import Caller
 from farthing.server.access.store import AccessStore, answered
-from farthing.server.job_records import Outcome
+from farthing.server.jobs import Outcome, Run
 from farthing.server.problems import Refused, note, problem_of
+from farthing.server.service import Service
 
 #: Keys are kept for a week.
 KEPT_SECONDS = 7 * 86_400.0
 TIDY_EVERY = 1000
-#: Nothing was charged before one of these; whatever fails while it is paid for is a 500.
+#: Statuses of requests that charged nothing; failures during a charge are 500.
 REFUSALS = frozenset({400, 401, 402, 403, 404, 409, 413, 422, 429, 503})
 _LONGEST = 200
+_ASYNC = re.compile(r"(^|[,;\s])respond-async($|[,;\s])")
+
+
+def respond(outcome: Outcome) -> JSONResponse:
+    """Status and body as they are."""
+    return JSONResponse(outcome[1], outcome[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What is to run in a thread of its own, and whether its caller wants to wait for it."""
+
+    run: Run
+    work: Callable[[], dict[str, Any]]
+    prefer: str | None = None
+
+
+async def answered_once(
+    service: Service,
+    caller: Caller,
+    key: str | None,
+    asked: Any,
+    prepare: Callable[[], Outcome | Later],
+) -> JSONResponse:
+    """What `prepare` gives, or what comes of what it begins; with a key, what came of it the first
+    time. Preparing is unpaid work."""
+
+    async def work() -> Outcome:
+        prepared = await service.unpaid.do(caller.key, prepare)
+        return await _run_or_job(service, prepared) if isinstance(prepared, Later) else prepared
+
+    return respond(await once(service.access, caller.key, key, asked, work))
+
+
+async def _run_or_job(service: Service, later: Later) -> Outcome:
+    """The outcome if it is there soon enough and was waited for; else the job that it became.
+
+    Once it has started nothing here can fail: a refusal would say that nothing was paid.
+    """
+    runner, limits = service.runner, service.settings.limits
+    await run_in_threadpool(runner.start, later.run, later.work)
+    if later.prefer is None or not _ASYNC.search(later.prefer):
+        outcome = await runner.outcome(later.run, limits.answer_within)
+        if outcome is not None:
+            return outcome
+    job = await run_in_threadpool(runner.job, later.run)
+    return 202, {"job": job.to_json(limits.time_limit)}
+
+
+def not_interrupted(_: int) -> None:
+    """For work that runs to its end."""
 
 
 async def once(
@@ -36,7 +92,7 @@ async def once(
     asked: Any,
     work: Callable[[], Awaitable[Outcome]],
 ) -> Outcome:
-    """What `work` gives, or what it gave when the same was asked under this key before."""
+    """The result of `work`, or the kept result of the same request under this key."""
     if key is None:
         return await work()
     if not 0 < len(key) <= _LONGEST or not key.isascii() or not key.isprintable():
@@ -66,7 +122,7 @@ def is_used(store: AccessStore, caller: str, key: str | None) -> bool:
 
 
 def _begin(store: AccessStore, caller: str, key: str, asked: Any) -> Outcome | None:
-    """None if the key is new, and from now on it is not."""
+    """Record a new key, and None; else the kept result."""
     body = digest(asked)
     row = {"caller": caller, "key": key, "digest": body, "at": time.time()}
     if _look(store, caller, key) is None and store.add(answered, row):
@@ -100,7 +156,7 @@ def _keep(store: AccessStore, caller: str, key: str, outcome: Outcome) -> None:
 
 
 def _tidy(store: AccessStore) -> None:
-    """Now and then: old keys go."""
+    """Delete old keys, now and then."""
     if secrets.randbelow(TIDY_EVERY) == 0:
         old = delete(answered).where(answered.c.at < time.time() - KEPT_SECONDS)
         store.write(lambda connection: connection.execute(old))

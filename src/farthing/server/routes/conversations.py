@@ -17,12 +17,17 @@ from farthing.engine.kinds.base import Query as EngineQuery
 from farthing.errors import InvalidInput, require_real
 from farthing.interactive.stored import mechanism_to_json
 from farthing.ledger import NotInLedger, OpenedConversation
-from farthing.server.answering import Later, answered_once, not_interrupted
-from farthing.server.asking import Inquiry, PlannedPrice, on_time, require_planned
-from farthing.server.coming_in import AnalystHere, At, IdempotencyKey, UnpaidRoute, refusals
-from farthing.server.job_records import Outcome
-from farthing.server.jobs import Run
+from farthing.server.jobs import Outcome, Run
 from farthing.server.problems import Refused, nothing_here
+from farthing.server.routes.dependencies import (
+    AnalystHere,
+    At,
+    IdempotencyKey,
+    UnpaidRoute,
+    refusals,
+)
+from farthing.server.routes.requests import Inquiry, PlannedPrice, on_time, require_planned
+from farthing.server.routes.responses import Later, answered_once, not_interrupted
 
 conversation_router = APIRouter(
     prefix="/v1/datasets/{dataset}/conversations", route_class=UnpaidRoute, tags=["conversations"]

@@ -1,0 +1,117 @@
+"""`farthing serve`, `farthing doctor`, `farthing statement`.
+
+Their libraries may not be installed, so they are imported when a command runs.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from farthing.cli import options
+from farthing.cli.options import Name, Output, put, say
+from farthing.cli.output import patience, print_json
+from farthing.errors import InvalidInput
+
+
+def serve(
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", help="The service's farthing.toml.", show_default=False),
+    ] = None,
+    listen: Annotated[
+        str | None, typer.Option("--listen", help="HOST:PORT, if not as the file says.")
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option("--folder", help="Without --config: where the sample is kept.")
+    ] = Path("farthing-sample"),
+    rows: Annotated[
+        int, typer.Option("--rows", min=100, help="Without --config: rows of the sample.")
+    ] = 1_000_000,
+) -> None:
+    """Serve datasets over HTTP, with a console in the browser.
+
+    Without --config a sample is made and served: engagements of members with articles, an owner,
+    two analysts, a signed budget.
+    """
+    from farthing.server.sample import make_sample
+    from farthing.server.serving import listening_at, serve_from
+    from farthing.server.settings import read_settings
+
+    if config is None:
+        config = folder / "farthing.toml"
+        if config.exists():
+            _say(f"Going on with the sample in {folder}; its tokens were shown when it was made.")
+            _say(f"Another one: farthing tokens mint analyst ann --config {config}")
+        else:
+            with patience("making a sample and proving its budget"):
+                made = make_sample(folder, rows)
+            _say(f"A sample was made in {folder}. These tokens are shown now and never again:\n")
+            for name, token in made.tokens.items():
+                _say(f"  {name:6} {token}")
+            _say("")
+    settings = read_settings(config)
+    settings = settings if listen is None else settings.at(listen)
+    with listening_at(settings.host, settings.port) as listening:
+        _say(f"The console: http://{settings.host}:{settings.port}/  (Ctrl-C stops the service)")
+        serve_from(str(config), listening)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def doctor(
+    config: Annotated[
+        Path, typer.Option("--config", "-c", help="The service's farthing.toml.")
+    ] = Path("farthing.toml"),
+    as_json: options.AsJson = False,
+) -> None:
+    """Check that the service can work, and say what to do where it cannot.
+
+    Configuration, libraries, Java, permissions, database, clock, the head of every book, data
+    and whether its rows are as declared, tokens. Nothing is changed. The exit code is 1 if there
+    is a problem.
+    """
+    from farthing.server.doctor import examine
+
+    if not config.exists():
+        raise InvalidInput(f"there is no {config}; say where the service's is with --config")
+    findings = []
+    looking = examine(config)
+    while True:
+        with patience("looking"):
+            one = next(looking, None)
+        if one is None:
+            break
+        findings.append(one)
+        if not as_json:
+            word = "ok      " if one.ok else "problem "
+            advice = f"\n         → {one.advice}" if one.advice else ""
+            say(False, {}, f"{word} {one.about}: {one.found}{advice}")
+    well = all(one.ok for one in findings)
+    if as_json:
+        print_json({"ok": well, "findings": [one.to_json() for one in findings]})
+    if not well:
+        raise typer.Exit(1)
+
+
+def statement(
+    name: Name,
+    where: options.LedgerAt,
+    delta: options.Delta = 1e-6,
+    output: Output = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """What a deployment should say about itself (NIST SP 800-226), in Markdown or JSON."""
+    from farthing import ledger
+
+    with ledger.Ledger.open(where, upgrade=False) as book, patience("writing the statement"):
+        data = ledger.statement(book.reader(), name, delta=delta)
+    put(output, io.StringIO(json.dumps(data) + "\n" if as_json else ledger.markdown(data)))
