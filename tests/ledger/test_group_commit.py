@@ -19,9 +19,10 @@ from sqlalchemy.exc import DBAPIError
 
 import farthing as fa
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, Unavailable, verify
+from farthing.ledger.store.retry import Patience
 from tests.ledger.conftest import fill
 from tests.ledger.test_faults import files_end_at
-from tests.waiting import until
+from tests.waiting import HANGS, until
 
 
 @pytest.fixture
@@ -178,12 +179,25 @@ def test_who_waited_for_an_interrupted_thread_tries_again(ledger: Ledger, path: 
     assert left(ledger) in (before - 3, before - 4)
 
 
-def test_a_fork_does_not_wait_for_the_parent_s_threads(ledger: Ledger, path: Path) -> None:
+def test_a_fork_does_not_wait_for_the_parent_s_threads(
+    ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = threading.Thread(target=spend(ledger, 1))
+    pauses, forked = threading.Event(), threading.Event()
+
+    def wait(_: Patience) -> None:
+        """Between two tries: a thread inside SQLite keeps its locks in every child."""
+        if threading.current_thread() is first:
+            pauses.set()
+            forked.wait()
+
     with nobody_else_writes(path):
+        monkeypatch.setattr(Patience, "wait", wait)
         first.start()
+        assert pauses.wait(HANGS)
         waiting(ledger, 0)
         child = os.fork()
+        forked.set()
         if child == 0:
             try:
                 spend(ledger, 1)()
