@@ -229,7 +229,7 @@ def test_same_bytes(other, place, duckdb_rows, request) -> None:
     assert result(place, unit, request.getfixturevalue(other)) == found
 
 
-@pytest.mark.parametrize("query", MEASURES, ids=lambda query: f"{query.kind} of {query.column}")
+@pytest.mark.parametrize("query", MEASURES, ids=lambda query: query.kind)
 @pytest.mark.parametrize("other", ["spark_rows", "postgres_rows"])
 def test_same_measures(other, query, duckdb_rows, request) -> None:
     place = MEASURES.index(query)
@@ -238,7 +238,7 @@ def test_same_measures(other, query, duckdb_rows, request) -> None:
     assert table(query, place, request.getfixturevalue(other)) == found
 
 
-@pytest.mark.parametrize("query", MOVED, ids=lambda query: f"{query.kind} of {query.column}")
+@pytest.mark.parametrize("query", MOVED, ids=lambda query: query.kind)
 @pytest.mark.parametrize("other", ["spark_rows", "postgres_rows"])
 def test_same_where_declared_bounds_move(other, query, duckdb_rows, request) -> None:
     columns = proposed(duckdb_rows).columns

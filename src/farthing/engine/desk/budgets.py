@@ -68,7 +68,8 @@ def tariff_of(given: TariffLike) -> Tariff:
 
 
 def _require_tariff(given: object) -> None:
-    if not isinstance(given, Tariff | Certificate | Mapping | str | os.PathLike):
+    document = isinstance(given, Mapping) and bool(given.keys() & {"format", "items"})
+    if not document and not isinstance(given, Tariff | Certificate | str | os.PathLike):
         raise InvalidInput(
             "tariff must be a Tariff, a Certificate or the path of a file with one, got "
             f"{type(given).__name__}; fa.Tariff(items, farthings=…) makes one from a table of items"
