@@ -18,7 +18,7 @@ from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.statement_cache import ExpiringCache, StatementCache
 from farthing.ledger import Analyst, Dataset, Ledger, Purse, Snapshot
-from farthing.server.access.callers import CallerStanding
+from farthing.server.access.callers import CallerGrants
 
 #: How long an answer is kept, how many of them, and how large each may be.
 KEPT_SECONDS, MOST, LARGEST_BYTES = 10.0, 1000, 1 << 16
@@ -31,7 +31,7 @@ class Circumstances(NamedTuple):
     datasets: tuple[str, ...] | None
     dataset: str
     month: int
-    declared_and_granted: CallerStanding
+    declared_and_granted: CallerGrants
 
 
 class ServedAnalyst(Analyst):
@@ -40,7 +40,7 @@ class ServedAnalyst(Analyst):
     sees_the_cap = False
 
 
-class StandingAnalyst(ServedAnalyst):
+class CachedAnalyst(ServedAnalyst):
     """An analyst for as long as nothing changes: the ledger is looked at once.
 
     For plans, which promise nothing: whatever pays looks everything up again.
@@ -70,14 +70,14 @@ class Remembered:
 
     def __init__(self) -> None:
         self._answers = ExpiringCache[bytes](MOST, KEPT_SECONDS)
-        self._analysts = ExpiringCache[StandingAnalyst](MOST, KEPT_SECONDS)
+        self._analysts = ExpiringCache[CachedAnalyst](MOST, KEPT_SECONDS)
         self._recent: dict[tuple[str, str], StatementCache] = {}
 
     def answer(
-        self, standing: Circumstances, asked: Any, make: Callable[[], dict[str, Any] | None]
+        self, circumstances: Circumstances, asked: Any, make: Callable[[], dict[str, Any] | None]
     ) -> Response | None:
         """What `make` gives, or gave a moment ago; None, and nothing is kept, if it gives None."""
-        key = (standing, digest(asked))
+        key = (circumstances, digest(asked))
         kept = self._answers.get(key)
         if kept is None:
             made = make()
@@ -92,10 +92,10 @@ class Remembered:
         """What the last questions of somebody who has a purse made of the rows."""
         return self._recent.setdefault((analyst.dataset, analyst.name), StatementCache())
 
-    def analyst(self, standing: Circumstances, ledger: Ledger) -> StandingAnalyst:
+    def analyst(self, circumstances: Circumstances, ledger: Ledger) -> CachedAnalyst:
         """An analyst whose facts are those of a moment ago, if what they depend on is the same."""
-        kept = self._analysts.get(standing)
+        kept = self._analysts.get(circumstances)
         if kept is None:
-            kept = StandingAnalyst(ledger.book, standing.dataset, standing.analyst)
-            self._analysts.keep(standing, kept)
+            kept = CachedAnalyst(ledger.book, circumstances.dataset, circumstances.analyst)
+            self._analysts.keep(circumstances, kept)
         return kept

@@ -38,7 +38,7 @@ _ONE: ColumnElement[int] = literal_column("1")
 _NONE: ColumnElement[int] = literal_column("0")
 _IS_OWN = purses.c.analyst == bindparam("analyst")
 #: Of each purse what was granted, and of the own ones what is spent: never what others spent.
-_STANDING = (
+_GRANTS = (
     select(
         datasets.c.declared,
         purses.c.account,
@@ -56,7 +56,7 @@ _STANDING = (
 )
 
 #: What an analyst may be told of a dataset depends on this, and on nothing that others spend.
-CallerStanding: TypeAlias = tuple[Any, ...]
+CallerGrants: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +173,9 @@ def granted(ledger: Ledger, caller: AnalystCaller) -> list[str]:
     return [name for (name,) in rows if caller.may_see(name)]
 
 
-def standing_of(ledger: Ledger, caller: AnalystCaller, dataset: str) -> CallerStanding | None:
+def grants_of(ledger: Ledger, caller: AnalystCaller, dataset: str) -> CallerGrants | None:
     """What is declared, granted and spent by the caller; None without a purse."""
     wanted = {"analyst": caller.name, "dataset": dataset}
-    rows = ledger.book.store.look_up(_STANDING, wanted)
+    rows = ledger.book.store.look_up(_GRANTS, wanted)
     known = caller.may_see(dataset) and any(row[2] for row in rows)
     return tuple(map(tuple, rows)) if known else None

@@ -11,7 +11,7 @@ from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Plan
 from farthing.engine.spending import spending_of
 from farthing.ledger.records import BATCH
-from farthing.server.access.callers import AnalystCaller, granted, standing_of
+from farthing.server.access.callers import AnalystCaller, granted, grants_of
 from farthing.server.answer_cache import Circumstances
 from farthing.server.jobs import Outcome, Run
 from farthing.server.problems import does_not_fit, nothing_here
@@ -74,17 +74,17 @@ def show_dataset(dataset: str, service: At, caller: AnalystHere) -> dict[str, An
 def plan_question(dataset: str, body: AskBody, service: At, caller: AnalystHere) -> Response:
     """Price, accuracy and what remains; no row is looked at, nothing is paid."""
 
-    standing = _standing(service, caller, dataset)
+    circumstances = _circumstances(service, caller, dataset)
 
     def make() -> dict[str, Any]:
-        inquiry = Inquiry.for_plan(service, standing)
+        inquiry = Inquiry.for_plan(service, circumstances)
         plan = inquiry.plan(body)
         known = None if plan.known is None else inquiry.told(plan.run())
         lines = [list(line[:2]) for line in plan.lines()]
         return {**plan.to_json(), "lines": lines, "told": known}
 
     asked = {"plan": body.model_dump()}
-    found = service.remembered.answer(standing, asked, make)
+    found = service.remembered.answer(circumstances, asked, make)
     assert found is not None
     return found
 
@@ -116,10 +116,10 @@ async def run_question(
         return None
 
     def earlier() -> Response | None:
-        standing = _standing(service, caller, dataset)
+        circumstances = _circumstances(service, caller, dataset)
         if body.again or is_used(service.access, caller.key, idempotency_key):
             return None
-        return service.remembered.answer(standing, asked, plan)
+        return service.remembered.answer(circumstances, asked, plan)
 
     def prepare() -> Outcome | Later:
         known = None if planned else plan()
@@ -201,9 +201,9 @@ def show_own_statement(dataset: str, service: At, caller: AnalystHere) -> dict[s
     }
 
 
-def _standing(service: At, caller: AnalystCaller, dataset: str) -> Circumstances:
+def _circumstances(service: At, caller: AnalystCaller, dataset: str) -> Circumstances:
     """Of this caller at this dataset; Refused where there is nothing of theirs."""
-    found = standing_of(service.ledger, caller, dataset)
+    found = grants_of(service.ledger, caller, dataset)
     if found is None:
         raise nothing_here()
     month = service.ledger.book.this_month()

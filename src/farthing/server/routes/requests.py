@@ -18,7 +18,7 @@ from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Dataset, DoesNotFit, KeptRelease, Purse, ReleaseSummary
 from farthing.ledger.errors import Damaged, Unavailable, WrongSchema
-from farthing.server.access.callers import AnalystCaller, standing_of
+from farthing.server.access.callers import AnalystCaller, grants_of
 from farthing.server.answer_cache import Circumstances, ServedAnalyst, left_in
 from farthing.server.problems import Refused, does_not_fit, note, nothing_here
 from farthing.server.service import Service
@@ -87,7 +87,7 @@ class Inquiry:
     @classmethod
     def of(cls, service: Service, caller: AnalystCaller, dataset: str) -> Inquiry:
         """Refused in the same words if it does not exist and if it is not granted."""
-        if standing_of(service.ledger, caller, dataset) is None:
+        if grants_of(service.ledger, caller, dataset) is None:
             raise nothing_here()
         return cls.granted(service, caller, dataset)
 
@@ -97,9 +97,9 @@ class Inquiry:
         return cls._by(service, ServedAnalyst(service.ledger.book, dataset, caller.name))
 
     @classmethod
-    def for_plan(cls, service: Service, standing: Circumstances) -> Inquiry:
-        """For what looks at no rows and pays nothing: terms and purse as of this standing."""
-        return cls._by(service, service.remembered.analyst(standing, service.ledger))
+    def for_plan(cls, service: Service, circumstances: Circumstances) -> Inquiry:
+        """For what looks at no rows and pays nothing: with terms and purse as they were found."""
+        return cls._by(service, service.remembered.analyst(circumstances, service.ledger))
 
     @classmethod
     def _by(cls, service: Service, analyst: ServedAnalyst) -> Inquiry:
