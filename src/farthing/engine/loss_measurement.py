@@ -53,7 +53,7 @@ def _loss_question(query: Query) -> LossQuery | None:
 
 def of_question(name: str, everything: Mapping[str, Bought]) -> dict[str, Bought]:
     """What belongs to one question of several: itself, and the measurement of its loss."""
-    return {key: part for key, part in everything.items() if key in (name, name + _ABOVE)}
+    return {key: everything[key] for key in (name, name + _ABOVE) if key in everything}
 
 
 def paired(keys: Collection[str]) -> frozenset[str]:
