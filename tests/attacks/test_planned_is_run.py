@@ -48,3 +48,27 @@ def test_registered_lists_are_told_apart_by_the_whole_digest(opened, tmp_path) -
     ((name, _),) = document["list"]
     key, digest = name.split(" ")
     assert (key, len(digest)) == ("a", 64)
+
+
+def test_the_price_of_asking_again_is_planned(opened) -> None:
+    """What is known costs nothing to see, and its plan says what it costs to pay for it anew."""
+    session = opened(ROWS)
+    session.count().run()
+    plan = session.count().plan()
+    assert plan.known is not None
+    assert plan.price == plan.price_again == Price(4)
+    batch = session.batch({"a": session.count(), "b": session.count(where={"k": "a"})})
+    batch.run()
+    known = batch.plan()
+    assert (known.price, known.price_again) == (Price(0), Price(8))
+    before = session.remaining().farthings
+    known.run(again=True)
+    assert before - session.remaining().farthings == 8
+
+
+def test_questions_of_a_list_have_names(opened, tmp_path) -> None:
+    session = opened(ROWS)
+    with fa.Desk.open(tmp_path / "budget.db") as desk:
+        for name in ("", "n" * 201, "a\nb"):
+            with pytest.raises(fa.InvalidInput, match="a question's name"):
+                desk.register("events", "monday", {name: session.count().query}, analyst="analyst")

@@ -109,6 +109,19 @@ def noted(log: Path, ask: Callable[[], httpx.Response]) -> dict[str, Any]:
     pytest.fail("nothing was noted")
 
 
+def test_a_token_for_no_dataset_opens_none(deployed: Deployment) -> None:
+    with deployed.client("team") as team:
+        body = {"role": "analyst", "name": "ann", "datasets": []}
+        made = team.post("/v1/owner/tokens", json=body)
+        assert made.status_code == 200, made.text
+        assert made.json()["datasets"] == []
+    none = httpx.Client(
+        base_url=deployed.url, headers={"Authorization": f"Bearer {made.json()['token']}"}
+    )
+    with none:
+        assert none.get("/v1/me").json()["datasets"] == []
+
+
 def test_a_token_for_some_datasets(deployed: Deployment) -> None:
     with deployed.client("narrow") as narrow:
         assert narrow.get("/v1/me").json()["datasets"] == ["slow"]

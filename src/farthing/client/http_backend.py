@@ -16,6 +16,7 @@ from farthing.engine.conversation import ConversationAnswer, ConversationPlan
 from farthing.engine.conversation_kinds.base import ConversationKind
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.fields import AUTO
 from farthing.engine.plan import ONLY, Plan
 from farthing.engine.spending import Spending
 from farthing.errors import InvalidInput
@@ -63,15 +64,19 @@ class HttpBackend:
         """The plan for questions by name."""
         wanted = {} if aim is None else {aim.name: aim.wanted, "rows": aim.rows}
         told = self.post("plan", {**_asked(queries), **wanted})
-        known = None if told["told"] is None else self._answers(told["told"])
-        single = ONLY in queries and known is not None
-        return Plan.from_json(told, self, known[ONLY] if single and known is not None else known)
+        known: Any = None if told["told"] is None else self._answers(told["told"])
+        if known is not None and ONLY in queries:
+            known = known[ONLY]
+        # an automatic limit is sent as it was asked: the answer says if it is the largest tried
+        chosen = {name: query for name, query in queries.items() if aim is None and _auto(query)}
+        return replace(Plan.from_json(told, self, known), _details=chosen)
 
     def run(self, plan: Plan[Any], *, registered: str | None, again: bool) -> Answers:
         """Pay for a plan and run it, at the price that it says at most."""
         queries = {name: question.query for name, question in plan.questions.items()}
-        body = {**_asked(queries), "registered": registered, "again": again}
-        return self._answers(self._paid("run", body, plan.price))
+        body = {**_asked({**queries, **plan._details}), "registered": registered, "again": again}
+        price = plan.price_again if again else plan.price
+        return self._answers(self._paid("run", body, price))
 
     def plan_conversation(self, kind: ConversationKind, questions: int) -> ConversationPlan:
         """The plan for a conversation, with its accuracy for so many questions."""
@@ -191,6 +196,10 @@ class HttpConversation:
     def close(self) -> None:
         """End it."""
         self._backend.post(f"{self._path}/close", {})
+
+
+def _auto(query: Query) -> bool:
+    return getattr(query, "contribution_limit", None) == AUTO
 
 
 def _asked(queries: Mapping[str, Query]) -> dict[str, Any]:

@@ -116,6 +116,7 @@ class LocalBackend:
         return Plan(
             questions=questions,
             price=prepared.price,
+            price_again=prepared.price_again,
             remaining=snapshot.remaining,
             spending=spending_of(snapshot, prepared.price, paid=False),
             known=known[ONLY] if single and known is not None else known,

@@ -124,12 +124,14 @@ class Runner(Protocol):
 class Plan(ShownPlan, Generic[Told]):
     """What is asked, what it costs at most, what remains, and what to expect.
 
-    `known` is the earlier release, if everything was asked before. `spending`: the price as a share
-    of the budget, and what is proved before and after.
+    `known` is the earlier release, if everything was asked before; `price_again` is what it costs
+    at most to pay for all of it anew. `spending`: the price as a share of the budget, and what is
+    proved before and after.
     """
 
     questions: Mapping[str, PlannedQuestion]
     price: Price
+    price_again: Price
     remaining: Price
     spending: Spending
     known: Told | None = field(compare=False)
@@ -212,6 +214,7 @@ class Plan(ShownPlan, Generic[Told]):
         cost = {
             "caption": self.caption,
             "price": asdict(self.price),
+            "price_again": asdict(self.price_again),
             "spending": self.spending.to_json(),
             "remaining": asdict(self.remaining),
             "fits": self.fits,
@@ -228,6 +231,7 @@ class Plan(ShownPlan, Generic[Told]):
         return cls(
             questions={name: PlannedQuestion.from_json(one) for name, one in queries.items()},
             price=Price(**data["price"]),
+            price_again=Price(**data["price_again"]),
             remaining=Price(**data["remaining"]),
             spending=Spending(**data["spending"]),
             known=known,

@@ -84,8 +84,18 @@ class Prepared:
         return Answers(self.told) if len(self.told) == len(self.queries) else None
 
     @property
+    def price_again(self) -> Price:
+        """The most that all of them cost if each is paid for anew, told before or not."""
+        return sum(map(self.price_alone, self.queries), Price(0))
+
+    @property
     def price(self) -> Price:
-        """What is due, the searches, and the dearest question that may follow each of them."""
+        """What is due, the searches, and the dearest question that may follow each of them.
+
+        Of a question that is asked alone, what it costs anew, told before or not.
+        """
+        if ONLY in self.queries:
+            return self.price_alone(ONLY)
         due = self._due
         searches = {name: one for name, one in self.searches.items() if name in due}
         firsts = {one.name: one.first.price for one in searches.values()}

@@ -172,7 +172,7 @@ class AuditLog:
     """Who did what, one line of JSON each; never questions or answers."""
 
     def __init__(self, path: str | None) -> None:
-        self._log = logging.getLogger("farthing.lab.audit")
+        self._log = logging.getLogger("farthing.audit")
         self._log.propagate = False
         self._log.setLevel(logging.INFO)
         self._handler: logging.Handler = logging.NullHandler()

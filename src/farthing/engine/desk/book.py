@@ -86,8 +86,8 @@ def _caption(question: Any) -> str:
     try:
         return record_in_words(question)
     except FarthingError:
-        if isinstance(question, dict) and str(question.get("kind")).startswith("watch"):
-            return "a conversation"
+        if isinstance(question, dict) and isinstance(question.get("watch"), dict):
+            return f"A conversation: {question['watch'].get('kind')}"
         return json.dumps(question, ensure_ascii=False)[:LONGEST_CAPTION]
 
 

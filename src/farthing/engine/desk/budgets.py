@@ -28,15 +28,9 @@ from farthing.engine.loss_measurement import with_loss_questions
 from farthing.engine.purchase import buy
 from farthing.errors import InvalidInput, require_count, require_real
 from farthing.guarantees.notation import parse_item
-from farthing.ledger import (
-    Account,
-    Dataset,
-    Limits,
-    NotInLedger,
-    Purse,
-    RegisteredBatch,
-    RegisteredSet,
-)
+from farthing.ledger import Account, Dataset, Limits, NotInLedger, Purse
+from farthing.ledger.records import require_name
+from farthing.ledger.registered_lists import RegisteredBatch, RegisteredSet
 from farthing.wording import many
 
 #: A tariff, its certificate, plain data of either, or the file it is in.
@@ -304,7 +298,9 @@ def register(
     about = office.reader.dataset(dataset)
     tariff = office.ledger.analyst(dataset, analyst).terms().tariff
     asked = {
-        key: completed_query(query_from(given), about.declared_schema, about.unit, about.limits)
+        require_name("a question's name", key): completed_query(
+            query_from(given), about.declared_schema, about.unit, about.limits
+        )
         for key, given in queries.items()
     }
     listed = {}
@@ -416,6 +412,7 @@ def tokens(office: Office) -> list[dict[str, Any]]:
             "Only this dataset; may be repeated.",
             option="--dataset",
             typed=list[str] | None,
+            read=lambda given: given or None,
             sent=list[str] | None,
             most=1000,
         ),
@@ -435,7 +432,7 @@ def mint_token(
     expires: datetime | None = None,
 ) -> dict[str, Any]:
     """Make a token. It is shown here and never again."""
-    return dict(office.tokens.mint(role, name, datasets=datasets or None, expires=expires))
+    return dict(office.tokens.mint(role, name, datasets=datasets, expires=expires))
 
 
 @operation(

@@ -55,7 +55,7 @@ def plan_table(title: str, lines: Iterable[tuple[str, str, str]]) -> RenderableT
     table.add_column("plan")
     table.add_column("")
     for what, text, style in lines:
-        table.add_row(what, Text(plain(text), style))
+        table.add_row(Text(plain(what)), Text(plain(text), style))
     return table
 
 

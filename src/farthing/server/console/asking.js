@@ -113,7 +113,7 @@ function showPlan(plan, run) {
     el("div", { class: "row" },
       el("button", { type: "button", class: "main run", disabled: !(plan.fits || plan.known), onclick: () => run(false) },
         plan.known ? "Show again, free" : plan.registered ? "Run the list" : `Run for ${amount(price)}`),
-      plan.known && plan.fits && !plan.registered ? el("button", { type: "button", class: "run", onclick: () => run(true) }, `Ask anew for ${amount(price)}`) : null));
+      plan.known && plan.fits && !plan.registered ? el("button", { type: "button", class: "run", onclick: () => run(true) }, `Ask anew for ${amount(plan.price_again)}`) : null));
 }
 
 function way(big, words, more) {

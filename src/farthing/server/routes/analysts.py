@@ -8,8 +8,9 @@ from fastapi import APIRouter, Query, Response
 
 from farthing.composition.tariffs.certificate import ASSUMPTIONS
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine import Plan
+from farthing.engine import EngineFailure, Plan
 from farthing.engine.spending import spending_of
+from farthing.ledger import AlreadySettled
 from farthing.ledger.records import BATCH
 from farthing.server.access.callers import AnalystCaller, granted, grants_of
 from farthing.server.answer_cache import Circumstances
@@ -126,7 +127,7 @@ async def run_question(
         if known is not None:
             return 200, known
         inquiry, ready = planned[0]
-        require_planned(ready.price, body.price)
+        require_planned(ready.price_again if body.again else ready.price, body.price)
         run = Run(caller.key, dataset, "run", service.sources[dataset].interrupt)
         return Later(run, lambda: _run(inquiry, ready, body), prefer)
 
@@ -219,9 +220,12 @@ def _run(inquiry: Inquiry, plan: Plan[Any], body: RunBody) -> dict[str, Any]:
     """In a thread of the runner. Whatever comes of it leaves when the clock says so."""
 
     def go() -> dict[str, Any]:
-        fits = plan.chooses_limits or plan.price.within(plan.remaining)
-        if body.registered is None and not fits:
-            raise does_not_fit(plan.price, plan.remaining)  # before a statement is written
-        return inquiry.told(plan.run(registered=body.registered, again=body.again))
+        price = plan.price_again if body.again else plan.price
+        if body.registered is None and not plan.chooses_limits and not price.within(plan.remaining):
+            raise does_not_fit(price, plan.remaining)  # before a statement is written
+        try:
+            return inquiry.told(plan.run(registered=body.registered, again=body.again))
+        except AlreadySettled:  # an owner abandoned it; the number of its entry is not for analysts
+            raise EngineFailure from None
 
     return on_time(inquiry, go)

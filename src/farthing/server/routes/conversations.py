@@ -61,7 +61,8 @@ class OpenBody(BaseModel):
 
     def watch(self) -> ConversationKind:
         """What is to be opened."""
-        return conversation_from({"kind": self.kind, **(self.model_extra or {})})
+        given = {name: one for name, one in (self.model_extra or {}).items() if one is not None}
+        return conversation_from({"kind": self.kind, **given})
 
 
 class ConversationBody(BaseModel):

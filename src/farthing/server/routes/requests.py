@@ -121,7 +121,10 @@ class Inquiry:
             return self.session.sql(body.sql)
         if body.batch is not None:
             return self.session.batch(body.batch)
-        return self.session.ask(body.query or {})
+        asked = self.session.ask(body.query or {})
+        if isinstance(asked, Batch):
+            raise InvalidInput("several questions are sent as batch, not as query")
+        return asked
 
     def plan(self, body: AskBody) -> Plan[Any]:
         """The plan."""
