@@ -31,7 +31,7 @@ def test_from_the_form_to_a_chart_and_home_with_it(
     expect(page.get_by_role("heading", level=1, name="engagements")).to_be_visible()
     page.get_by_label("For each").fill("country")
     page.get_by_label("How many").fill("3")
-    words = ("Top 3", "farthings and 1 δ unit", "of the dataset's budget", "ε ≤")
+    words = ("The 3 ", "farthings and 1 δ unit", "of the dataset's budget", "ε ≤")
     until(lambda: all(word in _plan(page) for word in words))
     wide = _plan(page)
     page.get_by_label("Each number within ±").fill("30")

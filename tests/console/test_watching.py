@@ -25,7 +25,7 @@ def test_a_watch_is_opened_asked_and_over(visit: Visit) -> None:
     talk.get_by_label("At least").fill("-1000000000")
     visitor.looked_at("analyst-watch")
     talk.get_by_role("button", name="Ask").click()
-    expect(talk.get_by_role("row", name="country is NO")).to_contain_text("Yes, at least that")
+    expect(talk.get_by_role("row", name="`country` is NO")).to_contain_text("Yes, at least that")
     expect(talk).to_contain_text("Over · opened")
     expect(talk.get_by_role("button")).to_have_count(0)
     visitor.looked_at("analyst-watch-over")

@@ -40,7 +40,7 @@ NAMES = {
     "bounded range as a kind of its own": r"bounded_?range",
     "an exponential mechanism costs less than pure DP": r"exponential_?mech|noisy_?max|gumbel",
     "answers with both sides": r"pessimistic|lower_?bound|eps_low",
-    "a filter: parameters chosen as one goes": r"filter|fully_adaptive",
+    "a filter: parameters chosen as you go": r"filter|fully_adaptive",
     "Poisson samples of Gaussian noise": r"poisson|subsampl",
     "noise is sampled too": r"^(make_laplace|randomi[sz]e|sample_noise|add_noise)$",
     "a certificate that another program proves": r"certificate",
@@ -157,12 +157,10 @@ SHOWN: dict[tuple[str, str], Callable[[], bool]] = {
         "compose_subsampled_mechanisms_lowerbound" in names_in(autodp)
     ),
     ("answers with both sides", "prv-accountant"): lambda: prv(5.0)[0] < prv(5.0)[2],
-    ("a filter: parameters chosen as one goes", "farthing"): lambda: raises(
+    ("a filter: parameters chosen as you go", "farthing"): lambda: raises(
         lambda: fa.Accountant(1, 1e-6).spend(fa.PureDP(3.0))
     ),
-    ("a filter: parameters chosen as one goes", "OpenDP"): lambda: callable(
-        dp.c.make_privacy_filter
-    ),
+    ("a filter: parameters chosen as you go", "OpenDP"): lambda: callable(dp.c.make_privacy_filter),
     ("Poisson samples of Gaussian noise", "farthing"): lambda: bool(
         fa.Subsampled(fa.Gaussian(1.0), 0.1)
     ),

@@ -49,8 +49,8 @@ function limited(answer) {
   if (query.contribution_limit) said.push(`each ${unit} counts in at most ${query.contribution_limit} ${by}`);
   if (query.per_key_limit === 1) said.push(`each ${unit} counts once${query.by ? ` for each ${by}` : ""}`);
   else if (query.per_key_limit) said.push(`at most ${query.per_key_limit} rows of each ${unit}${query.by ? ` for each ${by}` : ""}`);
-  const moved = query.kind === "sum" ? `the sum of each ${unit}` : "values";
-  if (query.lower !== undefined && query.lower !== null) said.push(`${moved} moved into ${query.lower} to ${query.upper}`);
+  const clipped = query.kind === "sum" ? `the sum of each ${unit}` : "values";
+  if (query.lower !== undefined && query.lower !== null) said.push(`${clipped} clipped to ${query.lower} to ${query.upper}`);
   if (said.length === 0) return null;
   return el("p", {}, "What was ", term("limit"), `: ${said.join("; ")}.`);
 }

@@ -16,6 +16,7 @@ from fastapi import APIRouter
 from farthing.engine.conversation_kinds import CONVERSATIONS
 from farthing.engine.desk.operations import OPERATIONS
 from farthing.engine.kinds import KINDS
+from farthing.engine.kinds.base import Query
 from farthing.server.access.callers import OwnerCaller
 from farthing.server.routes.dependencies import AnyCaller, At, UnpaidRoute, refusals
 
@@ -94,11 +95,12 @@ def form_of(kind: type[Any], name: str) -> dict[str, Any]:
 
 def _fields(kind: type[Any], name: str) -> Iterator[dict[str, Any]]:
     hints = get_type_hints(kind, include_extras=True)
-    for one in fields(kind):
-        hint, words = hints[one.name], ""
+    defaults = {one.name: one.default for one in fields(kind)}
+    for field in kind.field_names() if issubclass(kind, Query) else defaults:
+        hint, words = hints[field], ""
         if get_origin(hint) is Annotated:
             hint, words = get_args(hint)[:2]
-        yield _field(one.name, words, hint, kind=name, default=one.default)
+        yield _field(field, words, hint, kind=name, default=defaults[field])
 
 
 def _field(
