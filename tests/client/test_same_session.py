@@ -138,6 +138,27 @@ def test_history_is_everything_that_was_told(
     assert remote.history() == whole, "page by page"
 
 
+def test_an_automatic_limit_is_sent_as_it_was_asked(
+    remote: fa.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once its limit is known, an answer still says if that was the largest one tried."""
+    query = query_from(
+        {"kind": "histogram", "by": ["country"], "categories": ["NO", "SE"],
+         "contribution_limit": "auto"}
+    )  # fmt: skip # one query
+    sent: list[dict[str, Any]] = []
+
+    def paid(_: HttpBackend, __: str, body: dict[str, Any], ___: object) -> dict[str, Any]:
+        sent.append(body)
+        return {"answers": {}}
+
+    remote.ask(query).run()
+    monkeypatch.setattr(HttpBackend, "_paid", paid)
+    remote.batch({"a": query, "b": COUNT}).run()
+    assert sent[0]["batch"]["a"] == query.to_json()
+    assert sent[0]["batch"]["b"]["count"] is not None, "items are named as they were planned"
+
+
 def test_a_conversation(remote: fa.Session) -> None:
     talk = remote.watch(positives=1).open()
     everybody = remote.count()

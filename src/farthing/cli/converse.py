@@ -10,7 +10,7 @@ import inspect
 import json
 from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
@@ -74,16 +74,14 @@ def _kind_options() -> list[inspect.Parameter]:
     """The fields of every kind of conversation as options, each once; left out if not given."""
     options: dict[str, inspect.Parameter] = {}
     for kind in CONVERSATIONS.values():
-        for name, hint in get_type_hints(kind, include_extras=True).items():
-            if get_origin(hint) is Annotated:
-                plain_type, words = get_args(hint)
-                optional: Any = plain_type | None
-                flag = f"--{name.replace('_', '-')}"
-                flag += f"/--no-{name.replace('_', '-')}" if plain_type is bool else ""
-                annotation: Any = Annotated[optional, option(flag, words, _WATCH)]
-                options.setdefault(
-                    name, inspect.Parameter(name, POSITIONAL, default=None, annotation=annotation)
-                )
+        for name, (plain_type, words) in kind.help().items():
+            optional: Any = plain_type | None
+            flag = f"--{name.replace('_', '-')}"
+            flag += f"/--no-{name.replace('_', '-')}" if plain_type is bool else ""
+            annotation: Any = Annotated[optional, option(flag, words, _WATCH)]
+            options.setdefault(
+                name, inspect.Parameter(name, POSITIONAL, default=None, annotation=annotation)
+            )
     return list(options.values())
 
 

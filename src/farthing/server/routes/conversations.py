@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
@@ -43,11 +43,9 @@ def _describe(schema: dict[str, Any]) -> None:
     schema["examples"] = [{"kind": "threshold", "positives": 1}]
     schema["additionalProperties"] = False
     for kind in CONVERSATIONS.values():
-        for name, hint in get_type_hints(kind, include_extras=True).items():
-            if get_origin(hint) is Annotated:
-                plain_type, words = get_args(hint)
-                described = {**TypeAdapter(plain_type).json_schema(), "description": words}
-                schema["properties"].setdefault(name, described)
+        for name, (plain_type, words) in kind.help().items():
+            described = {**TypeAdapter(plain_type).json_schema(), "description": words}
+            schema["properties"].setdefault(name, described)
 
 
 class OpenBody(BaseModel):
