@@ -29,7 +29,7 @@ from farthing.interactive import ConversationOver, SparseVector, require_paid
 from farthing.lab.audit import audit
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, statement, verify
 from farthing.ledger.declared_data import Limits
-from farthing.ledger.writes import conversations as talking
+from farthing.ledger.roles import conversations as talking
 from farthing.mechanisms import Contribution
 from tests.engine.conftest import TARIFF, Opened
 

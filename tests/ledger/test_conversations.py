@@ -50,11 +50,11 @@ from farthing.ledger import (
     verify,
 )
 from farthing.ledger.entries.fact import linked, start_of
+from farthing.ledger.roles import conversations as talking
 from farthing.ledger.store.fast_path import _interrupted
 from farthing.ledger.store.tables import conversations, secrets, turns
 from farthing.ledger.transfer import moving
 from farthing.ledger.transfer.books import WITHOUT_NOISE
-from farthing.ledger.writes import conversations as talking
 from tests.ledger import workers
 from tests.ledger.server import Server
 from tests.ledger.test_races import start

@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 
 import farthing as fa
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, Unavailable, verify
-from farthing.ledger.store.retry import Patience
+from farthing.ledger.store.fast_path import Patience
 from tests.ledger.conftest import fill
 from tests.ledger.test_faults import files_end_at
 from tests.waiting import HANGS, until

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, text
 
 import farthing as fa
 from farthing.ledger import Ledger, WrongSchema, verify
-from farthing.ledger.store import migrations, tables
+from farthing.ledger.store import tables
 from tests.ledger.conftest import fill
 
 
@@ -24,8 +24,8 @@ def note(connection: Connection) -> None:
 @pytest.fixture
 def future(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Act like a farthing that has one more migration; undo() acts like this one again."""
-    monkeypatch.setattr(migrations, "UPGRADES", {**migrations.UPGRADES, "0004": note})
-    monkeypatch.setattr(migrations, "REVISION", "0004")
+    monkeypatch.setattr(tables, "UPGRADES", {**tables.UPGRADES, "0004": note})
+    monkeypatch.setattr(tables, "REVISION", "0004")
     return monkeypatch
 
 
@@ -41,8 +41,8 @@ def test_an_older_ledger_is_upgraded_with_its_entries(
     target: str, certificate: fa.Certificate, future: pytest.MonkeyPatch
 ) -> None:
     with future.context() as now:
-        now.setattr(migrations, "REVISION", "0003")
-        now.delitem(migrations.UPGRADES, "0004")
+        now.setattr(tables, "REVISION", "0003")
+        now.delitem(tables.UPGRADES, "0004")
         with Ledger.open(target) as ledger:
             fill(ledger, certificate)
             held = ledger.analyst("events", "ann").reserve({"select": 7})

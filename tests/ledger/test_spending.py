@@ -30,7 +30,7 @@ from farthing.ledger import (
     verify,
 )
 from farthing.ledger.entries.fact import linked
-from farthing.ledger.roles import releases as kept_releases
+from farthing.ledger.roles import analyst as kept_releases
 from farthing.ledger.store import commands
 from farthing.ledger.store.connection import Store, link
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from farthing.ledger.store import retry as sqlite_lock
-from farthing.ledger.store.fast_path import Queue
-from farthing.ledger.store.retry import begin_writing
+from farthing.ledger.store import fast_path as sqlite_lock
+from farthing.ledger.store.fast_path import Queue, begin_writing
 
 
 def connected(path: Path) -> sqlite3.Connection:

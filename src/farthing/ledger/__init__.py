@@ -40,15 +40,14 @@ from farthing.ledger.records import (
 from farthing.ledger.registered_lists import RegisteredBatch, RegisteredSet
 from farthing.ledger.reports.history import Asked, history
 from farthing.ledger.reports.odometer import Coalition, Reading, coalition, odometer
-from farthing.ledger.reports.statement import statement
-from farthing.ledger.reports.statement_page import markdown
+from farthing.ledger.reports.statement import markdown, statement
 from farthing.ledger.reports.verify import Verified, verify
 from farthing.ledger.roles.analyst import Analyst, Snapshot
+from farthing.ledger.roles.conversations import DurableConversation
 from farthing.ledger.roles.owner import Owner
 from farthing.ledger.roles.reader import Reader
 from farthing.ledger.transfer.books import export_lines, import_lines
 from farthing.ledger.transfer.moving import back_up, move, restore
-from farthing.ledger.writes.conversations import DurableConversation
 
 __all__ = [
     "Account",

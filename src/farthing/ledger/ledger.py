@@ -23,9 +23,9 @@ from farthing.ledger.roles.analyst import Analyst
 from farthing.ledger.roles.owner import Owner
 from farthing.ledger.roles.reader import Reader
 from farthing.ledger.store.connection import Store
-from farthing.ledger.store.migrations import ensure_schema
 from farthing.ledger.store.open_book import OpenBook, utc_now
 from farthing.ledger.store.queries import all_declared
+from farthing.ledger.store.tables import ensure_schema
 
 
 class Ledger:

@@ -27,7 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from farthing.errors import FarthingError, InvalidInput
 from farthing.ledger.errors import Unavailable
-from farthing.ledger.store.retry import Patience
+from farthing.ledger.store.fast_path import Patience
 from farthing.server.app import make_app
 from farthing.server.protection import FOLDER, forget_worker
 from farthing.server.service import Service

@@ -34,10 +34,9 @@ from farthing.ledger import (
     move,
     verify,
 )
-from farthing.ledger.entries.fact import GENESIS, linked
-from farthing.ledger.entries.replay import ChainCheck
+from farthing.ledger.entries.fact import GENESIS, ChainCheck, linked
 from farthing.ledger.reports.verify import _prove
-from farthing.ledger.writes import conversations as talking
+from farthing.ledger.roles import conversations as talking
 from farthing.schema import Column, Schema
 
 Facts = list[dict[str, Any]]

@@ -9,7 +9,7 @@ import pytest
 
 from farthing.interactive import Exceeds
 from farthing.ledger import DurableConversation, Ledger
-from farthing.ledger.writes import conversations
+from farthing.ledger.roles import conversations
 from tests.ledger.conftest import open_talk
 
 LONG = "x" * 1000

@@ -52,7 +52,7 @@ def test_three_roles_share_no_power() -> None:
     assert public(Analyst) == {
         "about", "terms", "secret", "purse", "remaining", "reserve", "reserve_list", "registered",
         "close", "abandon", "release_of", "releases", "open_conversation", "conversation",
-        "conversations", "certificate", "snapshot", "spent_alone", "earlier_release", "release",
+        "conversations", "certificate", "snapshot", "earlier_release", "release",
         "sees_the_cap",
     }  # fmt: skip # a set
     assert not public(Reader) & (powers | {"reserve", "reserve_list", "close"})

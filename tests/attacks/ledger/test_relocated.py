@@ -9,8 +9,7 @@ import pytest
 import farthing as fa
 from farthing.canonical import canonical, sha256
 from farthing.ledger import AlreadyThere, Damaged, Dataset, Ledger, move, verify
-from farthing.ledger.entries.fact import linked
-from farthing.ledger.entries.replay import ChainCheck
+from farthing.ledger.entries.fact import ChainCheck, linked
 
 
 def at(name: str, path: str, unit: str = "u") -> Dataset:

@@ -8,6 +8,9 @@ writers can never build on the same head (`link` in store/connection.py).
 
 To add a kind, write a subclass of `Fact` with its fields and `apply`, and put `@kind` above it. The
 type of each field says what a ledger writes there; anything else in a book is refused.
+
+A book is replayed by applying its facts to a `State`, a second, plain model of the whole ledger.
+`verify` compares it with the tables, and `import` fills the tables from it.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from types import NoneType, UnionType
 from typing import (
@@ -23,7 +26,6 @@ from typing import (
     Annotated,
     Any,
     ClassVar,
-    Self,
     TypeAlias,
     TypeVar,
     Union,
@@ -34,12 +36,16 @@ from typing import (
 )
 
 from farthing.canonical import canonical, sha256
-from farthing.errors import InvalidInput
+from farthing.composition.tariffs.tariff import Price, Tariff
+from farthing.errors import FarthingError, InvalidInput
 from farthing.interactive import mechanism_from_json, mechanism_to_json
-from farthing.ledger.declared_data import require_location
+from farthing.interactive.protocol import Part
+from farthing.ledger.declared_data import Declared, require_location
 from farthing.ledger.errors import Damaged
 from farthing.ledger.records import (
+    EVERYBODY,
     LARGEST,
+    TARIFF,
     month_name,
     month_number,
     require_items,
@@ -47,9 +53,10 @@ from farthing.ledger.records import (
     use_from_json,
     written_time,
 )
+from farthing.progress import tell
 
 if TYPE_CHECKING:
-    from farthing.ledger.entries.replay import State
+    from farthing.ledger.entries.analyst import Reserve
 
 GENESIS = "0" * 64
 #: Whether a field may hold a value; an error of Python or InvalidInput counts as no.
@@ -169,10 +176,6 @@ class Fact:
         """The canonical text."""
         return canonical(self.to_json())
 
-    def signed(self, token: str) -> Self:
-        """The same fact with its token."""
-        return replace(self, token=token)
-
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -278,3 +281,159 @@ def _holds(rule: Rule, value: Any) -> bool:
         return bool(rule(value))
     except (InvalidInput, AttributeError, KeyError, TypeError, ValueError, OverflowError):
         return False
+
+
+#: How many entries are read between two reports of progress.
+ENTRIES_BETWEEN_NEWS = 1000
+Row: TypeAlias = dict[str, Any]
+
+
+class Broken(Exception):
+    """An entry cannot follow from those before it; says why."""
+
+
+def require(holds: bool, otherwise: str) -> None:
+    """Broken unless it holds."""
+    if not holds:
+        raise Broken(otherwise)
+
+
+@dataclass
+class Opened:
+    """A conversation according to the entries.
+
+    `marks` are the ends of its chain of turns that the book holds: how much was asked, the hash.
+    """
+
+    entry: int
+    analyst: str
+    declared: int
+    mechanism: Part
+    commitment: str
+    open: bool = True
+    marks: list[tuple[int, str]] = field(default_factory=list)
+
+
+@dataclass
+class State:
+    """What the entries so far add up to.
+
+    `declared` is the entry that last declared the data. `home` is the ledger that the book is in,
+    if an entry says so; `sealed_for` the one that may take it over, while it is sealed. `restored`
+    is the entry that last restored the book from a copy.
+    """
+
+    declaration: Declared | None = None
+    declared: int = 1
+    home: str | None = None
+    sealed_for: str | None = None
+    restored: int = 0
+    last_hash: str = ""
+    last_share: int = 0
+    accounts: dict[int, Row] = field(default_factory=dict)
+    purses: dict[tuple[int, str], Row] = field(default_factory=dict)
+    lots: dict[tuple[int, str], Row] = field(default_factory=dict)
+    documents: dict[int, Row] = field(default_factory=dict)
+    tariffs: dict[int, Tariff] = field(default_factory=dict)
+    revoked: dict[tuple[int, str], list[int]] = field(default_factory=dict)
+    held: dict[int, Reserve] = field(default_factory=dict)
+    conversations: dict[str, Opened] = field(default_factory=dict)
+
+    def take(self, number: int, said: Mapping[str, Any], previous: str) -> Fact:
+        """Apply one more entry, which follows the hash `previous`; Broken if it cannot follow."""
+        self.last_hash = previous
+        try:
+            fact = read_fact(said)
+            sealed = self.sealed_for is not None
+            require(sealed == fact.after_seal, "only a resumption can follow a seal")
+            require(number == 1 or self.declaration is not None, "a book begins with its dataset")
+            fact.apply(self, number)
+            about = self.declared_data().dataset.name
+            require(fact.dataset == about, "it belongs to another dataset")
+        except FarthingError as error:
+            raise Broken(str(error)) from None
+        return fact
+
+    def declared_data(self) -> Declared:
+        """The data as it is declared; Broken before the first entry."""
+        if self.declaration is None:
+            raise Broken("a book begins with its dataset")
+        return self.declaration
+
+    def account(self, number: int) -> Row:
+        """The row of an account; Broken if it was never opened."""
+        require(number in self.accounts, f"there is no account {number}")
+        return self.accounts[number]
+
+    def purse(self, account: int, analyst: str) -> Row:
+        """The row of a purse; Broken if nothing was granted."""
+        require((account, analyst) in self.purses, "nothing was granted to this analyst")
+        return self.purses[account, analyst]
+
+    def conversation(self, identity: str) -> Opened:
+        """A conversation; Broken if it was never opened."""
+        require(identity in self.conversations, "there is no such conversation")
+        return self.conversations[identity]
+
+    def require_in_force(self, account: int) -> None:
+        """Broken unless the account is a tariff that can be spent."""
+        require(self.account(account)["mode"] == TARIFF, "only a tariff has purses")
+        require(self.purse(account, EVERYBODY)["open"] == 1, "the tariff was retired before")
+
+
+def new_purse(account: int, analyst: str, granted: Price) -> Row:
+    """A purse of which nothing is spent."""
+    return {
+        "account": account,
+        "analyst": analyst,
+        "farthings": granted.farthings,
+        "delta_units": granted.delta_units,
+        "farthings_spent": 0,
+        "delta_units_spent": 0,
+        "month": None,
+        "open": 1,
+    }
+
+
+class ChainCheck:
+    """Takes the entries of a dataset one by one, and names the first that is wrong."""
+
+    def __init__(self, dataset: str) -> None:
+        self.dataset = dataset
+        self.number = 0
+        self.previous = GENESIS
+        self.hash = GENESIS
+        self.state = State()
+
+    def take(self, number: int, written: str, previous: str, hash_: str) -> Fact:
+        """The fact of the next entry, or Damaged."""
+        if number != self.number + 1:
+            raise self.bad(self.number + 1, f"it is missing; the next one there is {number}")
+        if previous != self.hash:
+            raise self.bad(number, "it does not continue the entry before it")
+        if hash_ != linked(previous, sha256(written)):
+            raise self.bad(number, "its hash does not match what it says")
+        try:
+            said = json.loads(written)
+            if not isinstance(said, dict) or canonical(said) != written:
+                raise Broken("it is not in canonical form")
+            fact = self.state.take(number, said, previous)
+        except (ValueError, RecursionError, Broken) as error:
+            raise self.bad(number, str(error)) from None
+        self.number, self.previous, self.hash = number, previous, hash_
+        if number % ENTRIES_BETWEEN_NEWS == 0:
+            tell(f"{number} entries of {self.dataset}")
+        return fact
+
+    def bad(self, number: int, why: str) -> Damaged:
+        return Damaged(f"entry {number} of {self.dataset} is bad: {why}", self.dataset, number)
+
+
+def require_company(known: Mapping[str, Declared], walk: ChainCheck) -> None:
+    """Datasets that share data must be in one ledger and have one unit."""
+    declared = walk.state.declared_data()
+    for other in declared.beside:
+        if other not in known:
+            raise InvalidInput(f"{walk.dataset} stands beside {other}, which must come with it")
+        if known[other].dataset.unit != declared.dataset.unit:
+            raise InvalidInput(f"{walk.dataset} and {other} share data, but not their unit")

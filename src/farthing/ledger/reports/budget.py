@@ -24,9 +24,8 @@ from farthing.composition.accounts.account_profiles import (
     proved,
 )
 from farthing.composition.tariffs.tariff import Tariff, tariff_from_json
-from farthing.ledger.entries.accounts import Grant, OpenList, OpenTariff
-from farthing.ledger.entries.charges import Reserve
-from farthing.ledger.entries.data import Restore
+from farthing.ledger.entries.analyst import Reserve
+from farthing.ledger.entries.owner import Grant, OpenList, OpenTariff, Restore
 from farthing.ledger.errors import Damaged
 from farthing.ledger.records import Account, Purse, month_number
 from farthing.ledger.registered_lists import Registered, from_document

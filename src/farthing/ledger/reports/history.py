@@ -15,9 +15,14 @@ from typing import Any
 from farthing.composition.tariffs.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.guarantees.notation import format_guarantee
-from farthing.ledger.entries.charges import Charge, Close, Settlement
-from farthing.ledger.entries.conversations import EndConversation, OpenConversation
-from farthing.ledger.entries.data import Declaration
+from farthing.ledger.entries.analyst import (
+    Charge,
+    Close,
+    EndConversation,
+    OpenConversation,
+    Settlement,
+)
+from farthing.ledger.entries.owner import Declaration
 from farthing.ledger.records import SETWISE, TARIFF, Account, Use, use_from_json, written_time
 from farthing.ledger.registered_lists import EVERYTHING
 from farthing.ledger.roles.reader import Reader

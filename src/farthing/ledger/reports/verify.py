@@ -12,16 +12,15 @@ from sqlalchemy import Connection, Table, select
 from farthing.canonical import canonical, sha256
 from farthing.errors import FarthingError, InvalidInput
 from farthing.interactive import SealedState, unseal
-from farthing.ledger.entries.fact import linked, start_of
-from farthing.ledger.entries.replay import ChainCheck, Opened, require_company
+from farthing.ledger.entries.fact import ChainCheck, Opened, linked, require_company, start_of
 from farthing.ledger.errors import Damaged
 from farthing.ledger.records import TARIFF, answered_from_json
 from farthing.ledger.registered_lists import prove_list
+from farthing.ledger.roles.owner import prove_certificate
 from farthing.ledger.roles.reader import Reader
 from farthing.ledger.store.commands import noise_of, repeated_columns
 from farthing.ledger.store.queries import all_declared, entry_rows, identity_of_ledger, no_dataset
 from farthing.ledger.store.tables import accounts, conversations, datasets, lots, purses, turns
-from farthing.ledger.writes.accounts import prove_certificate
 
 
 @dataclass(frozen=True, slots=True)

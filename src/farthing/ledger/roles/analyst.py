@@ -1,22 +1,29 @@
-"""What one analyst may do with one dataset: see the terms, spend a purse, see own releases."""
+"""What one analyst may do with one dataset: see the terms, spend a purse, see own releases.
+
+Releases of others are not read: the time that takes would tell how many there are. Only the search
+for batches passes over what others reserved, each entry once (docs/known-limits.md).
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from sqlalchemy import Connection
+from sqlalchemy import JSON, Connection, Select, Text, and_, bindparam, cast, literal, select
 
-from farthing.canonical import digest, sha256
+from farthing.canonical import canonical, digest, sha256
 from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Price
 from farthing.errors import InvalidInput
 from farthing.interactive import cheapest_items
 from farthing.interactive.protocol import Part
 from farthing.ledger.declared_data import Dataset
-from farthing.ledger.errors import NotInLedger
+from farthing.ledger.entries.analyst import Close, Reserve
+from farthing.ledger.entries.fact import written_fact
+from farthing.ledger.errors import Damaged, NotInLedger
 from farthing.ledger.records import (
     TARIFF,
     Account,
@@ -32,22 +39,64 @@ from farthing.ledger.records import (
     require_small,
 )
 from farthing.ledger.registered_lists import Registered, from_document
-from farthing.ledger.roles.releases import (
-    EarlierRelease,
-    earlier_release,
-    page_of_releases,
-    release_in,
-)
-from farthing.ledger.store import queries
-from farthing.ledger.store.open_book import OpenBook, Writing
-from farthing.ledger.writes import charges
-from farthing.ledger.writes.charges import Request, charge, no_purse, own_list
-from farthing.ledger.writes.conversations import (
+from farthing.ledger.roles import charges
+from farthing.ledger.roles.charges import Request, charge, no_purse, own_list
+from farthing.ledger.roles.conversations import (
     DurableConversation,
     look_at,
     open_conversation,
     opened_conversations,
 )
+from farthing.ledger.store import queries
+from farthing.ledger.store.open_book import OpenBook, Writing
+from farthing.ledger.store.tables import entries
+
+#: The entry that keeps the answers of a batch, and its questions by name.
+Batch: TypeAlias = tuple[int, Mapping[str, Any]]
+
+#: Latest first.
+_OWN = (
+    select(entries.c.number, entries.c.fact)
+    .where(
+        entries.c.dataset_id == bindparam("row"),
+        entries.c.released.is_not(None),
+        entries.c.released == bindparam("asked"),
+        entries.c.fact.like(bindparam("own"), escape="/"),
+    )
+    .order_by(entries.c.number.desc())
+)
+_RESERVED = entries.alias()
+#: Reservations for several questions together. Their questions have names; a single one has none.
+_TOGETHER = (
+    select(entries.c.number, _RESERVED.c.fact)
+    .join(
+        _RESERVED,
+        and_(
+            _RESERVED.c.dataset_id == entries.c.dataset_id, _RESERVED.c.number == entries.c.settles
+        ),
+    )
+    .where(
+        entries.c.dataset_id == bindparam("row"),
+        entries.c.released.is_not(None),
+        entries.c.number > bindparam("after"),
+        _RESERVED.c.fact.like(bindparam("own"), escape="/"),
+        _RESERVED.c.fact.not_like('%"question":{"":%'),
+    )
+    .order_by(entries.c.number)
+)
+_SUMMARY = ("time", "farthings", "delta_units")
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRelease:
+    """An earlier release, or the batches that may hold it.
+
+    `seen` is the entry up to which batches were looked for, so that each is read once.
+    """
+
+    release: KeptRelease | None
+    batches: list[Batch]
+    seen: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +191,6 @@ class Analyst:
             remaining=purse.left(cap if self.sees_the_cap else None),
             spent_alone=own.farthings_spent if alone else None,
         )
-
-    def spent_alone(self) -> int | None:
-        """What this analyst has spent, if that is all they were told of this data (`Snapshot`)."""
-        return self.snapshot().spent_alone
 
     def secret(self) -> str:
         """The key of the digest that picks which keys of a unit are kept.
@@ -276,20 +321,64 @@ class Analyst:
 
     def earlier_release(self, question: Any, after: int | None) -> EarlierRelease:
         """The last release for a question. If there is none, the batches that were answered since
-        an entry: questions by name, and the entry of each batch."""
+        entry `after`: the question may have been answered in one of them."""
         if question is None:
             raise InvalidInput("a release is found by its question, got None")
-        return earlier_release(self._book, self.dataset, self.name, digest(question), after)
+        asked = digest(question)
+
+        def look(connection: Connection, row: int) -> EarlierRelease:
+            given = {"row": row, "own": _mentions(self.name), "asked": asked}
+            for number, written in connection.execute(_OWN, given):
+                closed = written_fact(written)
+                if isinstance(closed, Close) and closed.analyst == self.name:
+                    return EarlierRelease(_kept(connection, row, number, closed), [], after or 0)
+            if after is None:
+                return EarlierRelease(None, [], 0)
+            newer = connection.execute(_TOGETHER, {**given, "after": after})
+            facts = ((number, written_fact(written)) for number, written in newer)
+            batches = [
+                (number, fact.question)
+                for number, fact in facts
+                if isinstance(fact, Reserve) and fact.analyst == self.name
+            ]
+            return EarlierRelease(None, batches, queries.head_of(connection, row))
+
+        return self._book.ask(self.dataset, look)
 
     def release(self, entry: int) -> KeptRelease | None:
         """The release that this entry keeps, if it is this analyst's."""
-        return release_in(self._book, self.dataset, self.name, entry)
+
+        def look(connection: Connection, row: int) -> KeptRelease | None:
+            with suppress(NotInLedger):
+                fact = queries.entry_at(connection, row, entry).fact
+                own = isinstance(fact, Close) and fact.analyst == self.name
+                if isinstance(fact, Close) and own and fact.release is not None:
+                    return _kept(connection, row, entry, fact)
+            return None
+
+        return self._book.ask(self.dataset, look)
 
     def releases(
         self, *, before: int | None = None, limit: int | None = None
     ) -> list[ReleaseSummary]:
-        """Releases of this analyst that were kept, the latest first: before an entry, so many."""
-        return page_of_releases(self._book, self.dataset, self.name, before, limit)
+        """Releases of this analyst that were kept, the latest first: before an entry, so many.
+
+        The database cuts the page, and reads the summaries out of facts that may hold a hundred
+        thousand labels.
+        """
+
+        def look(connection: Connection, row: int) -> list[ReleaseSummary]:
+            given = {"row": row, "own": _mentions(self.name), "name": canonical(self.name)}
+            page = connection.execute(_page(connection, before).limit(limit), given).all()
+            summaries = []
+            for number, settles, time, farthings, delta_units in page:
+                reserved = _reserved(connection, row, settles)
+                back = Price(int(farthings), int(delta_units))  # negative: came back
+                price = reserved.price + back
+                summaries.append(ReleaseSummary(number, json.loads(time), reserved.question, price))
+            return summaries
+
+        return self._book.ask(self.dataset, look)
 
 
 def _are_separate(purses: list[Purse], cap: Account) -> bool:
@@ -299,3 +388,43 @@ def _are_separate(purses: list[Purse], cap: Account) -> bool:
     )
     whole = Price(cap.farthings, cap.delta_units)
     return all(purse.renewal is None for purse in purses) and granted.within(whole)
+
+
+def _page(connection: Connection, before: int | None) -> Select[Any]:
+    """Both databases have the operator `->`, which gives a part of JSON as it is written."""
+    fact = entries.c.fact if connection.dialect.name == "sqlite" else cast(entries.c.fact, JSON)
+    analyst, *parts = (cast(fact.op("->")(literal(n)), Text) for n in ("analyst", *_SUMMARY))
+    page = select(entries.c.number, entries.c.settles, *parts).where(
+        entries.c.dataset_id == bindparam("row"),
+        entries.c.released.is_not(None),
+        entries.c.fact.like(bindparam("own"), escape="/"),
+        analyst == bindparam("name"),
+    )
+    page = page if before is None else page.where(entries.c.number < before)
+    return page.order_by(entries.c.number.desc())
+
+
+def _mentions(analyst: str) -> str:
+    """A pattern for facts that name this analyst; some others may match it too."""
+    name = canonical(analyst).replace("/", "//").replace("%", "/%").replace("_", "/_")
+    return f'%"analyst":{name}%'
+
+
+def _reserved(connection: Connection, row: int, number: int) -> Reserve:
+    """The reservation in this entry."""
+    fact = queries.entry_at(connection, row, number).fact
+    if not isinstance(fact, Reserve):
+        raise Damaged(f"entry {number} reserves nothing", fact.dataset, number)
+    return fact
+
+
+def _kept(connection: Connection, row: int, number: int, closed: Close) -> KeptRelease:
+    reserved = _reserved(connection, row, closed.settles)
+    return KeptRelease(
+        number,
+        closed.time,
+        reserved.question,
+        reserved.price - closed.back,
+        release=closed.release,
+        release_digest=closed.release_digest,
+    )

@@ -13,10 +13,10 @@ from farthing.ledger.declared_data import Dataset
 from farthing.ledger.entries.fact import Entry, Fact, kinds_of
 from farthing.ledger.errors import NotInLedger
 from farthing.ledger.records import Account, Answered, Lot, OpenedConversation, Purse, Reservation
+from farthing.ledger.roles.conversations import look_at, opened_conversations, transcript_of
 from farthing.ledger.store import queries
 from farthing.ledger.store.open_book import OpenBook
 from farthing.ledger.store.tables import datasets, entries
-from farthing.ledger.writes.conversations import look_at, opened_conversations, transcript_of
 
 F = TypeVar("F", bound=Fact)
 

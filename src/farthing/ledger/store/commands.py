@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Any, Protocol
 
@@ -37,9 +37,9 @@ from sqlalchemy import (
 
 from farthing.canonical import sha256
 from farthing.composition.tariffs.tariff import Price
-from farthing.ledger.entries.charges import Charge
-from farthing.ledger.entries.data import Seal
+from farthing.ledger.entries.analyst import Charge
 from farthing.ledger.entries.fact import Entry, Fact
+from farthing.ledger.entries.owner import Seal
 from farthing.ledger.errors import NotInLedger, ReadOnly, Sealed, WrongSchema
 from farthing.ledger.records import EVERYBODY
 from farthing.ledger.store.connection import link
@@ -208,7 +208,7 @@ class Spend:
 
     @staticmethod
     def of(fact: Charge, token: str, dataset: int, month: int) -> Spend:
-        signed = fact.signed(token)
+        signed = replace(fact, token=token)
         parameters = {
             **_entry_parameters(signed, dataset),
             "in_account": fact.account,
@@ -234,7 +234,7 @@ class Spend:
 
 def append(run: Runs, dataset: int, fact: Fact, token: str) -> Entry:
     """Write the next entry of a dataset. From here to the commit no other writer gets in."""
-    signed = fact.signed(token)
+    signed = replace(fact, token=token)
     return _write_entry(run, signed, _entry_parameters(signed, dataset))
 
 

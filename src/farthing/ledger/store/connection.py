@@ -24,8 +24,15 @@ from sqlalchemy.types import String
 from farthing.errors import InvalidInput
 from farthing.ledger.entries.fact import linked
 from farthing.ledger.errors import Damaged, Unavailable
-from farthing.ledger.store.fast_path import FastPath, FastTransaction
-from farthing.ledger.store.retry import ASKED_EVERY, begin_writing, insist, is_busy, primary_code
+from farthing.ledger.store.fast_path import (
+    ASKED_EVERY,
+    FastPath,
+    FastTransaction,
+    Patience,
+    begin_writing,
+    is_busy,
+    primary_code,
+)
 from farthing.optional import installing
 
 T = TypeVar("T")
@@ -119,7 +126,7 @@ class Store:
 
         On SQLite it may share its flush with works of other threads.
         """
-        return self._insist(lambda: self._fast.run_whole(work), done, PATIENCE_SECONDS)
+        return self._insist(lambda: self._fast.run(work, whole=True), done, PATIENCE_SECONDS)
 
     def ask(self, work: Callable[[Connection], T]) -> T:
         """Run `work` on one consistent snapshot, again if a restart got in the way."""
@@ -142,21 +149,24 @@ class Store:
         done: Callable[[Connection], T | None] | None,
         seconds: float,
     ) -> T:
-        def look_and_attempt(failed: bool) -> T:
-            if failed and done is not None:
-                with self.engine.connect() as connection, connection.begin():
-                    result = done(connection)
-                if result is not None:
-                    return result
-            return attempt()
+        """The result of the first attempt that works; after one that failed, `done` looks first.
 
-        return insist(
-            look_and_attempt,
-            errors=(DBAPIError,),
-            passes=self._passes,
-            translated=self._translated,
-            seconds=seconds,
-        )
+        An error that goes away by itself is waited for, until patience is over.
+        """
+        patience, failed = Patience(seconds), False
+        while True:
+            try:
+                if failed and done is not None:
+                    with self.engine.connect() as connection, connection.begin():
+                        result = done(connection)
+                    if result is not None:
+                        return result
+                return attempt()
+            except (DBAPIError, self.driver_error) as error:
+                if patience.is_over or not self._passes(error):
+                    raise self._translated(error) from None
+            failed = True
+            patience.wait()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -216,7 +226,7 @@ class Store:
     def _use_wal(self) -> None:
         """WAL is a property of the file; only the first to open it has to switch."""
 
-        def switch(_: bool) -> None:
+        def switch() -> None:
             with self.engine.connect() as connection:
                 raw = connection.connection.cursor()
                 raw.execute("PRAGMA journal_mode = WAL")
@@ -225,13 +235,7 @@ class Store:
             if mode != ("wal",):
                 raise Unavailable(f"{self.name} cannot use a write-ahead log, its mode is {mode}")
 
-        insist(
-            switch,
-            errors=(DBAPIError, self.driver_error),
-            passes=is_busy,
-            translated=self._translated,
-            seconds=PATIENCE_SECONDS,
-        )
+        self._insist(switch, None, PATIENCE_SECONDS)
 
     def _passes(self, error: Exception) -> bool:
         """Whether what went wrong goes away by itself."""

@@ -1,4 +1,4 @@
-"""Fast transactions on the driver's own connections, and group commit on SQLite.
+"""Fast transactions on the driver's own connections, group commit on SQLite, and trying again.
 
 The connections are taken out of SQLAlchemy's pool for good, because they are set up differently,
 and kept here between works.
@@ -6,15 +6,22 @@ and kept here between works.
 SQLite has one writer at a time. While it flushes, the other threads of a process queue up. The
 first that gets its turn takes everything that waits into the next transaction, so one flush of the
 disk serves all of them. Nobody is answered before the commit.
+
+SQLite's own wait for its lock sleeps longer and longer, up to a tenth of a second. While another
+process writes one transaction after the other, such a waiter hardly ever finds the lock free. So
+the lock is asked for every other millisecond here.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from operator import itemgetter
 from threading import Lock
 from typing import Any, TypeVar
@@ -22,9 +29,58 @@ from typing import Any, TypeVar
 from sqlalchemy import ClauseElement, Engine
 from sqlalchemy.exc import DBAPIError
 
-from farthing.ledger.store.retry import begin_writing
-
 T = TypeVar("T")
+
+#: The first pause and the longest one, in seconds; each is drawn around it.
+FIRST, LONGEST = 0.001, 0.5
+
+
+class Patience:
+    """How long something is tried again, and the pauses in between, which grow."""
+
+    def __init__(self, seconds: float, longest: float = LONGEST) -> None:
+        self._deadline = time.monotonic() + seconds
+        self._pause = FIRST
+        self._longest = longest
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() > self._deadline
+
+    def wait(self) -> None:
+        """Sleep, longer each time."""
+        time.sleep(self._pause * (0.5 + random.random()))
+        self._pause = min(2 * self._pause, self._longest)
+
+
+#: How long one wait for the lock may take before it is counted as a try; how often it is asked for.
+BUSY_SECONDS, ASKED_EVERY = 20.0, 0.002
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+
+
+def begin_writing(execute: Callable[[str], object]) -> None:
+    """Begin a transaction that writes, once nobody else does."""
+    patience = Patience(BUSY_SECONDS, ASKED_EVERY)
+    while True:
+        try:
+            execute("BEGIN IMMEDIATE")
+            return
+        except (DBAPIError, sqlite3.Error) as error:
+            if patience.is_over or not is_busy(error):
+                raise
+        patience.wait()
+
+
+def is_busy(error: Exception) -> bool:
+    """Whether another connection was in the way."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return isinstance(cause, sqlite3.Error) and primary_code(cause) in _BUSY
+
+
+def primary_code(error: sqlite3.Error) -> int:
+    """The primary result code: the low byte of the extended one."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
 
 #: How many idle connections are kept. More threads at once open more, and close them again.
 KEPT = 5
@@ -32,22 +88,14 @@ KEPT = 5
 MOST = 100
 
 
+@dataclass(slots=True, eq=False)
 class Ticket:
     """A piece of work that waits for its transaction, and its result."""
 
-    __slots__ = ("done", "error", "result", "work")
-
-    def __init__(self, work: Callable[[Any], Any]) -> None:
-        self.work = work
-        self.done = False
-        self.result: Any = None
-        self.error: BaseException | None = None
-
-    def answer(self) -> Any:
-        """Give the result or raise the error, in the thread that asked."""
-        if self.error is not None:
-            raise self.error
-        return self.result
+    work: Callable[[Any], Any]
+    done: bool = False
+    result: Any = None
+    error: BaseException | None = None
 
 
 class Queue:
@@ -78,7 +126,9 @@ class Queue:
             if ticket in self._waiting:  # interrupted before its turn
                 self._waiting.remove(ticket)
             raise
-        return ticket.answer()
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.result
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -130,12 +180,13 @@ class FastPath:
         self._idle: list[FastTransaction] = []
         self._of_parent: list[FastTransaction] = []
 
-    def run(self, work: Callable[[FastTransaction], T]) -> T:
-        """One transaction, or a part of one, on SQLite. On PostgreSQL every statement is one."""
+    def run(self, work: Callable[[FastTransaction], T], *, whole: bool = False) -> T:
+        """One transaction, or a part of one, on SQLite. On PostgreSQL every statement is one,
+        unless `whole` makes them one together."""
         if self._is_sqlite:
             result: T = self._queue.run(work, self._together)
             return result
-        with self._borrowed() as run:
+        with self._borrowed() as run, run.connection.transaction() if whole else nullcontext():
             return work(run)
 
     def alone(self) -> AbstractContextManager[None]:
@@ -147,17 +198,6 @@ class FastPath:
         with self._borrowed() as run:
             rows: list[Any] = run.execute(statement, parameters).fetchall()
             return rows
-
-    def run_whole(self, work: Callable[[FastTransaction], T]) -> T:
-        """One transaction of several statements, on PostgreSQL too."""
-        if self._is_sqlite:
-            return self.run(work)
-
-        def whole(run: FastTransaction) -> T:
-            with run.connection.transaction():
-                return work(run)
-
-        return self.run(whole)
 
     def _together(self, tickets: list[Ticket]) -> None:
         """One transaction on SQLite; if one work fails, the others are not affected."""

@@ -15,10 +15,16 @@ from sqlalchemy import Connection, Select, and_, bindparam, select
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.ledger.declared_data import Declared
-from farthing.ledger.entries.accounts import OpenAccount, OpenList, OpenTariff, Revoke
-from farthing.ledger.entries.charges import Charge, Close
-from farthing.ledger.entries.data import Declaration, Restore
+from farthing.ledger.entries.analyst import Charge, Close
 from farthing.ledger.entries.fact import Entry, written_fact
+from farthing.ledger.entries.owner import (
+    Declaration,
+    OpenAccount,
+    OpenList,
+    OpenTariff,
+    Restore,
+    Revoke,
+)
 from farthing.ledger.errors import Damaged, NotInLedger
 from farthing.ledger.records import (
     EVERYBODY,

@@ -23,13 +23,21 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from farthing.canonical import canonical
 from farthing.errors import InvalidInput
-from farthing.ledger.entries.conversations import EndConversation
-from farthing.ledger.entries.data import Resume
-from farthing.ledger.entries.fact import Entry, Fact, start_of
-from farthing.ledger.entries.replay import ENTRIES_BETWEEN_NEWS, ChainCheck, Opened, require_company
+from farthing.ledger.entries.analyst import EndConversation
+from farthing.ledger.entries.fact import (
+    ENTRIES_BETWEEN_NEWS,
+    ChainCheck,
+    Entry,
+    Fact,
+    Opened,
+    require_company,
+    start_of,
+)
+from farthing.ledger.entries.owner import Resume
 from farthing.ledger.errors import AlreadyThere, Damaged
 from farthing.ledger.ledger import Ledger
 from farthing.ledger.records import require_name
+from farthing.ledger.roles.owner import new_dataset, require_place
 from farthing.ledger.roles.reader import Reader
 from farthing.ledger.store import commands, queries
 from farthing.ledger.store.open_book import OpenBook
@@ -43,7 +51,6 @@ from farthing.ledger.store.tables import (
     secrets,
     turns,
 )
-from farthing.ledger.writes.data import new_dataset, require_place
 from farthing.progress import tell
 
 FORMAT = "farthing ledger 1"

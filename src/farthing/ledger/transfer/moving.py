@@ -25,11 +25,12 @@ from functools import partial
 from sqlalchemy import Connection
 
 from farthing.errors import InvalidInput
-from farthing.ledger.entries.data import Restore, Resume, Seal
-from farthing.ledger.entries.fact import Entry, Fact
-from farthing.ledger.entries.replay import ChainCheck
+from farthing.ledger.entries.fact import ChainCheck, Entry, Fact
+from farthing.ledger.entries.owner import Restore, Resume, Seal
 from farthing.ledger.errors import AlreadyThere, ReadOnly, Sealed
 from farthing.ledger.ledger import Ledger
+from farthing.ledger.roles.charges import abandoned
+from farthing.ledger.roles.owner import require_place
 from farthing.ledger.roles.reader import Reader
 from farthing.ledger.store.commands import lock_for_adding
 from farthing.ledger.store.open_book import OpenBook
@@ -48,8 +49,6 @@ from farthing.ledger.transfer.books import (
     write_books,
     write_entry,
 )
-from farthing.ledger.writes.charges import abandoned
-from farthing.ledger.writes.data import require_place
 from farthing.whole_files import whole_file
 
 

@@ -38,7 +38,7 @@ from farthing.interactive import (
 )
 from farthing.interactive.protocol import OpenConversation as Held
 from farthing.interactive.protocol import Part
-from farthing.ledger.entries.conversations import EndConversation, OpenConversation, Said
+from farthing.ledger.entries.analyst import EndConversation, OpenConversation, Said
 from farthing.ledger.entries.fact import Entry, linked, start_of
 from farthing.ledger.errors import (
     AlreadySettled,
@@ -55,12 +55,12 @@ from farthing.ledger.records import (
     answered_from_json,
     require_name,
 )
+from farthing.ledger.roles.charges import Request, charge
 from farthing.ledger.store import commands
 from farthing.ledger.store.commands import Runs, Standing
 from farthing.ledger.store.open_book import InForce, OpenBook
 from farthing.ledger.store.queries import declared_in, entry_at, row_of_dataset
 from farthing.ledger.store.tables import conversations, turns
-from farthing.ledger.writes.charges import Request, charge
 
 #: The book notes the end of the chain of turns each time that so many questions were asked.
 NOTED_EVERY = 10_000

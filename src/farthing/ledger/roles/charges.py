@@ -18,9 +18,9 @@ from sqlalchemy.exc import IntegrityError
 from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.errors import InvalidInput, require_count
-from farthing.ledger.entries.accounts import Revoke
-from farthing.ledger.entries.charges import Abandon, Charge, Close, Reserve, Settlement
+from farthing.ledger.entries.analyst import Abandon, Charge, Close, Reserve, Settlement
 from farthing.ledger.entries.fact import Entry
+from farthing.ledger.entries.owner import Revoke
 from farthing.ledger.errors import (
     AlreadySettled,
     DoesNotFit,
@@ -46,9 +46,8 @@ from farthing.ledger.registered_lists import EVERYTHING
 from farthing.ledger.store import commands, queries
 from farthing.ledger.store.commands import Runs
 from farthing.ledger.store.connection import PATIENCE_SECONDS, sqlstate_of
-from farthing.ledger.store.fast_path import FastTransaction
+from farthing.ledger.store.fast_path import FastTransaction, Patience
 from farthing.ledger.store.open_book import InForce, OpenBook, Stamp, Writing, lock_dataset
-from farthing.ledger.store.retry import Patience
 from farthing.ledger.store.tables import accounts, purses
 
 #: What else is written in the transaction of a charge.

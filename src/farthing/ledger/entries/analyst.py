@@ -1,4 +1,4 @@
-"""Entries about charges: reserved, and then closed or abandoned."""
+"""Entries of analysts: what was reserved, closed or abandoned; conversations and their end."""
 
 from __future__ import annotations
 
@@ -7,24 +7,41 @@ from datetime import datetime
 
 from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price
+from farthing.interactive import mechanism_from_json, require_paid
 from farthing.ledger.entries.fact import (
     Amount,
     Anything,
+    Broken,
     Fact,
     Hash,
     Items,
     ItemsOrNone,
+    MechanismData,
     Month,
     Name,
     NoItems,
     Nothing,
     Number,
+    Opened,
     Returned,
+    Row,
+    State,
+    Token,
     UseData,
     kind,
+    require,
+    start_of,
 )
-from farthing.ledger.entries.replay import Broken, State, deduct, refund, require
 from farthing.ledger.records import BATCH, EVERYBODY, TARIFF, month_number, month_of
+
+
+def deduct(row: Row, price: Price, whose: str) -> None:
+    """Take a price from a purse, or give one back if it is negative; Broken if it is not there."""
+    row["farthings_spent"] += price.farthings
+    row["delta_units_spent"] += price.delta_units
+    within = row["farthings_spent"] <= row["farthings"]
+    within = within and row["delta_units_spent"] <= row["delta_units"]
+    require(within, f"{whose} is overspent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +179,7 @@ class Close(Settlement):
         tariff = state.tariffs[held.account]
         expected = tariff.price_of(self.unused) if self.unused else Price(0)
         require(back == expected, "it returns more or less than was unused")
-        refund(state.purses[held.account, EVERYBODY], back)
+        deduct(state.purses[held.account, EVERYBODY], Price(0) - back, "the cap")
         purse = state.purses[held.account, held.analyst]
         revocations = state.revoked.get((held.account, held.analyst), [])
         since = next((entry for entry in revocations if entry > self.settles), None)
@@ -172,7 +189,7 @@ class Close(Settlement):
             if lost is not None:
                 return
         if purse["month"] in (None, month_number(held.month or "")):
-            refund(purse, back)
+            deduct(purse, Price(0) - back, "the purse")
 
 
 @kind("abandon")
@@ -186,3 +203,58 @@ class Abandon(Settlement):
 
     def apply(self, state: State, number: int) -> None:
         self.settle(state)
+
+
+@kind("open")
+class OpenConversation(Charge):
+    """A conversation is opened, and charged in full for its mechanism."""
+
+    month: Month
+    conversation: Token
+    mechanism: MechanismData
+    commitment: Hash
+    use: UseData | None
+
+    def apply(self, state: State, number: int) -> None:
+        self.require_question()
+        self.spend(state)
+        mechanism = mechanism_from_json(self.mechanism)
+        require_paid(state.tariffs[self.account], self.items, mechanism.guarantees)
+        require(self.conversation not in state.conversations, "it was opened before")
+        state.conversations[self.conversation] = Opened(
+            number, self.analyst, state.declared, mechanism, self.commitment
+        )
+
+
+@kind("said")
+class Said(Fact):
+    """How much was asked, and the end of the chain of turns."""
+
+    conversation: Token
+    analyst: Name
+    asked: Amount
+    head: Hash
+
+    def apply(self, state: State, number: int) -> None:
+        opened = state.conversation(self.conversation)
+        require(opened.open, "the conversation had ended before")
+        require(opened.analyst == self.analyst, "it is the conversation of somebody else")
+        before, head = opened.marks[-1] if opened.marks else (0, start_of(self.conversation))
+        require(self.asked >= before, "less was asked than before")
+        same = (self.asked == before) == (self.head == head)
+        require(same, "its number of questions and the end of its turns do not agree")
+        opened.marks.append((self.asked, self.head))
+
+
+@kind("end")
+class EndConversation(Said):
+    """Nothing more can be asked."""
+
+    settles: Number
+    reason: Name
+
+    def apply(self, state: State, number: int) -> None:
+        Said.apply(self, state, number)
+        opened = state.conversation(self.conversation)
+        require(self.settles == opened.entry, "it ends another conversation")
+        opened.open = False
