@@ -49,12 +49,12 @@ from farthing.ledger import (
     statement,
     verify,
 )
+from farthing.ledger import transfer as moving
 from farthing.ledger.entries.fact import linked, start_of
 from farthing.ledger.roles import conversations as talking
 from farthing.ledger.store.fast_path import _interrupted
 from farthing.ledger.store.tables import conversations, secrets, turns
-from farthing.ledger.transfer import moving
-from farthing.ledger.transfer.books import WITHOUT_NOISE
+from farthing.ledger.transfer import WITHOUT_NOISE
 from tests.ledger import workers
 from tests.ledger.server import Server
 from tests.ledger.test_races import start

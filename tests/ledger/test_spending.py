@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import NoReturn
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import text
 
 import farthing as fa
 from farthing.errors import InvalidInput
@@ -32,7 +32,7 @@ from farthing.ledger import (
 from farthing.ledger.entries.fact import linked
 from farthing.ledger.roles import analyst as kept_releases
 from farthing.ledger.store import commands
-from farthing.ledger.store.connection import Store, link
+from farthing.ledger.store.connection import Store
 
 
 def test_a_reservation_is_charged_to_purse_and_cap(ledger: Ledger) -> None:
@@ -337,7 +337,9 @@ def test_threads_share_one_ledger(ledger: Ledger) -> None:
 
 def test_the_database_links_the_chain_as_python_does(ledger: Ledger) -> None:
     with ledger.book.store.read() as connection:
-        computed = connection.scalar(select(link("a" * 64, "b" * 64)))
+        one = "SELECT CAST(:hash AS VARCHAR) AS hash"
+        command = text(f"SELECT {commands.LINKED} FROM ({one}) AS one")
+        computed = connection.scalar(command, {"hash": "a" * 64, "content": "b" * 64})
     assert computed == linked("a" * 64, "b" * 64)
 
 

@@ -38,16 +38,15 @@ from farthing.ledger.records import (
     Use,
 )
 from farthing.ledger.registered_lists import RegisteredBatch, RegisteredSet
+from farthing.ledger.reports.budget import Coalition, Reading, coalition, odometer
 from farthing.ledger.reports.history import Asked, history
-from farthing.ledger.reports.odometer import Coalition, Reading, coalition, odometer
 from farthing.ledger.reports.statement import markdown, statement
 from farthing.ledger.reports.verify import Verified, verify
 from farthing.ledger.roles.analyst import Analyst, Snapshot
 from farthing.ledger.roles.conversations import DurableConversation
 from farthing.ledger.roles.owner import Owner
 from farthing.ledger.roles.reader import Reader
-from farthing.ledger.transfer.books import export_lines, import_lines
-from farthing.ledger.transfer.moving import back_up, move, restore
+from farthing.ledger.transfer import back_up, export_lines, import_lines, move, restore
 
 __all__ = [
     "Account",

@@ -86,16 +86,10 @@ class Dataset:
         return self.schema
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "unit": self.unit,
-            "owner": self.owner,
-            "relation": self.relation,
-            "schema": None if self.schema is None else self.schema.to_json(),
-            "limits": self.limits.to_json(),
-            "location": self.location,
-            "version": self.version,
-        }
+        schema = None if self.schema is None else self.schema.to_json()
+        plain = ("name", "unit", "owner", "relation", "location", "version")
+        said = {name: getattr(self, name) for name in plain}
+        return {**said, "schema": schema, "limits": self.limits.to_json()}
 
     def __repr__(self) -> str:
         return f"<Dataset {self.name}: unit {self.unit}, version {self.version or 'live'}>"

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib import metadata
 from types import MappingProxyType
@@ -20,7 +21,7 @@ from typing import Any, TypeAlias
 
 from farthing.canonical import canonical
 from farthing.composition.bounds import Bracket
-from farthing.composition.compose import Composition, compose
+from farthing.composition.compose import compose
 from farthing.composition.items import Items, items_from
 from farthing.composition.tariffs.tariff import USUAL_DELTAS
 from farthing.errors import InvalidInput, NotCertified, Unattainable, Unsupported, require_real
@@ -59,19 +60,18 @@ class RegisteredBatch:
     @property
     def adaptivity(self) -> str:
         """none, unless a query's own steps may depend on one another."""
-        return "adaptive" if any(map(_depends_on_itself, self._lists())) else "none"
+        lists = (items_from(items) for items in self.queries.values())
+        depends = any(items.total > 1 and items.facing().ranges for items in lists)
+        return "adaptive" if depends else "none"
 
     @property
     def items(self) -> Items:
         """Everything in it, in order."""
-        return items_from(pair for items in self._lists() for pair in items)
+        return items_from(pair for items in self.queries.values() for pair in items_from(items))
 
     @property
     def lots(self) -> dict[str, int]:
         return {EVERYTHING: 1}
-
-    def _lists(self) -> list[Items]:
-        return [items_from(items) for items in self.queries.values()]
 
     def listed(self) -> list[Any]:
         return [
@@ -118,27 +118,17 @@ class RegisteredSet:
 Registered: TypeAlias = RegisteredBatch | RegisteredSet
 
 
-def composition_of(listed: Registered, tolerance: float = TOLERANCE) -> Composition:
-    """The composition of the list by itself."""
-    return compose(listed.items, adaptivity=listed.adaptivity, tolerance=tolerance)
+#: What a list claims: ε at each δ.
+Claims: TypeAlias = dict[float, Bracket]
 
 
-@dataclass(frozen=True, slots=True)
-class Stated:
-    """The content of a document: the list, and what it claims at each δ."""
-
-    listed: Registered
-    claims: tuple[tuple[float, Bracket], ...]
-
-
-def claims_of(composed: Composition) -> dict[float, Bracket]:
+def _claims_of(listed: Registered, tolerance: float = TOLERANCE) -> Claims:
     """The claims of a document: ε at every usual δ for which there is one."""
+    composed = compose(listed.items, adaptivity=listed.adaptivity, tolerance=tolerance)
     claims = {}
     for delta in USUAL_DELTAS:
-        try:
+        with suppress(Unattainable):  # at or below what the approximate items leak
             claims[delta] = composed.epsilon_at(delta)
-        except Unattainable:
-            continue  # at or below what the approximate items leak
     if not claims:
         raise Unattainable("the list leaks more than every delta that is stated")
     return claims
@@ -146,51 +136,39 @@ def claims_of(composed: Composition) -> dict[float, Bracket]:
 
 def document(listed: Registered) -> dict[str, Any]:
     """The list with what it proves, as plain data, for `register` to sign."""
-    claims = tuple(claims_of(composition_of(listed)).items())
-    return _written(Stated(listed, claims), {"farthing": metadata.version("farthing")})
+    return _written(listed, _claims_of(listed), metadata.version("farthing"))
 
 
-def _written(stated: Stated, versions: Mapping[str, str]) -> dict[str, Any]:
+def _written(listed: Registered, claims: Claims, version: str) -> dict[str, Any]:
     return {
-        "mode": stated.listed.mode,
-        "adaptivity": stated.listed.adaptivity,
-        "list": stated.listed.listed(),
-        "epsilon_at": [
-            {
-                "delta": delta,
-                "lower": bracket.lower,
-                "upper": bracket.upper,
-                "theorem": bracket.theorem,
-            }
-            for delta, bracket in stated.claims
-        ],
-        "versions": dict(versions),
+        "mode": listed.mode,
+        "adaptivity": listed.adaptivity,
+        "list": listed.listed(),
+        "epsilon_at": [{"delta": delta, **asdict(claims[delta])} for delta in claims],
+        "versions": {"farthing": version},
     }
 
 
-def stated_in(data: Mapping[str, Any]) -> Stated:
+def stated_in(data: Mapping[str, Any]) -> tuple[Registered, Claims]:
     """Read a document, which must be word for word what a ledger writes; claims are not proved."""
     try:
-        claims = tuple(
-            (
-                require_real("delta", claim["delta"], above=0, below=1),
-                Bracket(
-                    require_real("lower", claim["lower"]),
-                    require_real("upper", claim["upper"]),
-                    require_name("a theorem", claim["theorem"]),
-                ),
+        claims = {
+            require_real("delta", claim["delta"], above=0, below=1): Bracket(
+                require_real("lower", claim["lower"]),
+                require_real("upper", claim["upper"]),
+                require_name("a theorem", claim["theorem"]),
             )
             for claim in data["epsilon_at"]
-        )
-        versions = {"farthing": require_name("the version", data["versions"]["farthing"])}
-        stated = Stated(from_document(data), claims)
+        }
+        version = require_name("the version", data["versions"]["farthing"])
+        listed = from_document(data)
         body = {key: value for key, value in data.items() if key != "digest"}
-        same = canonical(_written(stated, versions)) == canonical(body)
+        same = canonical(_written(listed, claims, version)) == canonical(body)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"this is not a registered list: {error!r:.200}") from None
     if not same:
         raise InvalidInput("the document of a list holds something that none says")
-    return stated
+    return listed, claims
 
 
 def from_document(data: Mapping[str, Any]) -> Registered:
@@ -205,10 +183,6 @@ def from_document(data: Mapping[str, Any]) -> Registered:
     return RegisteredSet(
         {name: (parse_guarantee(text), times) for name, (text, times) in data["list"]}
     )
-
-
-def _depends_on_itself(items: Items) -> bool:
-    return items.total > 1 and bool(items.facing().ranges)
 
 
 def _sellable(items: Items) -> Items:
@@ -232,14 +206,11 @@ def prove_list(document: Mapping[str, Any]) -> None:
 
 @lru_cache(maxsize=64)
 def _prove_list(written: str) -> None:
-    stated = stated_in(json.loads(written))
-    again = [
-        claims_of(composition_of(stated.listed, tolerance))
-        for tolerance in (TOLERANCE, TOLERANCE / 4)
-    ]
-    if [delta for delta, _ in stated.claims] != list(again[0]):
+    listed, stated = stated_in(json.loads(written))
+    again = [_claims_of(listed, tolerance) for tolerance in (TOLERANCE, TOLERANCE / 4)]
+    if list(stated) != list(again[0]):
         raise NotCertified("a list states epsilon at every usual delta, and at no other")
-    for delta, claim in stated.claims:
+    for delta, claim in stated.items():
         proved = [claims[delta] for claims in again]
         if claim.theorem not in {bracket.theorem for bracket in proved}:
             raise NotCertified(f"at {delta:g} another theorem is the one that proves it")

@@ -36,9 +36,9 @@ from farthing.ledger import (
     statement,
     verify,
 )
+from farthing.ledger import transfer as moving
 from farthing.ledger.store.tables import datasets
-from farthing.ledger.transfer import moving
-from farthing.ledger.transfer.books import Carried
+from farthing.ledger.transfer import Carried
 from tests.ledger.conftest import fill
 
 
@@ -246,7 +246,7 @@ def test_interrupted_anywhere_at_most_one_sells_and_it_can_be_ended(
     ) -> dict[str, int]:
         if point == "in the import":
             with monkeypatch.context() as inside:
-                inside.setattr("farthing.ledger.transfer.books._take_over", _kill)
+                inside.setattr("farthing.ledger.transfer._take_over", _kill)
                 real(target, lines, carried, take_over=take_over)
         if point == "after the import":
             real(target, lines, carried, take_over=take_over)

@@ -4,7 +4,7 @@ The profile of an account dominates everything that is done inside it, whatever 
 after or in between. So accounts compose like mechanisms with a fixed privacy loss
 (docs/theory/odometer.md, "Several accounts").
 
-The odometer (ledger/reports/odometer.py) reads the profile at levels, which needs a recursion over
+The odometer (ledger/reports/budget.py) reads the profile at levels, which needs a recursion over
 all ways to spend. A plan cannot wait for that, so `reading_by_moments` bounds a level by ρ. What is
 bought for ℓ farthings has ρ ≤ ℓ·r, where r is the largest ρ per farthing of any item, because each
 purchase multiplies the moment of order α by at most e^{(α−1)αρ_i} whatever came before, and

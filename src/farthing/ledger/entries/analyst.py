@@ -4,35 +4,62 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated, Any
 
-from farthing.canonical import digest
+from farthing.canonical import canonical, digest
 from farthing.composition.tariffs.tariff import Price
-from farthing.interactive import mechanism_from_json, require_paid
+from farthing.interactive import mechanism_from_json, mechanism_to_json, require_paid
 from farthing.ledger.entries.fact import (
     Amount,
-    Anything,
     Broken,
     Fact,
     Hash,
-    Items,
-    ItemsOrNone,
-    MechanismData,
     Month,
     Name,
-    NoItems,
-    Nothing,
     Number,
     Opened,
-    Returned,
     Row,
     State,
     Token,
-    UseData,
+    is_whole,
     kind,
+    one_of,
     require,
     start_of,
 )
-from farthing.ledger.records import BATCH, EVERYBODY, TARIFF, month_number, month_of
+from farthing.ledger.records import (
+    BATCH,
+    EVERYBODY,
+    LARGEST,
+    TARIFF,
+    month_number,
+    month_of,
+    require_items,
+    use_from_json,
+)
+
+
+def _are_items(value: Any) -> bool:
+    return max(require_items(value).values()) <= LARGEST
+
+
+def _is_use(value: Any) -> bool:
+    return canonical(use_from_json(value).to_json()) == canonical(value)
+
+
+def _is_mechanism(value: Any) -> bool:
+    return canonical(mechanism_to_json(mechanism_from_json(value))) == canonical(value)
+
+
+#: An amount that comes back, written as a negative number.
+Returned = Annotated[int, lambda value: is_whole(value, at_least=-LARGEST, at_most=0)]
+Nothing = Annotated[int, one_of(0)]
+Items = Annotated[dict[str, int], _are_items]
+ItemsOrNone = Annotated[dict[str, int], lambda value: value == {} or _are_items(value)]
+NoItems = Annotated[dict[str, int], lambda value: value == {} and type(value) is dict]
+UseData = Annotated[dict[str, Any], _is_use]
+MechanismData = Annotated[dict[str, Any], _is_mechanism]
+Anything = Annotated[Any, lambda _: True]
 
 
 def deduct(row: Row, price: Price, whose: str) -> None:

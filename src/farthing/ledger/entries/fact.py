@@ -4,7 +4,7 @@
     hash_n    = SHA-256(hash_{n−1} content_n),    hash_0 = GENESIS
 
 The database computes hash_n itself, in the command that takes the dataset's lock, so that two
-writers can never build on the same head (`link` in store/connection.py).
+writers can never build on the same head (`LINKED` in store/commands.py).
 
 To add a kind, write a subclass of `Fact` with its fields and `apply`, and put `@kind` above it. The
 type of each field says what a ledger writes there; anything else in a book is refused.
@@ -38,9 +38,8 @@ from typing import (
 from farthing.canonical import canonical, sha256
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.errors import FarthingError, InvalidInput
-from farthing.interactive import mechanism_from_json, mechanism_to_json
 from farthing.interactive.protocol import Part
-from farthing.ledger.declared_data import Declared, require_location
+from farthing.ledger.declared_data import Declared
 from farthing.ledger.errors import Damaged
 from farthing.ledger.records import (
     EVERYBODY,
@@ -48,9 +47,7 @@ from farthing.ledger.records import (
     TARIFF,
     month_name,
     month_number,
-    require_items,
     require_name,
-    use_from_json,
     written_time,
 )
 from farthing.progress import tell
@@ -78,21 +75,14 @@ def one_of(*allowed: object) -> Rule:
     return lambda value: any(type(value) is type(one) and value == one for one in allowed)
 
 
-def _is_whole(value: Any, at_least: int = 0, at_most: int = LARGEST) -> bool:
+def is_whole(value: Any, at_least: int = 0, at_most: int = LARGEST) -> bool:
     """A whole number of JSON; True is none."""
     return type(value) is int and at_least <= value <= at_most
 
 
-def _is_name(value: Any) -> bool:
+def is_name(value: Any) -> bool:
+    """A name of something that people call by it."""
     return bool(require_name("it", value))
-
-
-def _are_names(value: Any) -> bool:
-    return type(value) is list and all(map(_is_name, value)) and len(set(value)) == len(value)
-
-
-def _are_places(value: Any) -> bool:
-    return type(value) is list and bool(value) and all(map(require_location, value))
 
 
 def _is_time(value: Any) -> bool:
@@ -108,39 +98,14 @@ def _is_hex(digits: int) -> Rule:
     return lambda value: type(value) is str and pattern.fullmatch(value) is not None
 
 
-def _are_items(value: Any) -> bool:
-    return max(require_items(value).values()) <= LARGEST
-
-
-def _is_use(value: Any) -> bool:
-    return canonical(use_from_json(value).to_json()) == canonical(value)
-
-
-def _is_mechanism(value: Any) -> bool:
-    return canonical(mechanism_to_json(mechanism_from_json(value))) == canonical(value)
-
-
-Name = Annotated[str, _is_name]
-Names = Annotated[list[str], _are_names]
-Places = Annotated[list[str], _are_places]
+Name = Annotated[str, is_name]
 Time = Annotated[str, _is_time]
 Month = Annotated[str, _is_month]
 Token = Annotated[str, _is_hex(32)]
 Hash = Annotated[str, _is_hex(64)]
 #: The number of an entry or of an account.
-Number = Annotated[int, lambda value: _is_whole(value, at_least=1)]
-Amount = Annotated[int, _is_whole]
-#: An amount that comes back, written as a negative number.
-Returned = Annotated[int, lambda value: _is_whole(value, at_least=-LARGEST, at_most=0)]
-Nothing = Annotated[int, one_of(0)]
-Items = Annotated[dict[str, int], _are_items]
-ItemsOrNone = Annotated[dict[str, int], lambda value: value == {} or _are_items(value)]
-NoItems = Annotated[dict[str, int], lambda value: value == {} and type(value) is dict]
-UseData = Annotated[dict[str, Any], _is_use]
-MechanismData = Annotated[dict[str, Any], _is_mechanism]
-#: Data that the entry itself checks when it is applied.
-Document = Annotated[dict[str, Any], lambda value: type(value) is dict]
-Anything = Annotated[Any, lambda _: True]
+Number = Annotated[int, lambda value: is_whole(value, at_least=1)]
+Amount = Annotated[int, is_whole]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

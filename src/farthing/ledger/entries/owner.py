@@ -13,19 +13,22 @@ from farthing.composition.tariffs.tariff import Price
 from farthing.composition.tariffs.verification import certificate_from_json
 from farthing.errors import FarthingError
 from farthing.ledger import registered_lists
-from farthing.ledger.declared_data import Declared, dataset_from_json, require_only_more
+from farthing.ledger.declared_data import (
+    Declared,
+    dataset_from_json,
+    require_location,
+    require_only_more,
+)
 from farthing.ledger.entries.fact import (
     Amount,
     Broken,
-    Document,
     Fact,
     Hash,
     Month,
     Name,
-    Names,
     Number,
-    Places,
     State,
+    is_name,
     kind,
     new_purse,
     one_of,
@@ -42,6 +45,20 @@ from farthing.ledger.records import (
     month_number,
     month_of,
 )
+
+
+def _are_names(value: Any) -> bool:
+    return type(value) is list and all(map(is_name, value)) and len(set(value)) == len(value)
+
+
+def _are_places(value: Any) -> bool:
+    return type(value) is list and bool(value) and all(map(require_location, value))
+
+
+Names = Annotated[list[str], _are_names]
+Places = Annotated[list[str], _are_places]
+#: Data that the entry itself checks when it is applied.
+Document = Annotated[dict[str, Any], lambda value: type(value) is dict]
 
 
 def understood(read: Callable[[dict[str, Any]], T], document: dict[str, Any]) -> T:
@@ -246,9 +263,9 @@ class OpenList(OpenAccount):
         body = {key: value for key, value in self.document.items() if key != "digest"}
         same = self.document.get("digest") == digest(body)
         require(same, "the digest of its list does not match")
-        stated = understood(registered_lists.stated_in, self.document)
-        require(stated.listed.mode == self.mode, "its list is of another mode")
-        for item, granted in stated.listed.lots.items():
+        listed, _ = understood(registered_lists.stated_in, self.document)
+        require(listed.mode == self.mode, "its list is of another mode")
+        for item, granted in listed.lots.items():
             require(granted <= _LARGEST_LOT, f"there is too much of {item}")
             key = {"account": self.account, "item": item}
             state.lots[self.account, item] = {**key, "granted": granted, "spent": 0}
@@ -330,10 +347,6 @@ class Revoke(Fact):
     def price(self) -> Price:
         """What was taken away."""
         return Price(self.farthings, self.delta_units)
-
-    def is_of(self, account: int, analyst: str) -> bool:
-        """Whether it is about this purse."""
-        return (self.account, self.analyst) == (account, analyst)
 
     def apply(self, state: State, number: int) -> None:
         state.require_in_force(self.account)

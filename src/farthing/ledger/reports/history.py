@@ -23,7 +23,7 @@ from farthing.ledger.entries.analyst import (
     Settlement,
 )
 from farthing.ledger.entries.owner import Declaration
-from farthing.ledger.records import SETWISE, TARIFF, Account, Use, use_from_json, written_time
+from farthing.ledger.records import SETWISE, TARIFF, Use, use_from_json, written_time
 from farthing.ledger.registered_lists import EVERYTHING
 from farthing.ledger.roles.reader import Reader
 
@@ -188,16 +188,13 @@ def _reserved(guarantees: Mapping[str, str], items: Mapping[str, int]) -> Use:
 
 def _guarantees(reader: Reader, dataset: str) -> dict[int, dict[str, str]]:
     """By account: the guarantee of each item that can be reserved."""
-    return {
-        account.number: _items(reader, dataset, account) for account in reader.accounts(dataset)
-    }
-
-
-def _items(reader: Reader, dataset: str, account: Account) -> dict[str, str]:
-    if account.mode == TARIFF:
-        items = reader.tariff(dataset, account.number).items
-        return {name: format_guarantee(guarantee) for name, (guarantee, _) in items.items()}
-    if account.mode == SETWISE:
-        listed = reader.document(dataset, account.number)["list"]
-        return {name: guarantee for name, (guarantee, _) in listed}
-    return {EVERYTHING: f"list {account.name}"}
+    known: dict[int, dict[str, str]] = {}
+    for account in reader.accounts(dataset):
+        known[account.number] = {EVERYTHING: f"list {account.name}"}
+        if account.mode == TARIFF:
+            items = reader.tariff(dataset, account.number).items
+            known[account.number] = {name: format_guarantee(items[name][0]) for name in items}
+        if account.mode == SETWISE:
+            listed = reader.document(dataset, account.number)["list"]
+            known[account.number] = {name: guarantee for name, (guarantee, _) in listed}
+    return known

@@ -15,10 +15,9 @@ from farthing.errors import FarthingError, require_real
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger.entries.owner import Declaration
 from farthing.ledger.records import BATCH, TARIFF, Purse
-from farthing.ledger.reports.budget import PLANNED, Lifetimes, ListAccount, TariffAccount
+from farthing.ledger.reports.budget import PLANNED, Lifetimes, ListAccount, TariffAccount, odometer
+from farthing.ledger.reports.budget import THEOREM as ODOMETER
 from farthing.ledger.reports.history import conversations_held, usage
-from farthing.ledger.reports.odometer import THEOREM as ODOMETER
-from farthing.ledger.reports.odometer import odometer
 from farthing.ledger.roles.reader import Reader
 from farthing.numerics.rounding import shown_up
 from farthing.wording import many
@@ -133,7 +132,7 @@ def _account(lifetimes: Lifetimes, account: TariffAccount | ListAccount) -> dict
             "analyst": account.record.analyst,
             "adaptivity": document["adaptivity"],
             "list": document["list"],
-            "whole": _epsilon(lifetimes, account, None),
+            "whole": _epsilon(lifetimes, account, account.cap),
         }
     return {
         **common,
@@ -197,7 +196,7 @@ def _analyst(lifetimes: Lifetimes, account: TariffAccount, purse: Purse) -> dict
 
 
 def _epsilon(
-    lifetimes: Lifetimes, account: TariffAccount | ListAccount, farthings: int | None
+    lifetimes: Lifetimes, account: TariffAccount | ListAccount, farthings: int
 ) -> dict[str, Any]:
     return {"epsilon": lifetimes.of([(account, farthings)]), "delta": lifetimes.delta}
 
@@ -236,54 +235,45 @@ _RESTORED = (
 
 def markdown(data: dict[str, Any]) -> str:
     """The statement for people."""
-    lines = [
-        f"# Privacy statement for {_plain(data['dataset'])}",
-        "",
-        f"- Owner: {_plain(data['owner'])}",
-        f"- Unit of privacy: {_plain(data['unit_of_privacy'])}",
-        f"- Neighbouring datasets: {data['neighbouring_relation']}",
-        f"- Contribution of one unit: {_limits(data['limits'])}",
+    about = [
+        f"Owner: {_plain(data['owner'])}",
+        f"Unit of privacy: {_plain(data['unit_of_privacy'])}",
+        f"Neighbouring datasets: {data['neighbouring_relation']}",
+        f"Contribution of one unit: {_limits(data['limits'])}",
         *_beside(data["beside"]),
-        f"- Version of the rows: {_plain(data['version'] or 'live')}",
-        f"- Made by farthing {data['farthing_version']} at {data['made']}, for δ = {data['delta']}",
+        f"Version of the rows: {_plain(data['version'] or 'live')}",
+        f"Made by farthing {data['farthing_version']} at {data['made']}, for δ = {data['delta']}",
         *(
-            f"- Book of {_plain(name)}: {head['entries']} entries, head {head['hash']}"
+            f"Book of {_plain(name)}: {head['entries']} entries, head {head['hash']}"
             for name, head in data["heads"].items()
         ),
-        "",
+    ]
+    lifetimes = [
+        *(_lifetime(_plain(row["analyst"]), row) for row in data["per_analyst"]),
+        _lifetime("all analysts colluding, as granted", data["colluding"]),
+        *(_lifetime("the dataset as a whole, to its caps", row) for row in data["lifetime"]),
+    ]
+    paragraphs = [
+        f"# Privacy statement for {_plain(data['dataset'])}",
+        _bullets(about),
         "## Everything that can ever be released, over all accounts",
-        "",
-        *_table(
-            "to whom | accounts | ε at most | δ | if",
-            [
-                *(_lifetime(_plain(row["analyst"]), row) for row in data["per_analyst"]),
-                _lifetime("all analysts colluding, as granted", data["colluding"]),
-                *(_lifetime("the dataset as a whole, to its caps", r) for r in data["lifetime"]),
-            ],
-        ),
-        "",
+        _table("to whom | accounts | ε at most | δ | if", lifetimes),
         data["above_the_signed"],
-        "",
         "## Released so far, all analysts together",
-        "",
         _reached(data["so_far"]),
-        "",
-        *_used(data["used_so_far"]),
-        "",
+        _used(data["used_so_far"]),
         *_conversations(data["conversations"]),
         f"## Rows: {data['growing_rows']['case']}",
-        "",
         data["growing_rows"]["says"],
+        *(part for account in data["accounts"] for part in _account_paragraphs(account)),
+        "## Trust",
+        _bullets(data["trust_model"]),
+        "## Assumptions",
+        _bullets(data["assumptions"]),
+        "## Numerical measures",
+        _bullets(data["numerical_measures"]),
     ]
-    for account in data["accounts"]:
-        lines += ["", *_account_lines(account)]
-    for title, key in (
-        ("Trust", "trust_model"),
-        ("Assumptions", "assumptions"),
-        ("Numerical measures", "numerical_measures"),
-    ):
-        lines += ["", f"## {title}", "", *(f"- {line}" for line in data[key])]
-    return "\n".join(lines) + "\n"
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def _lifetime(who: str, row: dict[str, Any]) -> list[Any]:
@@ -302,9 +292,9 @@ def _reached(reading: dict[str, Any]) -> str:
     )
 
 
-def _used(rows: list[dict[str, Any]]) -> list[str]:
+def _used(rows: list[dict[str, Any]]) -> str:
     if not rows:
-        return ["Nothing was run yet."]
+        return "Nothing was run yet."
     words = ("what", "contribution", "guarantees")
     return _table(
         "what was run | of each unit at most | guarantees | times",
@@ -326,21 +316,18 @@ def _conversations(rows: list[dict[str, Any]]) -> list[str]:
     ]
     header = "conversation | analyst | charged when opened | farthings | asked | state"
     title = "## Conversations, each charged in full when it was opened"
-    return [title, "", *_table(header, cells), ""]
+    return [title, _table(header, cells)]
 
 
-def _account_lines(account: dict[str, Any]) -> list[str]:
+def _account_paragraphs(account: dict[str, Any]) -> list[str]:
     state = "in force" if account["in_force"] else "retired"
     title = f"{_plain(account['number'])}: {_plain(account['name'])}"
     claims = ([c["delta"], shown_up(c["epsilon"]), c["theorem"]] for c in account["claims"])
-    lines = [
+    versions = ", ".join(f"{name} {version}" for name, version in account["versions"].items())
+    common = [
         f"## Account {title} ({account['mode']}, {state})",
-        "",
-        f"- Certificate: {account['digest']}",
-        f"- Computed by: {', '.join(f'{k} {v}' for k, v in account['versions'].items())}",
-        "",
-        *_table("δ | ε at most, this account spent to the end | by", claims),
-        "",
+        _bullets([f"Certificate: {account['digest']}", f"Computed by: {versions}"]),
+        _table("δ | ε at most, this account spent to the end | by", claims),
     ]
     if account["mode"] != TARIFF:
         listed = "; ".join(
@@ -348,34 +335,30 @@ def _account_lines(account: dict[str, Any]) -> list[str]:
             for name, what in account["list"]
         )
         who, adaptivity = _plain(account["analyst"]), account["adaptivity"]
-        return [*lines, f"Run by {who}, adaptivity {adaptivity}: {listed}"]
+        return [*common, f"Run by {who}, adaptivity {adaptivity}: {listed}"]
     note = "" if account["purses_are_separate"] else _EXCEEDED
     if account["restored"]:
         note = _RESTORED
     together, month = account["colluding"], account["everybody_in_one_month"]
     return [
-        *lines,
-        *_table(
+        *common,
+        _table(
             "query item | guarantee | farthings | δ units",
             (
                 [_plain(item["item"]), item["guarantee"], item["farthings"], item["delta_units"]]
                 for item in account["per_query"]
             ),
         ),
-        "",
-        *_table(
+        _table(
             "analyst | farthings | spent | period | ε of what is reserved in one period | "
             "ε of this account in a lifetime",
             map(_analyst_row, account["per_analyst"]),
         ),
-        "",
         f"Cap: {account['farthings']} farthings, {account['farthings_spent']} spent; "
         f"{account['delta_units']} δ units of {account['delta_unit']}, "
         f"{account['delta_units_spent']} spent.{note}",
-        "",
         f"All analysts colluding, {together['farthings']} farthings of this account: "
         f"ε ≤ {shown_up(together['epsilon'])}; {together['theorem']}.",
-        "",
         f"All analysts, reserved in any one month, {month['farthings']} farthings: "
         f"ε ≤ {shown_up(month['epsilon'])}; {month['if']}.",
     ]
@@ -401,9 +384,14 @@ def _analyst_row(row: dict[str, Any]) -> list[Any]:
     ]
 
 
-def _table(header: str, rows: Iterable[list[Any]]) -> list[str]:
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _table(header: str, rows: Iterable[list[Any]]) -> str:
     rule = " | ".join(["---"] * (header.count(" | ") + 1))
-    return [f"| {line} |" for line in (header, rule, *(" | ".join(map(str, r)) for r in rows))]
+    lines = (header, rule, *(" | ".join(map(str, row)) for row in rows))
+    return "\n".join(f"| {line} |" for line in lines)
 
 
 def _items(pairs: list[list[Any]]) -> str:
@@ -424,7 +412,7 @@ def _beside(names: list[str]) -> list[str]:
     if not names:
         return []
     others = ", ".join(map(_plain, names))
-    return [f"- On the same data: {others}. What is said over all accounts counts theirs too."]
+    return [f"On the same data: {others}. What is said over all accounts counts theirs too."]
 
 
 def _plain(text: str) -> str:

@@ -12,15 +12,29 @@ from sqlalchemy import Connection, Table, select
 from farthing.canonical import canonical, sha256
 from farthing.errors import FarthingError, InvalidInput
 from farthing.interactive import SealedState, unseal
-from farthing.ledger.entries.fact import ChainCheck, Opened, linked, require_company, start_of
+from farthing.ledger.entries.fact import (
+    Broken,
+    ChainCheck,
+    Opened,
+    linked,
+    require,
+    require_company,
+    start_of,
+)
 from farthing.ledger.errors import Damaged
 from farthing.ledger.records import TARIFF, answered_from_json
 from farthing.ledger.registered_lists import prove_list
 from farthing.ledger.roles.owner import prove_certificate
 from farthing.ledger.roles.reader import Reader
 from farthing.ledger.store.commands import noise_of, repeated_columns
-from farthing.ledger.store.queries import all_declared, entry_rows, identity_of_ledger, no_dataset
-from farthing.ledger.store.tables import accounts, conversations, datasets, lots, purses, turns
+from farthing.ledger.store.queries import (
+    all_declared,
+    balances,
+    entry_rows,
+    identity_of_ledger,
+    no_dataset,
+)
+from farthing.ledger.store.tables import conversations, datasets, turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +106,9 @@ def _walk(connection: Connection, row: Any, contains: str | None, seen: list[str
     declared = walk.state.declaration
     if declared is None or declared.dataset.name != row.name:
         raise walk.bad(1, "it does not describe this dataset")
-    for table, expected in (
-        (accounts, walk.state.accounts.values()),
-        (purses, walk.state.purses.values()),
-        (lots, walk.state.lots.values()),
-    ):
+    for table, expected in balances(walk.state):
         _compare(connection, row, table, expected)
-    check_turns(connection, row, walk.state.conversations)
+    _check_turns(connection, row, walk.state.conversations)
     return walk
 
 
@@ -148,87 +158,73 @@ def _prove(walk: ChainCheck) -> None:
             raise walk.bad(account["entry"], f"its claims are not proved again: {error}") from None
 
 
-def check_turns(connection: Connection, dataset: Any, opened: dict[str, Opened]) -> None:
+def _check_turns(connection: Connection, dataset: Any, opened: dict[str, Opened]) -> None:
     """Every conversation of a dataset agrees with its entries and its turns, or Damaged."""
     query = select(conversations).filter_by(dataset_id=dataset.id)
     rows: dict[str, Any] = {row.id: row for row in connection.execute(query)}
     if set(rows) - set(opened):
         raise Damaged(f"{dataset.name} has a conversation that nobody opened", dataset.name)
     for identity, conversation in opened.items():
-        if identity in rows:
-            walk = _Walk(connection, dataset.name, conversation)
-            walk.check(rows[identity], bool(dataset.writable))
-        elif dataset.writable and conversation.open:
-            raise _bad(dataset.name, conversation, "it is open in the book, but it is not here")
-
-
-class _Walk:
-    """The turns of a conversation, from the first to the last."""
-
-    def __init__(self, connection: Connection, dataset: str, opened: Opened) -> None:
-        self._connection = connection
-        self._dataset = dataset
-        self._opened = opened
-        self.turns, self.asked, self.commitment = 0, 0, opened.commitment
-
-    def check(self, row: Any, goes_on_here: bool) -> None:
-        """The row agrees with entries and turns, and the noise with the commitment."""
-        opened, head = self._opened, start_of(row.id)
-        heads = {0: head}
-        query = select(turns).filter_by(conversation=row.id).order_by(turns.c.number)
-        with self._connection.execute(query, execution_options={"yield_per": 100}) as said:
-            for turn in said:
-                head = heads[self.asked] = self._take(row.id, turn, head)
-        for asked, marked in opened.marks:
-            if heads.get(asked) != marked:
-                raise self._bad("its turns are not those that the book tells of")
-        if not opened.open and opened.marks[-1][0] != self.asked:
-            raise self._bad("questions were asked after it had ended")
-        kept = (row.entry, row.analyst, row.declared, row.turns, row.asked, row.head)
-        wanted = (opened.entry, opened.analyst, opened.declared, self.turns, self.asked, head)
-        if kept != wanted or row.commitment != self.commitment:
-            raise self._bad("its row does not agree with its turns")
-        if goes_on_here:
-            if (row.open == 1) != opened.open:
-                raise self._bad("row and book do not agree whether it has ended")
-            self._check_noise(row)
-
-    def _take(self, identity: str, turn: Any, head: str) -> str:
-        """Check one more turn; gives the hash after it."""
-        if turn.number != self.turns + 1 or turn.hash != linked(head, sha256(turn.said)):
-            raise self._bad(f"turn {self.turns + 1} is missing or was changed")
         try:
-            words = json.loads(turn.said)
-            answered = [answered_from_json(answer) for answer in words["answered"]]
-            named = (words["conversation"], words["turn"], words["asked"])
-            right = canonical(words) == turn.said and bool(answered)
-            self.commitment = words["commitment"]
-        except (ValueError, KeyError, TypeError):
-            raise self._bad(f"turn {turn.number} is not a turn of a conversation") from None
-        if not right or named != (identity, turn.number, self.asked):
-            raise self._bad(f"turn {turn.number} belongs elsewhere")
-        self.turns, self.asked = turn.number, self.asked + len(answered)
-        return str(turn.hash)
-
-    def _check_noise(self, row: Any) -> None:
-        secret = noise_of(self._connection, row.id)
-        try:
-            if secret is None:
-                raise ValueError
-            kept = unseal(SealedState(json.loads(secret), row.commitment))
-            same = kept.asked == self.asked and kept.mechanism == self._opened.mechanism
-        except (ValueError, FarthingError):
-            same = False
-        if not same:
-            raise self._bad("its noise is not what was committed to")
-
-    def _bad(self, why: str) -> Damaged:
-        return _bad(self._dataset, self._opened, why)
+            if identity in rows:
+                _check_conversation(connection, rows[identity], conversation, dataset.writable == 1)
+            elif dataset.writable and conversation.open:
+                raise Broken("it is open in the book, but it is not here")
+        except Broken as error:
+            number = conversation.entry
+            what = f"the conversation of entry {number} of {dataset.name} is bad: {error}"
+            raise Damaged(what, dataset.name, number) from None
 
 
-def _bad(dataset: str, opened: Opened, why: str) -> Damaged:
-    return Damaged(
-        f"the conversation of entry {opened.entry} of {dataset} is bad: {why}",
-        dataset,
-        opened.entry,
-    )
+def _check_conversation(
+    connection: Connection, row: Any, opened: Opened, goes_on_here: bool
+) -> None:
+    """The row agrees with entries and turns, and the noise with the commitment; or Broken."""
+    head, commitment, number, asked = start_of(row.id), opened.commitment, 0, 0
+    heads = {0: head}
+    query = select(turns).filter_by(conversation=row.id).order_by(turns.c.number)
+    with connection.execute(query, execution_options={"yield_per": 100}) as said:
+        for number, turn in enumerate(said, start=1):
+            right = turn.number == number and turn.hash == linked(head, sha256(turn.said))
+            require(right, f"turn {number} is missing or was changed")
+            answers, commitment = _words(turn.said, (row.id, number, asked))
+            asked += answers
+            head = heads[asked] = turn.hash
+    for marked, end in opened.marks:
+        require(heads.get(marked) == end, "its turns are not those that the book tells of")
+    after_its_end = not opened.open and opened.marks[-1][0] != asked
+    require(not after_its_end, "questions were asked after it had ended")
+    kept = (row.entry, row.analyst, row.declared, row.turns, row.asked, row.head, row.commitment)
+    whose = (opened.entry, opened.analyst, opened.declared)
+    same = kept == (*whose, number, asked, head, commitment)
+    require(same, "its row does not agree with its turns")
+    if goes_on_here:
+        require((row.open == 1) == opened.open, "row and book do not agree whether it has ended")
+        _check_noise(connection, row, opened)
+
+
+def _words(said: str, place: tuple[str, int, int]) -> tuple[int, str]:
+    """How many questions a turn answers, and the commitment after it; Broken if it is none."""
+    _, number, _ = place
+    try:
+        words = json.loads(said)
+        answered = [answered_from_json(answer) for answer in words["answered"]]
+        named = (words["conversation"], words["turn"], words["asked"])
+        right = canonical(words) == said and bool(answered) and named == place
+        commitment = words["commitment"]
+    except (ValueError, KeyError, TypeError):
+        raise Broken(f"turn {number} is not a turn of a conversation") from None
+    require(right, f"turn {number} belongs elsewhere")
+    return len(answered), commitment
+
+
+def _check_noise(connection: Connection, row: Any, opened: Opened) -> None:
+    secret = noise_of(connection, row.id)
+    try:
+        if secret is None:
+            raise ValueError
+        kept = unseal(SealedState(json.loads(secret), row.commitment))
+        same = kept.asked == row.asked and kept.mechanism == opened.mechanism
+    except (ValueError, FarthingError):
+        same = False
+    require(same, "its noise is not what was committed to")

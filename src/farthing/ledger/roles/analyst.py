@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from sqlalchemy import JSON, Connection, Select, Text, and_, bindparam, cast, literal, select
+from sqlalchemy import JSON, Connection, Select, Text, bindparam, cast, literal, select, text
 
 from farthing.canonical import canonical, digest, sha256
 from farthing.composition.tariffs.certificate import Certificate
@@ -34,7 +34,6 @@ from farthing.ledger.records import (
     Reservation,
     Terms,
     Use,
-    require_items,
     require_name,
     require_small,
 )
@@ -55,35 +54,17 @@ from farthing.ledger.store.tables import entries
 Batch: TypeAlias = tuple[int, Mapping[str, Any]]
 
 #: Latest first.
-_OWN = (
-    select(entries.c.number, entries.c.fact)
-    .where(
-        entries.c.dataset_id == bindparam("row"),
-        entries.c.released.is_not(None),
-        entries.c.released == bindparam("asked"),
-        entries.c.fact.like(bindparam("own"), escape="/"),
-    )
-    .order_by(entries.c.number.desc())
-)
-_RESERVED = entries.alias()
+_OWN = text("""SELECT number, fact FROM farthing_entries
+    WHERE dataset_id = :row AND released IS NOT NULL AND released = :asked
+    AND fact LIKE :own ESCAPE '/'
+    ORDER BY number DESC""")
 #: Reservations for several questions together. Their questions have names; a single one has none.
-_TOGETHER = (
-    select(entries.c.number, _RESERVED.c.fact)
-    .join(
-        _RESERVED,
-        and_(
-            _RESERVED.c.dataset_id == entries.c.dataset_id, _RESERVED.c.number == entries.c.settles
-        ),
-    )
-    .where(
-        entries.c.dataset_id == bindparam("row"),
-        entries.c.released.is_not(None),
-        entries.c.number > bindparam("after"),
-        _RESERVED.c.fact.like(bindparam("own"), escape="/"),
-        _RESERVED.c.fact.not_like('%"question":{"":%'),
-    )
-    .order_by(entries.c.number)
-)
+_TOGETHER = text("""SELECT closed.number, reserved.fact
+    FROM farthing_entries AS closed JOIN farthing_entries AS reserved
+    ON reserved.dataset_id = closed.dataset_id AND reserved.number = closed.settles
+    WHERE closed.dataset_id = :row AND closed.released IS NOT NULL AND closed.number > :after
+    AND reserved.fact LIKE :own ESCAPE '/' AND reserved.fact NOT LIKE '%"question":{"":%'
+    ORDER BY closed.number""")
 _SUMMARY = ("time", "farthings", "delta_units")
 
 
@@ -153,13 +134,7 @@ class Analyst:
 
     def certificate(self) -> Certificate:
         """What the tariff in force proves, as it was signed. Public."""
-
-        def look(connection: Connection) -> Certificate:
-            in_force = self._book.current(connection, self.dataset)
-            account = in_force.terms.account
-            return self._book.certificate(connection, self.dataset, in_force.row, account)
-
-        return self._book.store.ask(look)
+        return self._book.in_force(self.dataset).certificate
 
     def snapshot(self) -> Snapshot:
         """Everything that a plan looks at, as of one moment."""
@@ -186,7 +161,7 @@ class Analyst:
         return Snapshot(
             about=queries.declared_of(connection, row).dataset,
             terms=in_force.terms,
-            certificate=self._book.certificate(connection, self.dataset, row, number),
+            certificate=in_force.certificate,
             purse=purse,
             remaining=purse.left(cap if self.sees_the_cap else None),
             spent_alone=own.farthings_spent if alone else None,
@@ -217,20 +192,19 @@ class Analyst:
         account that the request was planned with (`terms`); TariffChanged if another tariff is
         in force by now.
         """
-        small = require_small(question)
-        wanted = Request(self.dataset, self.name, require_items(items), small, under)
+        wanted = Request(self.dataset, self.name, items, question, under)
         return queries.reservation_of(charge(self._book, wanted))
 
     def reserve_list(
         self, name: str, *, question: Any = None, items: Mapping[str, int] | None = None
     ) -> Reservation:
         """Take from a registered list: a batch whole, without `items`; else these items."""
-        small = require_small(question)
-
-        def work(writing: Writing) -> None:
-            charges.reserve_list(writing, self.name, name, items, small)
-
-        return queries.reservation_of(self._book.write(self.dataset, work)[0])
+        require_small(question)
+        entry, _ = self._book.write(
+            self.dataset,
+            lambda writing: charges.reserve_list(writing, self.name, name, items, question),
+        )
+        return queries.reservation_of(entry)
 
     def registered(self, name: str) -> Registered:
         """A list that is registered for this analyst."""
@@ -259,10 +233,10 @@ class Analyst:
         """
         self._require_own(reservation)
         require_name("release_digest", release_digest)
-        outcome = charges.Outcome(release_digest, use, release)
+        kept: dict[str, Any] = {"release_digest": release_digest, "use": use, "release": release}
 
         def work(writing: Writing) -> Snapshot | None:
-            charges.close(writing, reservation, used, outcome)
+            charges.close(writing, reservation, used, **kept)
             with suppress(NotInLedger):
                 return self._snapshot(writing.connection)
             return None
@@ -300,8 +274,7 @@ class Analyst:
             terms = self.terms()
             items = cheapest_items(terms.tariff, mechanism.guarantees)
             under = terms.account if under is None else under
-        small = require_small(question)
-        request = Request(self.dataset, self.name, require_items(items), small, under)
+        request = Request(self.dataset, self.name, items, question, under)
         return open_conversation(self._book, request, mechanism, use)
 
     def conversation(self, identity: str) -> DurableConversation:

@@ -10,7 +10,8 @@ from bisect import bisect_left
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from functools import partial
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import IntegrityError
@@ -19,7 +20,7 @@ from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.errors import InvalidInput, require_count
 from farthing.ledger.entries.analyst import Abandon, Charge, Close, Reserve, Settlement
-from farthing.ledger.entries.fact import Entry
+from farthing.ledger.entries.fact import Entry, written_fact
 from farthing.ledger.entries.owner import Revoke
 from farthing.ledger.errors import (
     AlreadySettled,
@@ -41,6 +42,7 @@ from farthing.ledger.records import (
     month_of,
     require_items,
     require_name,
+    require_small,
 )
 from farthing.ledger.registered_lists import EVERYTHING
 from farthing.ledger.store import commands, queries
@@ -50,6 +52,7 @@ from farthing.ledger.store.fast_path import FastTransaction, Patience
 from farthing.ledger.store.open_book import InForce, OpenBook, Stamp, Writing, lock_dataset
 from farthing.ledger.store.tables import accounts, purses
 
+S = TypeVar("S", bound=Settlement)
 #: What else is written in the transaction of a charge.
 Alongside = Callable[[Runs, InForce, Entry], None]
 
@@ -68,6 +71,10 @@ class Request:
     question: Any = field(repr=False)
     under: int | None = None
     entry: Callable[..., Charge] = Reserve
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "items", require_items(self.items))
+        require_small(self.question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,7 @@ def charge(book: OpenBook, request: Request, alongside: Alongside | None = None)
             question=request.question,
             question_digest=_digest(request.question),
         )
-        outcome = _Attempt(book, in_force, fact, month).make(alongside)
+        outcome = _attempt(book, in_force, fact, month, alongside)
         if isinstance(outcome, Entry):
             return book.noted(request.dataset, outcome)
         if isinstance(outcome, LedgerError):
@@ -143,85 +150,73 @@ def _quote(book: OpenBook, request: Request) -> tuple[InForce, Price]:
     return in_force, in_force.terms.tariff.price_of(request.items)
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """One attempt to charge."""
+def _attempt(
+    book: OpenBook, in_force: InForce, fact: Charge, month: int, alongside: Alongside | None
+) -> Entry | LedgerError | _Obstacle:
+    """Write purse, cap and entry in one transaction, or nothing; then says why not."""
+    store, token = book.store, commands.new_token()
+    spend = commands.Spend.of(fact, token, in_force.row, month)
+    done = book.finder(fact.dataset, token)
 
-    book: OpenBook
-    in_force: InForce
-    fact: Charge
-    month: int
-
-    def make(self, alongside: Alongside | None) -> Entry | LedgerError | _Obstacle:
-        """Write purse, cap and entry in one transaction, or nothing; then says why not."""
-        store, token = self.book.store, commands.new_token()
-        spend = commands.Spend.of(self.fact, token, self.in_force.row, self.month)
-        done = self.book.finder(self.fact.dataset, token)
-        if max(self.fact.farthings, self.fact.delta_units) > LARGEST:
-            return store.write_fast(self._why_not, done=done)
-        if store.is_sqlite:
-            return store.write_fast(lambda run: self._on_sqlite(run, spend, alongside), done=done)
-        if alongside is None:
-            return store.write_fast(lambda run: self._at_once(run, spend), done=done)
-
-        def work(run: Connection) -> Entry | None:
-            lock_dataset(run, self.fact.dataset)  # the order in which everybody else locks
-            return self._all_or_nothing(run, spend, alongside)
-
-        return store.write(work, done=done) or store.write_fast(self._why_not, done=done)
-
-    def _on_sqlite(
-        self, run: FastTransaction, spend: commands.Spend, alongside: Alongside | None
-    ) -> Entry | LedgerError | _Obstacle:
-        """A transaction, perhaps one of several that share a flush."""
-        entry = self._all_or_nothing(run, spend, alongside)
-        if entry is None:
-            run.undo()  # purse or cap may have had room
-        return entry or self._why_not(run)
-
-    def _all_or_nothing(
-        self, run: Runs, spend: commands.Spend, alongside: Alongside | None
-    ) -> Entry | None:
+    def all_or_nothing(run: Runs) -> Entry | None:
         entry = spend.make(run)
         if entry is not None and alongside is not None:
-            alongside(run, self.in_force, entry)
+            alongside(run, in_force, entry)
         return entry
 
-    def _at_once(
-        self, run: FastTransaction, spend: commands.Spend
-    ) -> Entry | LedgerError | _Obstacle:
+    def why_not(run: Runs) -> LedgerError | _Obstacle:
+        return _why_not(run, in_force, fact, month)
+
+    def on_sqlite(run: FastTransaction) -> Entry | LedgerError | _Obstacle:
+        """A transaction, perhaps one of several that share a flush."""
+        entry = all_or_nothing(run)
+        if entry is None:
+            run.undo()  # purse or cap may have had room
+        return entry or why_not(run)
+
+    def at_once(run: FastTransaction) -> Entry | LedgerError | _Obstacle:
         """One command of PostgreSQL, which is its own transaction."""
         try:
             entry = spend.make_at_once(run)
-        except self.book.store.driver_error as error:
+        except store.driver_error as error:
             if sqlstate_of(error) != commands.NO_ROOM:
                 raise
             entry = None
-        return entry or self._why_not(run)
+        return entry or why_not(run)
 
-    def _why_not(self, run: Runs) -> LedgerError | _Obstacle:
-        """What stands in the way of a charge that was not made."""
-        terms, fact, price = self.in_force.terms, self.fact, self.fact.price
-        key = {"dataset": self.in_force.row, "in_account": terms.account, "who": fact.analyst}
-        rows: list[Any] = [
-            _PurseRow(*row) for row in run.execute(commands.READ_BOTH, key).fetchall()
-        ]
-        if not rows or not rows[0].writable:
-            commands.require_writable(run, self.in_force.row)
-        by_name = {row.analyst: queries.purse_of(row) for row in rows}
-        cap, purse = by_name.get(EVERYBODY), by_name.get(fact.analyst)
-        if cap is None:
-            return queries.no_cap(terms.account)
-        if not cap.open:
-            return _Obstacle(retired=True)
-        if purse is None:
-            return no_purse(fact.analyst, fact.dataset)
-        if purse.month is not None and month_number(purse.month) > self.month:
-            return _Obstacle(month=month_number(purse.month))
-        left = purse.in_month(self.month).left(cap)
-        if price.within(left):
-            return _Obstacle()
-        return DoesNotFit(price, left, largest_that_fits(terms.tariff, fact.items, left))
+    def several(run: Connection) -> Entry | None:
+        """Several commands of PostgreSQL."""
+        lock_dataset(run, fact.dataset)  # the order in which everybody else locks
+        return all_or_nothing(run)
+
+    if max(fact.farthings, fact.delta_units) > LARGEST:
+        return store.write_fast(why_not, done=done)
+    if store.is_sqlite or alongside is None:
+        return store.write_fast(on_sqlite if store.is_sqlite else at_once, done=done)
+    return store.write(several, done=done) or store.write_fast(why_not, done=done)
+
+
+def _why_not(run: Runs, in_force: InForce, fact: Charge, month: int) -> LedgerError | _Obstacle:
+    """What stands in the way of a charge that was not made."""
+    terms, price = in_force.terms, fact.price
+    key = {"dataset": in_force.row, "in_account": terms.account, "who": fact.analyst}
+    rows: list[Any] = [_PurseRow(*row) for row in run.execute(commands.READ_BOTH, key).fetchall()]
+    if not rows or not rows[0].writable:
+        commands.require_writable(run, in_force.row)
+    by_name = {row.analyst: queries.purse_of(row) for row in rows}
+    cap, purse = by_name.get(EVERYBODY), by_name.get(fact.analyst)
+    if cap is None:
+        return queries.no_cap(terms.account)
+    if not cap.open:
+        return _Obstacle(retired=True)
+    if purse is None:
+        return no_purse(fact.analyst, fact.dataset)
+    if purse.month is not None and month_number(purse.month) > month:
+        return _Obstacle(month=month_number(purse.month))
+    left = purse.in_month(month).left(cap)
+    if price.within(left):
+        return _Obstacle()
+    return DoesNotFit(price, left, largest_that_fits(terms.tariff, fact.items, left))
 
 
 _PurseRow = namedtuple("_PurseRow", [*purses.c.keys(), "writable"])  # type: ignore[misc] # columns
@@ -258,13 +253,13 @@ def own_list(connection: Connection, row: int, dataset: str, analyst: str, name:
 
 def reserve_list(
     writing: Writing, analyst: str, name: str, items: Mapping[str, int] | None, question: Any
-) -> Reservation:
+) -> None:
     """Take from a registered list: a batch whole, without `items`; else these items."""
     account = own_list(writing.connection, writing.row, writing.dataset, analyst, name)
     if account.mode == BATCH and items is not None:
         raise InvalidInput("a batch is reserved whole; leave the items out")
     wanted = {EVERYTHING: 1} if account.mode == BATCH else require_items(items)
-    entry = writing.append(
+    writing.append(
         Reserve(
             **writing.stamp(),
             account=account.number,
@@ -280,7 +275,6 @@ def reserve_list(
     fits = max(wanted.values()) <= LARGEST
     if not (fits and commands.take_lots(writing.connection, writing.row, account.number, wanted)):
         raise _list_refusal(writing, account, wanted)
-    return queries.reservation_of(entry)
 
 
 def _list_refusal(
@@ -297,17 +291,14 @@ def _list_refusal(
     return DoesNotFit(wanted, left, fits)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of a reservation: the digest of its release, what was run, and what is kept."""
-
-    release_digest: str
-    use: Use | None = None
-    release: Any = None
-
-
 def close(
-    writing: Writing, reservation: Reservation, used: Mapping[str, int] | None, outcome: Outcome
+    writing: Writing,
+    reservation: Reservation,
+    used: Mapping[str, int] | None,
+    *,
+    release_digest: str,
+    use: Use | None,
+    release: Any,
 ) -> None:
     """The mechanism ran; what its output shows was not used comes back."""
     connection, row = writing.connection, writing.row
@@ -318,17 +309,16 @@ def close(
         raise InvalidInput("a batch runs once and whole; nothing of it is unused")
     back, revoked = Price(0), None
     if unused and mode == TARIFF:
-        tariff = writing.book.tariff(connection, writing.dataset, row, held.account)
-        back, revoked = tariff.price_of(unused), _revoked_since(writing, entry, held)
-    closed = Close(
-        **writing.stamp(),
-        **_repeated(entry, held),
+        signed = writing.book.certificate(connection, writing.dataset, row, held.account)
+        back, revoked = signed.tariff.price_of(unused), _revoked_since(writing, entry, held)
+    settling = _settling(Close, writing.stamp(), entry, held)
+    closed = settling(
         unused=unused,
         farthings=-back.farthings,
         delta_units=-back.delta_units,
-        release_digest=outcome.release_digest,
-        release=outcome.release,
-        use=None if outcome.use is None else outcome.use.to_json(),
+        release_digest=release_digest,
+        release=release,
+        use=None if use is None else use.to_json(),
         revoked=revoked,
     )
     _append_once(writing, closed)
@@ -370,10 +360,10 @@ def _revoked_since(writing: Writing, reserved: Entry, held: Reserve) -> int | No
         return None
     kinds, after = (Revoke.kind,), reserved.number
     with queries.entry_rows(writing.connection, writing.row, kinds, after=after) as rows:
-        for entry in map(queries.entry_of, rows):
-            fact = entry.fact
-            if isinstance(fact, Revoke) and fact.is_of(held.account, held.analyst):
-                return entry.number
+        for number, fact in ((row.number, written_fact(row.fact)) for row in rows):
+            purse = (fact.account, fact.analyst) if isinstance(fact, Revoke) else None
+            if purse == (held.account, held.analyst):
+                return int(number)
     return None
 
 
@@ -386,7 +376,7 @@ def abandon(writing: Writing, reservation: Reservation, reason: str) -> None:
 def abandoned(stamp: Stamp, entry: Entry, held: Reserve, reason: str) -> Abandon:
     """The fact that abandons the reservation of this entry."""
     words = require_name("reason", reason)
-    return Abandon(**stamp, **_repeated(entry, held), unused={}, reason=words)
+    return _settling(Abandon, stamp, entry, held)(unused={}, reason=words)
 
 
 def _held(writing: Writing, reservation: Reservation) -> tuple[Entry, Reserve]:
@@ -397,21 +387,16 @@ def _held(writing: Writing, reservation: Reservation) -> tuple[Entry, Reserve]:
     return entry, entry.fact
 
 
-class _Repeated(TypedDict):
-    account: int
-    analyst: str
-    question_digest: str | None
-    settles: int
-
-
-def _repeated(entry: Entry, held: Reserve) -> _Repeated:
-    """What every settlement repeats of its reservation."""
-    return {
-        "account": held.account,
-        "analyst": held.analyst,
-        "question_digest": held.question_digest,
-        "settles": entry.number,
-    }
+def _settling(kind: type[S], stamp: Stamp, entry: Entry, held: Reserve) -> Callable[..., S]:
+    """A settlement, with what it repeats of its reservation."""
+    return partial(
+        kind,
+        **stamp,
+        account=held.account,
+        analyst=held.analyst,
+        question_digest=held.question_digest,
+        settles=entry.number,
+    )
 
 
 def _append_once(writing: Writing, fact: Settlement) -> None:

@@ -128,6 +128,8 @@ class DurableConversation:
     """
 
     def __init__(self, book: OpenBook, opened: OpenedConversation) -> None:
+        self.id = opened.id  # by which the same analyst finds it again
+        self.mechanism = opened.mechanism
         self._book = book
         self._opened = opened
         self._dataset = opened.dataset
@@ -135,16 +137,6 @@ class DurableConversation:
 
     def __repr__(self) -> str:
         return f"DurableConversation({self.id}, {self.mechanism!r})"
-
-    @property
-    def id(self) -> str:
-        """Its identity, by which the same analyst finds it again."""
-        return self._opened.id
-
-    @property
-    def mechanism(self) -> Part:
-        """The mechanism that was opened."""
-        return self._opened.mechanism
 
     def require_open(self, asking: Iterable[Any] = ()) -> None:
         """ConversationOver if it has ended or cannot keep what is asked; looks at no data."""
@@ -198,25 +190,17 @@ class DurableConversation:
         the next page begins; None at the end."""
 
         def read(connection: Connection) -> tuple[list[Answered], int | None]:
-            own = turns.c.conversation == self.id
-            sizes = connection.execute(
-                select(turns.c.number, func.length(turns.c.said))
-                .where(own, turns.c.number > turn)
-                .order_by(turns.c.number)
-                .limit(MOST_ON_A_PAGE + 1)
-            ).all()
-            total, last = 0, turn
-            for number, size in sizes[:MOST_ON_A_PAGE]:
-                total += size
-                if total > PAGE_SIZE and last != turn:
-                    break
-                last = number
-            said = connection.scalars(
-                select(turns.c.said)
-                .where(own, turns.c.number > turn, turns.c.number <= last)
-                .order_by(turns.c.number)
-            )
-            return _answered(said), last if sizes and sizes[-1][0] > last else None
+            own = select(turns.c.number, turns.c.said).filter_by(conversation=self.id)
+            later = own.where(turns.c.number > turn).order_by(turns.c.number)
+            page, size, last = list[str](), 0, turn
+            with connection.execute(later, execution_options={"yield_per": 10}) as rows:
+                for number, said in rows:
+                    size += len(said)
+                    if page and (size > PAGE_SIZE or len(page) == MOST_ON_A_PAGE):
+                        return _answered(page), last
+                    page.append(said)
+                    last = number
+            return _answered(page), None
 
         return self._book.store.ask(read)
 
@@ -280,7 +264,7 @@ class DurableConversation:
         if conversation.over:
             _end(self._book, run, after, HALTED)
         elif standing.asked // NOTED_EVERY < after.asked // NOTED_EVERY:
-            _append(run, after, Said(**_progress(self._book, after)))
+            commands.append(run, after.dataset, Said(**_progress(self._book, after)))
         return answered
 
     def _unsealed(self, run: Runs, standing: Standing) -> Held:
@@ -405,7 +389,7 @@ def _locked(run: Runs, dataset: str, identity: str) -> Standing:
 def _end(book: OpenBook, run: Runs, standing: Standing, reason: str) -> None:
     """The conversation is over, in its row and in the book."""
     fact = EndConversation(**_progress(book, standing), settles=standing.entry, reason=reason)
-    _append(run, standing, fact)
+    commands.append(run, standing.dataset, fact)
     commands.close_conversation(run, standing.id)
 
 
@@ -418,10 +402,6 @@ def _progress(book: OpenBook, standing: Standing) -> dict[str, Any]:
         "asked": standing.asked,
         "head": standing.head,
     }
-
-
-def _append(run: Runs, standing: Standing, fact: Said) -> None:
-    commands.append(run, standing.dataset, fact, commands.new_token())
 
 
 def _unknown() -> NotInLedger:

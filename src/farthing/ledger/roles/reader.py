@@ -88,7 +88,7 @@ class Reader:
     def tariff(self, dataset: str, account: int) -> Tariff:
         """The tariff of an account."""
         with self._of(dataset) as (connection, row):
-            return self._book.tariff(connection, dataset, row, account)
+            return self._book.certificate(connection, dataset, row, account).tariff
 
     def document(self, dataset: str, account: int) -> dict[str, Any]:
         """What an account was opened with: a certificate, or a registered list with its claims."""

@@ -13,27 +13,13 @@ state, the noise and what was said in one transaction.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Any, Protocol
 
-from sqlalchemy import (
-    BigInteger,
-    Connection,
-    String,
-    Text,
-    and_,
-    bindparam,
-    case,
-    func,
-    insert,
-    literal_column,
-    or_,
-    select,
-    text,
-    update,
-)
+import sqlalchemy as sa
 
 from farthing.canonical import sha256
 from farthing.composition.tariffs.tariff import Price
@@ -41,19 +27,7 @@ from farthing.ledger.entries.analyst import Charge
 from farthing.ledger.entries.fact import Entry, Fact
 from farthing.ledger.entries.owner import Seal
 from farthing.ledger.errors import NotInLedger, ReadOnly, Sealed, WrongSchema
-from farthing.ledger.records import EVERYBODY
-from farthing.ledger.store.connection import link
-from farthing.ledger.store.tables import (
-    REVISION,
-    conversations,
-    datasets,
-    entries,
-    lots,
-    purses,
-    secrets,
-    turns,
-    version,
-)
+from farthing.ledger.store.tables import REVISION, conversations, datasets, purses
 
 
 class Runs(Protocol):
@@ -62,133 +36,71 @@ class Runs(Protocol):
     def execute(self, statement: Any, parameters: Any, /) -> Any: ...
 
 
-def _whole(name: str) -> Any:
-    return bindparam(name, type_=BigInteger)
+#: Parameters that are whole numbers; the others are text.
+_WHOLE = {"dataset", "in_account", "price", "units", "this_month", "times"}
+_WHOLE |= {"its_number", "its_settles", "its_entry", "its_turns", "its_asked"}
 
 
-def _text(name: str) -> Any:
-    return bindparam(name, type_=String)
+def _sql(words: str) -> sa.TextClause:
+    """A command. PostgreSQL is told the type of each parameter."""
+    made = sa.text(words)
+    for name in set(re.findall(r":(\w+)", words)):
+        kind = sa.BigInteger if name in _WHOLE else sa.String
+        made = made.bindparams(sa.bindparam(name, type_=kind))
+    return made
 
 
-_PRICE, _DELTA, _MONTH, _TIMES = map(_whole, ("price", "units", "this_month", "times"))
-# constants are written out, so that a command has no parameters but its own
-_ZERO, _ONE, _TWO = (literal_column(str(n), BigInteger) for n in range(3))
-_NO_NAME = literal_column(f"'{EVERYBODY}'", String)
-_NEW = purses.c.month < _MONTH
-_FARTHINGS = case((_NEW, _ZERO), else_=purses.c.farthings_spent) + _PRICE
-_UNITS = case((_NEW, _ZERO), else_=purses.c.delta_units_spent) + _DELTA
-#: The analyst's purse and the cap.
-_BOTH = and_(
-    purses.c.dataset_id == _whole("dataset"),
-    purses.c.account == _whole("in_account"),
-    purses.c.analyst.in_([_NO_NAME, _text("who")]),
-)
+#: The analyst's purse and the cap, which has no name.
+_BOTH = "dataset_id = :dataset AND account = :in_account AND analyst IN ('', :who)"
+_FARTHINGS = "CASE WHEN month < :this_month THEN 0 ELSE farthings_spent END + :price"
+_UNITS = "CASE WHEN month < :this_month THEN 0 ELSE delta_units_spent END + :units"
 #: Each with room for the price and not yet in a later month.
-_BOTH_FIT = and_(
-    _BOTH,
-    purses.c.open == _ONE,
-    func.coalesce(purses.c.month, _MONTH) <= _MONTH,
-    purses.c.farthings >= _FARTHINGS,
-    purses.c.delta_units >= _UNITS,
-)
-_TAKE = (
-    update(purses)
-    .where(_BOTH_FIT)
-    .values(
-        farthings_spent=_FARTHINGS,
-        delta_units_spent=_UNITS,
-        month=case((_NEW, _MONTH), else_=purses.c.month),
-    )
-)
-_GIVE_BACK = (
-    update(purses)
-    .where(
-        purses.c.dataset_id == _whole("dataset"),
-        purses.c.account == _whole("in_account"),
-        or_(
-            purses.c.analyst == _NO_NAME,
-            and_(purses.c.analyst == _text("who"), func.coalesce(purses.c.month, _MONTH) == _MONTH),
-        ),
-    )
-    .values(
-        farthings_spent=purses.c.farthings_spent - _PRICE,
-        delta_units_spent=purses.c.delta_units_spent - _DELTA,
-    )
-)
-_TAKE_LOT = (
-    update(lots)
-    .where(
-        lots.c.dataset_id == _whole("dataset"),
-        lots.c.account == _whole("in_account"),
-        lots.c.item == _text("what"),
-        lots.c.spent + _TIMES <= lots.c.granted,
-    )
-    .values(spent=lots.c.spent + _TIMES)
-)
-_KNOWN_SCHEMA = select(version.c.version_num).scalar_subquery() == literal_column(
-    f"'{REVISION}'", String
-)
-_WRITABLE = and_(datasets.c.writable == _ONE, _KNOWN_SCHEMA)
-_IS_WRITABLE = (
-    select(func.count())
-    .select_from(datasets)
-    .where(datasets.c.id == _whole("dataset"), _WRITABLE)
-    .scalar_subquery()
-)
+_BOTH_FIT = f"""{_BOTH} AND open = 1 AND coalesce(month, :this_month) <= :this_month
+    AND farthings >= {_FARTHINGS} AND delta_units >= {_UNITS}"""
+_TAKING = f"""UPDATE farthing_purses
+    SET farthings_spent = {_FARTHINGS}, delta_units_spent = {_UNITS},
+        month = CASE WHEN month < :this_month THEN :this_month ELSE month END
+    WHERE {_BOTH_FIT}"""
+_TAKE = _sql(_TAKING)
+_GIVE_BACK = _sql("""UPDATE farthing_purses
+    SET farthings_spent = farthings_spent - :price, delta_units_spent = delta_units_spent - :units
+    WHERE dataset_id = :dataset AND account = :in_account
+    AND (analyst = '' OR analyst = :who AND coalesce(month, :this_month) = :this_month)""")
+_TAKE_LOT = _sql("""UPDATE farthing_lots SET spent = spent + :times
+    WHERE dataset_id = :dataset AND account = :in_account AND item = :what
+    AND spent + :times <= granted""")
+_KNOWN_SCHEMA = f"(SELECT version_num FROM farthing_version) = '{REVISION}'"
+_WRITABLE = f"id = :dataset AND writable = 1 AND {_KNOWN_SCHEMA}"
 #: Purse and cap, and whether their book can be written (`require_writable` says why not).
-READ_BOTH = select(purses, _IS_WRITABLE).where(_BOTH)
+READ_BOTH = _sql(f"""SELECT {", ".join(purses.c.keys())},
+    (SELECT count(*) FROM farthing_datasets WHERE {_WRITABLE}) AS writable
+    FROM farthing_purses WHERE {_BOTH}""")
+#: `linked` inside the database, which gives SQLite these functions (store/connection.py).
+LINKED = "encode(sha256(convert_to(hash || :content, 'UTF8')), 'hex')"
 #: Every entry begins here, so this is where a book that is closed for writing is guarded.
-_NEXT = (
-    update(datasets)
-    .where(datasets.c.id == _whole("dataset"), _WRITABLE)
-    .values(
-        number=datasets.c.number + _ONE,
-        previous=datasets.c.hash,
-        hash=link(datasets.c.hash, _text("content")),
-    )
-)
-_CHAIN_END = (datasets.c.number, datasets.c.previous, datasets.c.hash)
+_CONTINUING = f"""UPDATE farthing_datasets SET number = number + 1, previous = hash, hash = {LINKED}
+    WHERE {_WRITABLE}"""
+_NEXT = _sql(_CONTINUING)
 # asked for separately: with a RETURNING, SQLite takes twice the time of both
-_HEAD = select(*_CHAIN_END).where(datasets.c.id == _whole("dataset"))
-_COLUMNS = {
-    "dataset_id": _whole("dataset"),
-    "number": _whole("its_number"),
-    "fact": bindparam("its_fact", type_=Text),
-    "kind": _text("its_kind"),
-    "previous": _text("its_previous"),
-    "hash": _text("its_hash"),
-    "settles": _whole("its_settles"),
-    "released": _text("its_released"),
-}
-_WRITE = insert(entries).values(_COLUMNS)
-
-
-def _everything_at_once() -> Any:
-    """Head, purses and entry in one command of PostgreSQL, which is its own transaction.
-
-    If it sees no room, it touches nothing and gives 0. If it saw room, it fails as a whole, by a
-    division by zero, unless the chain was continued and both purses still had room when their rows
-    were locked.
-    """
-    fitting = select(func.count().label("purses")).select_from(purses).where(_BOTH_FIT).cte("room")
-    room = select(fitting.c.purses).scalar_subquery()
-    head = _NEXT.where(room == _TWO).returning(*_CHAIN_END).cte("head")
-    taken = _TAKE.where(room == _TWO).returning(purses.c.analyst).cte("taken")
-    known = {**_COLUMNS, "number": head.c.number, "previous": head.c.previous, "hash": head.c.hash}
-    entry = select(*known.values()).select_from(head)
-    written = insert(entries).from_select(list(known), entry).returning(entries.c.number)
-    done = and_(_count(head) == _ONE, _count(taken) == _TWO)
-    return select(
-        case((room != _TWO, _ZERO), else_=_ONE / case((done, _ONE), else_=_ZERO)).label("done"),
-        *(select(column).scalar_subquery() for column in head.c),
-    ).add_cte(written.cte("written"))
-
-
-def _count(rows: Any) -> Any:
-    return select(func.count()).select_from(rows).scalar_subquery()
-
-
-_AT_ONCE = _everything_at_once()
+_HEAD = _sql("SELECT number, previous, hash FROM farthing_datasets WHERE id = :dataset")
+_WRITING = """INSERT INTO farthing_entries
+    (dataset_id, number, fact, kind, previous, hash, settles, released)"""
+_WRITE = _sql(f"""{_WRITING} VALUES (:dataset, :its_number, :its_fact, :its_kind,
+    :its_previous, :its_hash, :its_settles, :its_released)""")
+#: Head, purses and entry in one command of PostgreSQL, which is its own transaction. If it sees no
+#: room, it touches nothing and gives 0. If it saw room, it fails as a whole, by a division by zero,
+#: unless the chain was continued and both purses still had room when their rows were locked.
+_AT_ONCE = _sql(f"""WITH
+    room AS (SELECT count(*) AS purses FROM farthing_purses WHERE {_BOTH_FIT}),
+    head AS ({_CONTINUING} AND (SELECT purses FROM room) = 2 RETURNING number, previous, hash),
+    taken AS ({_TAKING} AND (SELECT purses FROM room) = 2 RETURNING analyst),
+    written AS ({_WRITING}
+        SELECT :dataset, number, :its_fact, :its_kind, previous, hash, :its_settles, :its_released
+        FROM head RETURNING number)
+    SELECT CASE WHEN (SELECT purses FROM room) <> 2 THEN 0 ELSE 1 / CASE
+        WHEN (SELECT count(*) FROM head) = 1 AND (SELECT count(*) FROM taken) = 2 THEN 1
+        ELSE 0 END END AS done,
+        (SELECT number FROM head), (SELECT previous FROM head), (SELECT hash FROM head)""")
 #: PostgreSQL's code for the division by zero.
 NO_ROOM = "22012"
 #: Held on PostgreSQL while a dataset or an account is added.
@@ -232,9 +144,9 @@ class Spend:
         return Entry(number, self.fact, previous, hash_) if done else None
 
 
-def append(run: Runs, dataset: int, fact: Fact, token: str) -> Entry:
+def append(run: Runs, dataset: int, fact: Fact, token: str | None = None) -> Entry:
     """Write the next entry of a dataset. From here to the commit no other writer gets in."""
-    signed = replace(fact, token=token)
+    signed = replace(fact, token=token or new_token())
     return _write_entry(run, signed, _entry_parameters(signed, dataset))
 
 
@@ -255,13 +167,13 @@ def _write_entry(run: Runs, fact: Fact, values: Mapping[str, Any]) -> Entry:
     return Entry(number, fact, previous, hash_)
 
 
-def lock_for_adding(connection: Connection) -> None:
+def lock_for_adding(connection: sa.Connection) -> None:
     """Add one dataset or account at a time, so that no two see the same place free.
 
     On SQLite every writing transaction is alone.
     """
     if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADDING})
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADDING})
 
 
 def take_lots(run: Runs, dataset: int, account: int, items: Mapping[str, int]) -> bool:
@@ -315,62 +227,37 @@ def require_writable(run: Runs, dataset: int) -> None:
         raise Sealed(name, json.loads(fact)["successor"]) if kind == Seal.kind else ReadOnly(name)
 
 
-_VERSION = select(version.c.version_num)
-_STATE = (
-    select(datasets.c.name, datasets.c.writable, entries.c.kind, entries.c.fact)
-    .join(
-        entries, and_(entries.c.dataset_id == datasets.c.id, entries.c.number == datasets.c.number)
-    )
-    .where(datasets.c.id == _whole("dataset"))
-)
+_VERSION = _sql("SELECT version_num FROM farthing_version")
+_STATE = _sql("""SELECT name, writable, kind, fact FROM farthing_datasets JOIN farthing_entries
+    ON dataset_id = id AND farthing_entries.number = farthing_datasets.number
+    WHERE id = :dataset""")
 
-
-_THIS = conversations.c.id == _text("its_id")
-_NOISE = secrets.c.conversation == _text("its_id")
-_STATE_OF_NOISE = bindparam("its_state", type_=Text)
-_BEGIN = insert(conversations).values(
-    id=_text("its_id"),
-    dataset_id=_whole("dataset"),
-    entry=_whole("its_entry"),
-    analyst=_text("who"),
-    declared=select(datasets.c.declared)
-    .where(datasets.c.id == _whole("dataset"))
-    .scalar_subquery(),
-    turns=_ZERO,
-    asked=_ZERO,
-    head=_text("its_head"),
-    commitment=_text("its_commitment"),
-    open=_ONE,
+_BEGIN = _sql("""INSERT INTO farthing_conversations
+    (id, dataset_id, entry, analyst, declared, turns, asked, head, commitment, open)
+    VALUES (:its_id, :dataset, :its_entry, :who,
+    (SELECT declared FROM farthing_datasets WHERE id = :dataset),
+    0, 0, :its_head, :its_commitment, 1)""")
+_KEEP_NOISE = _sql(
+    "INSERT INTO farthing_secrets (conversation, state) VALUES (:its_id, :its_state)"
 )
-_KEEP_NOISE = insert(secrets).values(conversation=_text("its_id"), state=_STATE_OF_NOISE)
+#: SQLite has no locks of rows, and needs none: its writers take turns.
 _LOCK = (
-    select(*conversations.c, datasets.c.declared, datasets.c.name)
+    sa.select(*conversations.c, datasets.c.declared, datasets.c.name)
     .join(datasets, datasets.c.id == conversations.c.dataset_id)
-    .where(_THIS)
+    .where(conversations.c.id == sa.bindparam("its_id", type_=sa.String))
     .with_for_update(of=conversations)
 )
-_READ_NOISE = select(secrets.c.state).where(_NOISE)
-_FACT = select(entries.c.fact).where(
-    entries.c.dataset_id == _whole("dataset"), entries.c.number == _whole("its_number")
+_READ_NOISE = _sql("SELECT state FROM farthing_secrets WHERE conversation = :its_id")
+_FACT = _sql(
+    "SELECT fact FROM farthing_entries WHERE dataset_id = :dataset AND number = :its_number"
 )
-_GO_ON = (
-    update(conversations)
-    .where(_THIS, conversations.c.open == _ONE, _KNOWN_SCHEMA)
-    .values(
-        turns=_whole("its_turns"),
-        asked=_whole("its_asked"),
-        head=_text("its_head"),
-        commitment=_text("its_commitment"),
-    )
-)
-_REPLACE_NOISE = update(secrets).where(_NOISE).values(state=_STATE_OF_NOISE)
-_SAY = insert(turns).values(
-    conversation=_text("its_id"),
-    number=_whole("its_turns"),
-    said=bindparam("its_words", type_=Text),
-    hash=_text("its_head"),
-)
-_END = update(conversations).where(_THIS).values(open=_ZERO)
+_GO_ON = _sql(f"""UPDATE farthing_conversations
+    SET turns = :its_turns, asked = :its_asked, head = :its_head, commitment = :its_commitment
+    WHERE id = :its_id AND open = 1 AND {_KNOWN_SCHEMA}""")
+_REPLACE_NOISE = _sql("UPDATE farthing_secrets SET state = :its_state WHERE conversation = :its_id")
+_SAY = _sql("""INSERT INTO farthing_turns (conversation, number, said, hash)
+    VALUES (:its_id, :its_turns, :its_words, :its_head)""")
+_END = _sql("UPDATE farthing_conversations SET open = 0 WHERE id = :its_id")
 
 
 @dataclass(frozen=True, slots=True)

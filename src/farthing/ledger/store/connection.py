@@ -8,6 +8,7 @@ flushed.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
@@ -17,12 +18,8 @@ from typing import Any, TypeVar
 
 from sqlalchemy import URL, ClauseElement, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, NoSuchModuleError
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import String
 
 from farthing.errors import InvalidInput
-from farthing.ledger.entries.fact import linked
 from farthing.ledger.errors import Damaged, Unavailable
 from farthing.ledger.store.fast_path import (
     ASKED_EVERY,
@@ -47,24 +44,12 @@ _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _AGAIN = {"40001", "40P01", "57P01", "57P02", "57P03", "57P05", "25P03"}
 #: The class of errors of a connection.
 _CONNECTION = "08"
-
-
-class link(FunctionElement[str]):  # noqa: N801 # a function in SQL
-    """`chain.linked` inside the database."""
-
-    type = String()
-    inherit_cache = True
-
-
-@compiles(link, "sqlite")
-def _(element: Any, compiler: Any, **options: Any) -> str:
-    return f"farthing_link({compiler.process(element.clauses, **options)})"
-
-
-@compiles(link, "postgresql")
-def _(element: Any, compiler: Any, **options: Any) -> str:
-    previous, content = (compiler.process(clause, **options) for clause in element.clauses)
-    return f"encode(sha256(convert_to({previous} || {content}, 'UTF8')), 'hex')"
+#: Functions of PostgreSQL that SQLite gets, so that both link the chain in the same words.
+_OF_POSTGRESQL: tuple[tuple[str, int, Callable[..., Any]], ...] = (
+    ("convert_to", 2, str.encode),
+    ("sha256", 1, lambda content: hashlib.sha256(content).digest()),
+    ("encode", 2, lambda content, _: content.hex()),
+)
 
 
 class Store:
@@ -283,7 +268,7 @@ def _engine(url: URL) -> Engine:
     sqlite = url.get_backend_name() == "sqlite"
     # what a connection returns to after a snapshot; `_connected_postgresql` is for the fast path
     options: dict[str, Any] = (
-        {"connect_args": {"timeout": ASKED_EVERY}}
+        {"connect_args": {"timeout": ASKED_EVERY}, "paramstyle": "named"}
         if sqlite
         else {"isolation_level": "READ COMMITTED"}
     )
@@ -301,7 +286,8 @@ def _engine(url: URL) -> Engine:
 def _connected_sqlite(raw: sqlite3.Connection, record: Any) -> None:
     record.info["process"] = os.getpid()
     raw.isolation_level = None  # transactions are begun by _begin_sqlite and nobody else
-    raw.create_function("farthing_link", 2, linked, deterministic=True)
+    for name, arguments, function in _OF_POSTGRESQL:
+        raw.create_function(name, arguments, function, deterministic=True)
     raw.execute("PRAGMA synchronous = FULL")
     raw.execute("PRAGMA foreign_keys = ON")
 

@@ -22,7 +22,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from operator import itemgetter
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -149,7 +148,7 @@ class FastTransaction:
 
     __slots__ = ("_prepared", "connection", "process", "shared")
 
-    def __init__(self, connection: Any, prepared: Callable[[ClauseElement], Any]) -> None:
+    def __init__(self, connection: Any, prepared: Callable[[ClauseElement], str]) -> None:
         self.connection = connection
         self.process = os.getpid()
         self.shared = False  # whether others have written in this transaction
@@ -157,8 +156,7 @@ class FastTransaction:
 
     def execute(self, statement: ClauseElement, parameters: Mapping[str, Any], /) -> Any:
         """Run SQL without the layers in between."""
-        _, text, given = self._prepared(statement)
-        return self.connection.execute(text, given(parameters))
+        return self.connection.execute(self._prepared(statement), parameters)
 
     def undo(self) -> None:
         """Undo what this work wrote."""
@@ -175,7 +173,7 @@ class FastPath:
         self._engine = engine
         self._is_sqlite = engine.dialect.name == "sqlite"
         self.driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
-        self._statements: dict[int, tuple[ClauseElement, str, Callable[[Any], Any]]] = {}
+        self._statements: dict[int, tuple[ClauseElement, str]] = {}
         self._queue = Queue()
         self._idle: list[FastTransaction] = []
         self._of_parent: list[FastTransaction] = []
@@ -290,18 +288,16 @@ class FastPath:
             else:
                 run.connection.close()
 
-    def _prepare(self, statement: ClauseElement) -> tuple[ClauseElement, str, Callable[[Any], Any]]:
-        """SQL as the driver wants it, compiled once, and its parameters in their order.
+    def _prepare(self, statement: ClauseElement) -> str:
+        """SQL as the driver wants it, compiled once.
 
         The statement is kept alive, because its id is the key.
         """
         found = self._statements.get(id(statement))
         if found is None:
-            compiled: Any = statement.compile(dialect=self._engine.dialect)
-            order = compiled.positiontup if self._is_sqlite else None
-            found = statement, compiled.string, _in_order(order)
+            found = statement, str(statement.compile(dialect=self._engine.dialect))
             self._statements[id(statement)] = found
-        return found
+        return found[1]
 
 
 def _interrupted() -> sqlite3.Error:
@@ -309,12 +305,3 @@ def _interrupted() -> sqlite3.Error:
     error = sqlite3.OperationalError("the thread that wrote for this one was interrupted")
     error.sqlite_errorcode = sqlite3.SQLITE_BUSY
     return error
-
-
-def _in_order(names: list[str] | None) -> Callable[[Any], Any]:
-    """The values of these names as a tuple; all of them by name if there is no order."""
-    if names is None:
-        return dict
-    if len(names) < 2:
-        return lambda values: tuple(values[name] for name in names)
-    return itemgetter(*names)

@@ -10,7 +10,6 @@ from typing import TypedDict, TypeVar
 from sqlalchemy import Connection, Update, select, update
 
 from farthing.composition.tariffs.certificate import Certificate
-from farthing.composition.tariffs.tariff import Tariff, tariff_from_json
 from farthing.composition.tariffs.verification import certificate_from_json
 from farthing.ledger.entries.fact import Entry, Fact
 from farthing.ledger.errors import NotInLedger
@@ -29,9 +28,10 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """The terms in force, with the dataset's row and the last entry when they were looked up."""
+    """The terms in force, with what proves them, the dataset's row, and the last entry then."""
 
     terms: Terms
+    certificate: Certificate
     row: int
     seen: int
 
@@ -79,7 +79,6 @@ class OpenBook:
         self.clock = clock
         self._in_force: dict[str, InForce] = {}
         self._seen: dict[str, int] = {}  # the last entry of each dataset that was seen here
-        self._tariffs: dict[tuple[str, int], Tariff] = {}
         self._certificates: dict[tuple[str, int], Certificate] = {}
         self._first_hashes: dict[str, str] = {}
 
@@ -176,18 +175,9 @@ class OpenBook:
         number = next((a.number for a in known if a.mode == TARIFF and a.open), None)
         if number is None:
             raise NotInLedger(f"no tariff is in force for {dataset}; sign one first")
-        tariff = self.tariff(connection, dataset, row, number)
-        return InForce(Terms(number, tariff), row, queries.head_of(connection, row))
-
-    def tariff(self, connection: Connection, dataset: str, row: int, account: int) -> Tariff:
-        """The tariff of an account; it never changes."""
-        key = dataset, account
-        if key not in self._tariffs:
-            document = queries.document_of(connection, row, account)
-            if "tariff" not in document:
-                raise NotInLedger(f"account {account} of {dataset} is not a tariff")
-            self._tariffs[key] = tariff_from_json(document["tariff"])
-        return self._tariffs[key]
+        signed = self.certificate(connection, dataset, row, number)
+        terms = Terms(number, signed.tariff)
+        return InForce(terms, signed, row, queries.head_of(connection, row))
 
     def certificate(
         self, connection: Connection, dataset: str, row: int, account: int
@@ -196,6 +186,8 @@ class OpenBook:
         key = dataset, account
         if key not in self._certificates:
             document = queries.document_of(connection, row, account)
+            if "tariff" not in document:
+                raise NotInLedger(f"account {account} of {dataset} is not a tariff")
             self._certificates[key] = certificate_from_json(document)
         return self._certificates[key]
 

@@ -5,18 +5,18 @@ Queries are built once where they run often: building one takes longer than runn
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, bindparam, select
+from sqlalchemy import Connection, Select, Table, and_, bindparam, select, text
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.ledger.declared_data import Declared
 from farthing.ledger.entries.analyst import Charge, Close
-from farthing.ledger.entries.fact import Entry, written_fact
+from farthing.ledger.entries.fact import Entry, State, written_fact
 from farthing.ledger.entries.owner import (
     Declaration,
     OpenAccount,
@@ -56,6 +56,13 @@ _OPENED = (
     )
 )
 _AMOUNTS = ("farthings", "delta_units", "farthings_spent", "delta_units_spent")
+#: Accounts with their caps, and whether they are lists of which something is left.
+_ACCOUNTS = text(f"""SELECT number, mode, name, farthing_accounts.analyst, entry,
+    {", ".join(_AMOUNTS)}, open, EXISTS (SELECT 1 FROM farthing_lots AS lots
+        WHERE lots.dataset_id = farthing_accounts.dataset_id AND lots.account = number) AS has_lots
+    FROM farthing_accounts LEFT JOIN farthing_purses AS cap
+    ON cap.dataset_id = farthing_accounts.dataset_id AND account = number AND cap.analyst = ''
+    WHERE farthing_accounts.dataset_id = :row ORDER BY number""")
 
 
 def identity_of_ledger(connection: Connection) -> str:
@@ -96,8 +103,9 @@ def all_declared(connection: Connection) -> dict[str, Declared]:
     return {row.name: declared_in(row.fact) for row in rows}
 
 
+@lru_cache(maxsize=256)
 def declared_in(written: str) -> Declared:
-    """What the entry with this text declares."""
+    """What the entry with this text declares. Every run asks, and the text seldom changes."""
     fact = written_fact(written)
     if not isinstance(fact, Declaration):
         raise Damaged(f"an entry of kind {fact.kind} declares nothing", fact.dataset)
@@ -143,6 +151,15 @@ def entry_rows(
         query = query.where(entries.c.number > after)
     with connection.execute(query, execution_options={"yield_per": 1000}) as rows:
         yield iter(rows)
+
+
+def balances(state: State) -> tuple[tuple[Table, Collection[dict[str, Any]]], ...]:
+    """The tables of balances, each with the rows that the entries of a dataset add up to."""
+    return (
+        (accounts, state.accounts.values()),
+        (purses, state.purses.values()),
+        (lots, state.lots.values()),
+    )
 
 
 def reservation_of(entry: Entry) -> Reservation:
@@ -274,26 +291,6 @@ def anything_revoked(held: list[Purse], caps: list[Account]) -> bool:
         sum(getattr(purse, name) for purse in held) != sum(getattr(cap, name) for cap in caps)
         for name in ("farthings_spent", "delta_units_spent")
     )
-
-
-def _accounts() -> Select[Any]:
-    """Accounts with their caps, and whether they are lists of which something is left."""
-    cap = and_(
-        purses.c.dataset_id == accounts.c.dataset_id,
-        purses.c.account == accounts.c.number,
-        purses.c.analyst == EVERYBODY,
-    )
-    amounts = (purses.c[name] for name in (*_AMOUNTS, "open"))
-    own = and_(lots.c.dataset_id == accounts.c.dataset_id, lots.c.account == accounts.c.number)
-    return (
-        select(accounts, *amounts, select(lots.c.item).where(own).exists().label("has_lots"))
-        .outerjoin(purses, cap)
-        .where(accounts.c.dataset_id == bindparam("row"))
-        .order_by(accounts.c.number)
-    )
-
-
-_ACCOUNTS = _accounts()
 
 
 @cache

@@ -19,25 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from secrets import token_hex
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    PrimaryKeyConstraint,
-    SmallInteger,
-    String,
-    Table,
-    Text,
-    delete,
-    insert,
-    inspect,
-    select,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.exc import ProgrammingError
 
 from farthing.ledger.errors import WrongSchema
@@ -46,131 +28,133 @@ from farthing.ledger.store.connection import Store, sqlstate_of
 #: The newest migration; a ledger is written only by a farthing that knows its schema.
 REVISION = "0003"
 
-metadata = MetaData()
+metadata = sa.MetaData()
 
-version = Table(
+version = sa.Table(
     "farthing_version",
     metadata,
-    Column("version_num", String(32), nullable=False),
-    PrimaryKeyConstraint("version_num", name="farthing_version_pkc"),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name="farthing_version_pkc"),
 )
 
 #: One row: the identity of this ledger. A book that moves names the ledger that it moves to.
-ledgers = Table("farthing_ledger", metadata, Column("identity", String(32), primary_key=True))
+ledgers = sa.Table(
+    "farthing_ledger", metadata, sa.Column("identity", sa.String(32), primary_key=True)
+)
 
-datasets = Table(
+datasets = sa.Table(
     "farthing_datasets",
     metadata,
-    Column("id", Integer, primary_key=True),
-    Column("name", String(200), nullable=False, unique=True),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.String(200), nullable=False, unique=True),
     # the end of the chain
-    Column("number", BigInteger, nullable=False),
-    Column("previous", String(64), nullable=False),
-    Column("hash", String(64), nullable=False),
+    sa.Column("number", sa.BigInteger, nullable=False),
+    sa.Column("previous", sa.String(64), nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False),
     # the entry that holds what the owner declares now
-    Column("declared", BigInteger, nullable=False, server_default="1"),
+    sa.Column("declared", sa.BigInteger, nullable=False, server_default="1"),
     # 0 on a copy for reading and on a book that was sealed: no entry can be added
-    Column("writable", SmallInteger, nullable=False, server_default="1"),
+    sa.Column("writable", sa.SmallInteger, nullable=False, server_default="1"),
 )
 
-accounts = Table(
+accounts = sa.Table(
     "farthing_accounts",
     metadata,
-    Column("dataset_id", ForeignKey("farthing_datasets.id"), primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("mode", String(10), nullable=False),
-    Column("name", String(200), nullable=False),
-    Column("analyst", String(200)),  # who may run a registered list
-    Column("entry", BigInteger, nullable=False),
+    sa.Column("dataset_id", sa.ForeignKey("farthing_datasets.id"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("mode", sa.String(10), nullable=False),
+    sa.Column("name", sa.String(200), nullable=False),
+    sa.Column("analyst", sa.String(200)),  # who may run a registered list
+    sa.Column("entry", sa.BigInteger, nullable=False),
 )
-Index("farthing_account_names", accounts.c.dataset_id, accounts.c.name, unique=True)
+sa.Index("farthing_account_names", accounts.c.dataset_id, accounts.c.name, unique=True)
 
-purses = Table(
+purses = sa.Table(
     "farthing_purses",
     metadata,
-    Column("dataset_id", ForeignKey("farthing_datasets.id"), primary_key=True),
-    Column("account", Integer, primary_key=True, autoincrement=False),
-    Column("analyst", String(200), primary_key=True),
-    Column("farthings", BigInteger, nullable=False),
-    Column("delta_units", BigInteger, nullable=False),
-    Column("farthings_spent", BigInteger, nullable=False),
-    Column("delta_units_spent", BigInteger, nullable=False),
-    Column("month", Integer),  # months since year 0 for a purse that renews, else NULL
-    Column("open", SmallInteger, nullable=False),  # 0 on a retired cap and a revoked purse
+    sa.Column("dataset_id", sa.ForeignKey("farthing_datasets.id"), primary_key=True),
+    sa.Column("account", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("analyst", sa.String(200), primary_key=True),
+    sa.Column("farthings", sa.BigInteger, nullable=False),
+    sa.Column("delta_units", sa.BigInteger, nullable=False),
+    sa.Column("farthings_spent", sa.BigInteger, nullable=False),
+    sa.Column("delta_units_spent", sa.BigInteger, nullable=False),
+    sa.Column("month", sa.Integer),  # months since year 0 for a purse that renews, else NULL
+    sa.Column("open", sa.SmallInteger, nullable=False),  # 0 on a retired cap and a revoked purse
 )
 
-lots = Table(
+lots = sa.Table(
     "farthing_lots",
     metadata,
-    Column("dataset_id", ForeignKey("farthing_datasets.id"), primary_key=True),
-    Column("account", Integer, primary_key=True, autoincrement=False),
-    Column("item", String(200), primary_key=True),
-    Column("granted", BigInteger, nullable=False),
-    Column("spent", BigInteger, nullable=False),
+    sa.Column("dataset_id", sa.ForeignKey("farthing_datasets.id"), primary_key=True),
+    sa.Column("account", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("item", sa.String(200), primary_key=True),
+    sa.Column("granted", sa.BigInteger, nullable=False),
+    sa.Column("spent", sa.BigInteger, nullable=False),
 )
 
-entries = Table(
+entries = sa.Table(
     "farthing_entries",
     metadata,
-    Column("dataset_id", ForeignKey("farthing_datasets.id"), primary_key=True),
-    Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("fact", Text, nullable=False),  # canonical JSON; what follows repeats parts of it
-    Column("kind", String(10), nullable=False),
-    Column("previous", String(64), nullable=False),
-    Column("hash", String(64), nullable=False),
-    Column("settles", BigInteger),  # the reservation that this closes or abandons
-    Column("released", String(64)),  # digest of the question whose release is kept here
+    sa.Column("dataset_id", sa.ForeignKey("farthing_datasets.id"), primary_key=True),
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("fact", sa.Text, nullable=False),  # canonical JSON; what follows repeats parts of it
+    sa.Column("kind", sa.String(10), nullable=False),
+    sa.Column("previous", sa.String(64), nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False),
+    sa.Column("settles", sa.BigInteger),  # the reservation that this closes or abandons
+    sa.Column("released", sa.String(64)),  # digest of the question whose release is kept here
 )
 SETTLING, RELEASING = "settles IS NOT NULL", "released IS NOT NULL"
-Index(
+sa.Index(
     "farthing_settled_once",
     entries.c.dataset_id,
     entries.c.settles,
     unique=True,
-    sqlite_where=text(SETTLING),
-    postgresql_where=text(SETTLING),
+    sqlite_where=sa.text(SETTLING),
+    postgresql_where=sa.text(SETTLING),
 )
-Index(
+sa.Index(
     "farthing_releases",
     entries.c.dataset_id,
     entries.c.released,
     entries.c.number,
-    sqlite_where=text(RELEASING),
-    postgresql_where=text(RELEASING),
+    sqlite_where=sa.text(RELEASING),
+    postgresql_where=sa.text(RELEASING),
 )
 
 #: Conversations that were opened: how much was asked, and the end of the chain of turns.
-conversations = Table(
+conversations = sa.Table(
     "farthing_conversations",
     metadata,
-    Column("id", String(32), primary_key=True),  # random: an analyst sees it, unlike entry numbers
-    Column("dataset_id", ForeignKey("farthing_datasets.id"), nullable=False, index=True),
-    Column("entry", BigInteger, nullable=False),
-    Column("analyst", String(200), nullable=False),
-    Column("declared", BigInteger, nullable=False),  # the entry with the rows it was opened on
-    Column("turns", BigInteger, nullable=False),
-    Column("asked", BigInteger, nullable=False),
-    Column("head", String(64), nullable=False),
-    Column("commitment", String(64), nullable=False),
-    Column("open", SmallInteger, nullable=False),  # 0 when it has ended and when its book moved on
+    sa.Column("id", sa.String(32), primary_key=True),  # random: an analyst sees it
+    sa.Column("dataset_id", sa.ForeignKey("farthing_datasets.id"), nullable=False, index=True),
+    sa.Column("entry", sa.BigInteger, nullable=False),
+    sa.Column("analyst", sa.String(200), nullable=False),
+    sa.Column("declared", sa.BigInteger, nullable=False),  # the entry with the rows of then
+    sa.Column("turns", sa.BigInteger, nullable=False),
+    sa.Column("asked", sa.BigInteger, nullable=False),
+    sa.Column("head", sa.String(64), nullable=False),
+    sa.Column("commitment", sa.String(64), nullable=False),
+    sa.Column("open", sa.SmallInteger, nullable=False),  # 0 if it has ended or its book moved
 )
 
 #: The noise, on which later answers depend. Whoever reads this can read the data.
-secrets = Table(
+secrets = sa.Table(
     "farthing_secrets",
     metadata,
-    Column("conversation", ForeignKey("farthing_conversations.id"), primary_key=True),
-    Column("state", Text, nullable=False),
+    sa.Column("conversation", sa.ForeignKey("farthing_conversations.id"), primary_key=True),
+    sa.Column("state", sa.Text, nullable=False),
 )
 
 #: Questions and answers that were written together, before any answer was given.
-turns = Table(
+turns = sa.Table(
     "farthing_turns",
     metadata,
-    Column("conversation", ForeignKey("farthing_conversations.id"), primary_key=True),
-    Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("said", Text, nullable=False),  # canonical JSON
-    Column("hash", String(64), nullable=False),
+    sa.Column("conversation", sa.ForeignKey("farthing_conversations.id"), primary_key=True),
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("said", sa.Text, nullable=False),  # canonical JSON
+    sa.Column("hash", sa.String(64), nullable=False),
 )
 
 
@@ -191,11 +175,11 @@ def ensure_schema(store: Store, *, upgrade: bool) -> None:
     store.write(lambda connection: _migrate(connection, store), patience=20)
 
 
-def _revision_of(connection: Connection) -> str | None:
+def _revision_of(connection: sa.Connection) -> str | None:
     """The revision of a database, None if it holds no ledger."""
-    if not inspect(connection).has_table(version.name):
+    if not sa.inspect(connection).has_table(version.name):
         return None
-    return connection.execute(select(version.c.version_num)).scalar()
+    return connection.execute(sa.select(version.c.version_num)).scalar()
 
 
 def _refuse_if_newer(revision: str | None) -> None:
@@ -203,10 +187,10 @@ def _refuse_if_newer(revision: str | None) -> None:
         raise WrongSchema(revision, REVISION, "it was written by a newer farthing; update this one")
 
 
-def _migrate(connection: Connection, store: Store) -> str:
+def _migrate(connection: sa.Connection, store: Store) -> str:
     """Create everything, or run the steps that are missing; gives the revision reached."""
     if not store.is_sqlite:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
     before = _revision_of(connection)  # another process may have been faster
     if before == REVISION:
         return REVISION
@@ -223,28 +207,28 @@ def _migrate(connection: Connection, store: Store) -> str:
             raise
         advice = "this role may not upgrade it; let the database's owner do it"
         raise WrongSchema(before, REVISION, advice) from None
-    connection.execute(delete(version))
-    connection.execute(insert(version).values(version_num=REVISION))
+    connection.execute(sa.delete(version))
+    connection.execute(sa.insert(version).values(version_num=REVISION))
     return REVISION
 
 
-def _name_this_ledger(connection: Connection) -> None:
-    connection.execute(insert(ledgers).values(identity=token_hex(16)))
+def _name_this_ledger(connection: sa.Connection) -> None:
+    connection.execute(sa.insert(ledgers).values(identity=token_hex(16)))
 
 
-def _seals(connection: Connection) -> None:
+def _seals(connection: sa.Connection) -> None:
     """A ledger has an identity, a book can be closed for writing, a dataset declared anew."""
     ledgers.create(connection)
     _name_this_ledger(connection)
     for column in ("declared BIGINT", "writable SMALLINT"):
         added = f"ALTER TABLE farthing_datasets ADD COLUMN {column} DEFAULT '1' NOT NULL"
-        connection.execute(text(added))
+        connection.execute(sa.text(added))
 
 
-def _conversations(connection: Connection) -> None:
+def _conversations(connection: sa.Connection) -> None:
     """Conversations: what was opened, what was said, and the noise."""
     metadata.create_all(connection, tables=[conversations, secrets, turns])
 
 
 #: What brings a ledger to each revision from the one before.
-UPGRADES: dict[str, Callable[[Connection], None]] = {"0002": _seals, "0003": _conversations}
+UPGRADES: dict[str, Callable[[sa.Connection], None]] = {"0002": _seals, "0003": _conversations}
