@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -55,18 +55,9 @@ class Asked:
         return f"<Asked of {self.dataset} by {self.analyst} at {self.time[:16]}: {cost}>"
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "dataset": self.dataset,
-            "entry": self.entry,
-            "time": self.time,
-            "analyst": self.analyst,
-            "account": self.account,
-            "question": self.question,
-            "farthings": self.price.farthings,
-            "delta_units": self.price.delta_units,
-            "outcome": self.outcome,
-            "version": self.version,
-        }
+        first = ("dataset", "entry", "time", "analyst", "account", "question")
+        said = {name: getattr(self, name) for name in first} | asdict(self.price)
+        return {**said, "outcome": self.outcome, "version": self.version}
 
 
 def history(

@@ -307,15 +307,9 @@ def fact_at(run: Runs, dataset: int, number: int) -> str:
 
 def write_turn(run: Runs, after: Standing, noise: str, words: str) -> bool:
     """Write a turn: state, noise and words. False if the conversation has ended."""
-    row = {
-        "its_id": after.id,
-        "its_turns": after.turns,
-        "its_asked": after.asked,
-        "its_head": after.head,
-        "its_commitment": after.commitment,
-        "its_state": noise,
-        "its_words": words,
-    }
+    new = ("id", "turns", "asked", "head", "commitment")
+    row = {f"its_{name}": getattr(after, name) for name in new}
+    row |= {"its_state": noise, "its_words": words}
     if run.execute(_GO_ON, row).rowcount != 1:
         return False
     run.execute(_REPLACE_NOISE, row)

@@ -205,15 +205,9 @@ def accounts_of(connection: Connection, row: int) -> list[Account]:
 def _account_of(row: Any) -> Account:
     if row.mode == TARIFF and row.open is None:
         raise no_cap(row.number)
-    return Account(
-        number=row.number,
-        mode=row.mode,
-        name=row.name,
-        entry=row.entry,
-        analyst=row.analyst,
-        open=row.open != 0 if row.mode == TARIFF else bool(row.has_lots),
-        **{name: row._mapping[name] or 0 for name in _AMOUNTS},
-    )
+    given: dict[str, Any] = {name: getattr(row, name) or 0 for name in _AMOUNTS}
+    given |= {name: getattr(row, name) for name in ("number", "mode", "name", "entry", "analyst")}
+    return Account(**given, open=row.open != 0 if row.mode == TARIFF else bool(row.has_lots))
 
 
 def no_cap(account: int) -> Damaged:
@@ -238,17 +232,10 @@ def purses_of(
 
 def purse_of(row: Any) -> Purse:
     """A purse from its row."""
-    return Purse(
-        account=row.account,
-        analyst=row.analyst,
-        farthings=row.farthings,
-        delta_units=row.delta_units,
-        farthings_spent=row.farthings_spent,
-        delta_units_spent=row.delta_units_spent,
-        renewal=None if row.month is None else MONTHLY,
-        month=None if row.month is None else month_name(row.month),
-        open=row.open != 0,
-    )
+    given = {name: getattr(row, name) for name in ("account", "analyst", *_AMOUNTS)}
+    if row.month is not None:
+        given |= {"renewal": MONTHLY, "month": month_name(row.month)}
+    return Purse(**given, open=row.open != 0)
 
 
 def spent_and_revoked(connection: Connection, row: int, held: list[Purse]) -> list[Purse]:
