@@ -11,7 +11,7 @@ import pytest
 from farthing.ledger.store.connection import Store
 
 READS = ("ask", "look_up", "read")
-WRITES = ("write", "write_fast", "write_together")
+WRITES = ("write", "write_fast")
 
 
 @contextmanager

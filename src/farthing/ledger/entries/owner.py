@@ -46,6 +46,11 @@ from farthing.ledger.records import (
     month_of,
 )
 
+T = TypeVar("T")
+
+#: The largest number that a table can hold.
+_LARGEST_LOT = 2**63 - 1
+
 
 def _are_names(value: Any) -> bool:
     return type(value) is list and all(map(is_name, value)) and len(set(value)) == len(value)
@@ -203,12 +208,6 @@ class Restore(Fact):
         for row in state.purses.values():
             spent = {f"{name}_spent": row[name] for name in ("farthings", "delta_units")}
             row.update(open=0, **spent)
-
-
-T = TypeVar("T")
-
-#: The largest number that a table can hold.
-_LARGEST_LOT = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

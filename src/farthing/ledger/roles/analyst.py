@@ -143,8 +143,7 @@ class Analyst:
     def _snapshot(self, connection: Connection) -> Snapshot:
         """NotInLedger if the analyst has no purse."""
         in_force = self._book.current(connection, self.dataset)
-        row, number = in_force.row, in_force.terms.account
-        accounts = queries.accounts_of(connection, row)
+        row, number, accounts = in_force.row, in_force.terms.account, in_force.accounts
         purses = queries.purses_of(connection, row, number)
         own = next((purse for purse in purses if purse.analyst == self.name), None)
         if own is None:

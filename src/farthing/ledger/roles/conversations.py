@@ -219,7 +219,7 @@ class DurableConversation:
             words = connection.scalar(own.where(turns.c.said.contains(token)))
             return None if words is None else _answered([words])
 
-        told = self._book.store.write_together(work, done=done)
+        told = self._book.store.write_fast(work, done=done, whole=True)
         if isinstance(told, FarthingError):
             raise told
         return [answer.told for answer in told]
@@ -314,7 +314,7 @@ def end_conversation(
         standing = commands.lock_conversation(connection, identity)
         return True if standing is not None and standing.open == 0 else None
 
-    outcome = book.store.write_together(work, done=done)
+    outcome = book.store.write_fast(work, done=done, whole=True)
     if isinstance(outcome, LedgerError):
         raise outcome
 

@@ -95,23 +95,18 @@ class Store:
         return self._insist(attempt, done, patience)
 
     def write_fast(
-        self, work: Callable[[FastTransaction], T], *, done: Callable[[Connection], T | None]
+        self,
+        work: Callable[[FastTransaction], T],
+        *,
+        done: Callable[[Connection], T | None],
+        whole: bool = False,
     ) -> T:
-        """The same on the driver's own connection, for charges, which must be fast.
+        """The same on the driver's own connection, for charges and turns, which must be fast.
 
         On SQLite the work is a transaction, which it may share with works of other threads. On
-        PostgreSQL every command is one, so the work must write with a single command.
+        PostgreSQL every command is one, so without `whole` the work must write with a single one.
         """
-        return self._insist(lambda: self._fast.run(work), done, PATIENCE_SECONDS)
-
-    def write_together(
-        self, work: Callable[[FastTransaction], T], *, done: Callable[[Connection], T | None]
-    ) -> T:
-        """One short transaction of several commands, which comes often.
-
-        On SQLite it may share its flush with works of other threads.
-        """
-        return self._insist(lambda: self._fast.run(work, whole=True), done, PATIENCE_SECONDS)
+        return self._insist(lambda: self._fast.run(work, whole=whole), done, PATIENCE_SECONDS)
 
     def ask(self, work: Callable[[Connection], T]) -> T:
         """Run `work` on one consistent snapshot, again if a restart got in the way."""

@@ -13,7 +13,7 @@ from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.verification import certificate_from_json
 from farthing.ledger.entries.fact import Entry, Fact
 from farthing.ledger.errors import NotInLedger
-from farthing.ledger.records import TARIFF, Terms, month_of, written_time
+from farthing.ledger.records import TARIFF, Account, Terms, month_of, written_time
 from farthing.ledger.store import commands, queries
 from farthing.ledger.store.connection import Store
 from farthing.ledger.store.tables import datasets, entries
@@ -28,11 +28,13 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """The terms in force, with what proves them, the dataset's row, and the last entry then."""
+    """The terms in force, with what proves them, and the dataset as it was when they were looked
+    up: its row, its accounts, its last entry."""
 
     terms: Terms
     certificate: Certificate
     row: int
+    accounts: list[Account]
     seen: int
 
 
@@ -177,7 +179,7 @@ class OpenBook:
             raise NotInLedger(f"no tariff is in force for {dataset}; sign one first")
         signed = self.certificate(connection, dataset, row, number)
         terms = Terms(number, signed.tariff)
-        return InForce(terms, signed, row, queries.head_of(connection, row))
+        return InForce(terms, signed, row, known, queries.head_of(connection, row))
 
     def certificate(
         self, connection: Connection, dataset: str, row: int, account: int
