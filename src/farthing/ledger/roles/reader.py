@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, text
 
 from farthing.composition.tariffs.tariff import Tariff
 from farthing.ledger.declared_data import Dataset
@@ -16,9 +16,14 @@ from farthing.ledger.records import Account, Answered, Lot, OpenedConversation, 
 from farthing.ledger.roles.conversations import look_at, opened_conversations, transcript_of
 from farthing.ledger.store import queries
 from farthing.ledger.store.open_book import OpenBook
-from farthing.ledger.store.tables import datasets, entries
+from farthing.ledger.store.tables import datasets
 
 F = TypeVar("F", bound=Fact)
+_OPEN_RESERVATIONS = text("""SELECT number, fact, previous, hash FROM farthing_entries
+    WHERE dataset_id = :row AND kind = 'reserve' AND NOT EXISTS (
+        SELECT 1 FROM farthing_entries AS later
+        WHERE later.dataset_id = :row AND later.settles = farthing_entries.number)
+    ORDER BY number""")
 
 
 class Reader:
@@ -121,17 +126,8 @@ class Reader:
 
     def open_reservations(self, dataset: str) -> list[Reservation]:
         """What was reserved and neither closed nor abandoned; a crash leaves such entries."""
-        later = entries.alias()
         with self._of(dataset) as (connection, row):
-            settled = select(later.c.settles).where(
-                later.c.dataset_id == row, later.c.settles == entries.c.number
-            )
-            rows = connection.execute(
-                select(entries)
-                .filter_by(dataset_id=row, kind="reserve")
-                .where(~settled.exists())
-                .order_by(entries.c.number)
-            )
+            rows = connection.execute(_OPEN_RESERVATIONS, {"row": row})
             return [queries.reservation_of(queries.entry_of(row)) for row in rows]
 
     def conversations(self, dataset: str) -> list[OpenedConversation]:

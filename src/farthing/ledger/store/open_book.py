@@ -141,16 +141,9 @@ class OpenBook:
 
         def find(connection: Connection) -> Entry | None:
             connection.execute(_touched(dataset))
-            row = connection.execute(
-                select(entries)
-                .join(datasets)
-                .where(
-                    datasets.c.name == dataset,
-                    entries.c.number > seen,
-                    entries.c.fact.contains(token),
-                )
-                .order_by(entries.c.number)
-            ).first()
+            own = select(entries).join(datasets).where(datasets.c.name == dataset)
+            later = own.where(entries.c.number > seen, entries.c.fact.contains(token))
+            row = connection.execute(later.order_by(entries.c.number)).first()
             return None if row is None else queries.entry_of(row)
 
         return find
