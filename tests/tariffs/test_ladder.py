@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 import farthing as fa
-from farthing.composition.tariffs.budget import Budget
-from farthing.composition.tariffs.budget_items import Offer
+from farthing.composition.tariffs.budget import Budget, Offer
 from farthing.composition.tariffs.certificate import Proof
 from farthing.composition.tariffs.prices import LEAKS, _rungs, ladder
 from farthing.composition.tariffs.tariff import Tariff

@@ -7,7 +7,7 @@
 Mechanisms without a choice commute, and one of them moved in front of a bounded-range step
 can only increase the loss: B F V ≤ F B V, since a sup of averages is at most the average of
 sups ([CR22, Prop. 1], for any fixed loss). So the set-wise optimum has the fixed steps first
-and the bounded-range ones last, several parameters in any order (any_order.py).
+and the bounded-range ones last, several parameters in any order (grid_choice.AnyOrder).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from farthing.composition.adaptive.fixed_sums import RepeatedBlock, fixed_curves, sum_of
 from farthing.composition.adaptive.grid_choice import (
     MOVED,
     ORDERS,
@@ -29,7 +28,7 @@ from farthing.composition.adaptive.grid_choice import (
     Layout,
     blocks_of,
 )
-from farthing.composition.adaptive.lattice import Lattice
+from farthing.composition.adaptive.lattice import Lattice, RepeatedBlock, fixed_curves, sum_of
 from farthing.composition.adaptive.operators import (
     BoundedRangeChoice,
     FixedLoss,

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 from flint import arb
 
 from farthing.guarantees.kinds import Gaussian, Guarantee
-from farthing.guarantees.losses.base import Atoms, Loss
-from farthing.guarantees.losses.continuous import ContinuousLoss
+from farthing.guarantees.losses.base import Atoms, ContinuousLoss, Loss
 from farthing.numerics.ball import Ball
 from farthing.numerics.rounding import deflated, float_down, inflated
 

@@ -9,8 +9,7 @@ from typing import ClassVar
 from flint import arb
 
 from farthing.guarantees.kinds import Guarantee, Laplace
-from farthing.guarantees.losses.base import HeavyEnds, Loss
-from farthing.guarantees.losses.continuous import ContinuousLoss
+from farthing.guarantees.losses.base import ContinuousLoss, HeavyEnds, Loss
 from farthing.numerics.ball import Ball, middle
 from farthing.numerics.rounding import float_up
 

@@ -18,9 +18,8 @@ from typing import ClassVar
 from flint import arb
 
 from farthing.guarantees.kinds import Guarantee, PermuteAndFlip
-from farthing.guarantees.losses.base import Atoms, HeavyEnds
+from farthing.guarantees.losses.base import Atoms, ContinuousLoss, HeavyEnds
 from farthing.guarantees.losses.bounded_range import max_kl
-from farthing.guarantees.losses.continuous import ContinuousLoss
 from farthing.guarantees.losses.laplace import SEVERAL
 from farthing.guarantees.losses.randomized_response import binomial_atoms
 from farthing.numerics.ball import Ball, down, in_balls, middle
