@@ -17,7 +17,7 @@ from farthing.composition.items import Items, Leaky, Losses, items_from, take_ou
 from farthing.errors import NotCertified, Unattainable, Unsupported, require_choice, require_real
 from farthing.guarantees.kinds import Guarantee
 from farthing.guarantees.notation import format_guarantee
-from farthing.numerics.ball import Ball, down, in_balls, larger, up
+from farthing.numerics.ball import Ball, down, in_balls, up
 from farthing.numerics.rounding import shown_up
 from farthing.progress import about, tell_between
 
@@ -91,17 +91,12 @@ class OneDirection:
             raise Unattainable(failure)
         if lower > upper:
             raise NotCertified(f"two bounds contradict each other: {lower} > {upper}")
-        if self._optimum_is_known() and upper - lower > self.tolerance * upper:
+        items = self.leaky.items  # if the optimum is known only cost and floats limit the width
+        known = items.known and all(loss.attained for loss, _ in items)
+        if known and upper - lower > self.tolerance * upper:
             width = shown_up(100 * (upper - lower) / upper, digits=2)
             theorem += f"; limit reached: {width} % wide, {100 * self.tolerance:g} % was asked"
         return Bracket(lower, upper, theorem)
-
-    def _optimum_is_known(self) -> bool:
-        """Whether the optimum is known, so that only cost and floats limit the width."""
-        if self.adaptivity == "concurrent" and take_out_leaks(self.items).items != self.leaky.items:
-            return False
-        items = self.leaky.items
-        return items.known and all(loss.attained for loss, _ in items)
 
     def _settled(self, bound: Bound, lower: float, upper: float) -> bool:
         """Whether the bound is optimal and the bracket as narrow as was asked."""
@@ -253,23 +248,14 @@ def compose(
     adaptivity = require_choice("adaptivity", adaptivity, ADAPTIVITIES)
     tolerance = require_real("tolerance", tolerance, above=0, below=1)
     given = items_from(items)
-    if adaptivity == "concurrent":
-        _require_concurrent(given.facing())
+    if adaptivity == "concurrent":  # `interactive/charge.py` sells no conversation as bounded range
+        for loss, _ in given.facing():
+            if (why := loss.why_not_concurrent()) is not None:
+                raise Unsupported(why)
     directions = tuple(
         OneDirection(one, adaptivity, tolerance, take_out_leaks(one)) for one in given.directions()
     )
     return Composition(given, adaptivity, tolerance, directions)
-
-
-def _require_concurrent(items: Losses) -> None:
-    """Unsupported for what no concurrent composition theorem covers.
-
-    A bounded-range item is one answer, given while conversations are open. `interactive/charge.py`
-    refuses to sell a conversation as bounded range.
-    """
-    for loss, _ in items:
-        if (why := loss.why_not_concurrent()) is not None:
-            raise Unsupported(why)
 
 
 @in_balls
@@ -282,7 +268,7 @@ def _total_rho(items: Losses) -> float:
             raise Unsupported(f"{format_guarantee(loss.guarantee):.60} is not rho-zCDP for any rho")
         xi += count * pair[0]
         rho += count * pair[1]
-    return up(rho + larger(xi, arb(0)))
+    return up(rho + xi.max(arb(0)))
 
 
 @in_balls

@@ -349,11 +349,10 @@ def fixed_curves(
         )
         for upward in (True, False)
     )
-    theta = above.tilt_for(delta)
-    tilts = [theta * share for share in (SHARES if whole else SHARES[:1])]
-    upper, lower = _sums(above, tilts, upward=True), _sums(below, tilts, upward=False)
-    if upper is None or lower is None:
+    sums = _both_sums(above, below, delta, SHARES if whole else SHARES[:1])
+    if sums is None:
         return None
+    upper, lower = sums
     if max(_grid_of(upper).size, _grid_of(lower).size) > MOST_POINTS:
         return None  # a window far from 0
     chords = upper.upper(_grid_of(upper))
@@ -375,8 +374,14 @@ def sum_of(loss: Loss, count: int, step: float, delta: float) -> tuple[Lattice, 
     """`count` equal losses as one, (above, below), for profiles that matter down to `delta`."""
     items = Losses(((loss, count),))
     above, below = (_factors(items, step, delta, upward=upward) for upward in (True, False))
-    theta = above.tilt_for(delta)
-    tilts = [theta * share for share in SHARES]
+    return _both_sums(above, below, delta, SHARES)
+
+
+def _both_sums(
+    above: Factors, below: Factors, delta: float, shares: tuple[float, ...]
+) -> tuple[Lattice, Lattice] | None:
+    tilt = above.tilt_for(delta)
+    tilts = [tilt * share for share in shares]
     upper, lower = _sums(above, tilts, upward=True), _sums(below, tilts, upward=False)
     return None if upper is None or lower is None else (upper, lower)
 

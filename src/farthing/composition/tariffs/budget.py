@@ -229,11 +229,7 @@ class Budget:
 
     def recursion(self, fineness: float, delta: float) -> EitherWay:
         """Over all ways to spend, on a grid that is accurate where V is about `delta`."""
-        return self.either_way(self.grid(fineness, delta), delta)
-
-    def either_way(self, grid: Grid, delta: float) -> EitherWay:
-        """The recursion of each direction in which something on sale differs, on this grid."""
-        differ = any(offer.losses[0].one_way for offer in self.offers)
+        grid, differ = self.grid(fineness, delta), any(o.losses[0].one_way for o in self.offers)
         ways = (True, False) if differ else (True,)
         return EitherWay(tuple(self.start(grid, delta, with_unit=way) for way in ways))
 

@@ -220,9 +220,10 @@ def attained_loss(loss: LossDistribution) -> Atoms:
     lower = np.maximum(np.minimum(given, mirror), 0.0)
     corners, bends = _hull(np.exp(x), lower, start=(-1.0, 1.0))
     x, bends = x[corners], bends * (1 - SLACK)
-    return _merged_at_zero(
-        np.concatenate((-x[::-1], x)), np.concatenate(((bends * np.exp(-x))[::-1], bends))
-    )
+    distinct, place = np.unique(np.concatenate((-x[::-1], x)), return_inverse=True)
+    total = np.zeros(len(distinct))  # only 0 can be there twice
+    np.add.at(total, place, np.concatenate(((bends * np.exp(-x))[::-1], bends)))
+    return Atoms(distinct, total)
 
 
 def _profile(x: FloatArray, losses: FloatArray, mirrored: FloatArray) -> FloatArray:
@@ -261,11 +262,3 @@ def _hull(
             break
     bends = -np.diff(np.append(falls, 0.0)) * z[corners]
     return corners, bends
-
-
-def _merged_at_zero(losses: FloatArray, masses: FloatArray) -> Atoms:
-    """One atom at each loss; only 0 can be there twice."""
-    distinct, place = np.unique(losses, return_inverse=True)
-    total = np.zeros(len(distinct))
-    np.add.at(total, place, masses)
-    return Atoms(distinct, total)

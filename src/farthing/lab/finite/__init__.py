@@ -5,20 +5,18 @@
 """
 
 from farthing.lab.finite.decomposition import (
+    Attack,
     Decomposition,
     Distinguishable,
     LogOf,
+    best_attack,
     converse,
     decompose,
-    simulate,
-)
-from farthing.lab.finite.divergences import (
-    Attack,
-    best_attack,
     hockey_stick,
     largest_ratio,
     renyi_divergence,
     renyi_moment,
+    simulate,
 )
 from farthing.lab.finite.one_draw import ExactProfile, OneDraw, dominating_pair, one_draw, profile
 from farthing.lab.finite.systems import (

@@ -1,4 +1,11 @@
-"""Theorem 3 of [Lyu22] as code: an (ε, δ) conversation is one leaky randomized response.
+"""How well the best adaptive adversary tells two finite systems apart. Exact.
+
+A deterministic adversary picks one question per history, so a sum over transcripts of any function
+of (P, Q) is largest when every node picks its own best question: dynamic programming over
+transcripts. All functions used here are homogeneous in (P, Q), so a node needs to know only the
+likelihood ratio with which it was reached, and equal remainders are worked out once.
+
+Theorem 3 of [Lyu22] as code: an (ε, δ) conversation is one leaky randomized response.
 
 Two systems M⁰, M¹ are (ε, δ)-indistinguishable exactly if there are systems E⁰, E¹, N⁰, N¹ with
 
@@ -12,20 +19,20 @@ through one leaky randomized response. All numbers are exact fractions: z is e^�
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
 
-from farthing.errors import InvalidInput, NotCertified, require_real
-from farthing.lab.finite.divergences import Attack, Excess, best_attack, require_factor
+from farthing.errors import InvalidInput, NotCertified, require_count, require_real
 from farthing.lab.finite.systems import (
     AnswerSymbol,
     AskingStrategy,
     Both,
     FiniteSystem,
+    Fork,
     History,
     Pair,
     QuestionSymbol,
@@ -35,7 +42,162 @@ from farthing.lab.finite.systems import (
 )
 from farthing.mechanisms.noise.randomness import BitSource, system_bits
 from farthing.mechanisms.randomized_response import LeakyAnswer, require_bit
-from farthing.numerics.ball import ends
+from farthing.numerics.ball import Ball, ends, in_balls
+
+
+class Excess:
+    """sup over adversaries of Σ [P − factor·Q]₊ for what remains; Lower of [Lyu22, eq. 19].
+
+    `at(pair, factor)` is for P and Q that start at 1 each; reached with weights p and q it is
+    p·at(pair, factor·q/p).
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Pair, Fraction], tuple[Fraction, QuestionSymbol]] = {}
+
+    def at(self, pair: Pair, factor: Fraction) -> Fraction:
+        """The largest excess."""
+        if not pair.forks:
+            return max(1 - factor, Fraction(0))
+        return self._best(pair, factor)[0]
+
+    def weighed(self, pair: Pair, weights: Both, factor: Fraction) -> Fraction:
+        """The largest excess where the two systems reach the pair with these weights."""
+        first, second = weights
+        return first * self.at(pair, factor * second / first) if first > 0 else Fraction(0)
+
+    def both_ways(self, pair: Pair, weights: Both, factor: Fraction) -> Both:
+        """That, and the same with the two systems exchanged: [q − zp]₊ = q − zp + z·[p − q/z]₊."""
+        first, second = weights
+        mirrored = second - factor * first + factor * self.weighed(pair, weights, 1 / factor)
+        return self.weighed(pair, weights, factor), mirrored
+
+    def question(self, pair: Pair, factor: Fraction) -> QuestionSymbol:
+        """A question with which it is attained."""
+        return self._best(pair, factor)[1]
+
+    def _best(self, pair: Pair, factor: Fraction) -> tuple[Fraction, QuestionSymbol]:
+        key = (pair, factor)
+        if key not in self._known:
+            values: dict[QuestionSymbol, Fraction] = {}
+            for question, forks in pair.forks.items():
+                parts = (self.weighed(f.then, f.weights, factor) for f in forks.values())
+                values[question] = sum(parts, Fraction(0))
+            best = max(values, key=values.__getitem__)
+            self._known[key] = (values[best], best)
+        return self._known[key]
+
+
+def hockey_stick(first: FiniteSystem, second: FiniteSystem, factor: Fraction) -> Fraction:
+    """The smallest δ with P(S) ≤ factor·Q(S) + δ for every adversary and event; factor = e^ε."""
+    return Excess().at(align(first, second), require_factor(factor))
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """An adversary and a set of transcripts: `first` > factor·`second` + δ shows a broken promise.
+
+    `first` and `second` are the probabilities of the event in the two systems.
+    """
+
+    strategy: AskingStrategy
+    event: frozenset[History]
+    first: Fraction
+    second: Fraction
+
+
+def best_attack(first: FiniteSystem, second: FiniteSystem, factor: Fraction) -> Attack:
+    """The adversary and the event for which P − factor·Q is largest."""
+    excess, factor = Excess(), require_factor(factor)
+    strategy: dict[History, QuestionSymbol] = {}
+    event: set[History] = set()
+
+    def visit(pair: Pair, history: History, p: Fraction, q: Fraction) -> tuple[Fraction, Fraction]:
+        if not pair.forks:
+            if p <= factor * q:
+                return Fraction(0), Fraction(0)
+            event.add(history)
+            return p, q
+        question = (
+            excess.question(pair, factor * q / p) if p > 0 else next(iter(pair.forks))
+        )  # where P is 0 no question gains anything
+        strategy[history] = question
+        parts = [
+            visit(f.then, (*history, (question, answer)), p * f.first, q * f.second)
+            for answer, f in pair.forks[question].items()
+        ]
+        return sum((a for a, _ in parts), Fraction(0)), sum((b for _, b in parts), Fraction(0))
+
+    inside = visit(align(first, second), (), Fraction(1), Fraction(1))
+    return Attack(strategy, frozenset(event), *inside)
+
+
+def renyi_moment(first: FiniteSystem, second: FiniteSystem, order: int) -> Fraction | None:
+    """sup over adversaries of Σ P^α·Q^(1−α) = e^((α−1)·D_α), α = order ≥ 2; None: infinite."""
+    alpha = require_count("order", order, at_least=2)
+
+    def added(parts: Iterable[tuple[Fork, Fraction]]) -> Fraction:
+        terms = (f.first**alpha / f.second ** (alpha - 1) * after for f, after in parts)
+        return sum(terms, Fraction(0))
+
+    return _worst(align(first, second), added)
+
+
+@in_balls
+def renyi_divergence(first: FiniteSystem, second: FiniteSystem, order: int) -> Ball:
+    """D_α of the transcripts against the best adversary, enclosed; infinite where it is."""
+    moment = renyi_moment(first, second, order)
+    if moment is None:
+        return arb("inf")
+    return arb(fmpq(moment.numerator, moment.denominator)).log() / (order - 1)
+
+
+def largest_ratio(first: FiniteSystem, second: FiniteSystem) -> Fraction | None:
+    """The largest P/Q of any transcript, e^ε of pure DP in this direction; None: infinite."""
+
+    def largest(parts: Iterable[tuple[Fork, Fraction]]) -> Fraction:
+        return max(f.first / f.second * after for f, after in parts)
+
+    return _worst(align(first, second), largest)
+
+
+def _worst(
+    whole: Pair, combined: Callable[[Iterable[tuple[Fork, Fraction]]], Fraction]
+) -> Fraction | None:
+    """The largest value over all questions, from the answers that P gives and what follows them.
+
+    It is 1 where nothing is left to ask, and None, infinite, if Q does not give such an answer.
+    """
+    known: dict[Pair, Fraction | None] = {}
+
+    def value(pair: Pair) -> Fraction | None:
+        if pair not in known:
+            asked = [answered(forks.values()) for forks in pair.forks.values()]
+            finite = [one for one in asked if one is not None]
+            known[pair] = None if len(finite) < len(asked) else max(finite, default=Fraction(1))
+        return known[pair]
+
+    def answered(forks: Iterable[Fork]) -> Fraction | None:
+        parts = []
+        for fork in forks:
+            if fork.first > 0:
+                after = value(fork.then)
+                if fork.second == 0 or after is None:
+                    return None
+                parts.append((fork, after))
+        return combined(parts)
+
+    return value(whole)
+
+
+def require_factor(factor: Fraction) -> Fraction:
+    """e^ε as an exact number of at least 0; floats are refused because they are rounded."""
+    if not isinstance(factor, (Fraction, int)) or isinstance(factor, bool) or factor < 0:
+        raise InvalidInput(
+            f"the factor e^epsilon must be an exact fraction of at least 0, got {factor!r}"
+        )
+    return Fraction(factor)
+
 
 Systems: TypeAlias = tuple[FiniteSystem, FiniteSystem]
 
@@ -160,15 +322,11 @@ class _Builder:
     """The construction for one factor z. Weights are those of whole histories, not conditional."""
 
     def __init__(self, factor: Fraction) -> None:
-        self.factor = self._z = factor
-        self._excess = (Excess(), Excess(swapped=True))
+        self.factor, self._excess = factor, Excess()
 
     def lower(self, pair: Pair, m: Both) -> Both:
         """Lower of both directions [Lyu22, eq. 19]: what a leak must at least account for."""
-        return (
-            self._excess[0].weighed(pair, m[0], m[1], self._z),
-            self._excess[1].weighed(pair, m[1], m[0], self._z),
-        )
+        return self._excess.both_ways(pair, m, self.factor)
 
     def systems(self, pair: Pair, m: Both, e: Both) -> tuple[Systems, Systems]:
         """((E⁰, E¹), (N⁰, N¹)) below a node that Mᵇ reaches with m[b] and δ·Eᵇ with e[b]."""
@@ -205,10 +363,10 @@ class _Builder:
         for answer, (_, m) in children.items():
             start = leaks[answer]
             cap = (start[0] + gap[0], start[1] + gap[1])
-            upper = (m[0] - m[1] / self._z, m[1] - m[0] / self._z)
+            upper = (m[0] - m[1] / self.factor, m[1] - m[0] / self.factor)
             x = (
-                min(cap[0], m[0], upper[0] + cap[1] / self._z),
-                min(cap[1], m[1], upper[1] + cap[0] / self._z),
+                min(cap[0], m[0], upper[0] + cap[1] / self.factor),
+                min(cap[1], m[1], upper[1] + cap[0] / self.factor),
             )
             gap = [cap[0] - x[0], cap[1] - x[1]]
             leaks[answer] = x
@@ -216,7 +374,7 @@ class _Builder:
 
     def _hidden(self, m: Both, e: Both) -> Both:
         """(1 − δ)·Nᵇ: Lemma 2 takes the leak away, Lemma 3 inverts randomized response."""
-        n0, n1, z = m[0] - e[0], m[1] - e[1], self._z
+        n0, n1, z = m[0] - e[0], m[1] - e[1], self.factor
         return (n0, n1) if z == 1 else ((z * n0 - n1) / (z - 1), (z * n1 - n0) / (z - 1))
 
 
