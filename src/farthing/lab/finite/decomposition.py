@@ -27,6 +27,7 @@ from typing import TypeAlias
 from flint import arb, ctx, fmpq
 
 from farthing.errors import InvalidInput, NotCertified, require_count, require_real
+from farthing.lab.finite.one_draw import one_draw
 from farthing.lab.finite.systems import (
     AnswerSymbol,
     AskingStrategy,
@@ -38,7 +39,6 @@ from farthing.lab.finite.systems import (
     QuestionSymbol,
     Reply,
     align,
-    transcripts,
 )
 from farthing.mechanisms.noise.randomness import BitSource, system_bits
 from farthing.mechanisms.randomized_response import LeakyAnswer, require_bit
@@ -275,26 +275,23 @@ def decompose(
 ) -> Decomposition:
     """The four systems for M⁰ = first, M¹ = second; raises `Distinguishable`.
 
-    The construction of [Lyu22, Lemmas 1–3] from the root downwards. The identity is then checked
-    for every complete transcript, which is the same as for every adversary: with any adversary a
-    transcript has the probability of its answers times a number that does not depend on the
-    system [Lyu22, eq. 16].
+    The outcomes of leaky randomized response are easier to tell apart than the two systems, for
+    every e^ε [Lyu22, Lower of eq. 19], so `one_draw` has a system for each of them. It checks the
+    identity for every complete transcript, which is the same as for every adversary: with any
+    adversary a transcript has the probability of its answers times a number that does not depend
+    on the system [Lyu22, eq. 16].
     """
     delta = _exact("delta", delta, 1)
-    pair, whole = align(first, second), (Fraction(1), Fraction(1))
-    builder = _builder(pair, epsilon, delta)
-    for bit, excess in enumerate(builder.lower(pair, whole)):
+    factor, excesses = _decided(align(first, second), epsilon, delta)
+    for bit, excess in enumerate(excesses):
         if excess > delta:
             ordered = (first, second) if bit == 0 else (second, first)
-            attack = best_attack(*ordered, builder.factor)
-            raise Distinguishable(attack, bit, builder.factor, delta)
-    leaked, hidden = builder.systems(pair, whole, (delta, delta))
-    result = Decomposition(builder.factor, delta, leaked, hidden)
-    for history, weights in transcripts(pair):
-        for bit in (0, 1):
-            if result.weight(bit, history) != weights[bit]:
-                raise NotCertified("the decomposition does not add up to the systems given")
-    return result
+            raise Distinguishable(best_attack(*ordered, factor), bit, factor, delta)
+    truth, lie = (1 - delta) * factor / (1 + factor), (1 - delta) / (1 + factor)
+    zero = Fraction(0)
+    outcomes = ((delta, zero), (truth, lie), (lie, truth), (zero, delta))
+    e0, n0, n1, e1 = one_draw(first, second, outcomes).systems
+    return Decomposition(factor, delta, (e0, e1), (n0, n1))
 
 
 def simulate(decomposition: Decomposition, response: LeakyAnswer) -> FiniteSystem:
@@ -318,66 +315,6 @@ def converse(system: FiniteSystem, strategy: AskingStrategy) -> History:
     return history
 
 
-class _Builder:
-    """The construction for one factor z. Weights are those of whole histories, not conditional."""
-
-    def __init__(self, factor: Fraction) -> None:
-        self.factor, self._excess = factor, Excess()
-
-    def lower(self, pair: Pair, m: Both) -> Both:
-        """Lower of both directions [Lyu22, eq. 19]: what a leak must at least account for."""
-        return self._excess.both_ways(pair, m, self.factor)
-
-    def systems(self, pair: Pair, m: Both, e: Both) -> tuple[Systems, Systems]:
-        """((E⁰, E¹), (N⁰, N¹)) below a node that Mᵇ reaches with m[b] and δ·Eᵇ with e[b]."""
-        replies: list[dict[QuestionSymbol, dict[AnswerSymbol, Reply]]] = [
-            {question: {} for question in pair.forks} for _ in range(4)
-        ]
-        here = (*e, *self._hidden(m, e))
-        for question, forks in pair.forks.items():
-            reached = {a: (m[0] * f.first, m[1] * f.second) for a, f in forks.items()}
-            leaks = self._leaks({a: (f.then, reached[a]) for a, f in forks.items()}, e)
-            for answer, fork in forks.items():
-                below = self.systems(fork.then, reached[answer], leaks[answer])
-                weights = (*leaks[answer], *self._hidden(reached[answer], leaks[answer]))
-                unmet = (fork.first, fork.second) * 2  # what a system does that is never met
-                for i, then in enumerate((*below[0], *below[1])):
-                    chance = weights[i] / here[i] if here[i] > 0 else unmet[i]
-                    replies[i][question][answer] = Reply(chance, then)
-        e0, e1, n0, n1 = (FiniteSystem(answers) for answers in replies)
-        return (e0, e1), (n0, n1)
-
-    def _leaks(
-        self, children: Mapping[AnswerSymbol, tuple[Pair, Both]], e: Both
-    ) -> dict[AnswerSymbol, Both]:
-        """δ·Eᵇ of every answer: at least Lower, within Upper (eq. 25), adding up to e (eq. 26).
-
-        The adjustment step raises both numbers of one answer after the other as far as possible.
-        The pairs (x⁰, x¹) that satisfy eq. (25), x ≤ m and x ≤ cap are closed under taking the
-        larger number in each place, so there is a largest one; unrolling the inequalities gives it
-        in closed form. x ≤ m follows from eq. (25) if z > 1; at z = 1, where the paper argues by
-        continuity, it must be asked for. See docs/theory/concurrency.md.
-        """
-        leaks = {answer: self.lower(pair, m) for answer, (pair, m) in children.items()}
-        gap = [e[b] - sum(leak[b] for leak in leaks.values()) for b in (0, 1)]
-        for answer, (_, m) in children.items():
-            start = leaks[answer]
-            cap = (start[0] + gap[0], start[1] + gap[1])
-            upper = (m[0] - m[1] / self.factor, m[1] - m[0] / self.factor)
-            x = (
-                min(cap[0], m[0], upper[0] + cap[1] / self.factor),
-                min(cap[1], m[1], upper[1] + cap[0] / self.factor),
-            )
-            gap = [cap[0] - x[0], cap[1] - x[1]]
-            leaks[answer] = x
-        return leaks
-
-    def _hidden(self, m: Both, e: Both) -> Both:
-        """(1 − δ)·Nᵇ: Lemma 2 takes the leak away, Lemma 3 inverts randomized response."""
-        n0, n1, z = m[0] - e[0], m[1] - e[1], self.factor
-        return (n0, n1) if z == 1 else ((z * n0 - n1) / (z - 1), (z * n1 - n0) / (z - 1))
-
-
 def _drawn(
     replies: Mapping[AnswerSymbol, Reply], source: BitSource
 ) -> tuple[AnswerSymbol, FiniteSystem]:
@@ -391,24 +328,25 @@ def _drawn(
     raise NotCertified("the probabilities of the answers do not add up to 1")
 
 
-def _builder(pair: Pair, epsilon: Epsilon, delta: Fraction) -> _Builder:
-    """For z = e^ε, or a fraction that decides as e^ε does: below it if (ε, δ) holds, else above.
+def _decided(pair: Pair, epsilon: Epsilon, delta: Fraction) -> tuple[Fraction, Both]:
+    """z = e^ε, or a fraction that decides as e^ε does: below it if (ε, δ) holds, else above; and
+    the excess of both directions there.
 
     The excess is piecewise linear in z with rational pieces and, unless ε = 0, e^ε is irrational
     for every rational ε. So either the excess at e^ε is not δ, or it is constant there: some
     enclosure is narrow enough for both ends to say the same.
     """
+    excess, whole = Excess(), (Fraction(1), Fraction(1))
     if isinstance(epsilon, LogOf):
-        return _Builder(epsilon.odds)
+        return epsilon.odds, excess.both_ways(pair, whole, epsilon.odds)
     exact = _exact("epsilon", epsilon, _LARGEST)
     precision = _FIRST_PRECISION
     while True:
         low, high = _exponential(exact, precision)
         for factor, holds in ((low, True), (high, False)):
-            builder = _Builder(factor)
-            excess = max(builder.lower(pair, (Fraction(1), Fraction(1))))
-            if (excess <= delta) == holds or low == high:
-                return builder
+            excesses = excess.both_ways(pair, whole, factor)
+            if (max(excesses) <= delta) == holds or low == high:
+                return factor, excesses
         precision *= 2
 
 
