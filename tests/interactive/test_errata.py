@@ -14,11 +14,10 @@ from farthing.lab.finite import (
     concurrent,
     decompose,
     hockey_stick,
+    profile,
     randomized_response,
     renyi_moment,
 )
-from farthing.lab.finite.decomposition import Excess
-from farthing.lab.finite.systems import align
 from tests.interactive.systems import random_pair
 
 
@@ -106,8 +105,7 @@ def test_claim_2_at_the_last_round() -> None:
     for seed in range(100):
         first, second = random_pair(random.Random(seed), 1)
         factor = Fraction(3, 2)
-        whole = (Fraction(1), Fraction(1))
-        lower, other = Excess().both_ways(align(first, second), whole, factor)
+        lower, other = profile(first, second).both_ways_at(factor)
         assert other == hockey_stick(second, first, factor)
         upper = 1 - 1 / factor
         assert lower <= upper + other / factor

@@ -18,7 +18,6 @@ from functools import partial
 from statistics import NormalDist
 from typing import Any, Protocol, TypeAlias
 
-import numpy as np
 from flint import arb
 
 from farthing.errors import require_count, require_real
@@ -209,28 +208,13 @@ def _bounds(hits: int, trials: int, risk: float) -> Bounds:
 def _clopper_pearson_lower(hits: int, trials: int, risk: float) -> float:
     """A p at which `hits` or more have probability at most `risk`, and hardly a larger one.
 
-    The probability is the regularized incomplete beta function I_p(hits, trials − hits + 1).
-    Floats find the place; only a p at which the ball certainly lies below `risk` is returned.
+    The probability is the regularized incomplete beta function I_p(hits, trials − hits + 1). Only a
+    p at which the ball certainly lies at or below `risk` is returned.
     """
     if hits == 0:
         return 0.0
-    guess, step = _guess(hits, trials, risk), 1e-10
-    while step < 1:
-        p = guess * (1 - step)
-        if arb(p).beta_lower(hits, trials - hits + 1, regularized=True) <= risk:
-            return p
-        step *= 4
-    return 0.0
 
+    def rare(p: float) -> bool:
+        return bool(arb(p).beta_lower(hits, trials - hits + 1, regularized=True) <= risk)
 
-def _guess(hits: int, trials: int, risk: float) -> float:
-    """The root in p of Pr[Binomial(trials, p) ≥ hits] = risk, by bisection in float64."""
-    successes = np.arange(hits, trials + 1)
-    factorials = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, trials + 1)))))
-    logs = factorials[trials] - factorials[successes] - factorials[trials - successes]
-
-    def too_rare(p: float) -> bool:
-        powers = successes * math.log(p) + (trials - successes) * math.log1p(-p)
-        return float(np.exp(logs + powers).sum()) <= risk
-
-    return turning_point(too_rare, 0.0, 1.0, width=1e-15)[0]
+    return turning_point(rare, 0.0, 1.0, width=1e-10)[0]

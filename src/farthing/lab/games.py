@@ -25,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from farthing.composition.adaptive.operators import BoundedRangeChoice, FixedLoss
+from farthing.composition.adaptive.operators import BoundedRangeChoice, Operator
+from farthing.composition.adaptive.profiles import operator_of
 from farthing.composition.bounds import Bracket
 from farthing.composition.items import items_from
 from farthing.errors import Unsupported, require_choice, require_count, require_real
@@ -129,7 +130,7 @@ def adversary(
     grid = Grid(step, reach, reach, origin=epsilon_g)
     profiles: dict[Left, Supports] = {}
     plans: dict[Left, _Plan] = {}
-    operators = [_operator(loss, step) for loss in losses]
+    operators = [operator_of(loss, grid, 1e-12) for loss in losses]
     for left in _states(start, adaptivity):
         if not any(left):
             profiles[left] = Supports.of_nothing(grid)
@@ -220,7 +221,7 @@ def _states(start: Left, adaptivity: str) -> Iterable[Left]:
 
 def _best(
     left: Left,
-    operators: list[BoundedRangeChoice | FixedLoss],
+    operators: list[Operator],
     profiles: dict[Left, Supports],
     grid: Grid,
     adaptivity: str,
@@ -263,14 +264,6 @@ def _range(kind: Loss) -> tuple[float | None, float]:
         return high, high - low
     assert kind.pure_epsilon is not None
     return kind.pure_epsilon, 2 * kind.pure_epsilon
-
-
-def _operator(kind: Loss, step: float) -> BoundedRangeChoice | FixedLoss:
-    if kind.chosen_range is not None:
-        return BoundedRangeChoice(kind.chosen_range)
-    known = kind.responses(1, step)
-    assert known is not None
-    return FixedLoss(*known)
 
 
 def _without(left: Left, item: int) -> Left:

@@ -35,8 +35,7 @@ from farthing.composition.adaptive.operators import (
     Kernel,
     Operator,
     atoms_of,
-    rounds_above,
-    rounds_below,
+    equal_rounds,
     shifted_below,
 )
 from farthing.composition.bounds.moments import MomentBound
@@ -131,7 +130,7 @@ def _upper(items: Losses, adaptivity: str, layout: Layout) -> Chords:
     profile = Chords.of_nothing(layout.grid)
     merged = items.unordered() if adaptivity != "adaptive" else items
     if (alone := _rounds_alone(merged, layout)) is not None:
-        return rounds_above(*alone)
+        return equal_rounds(*alone)[0]
     choices, fixed = merged.split()
     if adaptivity == "setwise" and len(choices) > 1:
         profile = layout.any_order(merged.choices()).above(profile)
@@ -217,7 +216,7 @@ def _lower(items: Losses, adaptivity: str, layout: Layout) -> Supports:
     ranges = set(items.ranges)
     played = set() if adaptivity == "none" else ranges - layout.blocked
     if played and (alone := _rounds_alone(items.unordered(), layout)) is not None:
-        return rounds_below(*alone)
+        return equal_rounds(*alone)[1]
     if played == ranges:
         return _play(sequence, layout, played, {})
     order = MomentBound(items).best_order(layout.delta)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar
@@ -20,7 +21,7 @@ from flint import arb
 from farthing.errors import InvalidInput, Unsupported
 from farthing.guarantees.kinds import Guarantee, Laplace, PermuteAndFlip, PureDP
 from farthing.numerics.ball import Ball, down, in_balls, up
-from farthing.numerics.rounding import UNIT, FloatArray, deflated
+from farthing.numerics.rounding import UNIT, FloatArray, deflated, float_up
 from farthing.numerics.search import turning_point
 
 #: Relative error that the masses of a given distribution, and their sums, stay far below.
@@ -290,6 +291,12 @@ class HeavyEnds(Loss):
 
     def reach(self, tiny: float) -> float:
         return self.guarantee.epsilon
+
+    def carried(self, negligible: float) -> Loss:
+        return type(self)(type(self.guarantee)(max(self.guarantee.epsilon, negligible)))
+
+    def for_group(self, units: int) -> Guarantee:
+        return type(self.guarantee)(float_up(units * Fraction(self.guarantee.epsilon)))
 
 
 @dataclass(frozen=True, slots=True)

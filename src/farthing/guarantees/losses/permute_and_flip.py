@@ -12,18 +12,16 @@ Two candidates attain losses of ±r/2, or of ε and −ln(2 − e^−ε); that V
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
 from flint import arb
 
-from farthing.guarantees.kinds import Guarantee, PermuteAndFlip
+from farthing.guarantees.kinds import PermuteAndFlip
 from farthing.guarantees.losses.base import Atoms, ContinuousLoss, HeavyEnds
 from farthing.guarantees.losses.bounded_range import max_kl
 from farthing.guarantees.losses.laplace import SEVERAL
 from farthing.guarantees.losses.randomized_response import binomial_atoms
 from farthing.numerics.ball import Ball, down, in_balls, middle
-from farthing.numerics.rounding import float_up
 
 #: Losses that are attained are moved inwards by this much relative, which is more than rounding.
 INWARDS = 1e-13
@@ -88,6 +86,3 @@ class PermuteAndFlipLoss(HeavyEnds, ContinuousLoss):
 
     def on_lattice(self, count: int) -> bool:
         return count > SEVERAL
-
-    def for_group(self, units: int) -> Guarantee:
-        return PermuteAndFlip(float_up(units * Fraction(self.guarantee.epsilon)))

@@ -89,12 +89,6 @@ class PureLoss(HeavyEnds, TwoOutcomes):
     def covers(self, used: Guarantee) -> bool:
         return isinstance(used, PureDP) and used.epsilon <= self.guarantee.epsilon
 
-    def carried(self, negligible: float) -> Loss:
-        return PureLoss(PureDP(max(self.guarantee.epsilon, negligible)))
-
-    def for_group(self, units: int) -> Guarantee:
-        return PureDP(float_up(units * Fraction(self.guarantee.epsilon)))
-
 
 @dataclass(frozen=True, slots=True)
 class LeakyLoss(Loss):

@@ -1,7 +1,7 @@
 """Small interactive systems with exact probabilities, and every adversary against them.
 
-`systems` are trees of answers, `divergences` how well the best adversary tells two of them apart,
-`decomposition` and `one_draw` what a conversation can be replaced by.
+`systems` are trees of answers, `one_draw` their profiles and the draw that can replace a
+conversation, `decomposition` divergences, attacks and the theorem for (ε, δ).
 """
 
 from farthing.lab.finite.decomposition import (

@@ -1,11 +1,11 @@
-"""How well the best adaptive adversary tells two finite systems apart. Exact.
+"""How well the best adversary tells two finite systems apart, and Theorem 3 of [Lyu22]. Exact.
 
 A deterministic adversary picks one question per history, so a sum over transcripts of any function
 of (P, Q) is largest when every node picks its own best question: dynamic programming over
 transcripts. All functions used here are homogeneous in (P, Q), so a node needs to know only the
 likelihood ratio with which it was reached, and equal remainders are worked out once.
 
-Theorem 3 of [Lyu22] as code: an (ε, δ) conversation is one leaky randomized response.
+The theorem: an (ε, δ) conversation is one leaky randomized response.
 
 Two systems M⁰, M¹ are (ε, δ)-indistinguishable exactly if there are systems E⁰, E¹, N⁰, N¹ with
 
@@ -19,7 +19,7 @@ through one leaky randomized response. All numbers are exact fractions: z is e^�
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
@@ -27,7 +27,7 @@ from typing import TypeAlias
 from flint import arb, ctx, fmpq
 
 from farthing.errors import InvalidInput, NotCertified, require_count, require_real
-from farthing.lab.finite.one_draw import one_draw
+from farthing.lab.finite.one_draw import ExactProfile, Profiles, one_draw, profile
 from farthing.lab.finite.systems import (
     AnswerSymbol,
     AskingStrategy,
@@ -45,52 +45,9 @@ from farthing.mechanisms.randomized_response import LeakyAnswer, require_bit
 from farthing.numerics.ball import Ball, ends, in_balls
 
 
-class Excess:
-    """sup over adversaries of Σ [P − factor·Q]₊ for what remains; Lower of [Lyu22, eq. 19].
-
-    `at(pair, factor)` is for P and Q that start at 1 each; reached with weights p and q it is
-    p·at(pair, factor·q/p).
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[Pair, Fraction], tuple[Fraction, QuestionSymbol]] = {}
-
-    def at(self, pair: Pair, factor: Fraction) -> Fraction:
-        """The largest excess."""
-        if not pair.forks:
-            return max(1 - factor, Fraction(0))
-        return self._best(pair, factor)[0]
-
-    def weighed(self, pair: Pair, weights: Both, factor: Fraction) -> Fraction:
-        """The largest excess where the two systems reach the pair with these weights."""
-        first, second = weights
-        return first * self.at(pair, factor * second / first) if first > 0 else Fraction(0)
-
-    def both_ways(self, pair: Pair, weights: Both, factor: Fraction) -> Both:
-        """That, and the same with the two systems exchanged: [q − zp]₊ = q − zp + z·[p − q/z]₊."""
-        first, second = weights
-        mirrored = second - factor * first + factor * self.weighed(pair, weights, 1 / factor)
-        return self.weighed(pair, weights, factor), mirrored
-
-    def question(self, pair: Pair, factor: Fraction) -> QuestionSymbol:
-        """A question with which it is attained."""
-        return self._best(pair, factor)[1]
-
-    def _best(self, pair: Pair, factor: Fraction) -> tuple[Fraction, QuestionSymbol]:
-        key = (pair, factor)
-        if key not in self._known:
-            values: dict[QuestionSymbol, Fraction] = {}
-            for question, forks in pair.forks.items():
-                parts = (self.weighed(f.then, f.weights, factor) for f in forks.values())
-                values[question] = sum(parts, Fraction(0))
-            best = max(values, key=values.__getitem__)
-            self._known[key] = (values[best], best)
-        return self._known[key]
-
-
 def hockey_stick(first: FiniteSystem, second: FiniteSystem, factor: Fraction) -> Fraction:
     """The smallest δ with P(S) ≤ factor·Q(S) + δ for every adversary and event; factor = e^ε."""
-    return Excess().at(align(first, second), require_factor(factor))
+    return profile(first, second).at(require_factor(factor))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +65,18 @@ class Attack:
 
 def best_attack(first: FiniteSystem, second: FiniteSystem, factor: Fraction) -> Attack:
     """The adversary and the event for which P − factor·Q is largest."""
-    excess, factor = Excess(), require_factor(factor)
+    profiles, factor = Profiles(), require_factor(factor)
     strategy: dict[History, QuestionSymbol] = {}
     event: set[History] = set()
 
-    def visit(pair: Pair, history: History, p: Fraction, q: Fraction) -> tuple[Fraction, Fraction]:
+    def visit(pair: Pair, history: History, p: Fraction, q: Fraction) -> Both:
         if not pair.forks:
             if p <= factor * q:
                 return Fraction(0), Fraction(0)
             event.add(history)
             return p, q
-        question = (
-            excess.question(pair, factor * q / p) if p > 0 else next(iter(pair.forks))
-        )  # where P is 0 no question gains anything
+        ratio = factor * q / p if p > 0 else Fraction(0)  # where P is 0 no question gains anything
+        question = max(pair.forks, key=lambda asked: profiles.asked(pair.forks[asked]).at(ratio))
         strategy[history] = question
         parts = [
             visit(f.then, (*history, (question, answer)), p * f.first, q * f.second)
@@ -135,12 +91,26 @@ def best_attack(first: FiniteSystem, second: FiniteSystem, factor: Fraction) -> 
 def renyi_moment(first: FiniteSystem, second: FiniteSystem, order: int) -> Fraction | None:
     """sup over adversaries of Σ P^α·Q^(1−α) = e^((α−1)·D_α), α = order ≥ 2; None: infinite."""
     alpha = require_count("order", order, at_least=2)
+    known: dict[Pair, Fraction | None] = {}
 
-    def added(parts: Iterable[tuple[Fork, Fraction]]) -> Fraction:
-        terms = (f.first**alpha / f.second ** (alpha - 1) * after for f, after in parts)
-        return sum(terms, Fraction(0))
+    def moment(pair: Pair) -> Fraction | None:
+        if pair not in known:
+            asked = [answered(forks.values()) for forks in pair.forks.values()]
+            finite = [one for one in asked if one is not None]
+            known[pair] = None if len(finite) < len(asked) else max(finite, default=Fraction(1))
+        return known[pair]
 
-    return _worst(align(first, second), added)
+    def answered(forks: Iterable[Fork]) -> Fraction | None:
+        total = Fraction(0)
+        for fork in forks:
+            if fork.first > 0:
+                after = moment(fork.then)
+                if fork.second == 0 or after is None:
+                    return None
+                total += fork.first**alpha / fork.second ** (alpha - 1) * after
+        return total
+
+    return moment(align(first, second))
 
 
 @in_balls
@@ -154,40 +124,8 @@ def renyi_divergence(first: FiniteSystem, second: FiniteSystem, order: int) -> B
 
 def largest_ratio(first: FiniteSystem, second: FiniteSystem) -> Fraction | None:
     """The largest P/Q of any transcript, e^ε of pure DP in this direction; None: infinite."""
-
-    def largest(parts: Iterable[tuple[Fork, Fraction]]) -> Fraction:
-        return max(f.first / f.second * after for f, after in parts)
-
-    return _worst(align(first, second), largest)
-
-
-def _worst(
-    whole: Pair, combined: Callable[[Iterable[tuple[Fork, Fraction]]], Fraction]
-) -> Fraction | None:
-    """The largest value over all questions, from the answers that P gives and what follows them.
-
-    It is 1 where nothing is left to ask, and None, infinite, if Q does not give such an answer.
-    """
-    known: dict[Pair, Fraction | None] = {}
-
-    def value(pair: Pair) -> Fraction | None:
-        if pair not in known:
-            asked = [answered(forks.values()) for forks in pair.forks.values()]
-            finite = [one for one in asked if one is not None]
-            known[pair] = None if len(finite) < len(asked) else max(finite, default=Fraction(1))
-        return known[pair]
-
-    def answered(forks: Iterable[Fork]) -> Fraction | None:
-        parts = []
-        for fork in forks:
-            if fork.first > 0:
-                after = value(fork.then)
-                if fork.second == 0 or after is None:
-                    return None
-                parts.append((fork, after))
-        return combined(parts)
-
-    return value(whole)
+    factor, rest = profile(first, second).points[-1]
+    return factor if rest == 0 else None
 
 
 def require_factor(factor: Fraction) -> Fraction:
@@ -282,7 +220,7 @@ def decompose(
     on the system [Lyu22, eq. 16].
     """
     delta = _exact("delta", delta, 1)
-    factor, excesses = _decided(align(first, second), epsilon, delta)
+    factor, excesses = _decided(profile(first, second), epsilon, delta)
     for bit, excess in enumerate(excesses):
         if excess > delta:
             ordered = (first, second) if bit == 0 else (second, first)
@@ -328,7 +266,7 @@ def _drawn(
     raise NotCertified("the probabilities of the answers do not add up to 1")
 
 
-def _decided(pair: Pair, epsilon: Epsilon, delta: Fraction) -> tuple[Fraction, Both]:
+def _decided(curve: ExactProfile, epsilon: Epsilon, delta: Fraction) -> tuple[Fraction, Both]:
     """z = e^ε, or a fraction that decides as e^ε does: below it if (ε, δ) holds, else above; and
     the excess of both directions there.
 
@@ -336,15 +274,14 @@ def _decided(pair: Pair, epsilon: Epsilon, delta: Fraction) -> tuple[Fraction, B
     for every rational ε. So either the excess at e^ε is not δ, or it is constant there: some
     enclosure is narrow enough for both ends to say the same.
     """
-    excess, whole = Excess(), (Fraction(1), Fraction(1))
     if isinstance(epsilon, LogOf):
-        return epsilon.odds, excess.both_ways(pair, whole, epsilon.odds)
+        return epsilon.odds, curve.both_ways_at(epsilon.odds)
     exact = _exact("epsilon", epsilon, _LARGEST)
     precision = _FIRST_PRECISION
     while True:
         low, high = _exponential(exact, precision)
         for factor, holds in ((low, True), (high, False)):
-            excesses = excess.both_ways(pair, whole, factor)
+            excesses = curve.both_ways_at(factor)
             if (max(excesses) <= delta) == holds or low == high:
                 return factor, excesses
         precision *= 2

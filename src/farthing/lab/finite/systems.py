@@ -238,11 +238,6 @@ class Fork:
     second: Fraction
     then: Pair
 
-    @property
-    def weights(self) -> Both:
-        """Both probabilities."""
-        return self.first, self.second
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
