@@ -173,10 +173,6 @@ class Loss:
         make = self.atoms_above if upward else self.atoms_below
         return make(step, self.reach(tiny)), count
 
-    def responses(self, count: int, step: float) -> Sandwich | None:
-        """Atoms above and below the sum of `count` losses, if the worst case has two outcomes."""
-        return None
-
     def before_sampling(self, reach: float) -> tuple[Sandwich, float] | None:
         """Atoms of a loss that is discrete before it is sampled, and Q's mass beyond them."""
         return None

@@ -23,26 +23,18 @@ class TwoOutcomes(Loss):
 
     __slots__ = ()
 
+    def responses(self, count: int, step: float) -> Sandwich:
+        """Atoms above and below the sum of `count` losses."""
+        raise NotImplementedError
+
     def atoms_above(self, step: float, reach: float) -> Atoms:
-        return self._responses(1, step)[0]
+        return self.responses(1, step)[0]
 
     def atoms_below(self, step: float, reach: float) -> Atoms:
-        return self._responses(1, step)[1]
+        return self.responses(1, step)[1]
 
-    def total(
-        self,
-        count: int,
-        step: float,
-        tiny: float,
-        *,
-        upward: bool,
-    ) -> tuple[Atoms, int]:
-        return self._responses(count, step)[0 if upward else 1], 1
-
-    def _responses(self, count: int, step: float) -> Sandwich:
-        known = self.responses(count, step)
-        assert known is not None
-        return known
+    def total(self, count: int, step: float, tiny: float, *, upward: bool) -> tuple[Atoms, int]:
+        return self.responses(count, step)[0 if upward else 1], 1
 
     def cells(self, count: int, step: float, tiny: float) -> float:
         assert self.outcomes_apart is not None
