@@ -84,6 +84,13 @@ class Loss:
     #: How many atoms one application shifts a profile by, if only a few.
     shifts: ClassVar[int | None] = None
 
+    def __init_subclass__(cls, **facts: bool | int) -> None:
+        """A kind says these about itself where its class is defined, as keywords."""
+        for name, fact in facts.items():
+            if name not in Loss.__annotations__:
+                raise TypeError(f"a loss has no {name}")
+            setattr(cls, name, fact)
+
     # what it implies
 
     @property
@@ -296,12 +303,10 @@ class HeavyEnds(Loss):
 
 
 @dataclass(frozen=True, slots=True)
-class ContinuousLoss(Loss):
+class ContinuousLoss(Loss, by_balls=True):
     """A loss with known tails, P[L > x] under one neighbour and Q[L > x] under the other, and the
     profile V(x) = P[L > x] − e^x Q[L > x]; one with only a known profile overrides that and
     `atoms_below`."""
-
-    by_balls: ClassVar[bool] = True
 
     def tails(self, x: Ball) -> tuple[Ball, Ball]:
         """P[L > x] and Q[L > x] of the dominating pair."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from flint import arb
@@ -95,14 +94,12 @@ class DistributionLoss(Loss):
 
 
 @dataclass(frozen=True, slots=True)
-class OneWayLoss(DistributionLoss):
+class OneWayLoss(DistributionLoss, one_way=True, by_balls=True):
     """One direction of two distributions. It is `leakless` once its infinite loss is counted
     elsewhere. A leak in one direction only does not count as attained."""
 
     guarantee: TwoWayLoss
     leakless: bool = False
-    one_way: ClassVar[bool] = True
-    by_balls: ClassVar[bool] = True
 
     @property
     def distribution(self) -> LossDistribution:

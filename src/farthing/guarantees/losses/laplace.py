@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from flint import arb
 
@@ -16,12 +15,10 @@ SEVERAL = 100
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceLoss(HeavyEnds, ContinuousLoss):
+class LaplaceLoss(HeavyEnds, ContinuousLoss, sold=True, lumpy=True):
     """V(x) = 1 − e^{(x−ε)/2} for |x| ≤ ε."""
 
     guarantee: Laplace
-    sold: ClassVar[bool] = True
-    lumpy: ClassVar[bool] = True
 
     def tails(self, x: Ball) -> tuple[Ball, Ball]:
         epsilon = arb(self.guarantee.epsilon)

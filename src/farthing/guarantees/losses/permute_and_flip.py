@@ -12,7 +12,6 @@ Two candidates attain losses of ±r/2, or of ε and −ln(2 − e^−ε); that V
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from flint import arb
 
@@ -28,11 +27,10 @@ INWARDS = 1e-13
 
 
 @dataclass(frozen=True, slots=True)
-class PermuteAndFlipLoss(HeavyEnds, ContinuousLoss):
+class PermuteAndFlipLoss(HeavyEnds, ContinuousLoss, attained=False):
     """V from above; from below what two candidates attain."""
 
     guarantee: PermuteAndFlip
-    attained: ClassVar[bool] = False
 
     def range(self) -> Ball:
         """r = 2·ln(2e^{ε/2} − 1)."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 from flint import arb
@@ -43,12 +42,10 @@ class TwoOutcomes(Loss):
 
 
 @dataclass(frozen=True, slots=True)
-class PureLoss(HeavyEnds, TwoOutcomes):
+class PureLoss(HeavyEnds, TwoOutcomes, sold=True, shifts=2):
     """Losses ±ε."""
 
     guarantee: PureDP
-    sold: ClassVar[bool] = True
-    shifts: ClassVar[int | None] = 2
 
     @property
     def outcomes_apart(self) -> float:
@@ -83,12 +80,11 @@ class PureLoss(HeavyEnds, TwoOutcomes):
 
 
 @dataclass(frozen=True, slots=True)
-class LeakyLoss(Loss):
+class LeakyLoss(Loss, sold=True):
     """An (ε, δ)-DP mechanism is a post-processing of leaky randomized response (simulation
     lemma, [Smith25, Lemma 3.1]): with probability δ it tells all, else it is ε-DP."""
 
     guarantee: ApproximateDP
-    sold: ClassVar[bool] = True
 
     @property
     def leak(self) -> float:
