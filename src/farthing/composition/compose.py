@@ -204,13 +204,38 @@ class Composition:
             if all(name in bounds for bounds in each)
         }
 
+    @in_balls
     def rho(self) -> float:
-        """A ρ for which everything together is ρ-zCDP, rounded up; Unsupported if there is none."""
-        return _total_rho(self.items.facing())
+        """A ρ for which everything together is ρ-zCDP, rounded up; Unsupported if there is none.
 
+        Σρ, and Σξ if that is positive, as D_α ≤ ξ + ρα.
+        """
+        rho, xi = arb(0), arb(0)
+        for loss, count in self.items.facing():
+            pair = loss.zero_concentrated() if loss.leak == 0 else None
+            if pair is None:
+                text = format_guarantee(loss.guarantee)
+                raise Unsupported(f"{text:.60} is not rho-zCDP for any rho")
+            xi += count * pair[0]
+            rho += count * pair[1]
+        return up(rho + xi.max(arb(0)))
+
+    @in_balls
     def mu(self) -> float:
-        """A μ for which everything together is μ-GDP, rounded up; Unsupported if none is known."""
-        return _total_mu(self.items.facing())
+        """A μ for which everything together is μ-GDP, rounded up; Unsupported if none is known.
+
+        μ² adds up [DRS22, Cor. 3.3].
+        """
+        square = arb(0)
+        for loss, count in self.items.facing():
+            if (variance := loss.gaussian_variance()) is not None:
+                square += count / variance
+            elif loss.pure_epsilon is not None:
+                square += count * _mu_of_pure(loss.pure_epsilon) ** 2
+            else:
+                text = format_guarantee(loss.guarantee)
+                raise Unsupported(f"{text:.60} is not mu-GDP for a known mu")
+        return up(square.sqrt())
 
     def _worst(self, read: Callable[[OneDirection], Bracket]) -> Bracket:
         first, *others = self.directions
@@ -256,34 +281,6 @@ def compose(
         OneDirection(one, adaptivity, tolerance, take_out_leaks(one)) for one in given.directions()
     )
     return Composition(given, adaptivity, tolerance, directions)
-
-
-@in_balls
-def _total_rho(items: Losses) -> float:
-    """The whole list is ρ-zCDP for this ρ: Σρ, and Σξ if that is positive, as D_α ≤ ξ + ρα."""
-    rho, xi = arb(0), arb(0)
-    for loss, count in items:
-        pair = loss.zero_concentrated() if loss.leak == 0 else None
-        if pair is None:
-            raise Unsupported(f"{format_guarantee(loss.guarantee):.60} is not rho-zCDP for any rho")
-        xi += count * pair[0]
-        rho += count * pair[1]
-    return up(rho + xi.max(arb(0)))
-
-
-@in_balls
-def _total_mu(items: Losses) -> float:
-    """The whole list is μ-GDP for this μ: μ² adds up [DRS22, Cor. 3.3]."""
-    square = arb(0)
-    for loss, count in items:
-        if (variance := loss.gaussian_variance()) is not None:
-            square += count / variance
-        elif loss.pure_epsilon is not None:
-            square += count * _mu_of_pure(loss.pure_epsilon) ** 2
-        else:
-            text = format_guarantee(loss.guarantee)
-            raise Unsupported(f"{text:.60} is not mu-GDP for a known mu")
-    return up(square.sqrt())
 
 
 def _mu_of_pure(epsilon: float) -> Ball:

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 from flint import arb
 
 from farthing.composition.adaptive.operators import BoundedRangeChoice, Operator
@@ -36,9 +35,11 @@ from farthing.guarantees.losses.sampled import SampledResponse
 from farthing.mechanisms.randomized_response import GeneralizedRandomizedResponse
 from farthing.numerics.ball import Ball, down, in_balls, up
 from farthing.numerics.curves import Grid, Supports
-from farthing.numerics.rounding import FloatArray
+from farthing.numerics.rounding import FloatArray, IntArray
 
 Left = tuple[int, ...]
+#: What to do at each grid point: the item, and the t if there is a choice.
+Plan = tuple[IntArray, FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +56,6 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """What to do at each grid point: the item, and the t if there is a choice."""
-
-    items: npt.NDArray[np.int64]
-    choices: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
 class Strategy:
     """A complete strategy: a move for every state (items left, distance x = ε_g − loss so far)."""
 
@@ -71,16 +64,16 @@ class Strategy:
     epsilon_g: float
     value: float
     grid: Grid
-    plans: dict[Left, _Plan]
+    plans: dict[Left, Plan]
 
     def move(self, left: Left, x: float) -> Move:
         """The move in one state."""
         cells = round((x - self.grid.origin) / self.grid.step)
         place = min(max(cells + self.grid.below, 0), self.grid.size - 1)
-        plan = self.plans[left]
-        item = int(plan.items[place])
+        items, choices = self.plans[left]
+        item = int(items[place])
         t, spread = _range(self.losses[item])
-        return Move(item, float(plan.choices[place]) if t is None else t, spread)
+        return Move(item, float(choices[place]) if t is None else t, spread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +122,7 @@ def adversary(
     reach = math.ceil(total / step) + 2
     grid = Grid(step, reach, reach, origin=epsilon_g)
     profiles: dict[Left, Supports] = {}
-    plans: dict[Left, _Plan] = {}
+    plans: dict[Left, Plan] = {}
     operators = [operator_of(loss, grid, 1e-12) for loss in losses]
     for left in _states(start, adaptivity):
         if not any(left):
@@ -180,8 +173,7 @@ def simulate(strategy: Strategy, *, games: int, seed: int | None = None) -> Esti
         items, t = np.empty(games, np.int64), np.empty(games)
         for state in {tuple(row) for row in np.unique(left, axis=0).tolist()}:
             here = np.all(left == np.array(state), axis=1)
-            plan = strategy.plans[state]
-            items[here], t[here] = plan.items[places[here]], plan.choices[places[here]]
+            items[here], t[here] = (known[places[here]] for known in strategy.plans[state])
         t = np.where(np.isnan(fixed[items]), t, fixed[items])
         spread = spreads[items]
         stays = source.random(games) < np.expm1(t - spread) / np.expm1(-spread)
@@ -225,7 +217,7 @@ def _best(
     profiles: dict[Left, Supports],
     grid: Grid,
     adaptivity: str,
-) -> tuple[Supports, _Plan]:
+) -> tuple[Supports, Plan]:
     profile: Supports | None = None
     items, choices = np.zeros(grid.size, np.int64), np.zeros(grid.size)
     available = [item for item, count in enumerate(left) if count > 0]
@@ -242,7 +234,7 @@ def _best(
             profile = profile.larger(value)
         items, choices = np.where(better, item, items), np.where(better, chosen, choices)
     assert profile is not None
-    return profile, _Plan(items, choices)
+    return profile, (items, choices)
 
 
 def _playable(loss: Loss) -> Loss:

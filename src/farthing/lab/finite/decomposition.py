@@ -47,7 +47,22 @@ from farthing.numerics.ball import Ball, ends, in_balls
 
 def hockey_stick(first: FiniteSystem, second: FiniteSystem, factor: Fraction) -> Fraction:
     """The smallest δ with P(S) ≤ factor·Q(S) + δ for every adversary and event; factor = e^ε."""
-    return profile(first, second).at(require_factor(factor))
+    known: dict[tuple[Pair, Fraction], Fraction] = {}
+
+    def excess(pair: Pair, factor: Fraction) -> Fraction:
+        """sup Σ [P − factor·Q]₊, for P and Q that start at 1 each; Lower of [Lyu22, eq. 19]."""
+        if not pair.forks:
+            return max(1 - factor, Fraction(0))
+        if (pair, factor) not in known:
+            known[pair, factor] = max(asked(forks, factor) for forks in pair.forks.values())
+        return known[pair, factor]
+
+    def asked(forks: Mapping[AnswerSymbol, Fork], factor: Fraction) -> Fraction:
+        met = (f for f in forks.values() if f.first > 0)
+        parts = (f.first * excess(f.then, factor * f.second / f.first) for f in met)
+        return sum(parts, Fraction(0))
+
+    return excess(align(first, second), require_factor(factor))
 
 
 @dataclass(frozen=True, slots=True)
