@@ -1,4 +1,4 @@
-"""All searches: bisection, golden section, thirds, Newton's method, secants on logarithms.
+"""All searches: bisection, golden section, thirds, Newton's method, slopes on logarithms.
 
 A search only finds a place. The caller certifies what it evaluates there.
 """
