@@ -24,7 +24,7 @@ from farthing.guarantees.kinds import (
     PureDP,
     Subsampled,
 )
-from farthing.numerics.rounding import float_up
+from farthing.numerics.rounding import UNIT, float_up
 from farthing.numerics.search import (
     about_least,
     last_by_power,
@@ -73,7 +73,9 @@ class _Target:
         bracket = self.composed(items, tolerance)
         if bracket is None or self.epsilon == 0:
             return math.inf
-        return math.log(bracket.upper / self.epsilon) if bracket.upper > 0 else -math.inf
+        excess = math.log(bracket.upper / self.epsilon) if bracket.upper > 0 else -math.inf
+        # a quotient next to 1 may be rounded to 1
+        return excess if bracket.upper <= self.epsilon else max(excess, UNIT)
 
     def met_by(self, items: Listed, tolerance: float) -> bool:
         """Whether the list is certified; a coarse bracket often tells, and costs little."""
