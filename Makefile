@@ -7,7 +7,7 @@ PIP := $(RUN)/python -m pip install --quiet --disable-pip-version-check -c const
 .PHONY: demo serve test check peers benchmark scale docs dist clean
 
 demo: $(VENV)/ready
-	$(RUN)/python -m farthing.lab.demo
+	$(RUN)/python examples/demo.py
 
 # the service and its console, from nothing: a made-up dataset, an owner, two analysts
 serve: $(VENV)/ready-service
@@ -59,17 +59,17 @@ $(VENV)/bin/python:
 
 $(VENV)/ready: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e ".[engine]"
-	$(RUN)/python -m farthing.numerics.warm
+	$(RUN)/python -m farthing.numerics.compiled
 	touch $@
 
 $(VENV)/ready-service: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e ".[service]"
-	$(RUN)/python -m farthing.numerics.warm
+	$(RUN)/python -m farthing.numerics.compiled
 	touch $(VENV)/ready $@
 
 $(VENV)/ready-test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e ".[test,docs,peers,spark,service]"
-	$(RUN)/python -m farthing.numerics.warm
+	$(RUN)/python -m farthing.numerics.compiled
 	touch $(VENV)/ready $(VENV)/ready-service $@
 
 clean:

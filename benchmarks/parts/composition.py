@@ -12,8 +12,8 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 import farthing as fa
 from benchmarks.findings import Beside, Findings, Goal, Table
 from benchmarks.timing import best_of, forget, peak_megabytes, seconds_of_process
-from farthing.composition.bounds import bounded_range, closed_forms
-from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
+from farthing.composition.bounds import closed_forms, nonadaptive
+from farthing.composition.bounds.nonadaptive import Mix
 
 DELTA = 1e-6
 
@@ -32,11 +32,11 @@ def measure() -> Findings:
     for count, epsilon, goal in ((1000, 0.1, 50), (10**8, 1e-4, 1000)):
         seconds, bracket = best_of(
             3,
-            lambda e=epsilon, k=count: bounded_range.epsilon_nonadaptive(DELTA, epsilon=e, count=k),
+            lambda e=epsilon, k=count: nonadaptive.epsilon_nonadaptive(DELTA, epsilon=e, count=k),
         )
         row(f"bounded range, none, k = {count:.0e}", goal, seconds, bracket)
     seconds, bracket = best_of(
-        3, lambda: bounded_range.epsilon_nonadaptive(1e-300, epsilon=0.1, count=1000)
+        3, lambda: nonadaptive.epsilon_nonadaptive(1e-300, epsilon=0.1, count=1000)
     )
     row("the same, k = 1000, δ = 1e-300", None, seconds, bracket)
     seconds, bracket = best_of(
@@ -65,7 +65,7 @@ def measure() -> Findings:
     row("1000 unequal ε-DP", 2000, seconds, bracket)
     goals.append(Goal("1000 unequal ε-DP, width", 100 * bracket.width, 0.1, "%"))
     memory = peak_megabytes(
-        "from farthing.composition.bounds.bounded_range import epsilon_nonadaptive\n"
+        "from farthing.composition.bounds.nonadaptive import epsilon_nonadaptive\n"
         "epsilon_nonadaptive(1e-6, epsilon=1e-4, count=10**8)"
     )
     start = seconds_of_process(sys.executable, "-c", "import farthing")

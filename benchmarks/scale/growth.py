@@ -23,7 +23,7 @@ import farthing as fa
 from benchmarks.parts.engine import bounded_statement
 from benchmarks.parts.ledger import fill
 from benchmarks.timing import forget
-from farthing.composition.bounds.bounded_range import epsilon_nonadaptive
+from farthing.composition.bounds.nonadaptive import epsilon_nonadaptive
 from farthing.engine import open_source
 from farthing.ledger import Dataset, Ledger, odometer, statement, verify
 from farthing.mechanisms import Histogram, KnownGumbel, UnknownGumbel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from farthing.lab.demo import ReleasedRow, demo_page
+from examples.demo import ReleasedRow, demo_page
 
 PAGE = demo_page(
     "What <they> read",

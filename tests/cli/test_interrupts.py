@@ -65,7 +65,7 @@ def interrupted(code: str, cache: Path, moment: float) -> tuple[int, str]:
 def full_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cache = tmp_path_factory.mktemp("cache")
     told = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
-    subprocess.run([sys.executable, "-m", "farthing.numerics.warm"], env=told, check=True)
+    subprocess.run([sys.executable, "-m", "farthing.numerics.compiled"], env=told, check=True)
     return cache
 
 

@@ -10,7 +10,7 @@ from farthing.lab.figures.cr22 import mixture, two_orders
 from farthing.lab.figures.ours import (
     adaptive_epsilon,
     any_way_to_spend,
-    cost_of_adaptivity,
+    cost_of_adaptivity_at,
     sampled_epsilon_at,
 )
 
@@ -111,7 +111,7 @@ def test_points_of_the_adaptive_optimum() -> None:
 @pytest.mark.parametrize(("epsilon", "count"), [(0.01, 8), (0.1, 50), (1.0, 32)])
 def test_points_of_the_cost_of_adaptivity(epsilon: float, count: int) -> None:
     point = at("cost-of-adaptivity", f"ε = {epsilon:g}", count)
-    low, high = cost_of_adaptivity(epsilon, count)
+    low, high = cost_of_adaptivity_at(epsilon, count)
     assert low == pytest.approx(float(point["low"]), rel=1e-3)
     assert high == pytest.approx(float(point["high"]), rel=1e-3)
 

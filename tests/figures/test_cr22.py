@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from farthing.composition.bounds.bounded_range import epsilon_nonadaptive
 from farthing.composition.bounds.closed_forms import epsilon_equal, zcdp_noise_multiplier
-from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
+from farthing.composition.bounds.nonadaptive import Mix, epsilon_nonadaptive
 from farthing.lab.figures.cr22 import (
     COUNTS,
     DELTA,

@@ -4,7 +4,14 @@ import pytest
 
 from farthing.composition.planning import largest_count
 from farthing.guarantees.kinds import BoundedRange
-from farthing.lab.figures.ddr20_smith25 import COUNTS, DDR20, DELTA, log_moment_bounds, six_bounds
+from farthing.lab.figures.ddr20_smith25 import (
+    COUNTS,
+    DELTA,
+    ddr20_1,
+    ddr20_2,
+    log_moment_bounds,
+    six_bounds,
+)
 from farthing.lab.figures.ours import how_many
 
 NAMES = ("ε-DP OptComp", "DR19", "OptKL", "MGF", "ε/2-DP OptComp", "BR OptComp")
@@ -19,7 +26,7 @@ def times_as_many(epsilon: float, count: int, name: str, than: str = "ε-DP OptC
 def test_three_panels_of_six_curves() -> None:
     assert tuple(COUNTS) == (0.01, 0.1, 1.0)
     assert DELTA == 1e-6
-    panels = DDR20[0].panels()
+    panels = ddr20_1.panels()
     assert [panel.title for panel in panels] == ["ε = 0.01", "ε = 0.1", "ε = 1"]
     for panel, counts in zip(panels, COUNTS.values(), strict=True):
         assert {curve.name for curve in panel.curves} == set(NAMES)
@@ -81,7 +88,7 @@ def test_the_functions_of_figure_2() -> None:
     assert at_ten["Improved DRV10"] == 55
     assert at_ten["DR19"] == 17.5
     assert at_ten["KL-improved DR19"] == pytest.approx(12.5 + 10 * 0.12330, abs=1e-3)
-    panel = DDR20[1].panels()[0]
+    panel = ddr20_2.panels()[0]
     assert panel.across.limits == (0, 10)
     for at in (1.0, 4.0, 10.0):
         order = [panel.curve(name).at(at) for name in at_ten]  # "Theorem 5 uses the smallest U"

@@ -10,7 +10,7 @@ from farthing.lab.figures.ours import (
     STEPS_PER_EPOCH,
     adaptive_epsilon,
     any_way_to_spend,
-    cost_of_adaptivity,
+    cost_of_adaptivity_at,
     how_many,
     of_concentrated,
     of_samples,
@@ -34,10 +34,10 @@ def test_every_bound_is_above_the_optimum() -> None:
 
 def test_the_cost_of_adaptivity() -> None:
     """Nothing for few, 1.3 % at most, a thousandth for many."""
-    assert cost_of_adaptivity(0.01, 4)[1] < 1e-6
-    low, high = cost_of_adaptivity(0.01, 8)
+    assert cost_of_adaptivity_at(0.01, 4)[1] < 1e-6
+    low, high = cost_of_adaptivity_at(0.01, 8)
     assert 1.3 < low < high < 1.32
-    low, high = cost_of_adaptivity(0.1, 200)
+    low, high = cost_of_adaptivity_at(0.1, 200)
     assert 0.12 < low < high < 0.14
 
 

@@ -2,11 +2,11 @@
 
 import math
 
-from farthing.lab.figures.ddr20_smith25 import DELTA, EPSILON, SMITH25, STRONG_COUNTS, strong
+from farthing.lab.figures.ddr20_smith25 import DELTA, EPSILON, STRONG_COUNTS, smith25_1, strong
 
 
 def test_the_two_curves() -> None:
-    panel = SMITH25[0].panels()[0]
+    panel = smith25_1.panels()[0]
     for count in (1, 40, 200):
         formula = EPSILON * math.sqrt(2 * count * math.log(1 / DELTA))
         formula += count * EPSILON * math.expm1(EPSILON) / (math.exp(EPSILON) + 1)
@@ -28,6 +28,6 @@ def test_strong_composition_begins_to_win_at_twice_the_logarithm() -> None:
 
 
 def test_the_optimum_is_never_above_either() -> None:
-    simple, bound, best = SMITH25[0].panels()[0].curves
+    simple, bound, best = smith25_1.panels()[0].curves
     for count in STRONG_COUNTS:
         assert best.at(count) <= min(simple.at(count), bound.at(count)) * (1 + 1e-12)

@@ -87,12 +87,17 @@ def test_three_rounds() -> None:
 
 def test_the_adjustment_at_epsilon_zero_needs_the_bound_that_continuity_hides() -> None:
     """Two equal systems, z = 1, δ = 1/2: eq. (25) alone lets δ·E exceed M at the first answer."""
-    pair = random_pair(random.Random(3), 1, zeros=False)
-    found = decompose(pair[0], pair[0], LogOf(Fraction(1)), Fraction(1, 2))
-    for question, answers in pair[0].replies.items():
+    delta, z = Fraction(1, 2), Fraction(1)
+    system = random_pair(random.Random(3), 1, zeros=False)[0]
+    found = decompose(system, system, LogOf(z), delta)
+    exceeded = 0
+    for question, answers in system.replies.items():
         for answer, reply in answers.items():
-            leaked = found.leaked[0].replies[question][answer].probability / 2
-            assert leaked <= reply.probability
+            m = reply.probability
+            printed = min(delta, m - m / z + delta / z)  # eq. (25), with all of δ left to place
+            exceeded += printed > m
+            assert delta * found.leaked[0].replies[question][answer].probability <= m
+    assert exceeded > 0
 
 
 def two_coins(p: Fraction, q: Fraction) -> tuple[FiniteSystem, FiniteSystem]:

@@ -9,9 +9,15 @@ from fractions import Fraction
 import pytest
 
 import farthing as fa
-from farthing.lab.finite import LogOf, concurrent, decompose, randomized_response, renyi_moment
-from farthing.lab.finite.divergences import Excess
-from farthing.lab.finite.systems import align
+from farthing.lab.finite import (
+    LogOf,
+    concurrent,
+    decompose,
+    hockey_stick,
+    profile,
+    randomized_response,
+    renyi_moment,
+)
 from tests.interactive.systems import random_pair
 
 
@@ -97,11 +103,10 @@ def test_claim_3_needs_its_exponent() -> None:
 def test_claim_2_at_the_last_round() -> None:
     """Lower^b ≤ Upper^b + e^−ε·Lower^(1−b) for T = 1, where the printed range is empty."""
     for seed in range(100):
-        pair = align(*random_pair(random.Random(seed), 1))
+        first, second = random_pair(random.Random(seed), 1)
         factor = Fraction(3, 2)
-        one = Fraction(1)
-        lower = Excess().weighed(pair, one, one, factor)
-        other = Excess(swapped=True).weighed(pair, one, one, factor)
+        lower, other = profile(first, second).both_ways_at(factor)
+        assert other == hockey_stick(second, first, factor)
         upper = 1 - 1 / factor
         assert lower <= upper + other / factor
         assert other <= upper + lower / factor

@@ -33,7 +33,7 @@ def test_a_table_and_its_system_are_the_same() -> None:
     }
     system = FiniteSystem.from_table(table)
     assert system.to_table() == table
-    assert system.after((("x", "no"),)) == HALTED
+    assert system.replies["x"]["no"].then == HALTED
     for seed in range(50):
         system = random_pair(random.Random(seed), 3)[0]
         assert FiniteSystem.from_table(system.to_table()) == system

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import farthing as fa
-from farthing.composition.bounds.moments import MomentBound, concentrated_moment
+from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import losses_of
 from tests.laws.kinds import GROWING, GUARANTEES
 
@@ -66,7 +66,7 @@ def test_concentrated_budgets_have_their_closed_form() -> None:
     """All of zCDP: the ρ that the tight conversion turns into (ε, 63/64·δ), at the best order."""
     for epsilon, delta in ((3.0, 1e-6), (0.3, 1e-9), (20.0, 1e-3)):
         rho = fa.Accountant(epsilon, delta).remaining.rho
-        bound = MomentBound(losses_of([fa.ZeroConcentratedDP(rho)]), concentrated_moment)
+        bound = MomentBound(losses_of([fa.ZeroConcentratedDP(rho)]))
         assert bound.epsilon_at(delta * 63 / 64) == pytest.approx(epsilon, rel=1e-4)
         assert fa.Accountant(epsilon, delta).would_fit(fa.ZeroConcentratedDP(rho))
         assert not fa.Accountant(epsilon, delta).would_fit(fa.ZeroConcentratedDP(rho * 1.0001))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from farthing.composition.adaptive.grid_choice import Layout
-from farthing.composition.adaptive.operators import BoundedRangeChoice, rounds_above, rounds_below
+from farthing.composition.adaptive.operators import BoundedRangeChoice, equal_rounds
 from farthing.composition.items import losses_of
 from farthing.guarantees.kinds import BoundedRange
 from farthing.numerics.curves import Chords, Grid, Supports
@@ -16,9 +16,9 @@ def test_shared_rounds_are_the_same_rounds(count):
     above, below = Chords.of_nothing(grid), Supports.of_nothing(grid)
     for _ in range(count):
         above, below = operator.above(above), operator.below(below)
-    rounds_above(0.1, grid, count - 1)  # what is kept must not matter
-    assert np.array_equal(rounds_above(0.1, grid, count).values, above.values)
-    assert np.array_equal(rounds_below(0.1, grid, count).values, below.values)
+    equal_rounds(0.1, grid, count - 1)  # what is kept must not matter
+    assert np.array_equal(equal_rounds(0.1, grid, count)[0].values, above.values)
+    assert np.array_equal(equal_rounds(0.1, grid, count)[1].values, below.values)
 
 
 def test_neighbouring_counts_share_a_grid_and_it_reaches_as_far_as_each_needs():

@@ -3,7 +3,7 @@
 import pytest
 
 import farthing as fa
-from farthing.composition.bounds.bounded_range import adaptivity_is_free, delta_nonadaptive
+from farthing.composition.bounds.nonadaptive import adaptivity_is_free, delta_nonadaptive
 from oracle.reference import mp, up_probability
 
 

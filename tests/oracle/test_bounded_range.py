@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 
 import farthing as fa
-from farthing.composition.bounds.bounded_range import (
+from farthing.composition.bounds.nonadaptive import (
     delta_nonadaptive,
     epsilon_nonadaptive,
 )

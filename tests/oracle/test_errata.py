@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import farthing as fa
-from farthing.composition.bounds.bounded_range import delta_nonadaptive
+from farthing.composition.bounds.nonadaptive import delta_nonadaptive
 from oracle import recursion
 from oracle.reference import (
     down_probability,

@@ -7,7 +7,7 @@ from farthing.composition.adaptive import grid_choice
 from farthing.composition.adaptive.grid_choice import Layout, blocks_of
 from farthing.composition.adaptive.optimum import COARSEST
 from farthing.composition.adaptive.profiles import _only_blocks, _sum_of_blocks, curves
-from farthing.composition.bounds.bounded_range import epsilon_nonadaptive
+from farthing.composition.bounds.nonadaptive import epsilon_nonadaptive
 from farthing.composition.items import losses_of
 from farthing.guarantees.losses import laplace
 

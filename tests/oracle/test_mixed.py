@@ -5,9 +5,8 @@ import itertools
 import pytest
 
 import farthing as fa
-from farthing.composition.bounds.bounded_range import delta_nonadaptive
 from farthing.composition.bounds.closed_forms import delta_equal
-from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
+from farthing.composition.bounds.nonadaptive import Mix, delta_nonadaptive
 from oracle.reference import inside, mixed_at, mixed_equal, mp
 
 

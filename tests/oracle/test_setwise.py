@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import farthing as fa
-from farthing.composition.adaptive.any_order import AnyOrder, prices
+from farthing.composition.adaptive.grid_choice import AnyOrder, prices
 from farthing.composition.adaptive.operators import BoundedRangeChoice
 from farthing.numerics.curves import Chords, Grid
 

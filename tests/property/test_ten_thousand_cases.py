@@ -11,9 +11,9 @@ import pytest
 from scipy.stats import binom
 
 import farthing as fa
-from farthing.composition.bounds import bounded_range, closed_forms
+from farthing.composition.bounds import closed_forms, nonadaptive
 from farthing.composition.bounds.moments import subgaussian_bounds
-from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
+from farthing.composition.bounds.nonadaptive import Mix
 from oracle.reference import (
     gaussian,
     inside,
@@ -83,13 +83,13 @@ def pure_long(rng):
 def range_delta(rng):
     epsilon, count = _epsilon(rng), int(rng.integers(1, 10))
     x = _threshold(rng, epsilon * count)
-    bracket = bounded_range.delta_nonadaptive(x, epsilon=epsilon, count=count)
+    bracket = nonadaptive.delta_nonadaptive(x, epsilon=epsilon, count=count)
     return inside(bracket, ranged_equal(epsilon, count, x))
 
 
 def range_epsilon(rng):
     epsilon, count, delta = _epsilon(rng), int(rng.integers(1, 9)), _delta(rng)
-    bracket = bounded_range.epsilon_nonadaptive(delta, epsilon=epsilon, count=count)
+    bracket = nonadaptive.epsilon_nonadaptive(delta, epsilon=epsilon, count=count)
     return ranged_equal(epsilon, count, bracket.upper) <= delta and (
         bracket.lower == 0 or ranged_equal(epsilon, count, bracket.lower) >= delta
     )
@@ -110,7 +110,7 @@ def range_long(rng):
     count, epsilon = int(10 ** rng.uniform(1.5, 3.5)), float(10 ** rng.uniform(-2.5, 0))
     mean, spread = count * epsilon**2 / 8, epsilon * math.sqrt(count) / 2
     x = min(mean + spread * rng.uniform(0, 6), 0.98 * count * epsilon)
-    bracket = bounded_range.delta_nonadaptive(x, epsilon=epsilon, count=count)
+    bracket = nonadaptive.delta_nonadaptive(x, epsilon=epsilon, count=count)
     exact = max(
         ranged_at(epsilon, count, (mp.mpf(x) + (int(i) + 1) * mp.mpf(epsilon)) / (count + 1), x)
         for i in _best_places(epsilon, count, x)

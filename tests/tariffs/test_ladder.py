@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 
 import pytest
 
 import farthing as fa
-from farthing.composition.tariffs.budget import Budget
-from farthing.composition.tariffs.budget_items import Offer
+from farthing.composition.tariffs.budget import Budget, Offer
 from farthing.composition.tariffs.certificate import Proof
 from farthing.composition.tariffs.prices import LEAKS, _rungs, ladder
 from farthing.composition.tariffs.tariff import Tariff
@@ -87,8 +87,8 @@ def test_what_is_left_out_changes_nothing() -> None:
         farthing_step=1,
     )
     grid = whole.grid(1e-3, 1e-6)
-    every = whole.start(grid, 1e-6).last()
-    needed = few.budget.start(grid, 1e-6).last()
+    every = deque(whole.start(grid, 1e-6), maxlen=1)[0]
+    needed = deque(few.budget.start(grid, 1e-6), maxlen=1)[0]
     for x in (0.0, 0.5, 1.0, 2.0):
         assert every.lower.at(x) <= needed.upper.at(x)
         assert needed.upper.at(x) == pytest.approx(every.upper.at(x), rel=2e-3)

@@ -17,7 +17,7 @@ from farthing.composition.items import Items, Leaky, Losses, items_from, take_ou
 from farthing.errors import NotCertified, Unattainable, Unsupported, require_choice, require_real
 from farthing.guarantees.kinds import Guarantee
 from farthing.guarantees.notation import format_guarantee
-from farthing.numerics.ball import Ball, down, in_balls, larger, up
+from farthing.numerics.ball import Ball, down, in_balls, up
 from farthing.numerics.rounding import shown_up
 from farthing.progress import about, tell_between
 
@@ -91,17 +91,12 @@ class OneDirection:
             raise Unattainable(failure)
         if lower > upper:
             raise NotCertified(f"two bounds contradict each other: {lower} > {upper}")
-        if self._optimum_is_known() and upper - lower > self.tolerance * upper:
+        items = self.leaky.items  # if the optimum is known only cost and floats limit the width
+        known = items.known and all(loss.attained for loss, _ in items)
+        if known and upper - lower > self.tolerance * upper:
             width = shown_up(100 * (upper - lower) / upper, digits=2)
             theorem += f"; limit reached: {width} % wide, {100 * self.tolerance:g} % was asked"
         return Bracket(lower, upper, theorem)
-
-    def _optimum_is_known(self) -> bool:
-        """Whether the optimum is known, so that only cost and floats limit the width."""
-        if self.adaptivity == "concurrent" and take_out_leaks(self.items).items != self.leaky.items:
-            return False
-        items = self.leaky.items
-        return items.known and all(loss.attained for loss, _ in items)
 
     def _settled(self, bound: Bound, lower: float, upper: float) -> bool:
         """Whether the bound is optimal and the bracket as narrow as was asked."""
@@ -209,13 +204,38 @@ class Composition:
             if all(name in bounds for bounds in each)
         }
 
+    @in_balls
     def rho(self) -> float:
-        """A ρ for which everything together is ρ-zCDP, rounded up; Unsupported if there is none."""
-        return _total_rho(self.items.facing())
+        """A ρ for which everything together is ρ-zCDP, rounded up; Unsupported if there is none.
 
+        Σρ, and Σξ if that is positive, as D_α ≤ ξ + ρα.
+        """
+        rho, xi = arb(0), arb(0)
+        for loss, count in self.items.facing():
+            pair = loss.zero_concentrated() if loss.leak == 0 else None
+            if pair is None:
+                text = format_guarantee(loss.guarantee)
+                raise Unsupported(f"{text:.60} is not rho-zCDP for any rho")
+            xi += count * pair[0]
+            rho += count * pair[1]
+        return up(rho + xi.max(arb(0)))
+
+    @in_balls
     def mu(self) -> float:
-        """A μ for which everything together is μ-GDP, rounded up; Unsupported if none is known."""
-        return _total_mu(self.items.facing())
+        """A μ for which everything together is μ-GDP, rounded up; Unsupported if none is known.
+
+        μ² adds up [DRS22, Cor. 3.3].
+        """
+        square = arb(0)
+        for loss, count in self.items.facing():
+            if (variance := loss.gaussian_variance()) is not None:
+                square += count / variance
+            elif loss.pure_epsilon is not None:
+                square += count * _mu_of_pure(loss.pure_epsilon) ** 2
+            else:
+                text = format_guarantee(loss.guarantee)
+                raise Unsupported(f"{text:.60} is not mu-GDP for a known mu")
+        return up(square.sqrt())
 
     def _worst(self, read: Callable[[OneDirection], Bracket]) -> Bracket:
         first, *others = self.directions
@@ -253,51 +273,14 @@ def compose(
     adaptivity = require_choice("adaptivity", adaptivity, ADAPTIVITIES)
     tolerance = require_real("tolerance", tolerance, above=0, below=1)
     given = items_from(items)
-    if adaptivity == "concurrent":
-        _require_concurrent(given.facing())
+    if adaptivity == "concurrent":  # `interactive/charge.py` sells no conversation as bounded range
+        for loss, _ in given.facing():
+            if (why := loss.why_not_concurrent()) is not None:
+                raise Unsupported(why)
     directions = tuple(
         OneDirection(one, adaptivity, tolerance, take_out_leaks(one)) for one in given.directions()
     )
     return Composition(given, adaptivity, tolerance, directions)
-
-
-def _require_concurrent(items: Losses) -> None:
-    """Unsupported for what no concurrent composition theorem covers.
-
-    A bounded-range item is one answer, given while conversations are open. `interactive/charge.py`
-    refuses to sell a conversation as bounded range.
-    """
-    for loss, _ in items:
-        if (why := loss.why_not_concurrent()) is not None:
-            raise Unsupported(why)
-
-
-@in_balls
-def _total_rho(items: Losses) -> float:
-    """The whole list is ρ-zCDP for this ρ: Σρ, and Σξ if that is positive, as D_α ≤ ξ + ρα."""
-    rho, xi = arb(0), arb(0)
-    for loss, count in items:
-        pair = loss.zero_concentrated() if loss.leak == 0 else None
-        if pair is None:
-            raise Unsupported(f"{format_guarantee(loss.guarantee):.60} is not rho-zCDP for any rho")
-        xi += count * pair[0]
-        rho += count * pair[1]
-    return up(rho + larger(xi, arb(0)))
-
-
-@in_balls
-def _total_mu(items: Losses) -> float:
-    """The whole list is μ-GDP for this μ: μ² adds up [DRS22, Cor. 3.3]."""
-    square = arb(0)
-    for loss, count in items:
-        if (variance := loss.gaussian_variance()) is not None:
-            square += count / variance
-        elif loss.pure_epsilon is not None:
-            square += count * _mu_of_pure(loss.pure_epsilon) ** 2
-        else:
-            text = format_guarantee(loss.guarantee)
-            raise Unsupported(f"{text:.60} is not mu-GDP for a known mu")
-    return up(square.sqrt())
 
 
 def _mu_of_pure(epsilon: float) -> Ball:

@@ -68,8 +68,7 @@ class Losses(Counted[Loss]):
     @property
     def ranges(self) -> list[float]:
         """The ε of every bounded-range entry, in order."""
-        ranges = [loss.chosen_range for loss, _ in self.pairs]
-        return [epsilon for epsilon in ranges if epsilon is not None]
+        return [epsilon for epsilon, _ in self.choices()]
 
     def choices(self) -> tuple[tuple[float, int], ...]:
         """The bounded-range entries as (ε, count)."""
@@ -156,11 +155,9 @@ def items_from(given: Iterable[Guarantee | tuple[Guarantee, int]]) -> Items:
     return Items(_merged(pairs))
 
 
-def losses_of(
-    given: Iterable[Guarantee | tuple[Guarantee, int]], *, with_unit: bool = True
-) -> Losses:
-    """The losses of a list in one direction of neighbours."""
-    return items_from(given).facing(with_unit=with_unit)
+def losses_of(given: Iterable[Guarantee | tuple[Guarantee, int]]) -> Losses:
+    """The losses of a list, with the unit against without it."""
+    return items_from(given).facing()
 
 
 def _merged(pairs: Iterable[tuple[Entry, int]]) -> tuple[tuple[Entry, int], ...]:

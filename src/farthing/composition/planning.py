@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
+from farthing.composition.bounds import Bracket
 from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.compose import ADAPTIVITIES, compose
 from farthing.composition.items import Losses, items_from, take_out_leaks
@@ -22,10 +24,9 @@ from farthing.guarantees.kinds import (
     PureDP,
     Subsampled,
 )
-from farthing.numerics.rounding import float_up
+from farthing.numerics.rounding import UNIT, float_up
 from farthing.numerics.search import (
     about_least,
-    largest_place,
     last_by_power,
     last_whole,
     least_place,
@@ -36,13 +37,84 @@ from farthing.progress import narrowing
 MOST = 10**12
 #: Relative widths that are tried before the one that was asked for; grids are kept in between.
 COARSE = (0.5, 0.2, 0.05, 0.01)
-#: A search begins with this one: what fits there fits where brackets are narrower.
+#: A search for a count begins with this one: what fits there fits where brackets are narrower.
 QUICK = 0.03
 #: Noise is looked for in this range, with brackets of this relative width first.
 LEAST, LOUDEST, WIDE = 0.02, 1e9, 0.05
 
+Listed = Iterable[Guarantee | tuple[Guarantee, int]]
 #: A list as a function of its noise; more noise must mean more privacy.
-NoisyList = Callable[[float], Iterable[Guarantee | tuple[Guarantee, int]]]
+NoisyList = Callable[[float], Listed]
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The (ε, δ) that a list of this adaptivity must meet."""
+
+    epsilon: float
+    delta: float
+    adaptivity: str = "adaptive"
+
+    def __post_init__(self) -> None:
+        require_choice("adaptivity", self.adaptivity, ADAPTIVITIES)
+        require_real("epsilon", self.epsilon, at_least=0)
+        require_real("delta", self.delta, at_least=0, below=1)
+
+    def composed(self, items: Listed, tolerance: float) -> Bracket | None:
+        """ε of the list at this δ; None if none is proved."""
+        try:
+            composed = compose(items, adaptivity=self.adaptivity, tolerance=tolerance)
+            return composed.epsilon_at(self.delta)
+        except Unattainable:
+            return None
+
+    def excess(self, items: Listed, tolerance: float) -> float:
+        """ln of how much too large ε is; at most 0 where the list is certified."""
+        bracket = self.composed(items, tolerance)
+        if bracket is None or self.epsilon == 0:
+            return math.inf
+        excess = math.log(bracket.upper / self.epsilon) if bracket.upper > 0 else -math.inf
+        # a quotient next to 1 may be rounded to 1
+        return excess if bracket.upper <= self.epsilon else max(excess, UNIT)
+
+    def met_by(self, items: Listed, tolerance: float) -> bool:
+        """Whether the list is certified; a coarse bracket often tells, and costs little."""
+        for width in (*(coarse for coarse in COARSE if coarse > tolerance), tolerance):
+            bracket = self.composed(items, width)
+            if bracket is None:
+                return False
+            if bracket.upper <= self.epsilon:
+                return True
+            if bracket.lower > self.epsilon or bracket.width > width:
+                return False
+        return False
+
+    def least_noise(
+        self,
+        items: NoisyList,
+        seen: Callable[[float, bool], None],
+        *,
+        start: float,
+        least: float,
+        tolerance: float,
+        precision: float,
+    ) -> float:
+        """The least noise that is enough, up to `precision` relative, looked for from `start` on.
+
+        `seen` is told what was tried, and whether it was enough.
+        """
+
+        def answered(noise: float) -> float:
+            excess = self.excess(items(noise), tolerance)
+            seen(noise, excess <= 0)
+            return excess
+
+        def roughly(noise: float) -> float:
+            return self.excess(items(noise), max(WIDE, tolerance))
+
+        most = max(LOUDEST, 2 * start)
+        about = about_least(roughly, least, most, start=start)
+        return least_place(answered, about, least=least, most=most, precision=precision)
 
 
 def largest_count(
@@ -54,19 +126,14 @@ def largest_count(
     tolerance: float = 1e-3,
 ) -> int:
     """How many mechanisms with this guarantee are certified (ε, δ)-DP together; 0 if none is."""
-    epsilon, delta = _target(epsilon, delta, adaptivity)
+    target = _Target(epsilon, delta, adaptivity)
 
     def search(width: float, low: int) -> int:
         def fits(count: int) -> bool:
-            answer = _fits([(guarantee, count)], epsilon, delta, adaptivity, width)
+            answer = target.met_by([(guarantee, count)], width)
             if answer or width <= tolerance:
                 seen(count, answer)
             return answer
-
-        def excess(count: int) -> float:
-            """ln of how much ε is exceeded."""
-            upper = _upper([(guarantee, count)], delta, adaptivity, width)
-            return math.log(max(upper, 1e-300) / epsilon) if epsilon > 0 else math.inf
 
         low = low if fits(low) else 1
         high = max(low + 1, math.ceil(1.02 * low))
@@ -76,12 +143,12 @@ def largest_count(
                 raise Unattainable(
                     f"more than {MOST:g} such mechanisms fit; the count is unlimited"
                 )
-        return last_by_power(fits, excess, low, high)
+        return last_by_power(fits, lambda n: target.excess([(guarantee, n)], width), low, high)
 
     with narrowing("the count is") as seen:
-        if not _fits([(guarantee, 1)], epsilon, delta, adaptivity, tolerance):
+        if not target.met_by([(guarantee, 1)], tolerance):
             return 0
-        low = max(1, _by_moments(guarantee, epsilon, delta))
+        low = max(1, largest_repeats([(guarantee, 1)], epsilon=epsilon, delta=delta))
         if tolerance < QUICK:
             low = search(QUICK, low)
         return search(tolerance, low)
@@ -102,27 +169,21 @@ def largest_epsilon(
             "kind must be PureDP, BoundedRange or Laplace (which have an epsilon each), got "
             f"{getattr(kind, '__name__', kind)!r}"
         )
-    epsilon, delta = _target(epsilon, delta, adaptivity)
+    target = _Target(epsilon, delta, adaptivity)
     count = require_count("count", count, at_least=1)
-
-    def search(width: float, start: float, growth: float) -> float:
-        def total(each: float) -> float:
-            items = [(kind(each), count)]
-            bracket = compose(items, adaptivity=adaptivity, tolerance=width).epsilon_at(delta)
-            if bracket.upper <= epsilon or width <= tolerance:
-                seen(each, bracket.upper <= epsilon)
-            return bracket.upper
-
-        precision = max(1e-9, 0.02 * width)
-        return largest_place(total, epsilon, start=start, growth=growth, precision=precision)
-
     if epsilon == 0:
         raise Unattainable("epsilon must be greater than 0 to leave anything for each mechanism")
-    start, growth = epsilon / count * (1 - 1e-12), 2.0
+    start = count / epsilon * (1 + 1e-12)  # as noise: so much is certainly enough
     with narrowing("ε of each is") as seen:
-        if tolerance < QUICK:
-            start, growth = search(QUICK, start, growth), 1 + 0.2 * QUICK
-        return search(tolerance, start, growth)
+        noise = target.least_noise(
+            lambda noise: [(kind(1 / noise), count)],
+            lambda noise, enough: seen(1 / noise, enough),
+            start=start,
+            least=1e-9 * start,
+            tolerance=tolerance,
+            precision=max(1e-9, 0.02 * tolerance),
+        )
+    return 1 / noise
 
 
 def noise_for(
@@ -139,29 +200,17 @@ def noise_for(
     `lambda noise: [(Subsampled(Gaussian(noise), 0.01), 1000), (BoundedRange(0.1), 100)]`; for a
     Laplace mechanism the noise multiplier is 1/ε. The answer is within `tolerance` of the least.
     """
-    epsilon = require_real("epsilon", epsilon, above=0)
-    delta = require_real("delta", delta, at_least=0, below=1)
+    require_real("epsilon", epsilon, above=0)
     tolerance = require_real("tolerance", tolerance, above=0, below=1)
-
-    def excess(noise: float, width: float) -> float:
-        """ln of how much too large ε is; at most 0 where the list is certified."""
-        try:
-            composed = compose(items(noise), adaptivity=adaptivity, tolerance=width)
-            upper = composed.epsilon_at(delta).upper
-        except Unattainable:
-            return math.inf
-        return math.log(upper / epsilon) if upper > 0 else -math.inf
-
-    def answered(noise: float) -> float:
-        value = excess(noise, tolerance)
-        seen(noise, value > 0)
-        return value
-
     with narrowing("the noise is") as seen:
         try:
-            about = about_least(lambda noise: excess(noise, max(WIDE, tolerance)), LEAST, LOUDEST)
-            return least_place(
-                answered, about, least=LEAST, most=LOUDEST, precision=0.5 * tolerance
+            return _Target(epsilon, delta, adaptivity).least_noise(
+                items,
+                lambda noise, enough: seen(noise, not enough),
+                start=1.0,
+                least=LEAST,
+                tolerance=tolerance,
+                precision=0.5 * tolerance,
             )
         except Unattainable:
             raise Unattainable(
@@ -197,54 +246,12 @@ def sgd_noise(
     )
 
 
-def _target(epsilon: float, delta: float, adaptivity: str) -> tuple[float, float]:
-    require_choice("adaptivity", adaptivity, ADAPTIVITIES)
-    return (
-        require_real("epsilon", epsilon, at_least=0),
-        require_real("delta", delta, at_least=0, below=1),
-    )
-
-
-def _fits(
-    items: list[tuple[Guarantee, int]],
-    epsilon: float,
-    delta: float,
-    adaptivity: str,
-    tolerance: float,
-) -> bool:
-    """Whether the list is certified (ε, δ)-DP; a coarse bracket often tells, and costs little."""
-    for width in (*(coarse for coarse in COARSE if coarse > tolerance), tolerance):
-        try:
-            bracket = compose(items, adaptivity=adaptivity, tolerance=width).epsilon_at(delta)
-        except Unattainable:
-            return False
-        if bracket.upper <= epsilon:
-            return True
-        if bracket.lower > epsilon or bracket.width > width:
-            return False
-    return False
-
-
-def _upper(
-    items: list[tuple[Guarantee, int]], delta: float, adaptivity: str, tolerance: float
-) -> float:
-    try:
-        return compose(items, adaptivity=adaptivity, tolerance=tolerance).epsilon_at(delta).upper
-    except Unattainable:
-        return math.inf
-
-
-def _by_moments(guarantee: Guarantee, epsilon: float, delta: float) -> int:
-    """A count that certainly fits, by the cheap bound only; 1 if that proves nothing."""
-    return max(1, largest_repeats([(guarantee, 1)], epsilon=epsilon, delta=delta))
-
-
 def largest_repeats(items: Sequence[tuple[Guarantee, int]], *, epsilon: float, delta: float) -> int:
     """How often a whole list fits into (ε, δ), by moments: quick, and often a little too few.
 
     For a planner that answers while somebody types; `largest_count` and tariffs prove more.
     """
-    epsilon, delta = _target(epsilon, delta, "adaptive")
+    _Target(epsilon, delta)
     if not items:
         raise InvalidInput("at least one mechanism must be planned, got none")
 

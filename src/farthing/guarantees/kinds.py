@@ -17,6 +17,10 @@ from typing import ClassVar, TypeAlias
 from farthing.errors import InvalidInput, Unsupported, require_count, require_real
 from farthing.numerics.rounding import float_down, float_up
 
+_RANGE = (
+    "bounded range cannot be subsampled: its worst pair depends on t, and no pair "
+    "dominates all of them; sample PureDP({0.epsilon!r}), which it implies"
+)
 _MOMENTS = (
     "a guarantee that only bounds moments cannot be subsampled: it has no pair of "
     "distributions that dominates; sample the mechanism itself, such as Gaussian(σ)"
@@ -35,12 +39,20 @@ class Kind:
     """Checks every number that a kind declares with limits.
 
     `notation` names the kind in short text. `not_sampled` says why a mechanism of this kind cannot
-    be subsampled.
+    be subsampled. Both are given where the class is defined.
     """
 
     __slots__ = ()
     notation: ClassVar[str | None] = None
     not_sampled: ClassVar[str | None] = None
+
+    def __init_subclass__(
+        cls, *, notation: str | None = None, not_sampled: str | None = None
+    ) -> None:
+        if notation is not None:
+            cls.notation = notation
+        if not_sampled is not None:
+            cls.not_sampled = not_sampled
 
     def __post_init__(self) -> None:
         for one in fields(self):  # type: ignore[arg-type] # every kind is a dataclass
@@ -50,46 +62,34 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class PureDP(Kind):
+class PureDP(Kind, notation="dp"):
     """ε-differential privacy: every privacy loss lies in [−ε, ε]."""
-
-    notation: ClassVar[str | None] = "dp"
 
     epsilon: float = field(metadata=_NOT_NEGATIVE)
 
 
 @dataclass(frozen=True, slots=True)
-class BoundedRange(Kind):
+class BoundedRange(Kind, notation="br", not_sampled=_RANGE):
     """ε-bounded range: for each pair of neighbours the losses lie in [t − ε, t], 0 ≤ t ≤ ε.
 
     Corollary 2.1 of [DDR20]. The exponential mechanism has it; it holds for mechanisms
     that answer once, not for interactive ones.
     """
 
-    notation: ClassVar[str | None] = "br"
-    not_sampled: ClassVar[str | None] = (
-        "bounded range cannot be subsampled: its worst pair depends on t, and no pair "
-        "dominates all of them; sample PureDP({0.epsilon!r}), which it implies"
-    )
-
     epsilon: float = field(metadata=_NOT_NEGATIVE)
 
 
 @dataclass(frozen=True, slots=True)
-class ApproximateDP(Kind):
+class ApproximateDP(Kind, notation="adp"):
     """(ε, δ)-differential privacy."""
-
-    notation: ClassVar[str | None] = "adp"
 
     epsilon: float = field(metadata=_NOT_NEGATIVE)
     delta: float = field(metadata=_PROBABILITY)
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace(Kind):
+class Laplace(Kind, notation="lap"):
     """The Laplace mechanism itself, with scale sensitivity/ε: more is known than ε-DP."""
-
-    notation: ClassVar[str | None] = "lap"
 
     epsilon: float = field(metadata=_NOT_NEGATIVE)
 
@@ -100,10 +100,8 @@ class Laplace(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian(Kind):
+class Gaussian(Kind, notation="gauss"):
     """The Gaussian mechanism, with standard deviation noise_multiplier × ℓ2-sensitivity."""
-
-    notation: ClassVar[str | None] = "gauss"
 
     noise_multiplier: float = field(metadata=_POSITIVE)
 
@@ -114,14 +112,12 @@ class Gaussian(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussian(Kind):
+class DiscreteGaussian(Kind, notation="dgauss"):
     """Discrete Gaussian noise on a whole number that a unit changes by at most `sensitivity`.
 
     Pr[Z = z] ∝ e^{−z²/2s²} on the whole numbers, s = noise_multiplier × sensitivity. Its profile
     is close to that of `Gaussian` but exceeds it in places, so the two are kept apart.
     """
-
-    notation: ClassVar[str | None] = "dgauss"
 
     noise_multiplier: float = field(metadata=_POSITIVE)
     sensitivity: int = 1
@@ -140,35 +136,27 @@ class DiscreteGaussian(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class PermuteAndFlip(Kind):
+class PermuteAndFlip(Kind, notation="pf"):
     """The permute-and-flip mechanism itself, ε per range of the score: more is known than ε-DP.
 
     Its losses lie in an interval of length 2·ln(2e^{ε/2} − 1) inside [−ε, ε]
     (docs/theory/mechanisms.md, "Permute-and-flip"). It is not ε-bounded range.
     """
 
-    notation: ClassVar[str | None] = "pf"
-
     epsilon: float = field(metadata=_NOT_NEGATIVE)
 
 
 @dataclass(frozen=True, slots=True)
-class ConcentratedDP(Kind):
+class ConcentratedDP(Kind, notation="cdp", not_sampled=_MOMENTS):
     """(μ, τ)-concentrated DP: mean loss at most μ, centred loss τ-subgaussian [CR22, Def. 2.6]."""
-
-    notation: ClassVar[str | None] = "cdp"
-    not_sampled: ClassVar[str | None] = _MOMENTS
 
     mu: float = field(metadata=_NOT_NEGATIVE)
     tau: float = field(metadata=_NOT_NEGATIVE)
 
 
 @dataclass(frozen=True, slots=True)
-class ZeroConcentratedDP(Kind):
+class ZeroConcentratedDP(Kind, notation="zcdp", not_sampled=_MOMENTS):
     """δ-approximate (ξ, ρ)-zero-concentrated DP: D_α ≤ ξ + ρα for α > 1 [CR22, Def. 2.7]."""
-
-    notation: ClassVar[str | None] = "zcdp"
-    not_sampled: ClassVar[str | None] = _MOMENTS
 
     rho: float = field(metadata=_NOT_NEGATIVE)
     xi: float = field(default=0.0, metadata=_FINITE)
@@ -181,25 +169,20 @@ class ZeroConcentratedDP(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class TruncatedConcentratedDP(Kind):
+class TruncatedConcentratedDP(Kind, notation="tcdp", not_sampled=_MOMENTS):
     """(ρ, ω)-truncated concentrated DP: D_α ≤ ρα for 1 < α < ω [Lyu22, Def. 5]."""
-
-    notation: ClassVar[str | None] = "tcdp"
-    not_sampled: ClassVar[str | None] = _MOMENTS
 
     rho: float = field(metadata=_NOT_NEGATIVE)
     omega: float = field(metadata={"limits": {"above": 1}})
 
 
 @dataclass(frozen=True, slots=True)
-class RenyiDP(Kind):
+class RenyiDP(Kind, not_sampled=_MOMENTS):
     """Rényi DP by a curve: D_α ≤ curve(α) for every α with 1 < α < `orders_below`.
 
     `curve` must return a valid upper bound for each order it is asked for; it may return
     infinity where nothing is known. Two curves are equal only if they are the same object.
     """
-
-    not_sampled: ClassVar[str | None] = _MOMENTS
 
     curve: Callable[[float], float]
     orders_below: float = field(default=float("inf"))
@@ -212,7 +195,7 @@ class RenyiDP(Kind):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LossDistribution(Kind):
+class LossDistribution(Kind, not_sampled=_DISCRETISED):
     """A discrete privacy loss that dominates the mechanism in both directions of neighbours.
 
     Mass `masses[i]` at loss `losses[i]` (increasing), and `infinity` where the loss has no bound.
@@ -220,8 +203,6 @@ class LossDistribution(Kind):
     the two datasets holds the unit. The loss of one direction of an asymmetric mechanism does not
     promise that; the larger of its two profiles does (docs/theory/directions.md).
     """
-
-    not_sampled: ClassVar[str | None] = _DISCRETISED
 
     losses: tuple[float, ...]
     masses: tuple[float, ...]
@@ -286,10 +267,8 @@ def _set_all(
 
 
 @dataclass(frozen=True, slots=True)
-class _Sampled(Kind):
+class _Sampled(Kind, not_sampled="a sample of a sample is one sample: multiply the rates"):
     """Common to both ways to draw a sample."""
-
-    not_sampled: ClassVar[str | None] = "a sample of a sample is one sample: multiply the rates"
 
     guarantee: PureDP | ApproximateDP | Laplace | Gaussian | DiscreteGaussian | PermuteAndFlip
     rate: float = field(metadata=_POSITIVE)
@@ -306,7 +285,7 @@ class _Sampled(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class Subsampled(_Sampled):
+class Subsampled(_Sampled, notation="poisson"):
     """A mechanism that sees a Poisson sample: each unit is in it with probability `rate`.
 
     Units are sampled independently of each other, of the data and of all other steps, and the
@@ -314,11 +293,9 @@ class Subsampled(_Sampled):
     it it is not, so the two directions have different losses (docs/theory/subsampling.md).
     """
 
-    notation: ClassVar[str | None] = "poisson"
-
 
 @dataclass(frozen=True, slots=True)
-class SubsampledWithoutReplacement(_Sampled):
+class SubsampledWithoutReplacement(_Sampled, notation="subset"):
     """A mechanism that sees a sample of fixed size, the share `rate` of all units.
 
     Every such sample is equally likely. Neighbours are **replace-one**, of equal and public size,
@@ -326,18 +303,14 @@ class SubsampledWithoutReplacement(_Sampled):
     mechanism that is not sampled, with replace-one neighbours.
     """
 
-    notation: ClassVar[str | None] = "subset"
-
 
 @dataclass(frozen=True, slots=True)
-class TwoWayLoss(Kind):
+class TwoWayLoss(Kind, not_sampled=_DISCRETISED):
     """Discrete losses for both directions of add/remove neighbours, each valid in its own only.
 
     `with_unit` bounds the outcomes with the unit against those without it, `without_unit` the
     reverse. A `LossDistribution` by itself is valid in both.
     """
-
-    not_sampled: ClassVar[str | None] = _DISCRETISED
 
     with_unit: LossDistribution
     without_unit: LossDistribution

@@ -18,7 +18,6 @@ from functools import partial
 from statistics import NormalDist
 from typing import Any, Protocol, TypeAlias
 
-import numpy as np
 from flint import arb
 
 from farthing.errors import require_count, require_real
@@ -29,6 +28,7 @@ from farthing.numerics.search import turning_point
 _CANDIDATES = 48
 
 Event: TypeAlias = Callable[[Hashable], bool]
+Bounds: TypeAlias = tuple[float, float]
 
 
 class Runnable(Protocol):
@@ -51,8 +51,8 @@ class Audit:
     confidence: float
     trials: int
     event: str
-    first_bounds: tuple[float, float]
-    second_bounds: tuple[float, float]
+    first_bounds: Bounds
+    second_bounds: Bounds
 
 
 def audit(
@@ -76,9 +76,7 @@ def audit(
     level = require_real("confidence", confidence, above=0, below=1)
     risk = (1 - level) / 2
     event, name, swapped = _best_event(samples, allowed, risk)
-    upper_side, lower_side = samples.held_out(swapped)
-    p = _bounds(_count(event, upper_side), len(upper_side), risk)
-    q = _bounds(_count(event, lower_side), len(lower_side), risk)
+    p, q = samples.measured(event, swapped, risk)
     epsilon = math.log((p[0] - allowed) / q[1]) if p[0] > allowed else 0.0
     return Audit(max(epsilon, 0.0), allowed, level, samples.trials, name, p, q)
 
@@ -102,11 +100,8 @@ def audit_bounded_range(
     risk = (1 - level) / 4
     rising, name, swapped = _best_event(samples, 0.0, risk)
     falling = _best_event(samples, 0.0, risk, only_swapped=not swapped)[0]
-    upper_side, lower_side = samples.held_out(swapped)
-    p = _bounds(_count(rising, upper_side), len(upper_side), risk)
-    q = _bounds(_count(rising, lower_side), len(lower_side), risk)
-    other_p = _bounds(_count(falling, upper_side), len(upper_side), risk)
-    other_q = _bounds(_count(falling, lower_side), len(lower_side), risk)
+    p, q = samples.measured(rising, swapped, risk)
+    other_p, other_q = samples.measured(falling, swapped, risk)
     if p[0] == 0 or other_q[0] == 0:
         return Audit(0.0, 0.0, level, samples.trials, name, p, q)
     epsilon = math.log(p[0] / q[1]) + math.log(other_q[0] / other_p[1])
@@ -115,9 +110,11 @@ def audit_bounded_range(
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    first: list[Hashable]
-    second: list[Hashable]
+    """Outcomes on the two inputs: those that events are chosen on, and those held out."""
+
     trials: int
+    training: tuple[list[Hashable], list[Hashable]]
+    held_out: tuple[list[Hashable], list[Hashable]]
 
     @classmethod
     def of(
@@ -129,26 +126,20 @@ class _Samples:
         view: Callable[[Any], Hashable] | None,
     ) -> _Samples:
         count = require_count("trials", trials, at_least=20)
-        look = view if view is not None else _same
-        return cls(
-            [look(mechanism.run(first)) for _ in range(count)],
-            [look(mechanism.run(second)) for _ in range(count)],
-            count,
+
+        def run(data: Any) -> list[Hashable]:
+            releases = [mechanism.run(data) for _ in range(count)]
+            return releases if view is None else [view(release) for release in releases]
+
+        one, other, half = run(first), run(second), count // 2
+        return cls(count, (one[:half], other[:half]), (one[half:], other[half:]))
+
+    def measured(self, event: Event, swapped: bool, risk: float) -> tuple[Bounds, Bounds]:
+        """Bounds on the probability of an event on both inputs, `swapped` or not."""
+        first, second = (
+            _bounds(_count(event, outcomes), len(outcomes), risk) for outcomes in self.held_out
         )
-
-    def training(self, swapped: bool) -> tuple[list[Hashable], list[Hashable]]:
-        half = self.trials // 2
-        pair = self.first[:half], self.second[:half]
-        return pair[::-1] if swapped else pair
-
-    def held_out(self, swapped: bool) -> tuple[list[Hashable], list[Hashable]]:
-        half = self.trials // 2
-        pair = self.first[half:], self.second[half:]
-        return pair[::-1] if swapped else pair
-
-
-def _same(release: Hashable) -> Hashable:
-    return release
+        return (second, first) if swapped else (first, second)
 
 
 def _best_event(
@@ -159,7 +150,7 @@ def _best_event(
     spread = NormalDist().inv_cdf(1 - risk)
     choices: list[tuple[float, Event, str, bool]] = []
     for swapped in directions:
-        high, low = samples.training(swapped)
+        high, low = reversed(samples.training) if swapped else samples.training
         for event, name in _events(high, low):
             score = _promise(_count(event, high), _count(event, low), delta * len(high), spread)
             choices.append((score, event, name, swapped))
@@ -207,39 +198,23 @@ def _count(event: Event, outcomes: Sequence[Hashable]) -> int:
     return sum(1 for outcome in outcomes if event(outcome))
 
 
-def _bounds(hits: int, trials: int, risk: float) -> tuple[float, float]:
+def _bounds(hits: int, trials: int, risk: float) -> Bounds:
     """Clopper and Pearson: each side fails with probability at most `risk`."""
-    return _clopper_pearson_lower(hits, trials, risk), 1 - _clopper_pearson_lower(
-        trials - hits, trials, risk
-    )
+    missed = _clopper_pearson_lower(trials - hits, trials, risk)
+    return _clopper_pearson_lower(hits, trials, risk), 1 - missed
 
 
 @in_balls
 def _clopper_pearson_lower(hits: int, trials: int, risk: float) -> float:
     """A p at which `hits` or more have probability at most `risk`, and hardly a larger one.
 
-    The probability is the regularized incomplete beta function I_p(hits, trials − hits + 1).
-    Floats find the place; only a p at which the ball certainly lies below `risk` is returned.
+    The probability is the regularized incomplete beta function I_p(hits, trials − hits + 1). Only a
+    p at which the ball certainly lies at or below `risk` is returned.
     """
     if hits == 0:
         return 0.0
-    guess, step = _guess(hits, trials, risk), 1e-10
-    while step < 1:
-        p = guess * (1 - step)
-        if arb(p).beta_lower(hits, trials - hits + 1, regularized=True) <= risk:
-            return p
-        step *= 4
-    return 0.0
 
+    def rare(p: float) -> bool:
+        return bool(arb(p).beta_lower(hits, trials - hits + 1, regularized=True) <= risk)
 
-def _guess(hits: int, trials: int, risk: float) -> float:
-    """The root in p of Pr[Binomial(trials, p) ≥ hits] = risk, by bisection in float64."""
-    successes = np.arange(hits, trials + 1)
-    factorials = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, trials + 1)))))
-    logs = factorials[trials] - factorials[successes] - factorials[trials - successes]
-
-    def too_rare(p: float) -> bool:
-        powers = successes * math.log(p) + (trials - successes) * math.log1p(-p)
-        return float(np.exp(logs + powers).sum()) <= risk
-
-    return turning_point(too_rare, 0.0, 1.0, width=1e-15)[0]
+    return turning_point(rare, 0.0, 1.0, width=1e-10)[0]

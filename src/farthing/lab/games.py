@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 from flint import arb
 
-from farthing.composition.adaptive.operators import BoundedRangeChoice, FixedLoss
+from farthing.composition.adaptive.operators import BoundedRangeChoice, Operator
+from farthing.composition.adaptive.profiles import operator_of
 from farthing.composition.bounds import Bracket
 from farthing.composition.items import items_from
 from farthing.errors import Unsupported, require_choice, require_count, require_real
@@ -35,9 +35,11 @@ from farthing.guarantees.losses.sampled import SampledResponse
 from farthing.mechanisms.randomized_response import GeneralizedRandomizedResponse
 from farthing.numerics.ball import Ball, down, in_balls, up
 from farthing.numerics.curves import Grid, Supports
-from farthing.numerics.rounding import FloatArray
+from farthing.numerics.rounding import FloatArray, IntArray
 
 Left = tuple[int, ...]
+#: What to do at each grid point: the item, and the t if there is a choice.
+Plan = tuple[IntArray, FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +56,6 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """What to do at each grid point: the item, and the t if there is a choice."""
-
-    items: npt.NDArray[np.int64]
-    choices: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
 class Strategy:
     """A complete strategy: a move for every state (items left, distance x = ε_g − loss so far)."""
 
@@ -70,16 +64,16 @@ class Strategy:
     epsilon_g: float
     value: float
     grid: Grid
-    plans: dict[Left, _Plan]
+    plans: dict[Left, Plan]
 
     def move(self, left: Left, x: float) -> Move:
         """The move in one state."""
         cells = round((x - self.grid.origin) / self.grid.step)
         place = min(max(cells + self.grid.below, 0), self.grid.size - 1)
-        plan = self.plans[left]
-        item = int(plan.items[place])
+        items, choices = self.plans[left]
+        item = int(items[place])
         t, spread = _range(self.losses[item])
-        return Move(item, float(plan.choices[place]) if t is None else t, spread)
+        return Move(item, float(choices[place]) if t is None else t, spread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +122,8 @@ def adversary(
     reach = math.ceil(total / step) + 2
     grid = Grid(step, reach, reach, origin=epsilon_g)
     profiles: dict[Left, Supports] = {}
-    plans: dict[Left, _Plan] = {}
-    operators = [_operator(loss, step) for loss in losses]
+    plans: dict[Left, Plan] = {}
+    operators = [operator_of(loss, grid, 1e-12) for loss in losses]
     for left in _states(start, adaptivity):
         if not any(left):
             profiles[left] = Supports.of_nothing(grid)
@@ -179,8 +173,7 @@ def simulate(strategy: Strategy, *, games: int, seed: int | None = None) -> Esti
         items, t = np.empty(games, np.int64), np.empty(games)
         for state in {tuple(row) for row in np.unique(left, axis=0).tolist()}:
             here = np.all(left == np.array(state), axis=1)
-            plan = strategy.plans[state]
-            items[here], t[here] = plan.items[places[here]], plan.choices[places[here]]
+            items[here], t[here] = (known[places[here]] for known in strategy.plans[state])
         t = np.where(np.isnan(fixed[items]), t, fixed[items])
         spread = spreads[items]
         stays = source.random(games) < np.expm1(t - spread) / np.expm1(-spread)
@@ -220,11 +213,11 @@ def _states(start: Left, adaptivity: str) -> Iterable[Left]:
 
 def _best(
     left: Left,
-    operators: list[BoundedRangeChoice | FixedLoss],
+    operators: list[Operator],
     profiles: dict[Left, Supports],
     grid: Grid,
     adaptivity: str,
-) -> tuple[Supports, _Plan]:
+) -> tuple[Supports, Plan]:
     profile: Supports | None = None
     items, choices = np.zeros(grid.size, np.int64), np.zeros(grid.size)
     available = [item for item, count in enumerate(left) if count > 0]
@@ -241,7 +234,7 @@ def _best(
             profile = profile.larger(value)
         items, choices = np.where(better, item, items), np.where(better, chosen, choices)
     assert profile is not None
-    return profile, _Plan(items, choices)
+    return profile, (items, choices)
 
 
 def _playable(loss: Loss) -> Loss:
@@ -263,14 +256,6 @@ def _range(kind: Loss) -> tuple[float | None, float]:
         return high, high - low
     assert kind.pure_epsilon is not None
     return kind.pure_epsilon, 2 * kind.pure_epsilon
-
-
-def _operator(kind: Loss, step: float) -> BoundedRangeChoice | FixedLoss:
-    if kind.chosen_range is not None:
-        return BoundedRangeChoice(kind.chosen_range)
-    known = kind.responses(1, step)
-    assert known is not None
-    return FixedLoss(*known)
 
 
 def _without(left: Left, item: int) -> Left:

@@ -56,11 +56,6 @@ def hull(low: Ball, high: Ball) -> Ball:
     return low.union(high)
 
 
-def larger(one: Ball, other: Ball) -> Ball:
-    """A ball that contains the larger of the two, also where they overlap."""
-    return one.max(other)
-
-
 def ends(ball: Ball) -> tuple[Fraction, Fraction]:
     """Fractions between which the exact value certainly lies."""
     return _exactly(ball.lower()), _exactly(ball.upper())

@@ -44,14 +44,7 @@ def binomial_hockey_stick(
     """
     odds = middle(log_odds.exp())
     anchor = min(last, max(0, int((count + 1) / (1 + odds))))
-    log_pmf = (
-        arb(count + 1).lgamma()
-        - arb(anchor + 1).lgamma()
-        - arb(count - anchor + 1).lgamma()
-        - count * (1 + (-log_odds).exp()).log()
-        - anchor * log_odds
-    )
-    pmf = log_pmf.exp()
+    pmf = _pmf(count, anchor, log_odds)
     excess = middle(gap + (last - anchor) * step)
     down = _run(
         lambda m: (anchor - m) / (count - anchor + m + 1) * odds,
@@ -70,6 +63,18 @@ def binomial_hockey_stick(
     tail = down.tail + first_above * above.tail
     inexact = arb(0, 2 * (gap.rad() + last * step.rad()).upper()) * tail
     return HockeyStick(value=pmf * (value + inexact), tail=pmf * tail)
+
+
+def _pmf(count: int, place: int, log_odds: Ball) -> Ball:
+    """C(count, i) q^{count−i} (1−q)^i for i = place."""
+    log_pmf = (
+        arb(count + 1).lgamma()
+        - arb(place + 1).lgamma()
+        - arb(count - place + 1).lgamma()
+        - count * (1 + (-log_odds).exp()).log()
+        - place * log_odds
+    )
+    return log_pmf.exp()
 
 
 def _run(
@@ -131,14 +136,7 @@ def binomial_masses(*, count: int, log_odds: Ball, tiny: float = 1e-280) -> Mass
         raise NotCertified(f"{count} trials are too many to sum")
     odds = middle(log_odds.exp())
     mode = min(count, max(0, int((count + 1) / (1 + odds))))
-    log_pmf = (
-        arb(count + 1).lgamma()
-        - arb(mode + 1).lgamma()
-        - arb(count - mode + 1).lgamma()
-        - count * (1 + (-log_odds).exp()).log()
-        - mode * log_odds
-    )
-    top = middle(log_pmf.exp())
+    top = middle(_pmf(count, mode, log_odds))
     reach = int(math.sqrt(count) * math.sqrt(-math.log(tiny)) * 1.5) + 64
     with np.errstate(all="ignore"):
         down_count, up_count = min(mode, reach), min(count - mode, reach)

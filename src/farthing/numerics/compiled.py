@@ -6,6 +6,8 @@ profile. So it is imported inside a function, unlike all other required dependen
 An interrupt inside numba, while it loads, compiles or converts arguments, would become a
 SystemError. So interrupts wait until the import and the first call of each kernel are over; in
 later calls the SystemError is turned back into KeyboardInterrupt.
+
+`python -m farthing.numerics.compiled` compiles them once, so that no user waits for it.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from contextlib import contextmanager
 from functools import cache, wraps
 from types import FrameType
 from typing import NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
 
 from farthing.numerics.rounding import FloatArray, IntArray
 
@@ -95,3 +99,17 @@ def _interruptible(kernel: Callable[Given, Result]) -> Callable[Given, Result]:
             raise
 
     return call
+
+
+def main() -> None:
+    """Call each kernel with the types it is used with; numba keeps the result on disk."""
+    profile = np.linspace(1.0, 0.0, 64)
+    kernels = compiled()
+    kernels.chord_supremum(profile, 8, 0.1, 0.5, np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]))
+    kernels.support_maximum(profile, profile, 8, 0.1, 0.5, 5, 0.0)
+    places, parts = np.zeros(2, np.int64), np.array([0.0, 0.05])
+    kernels.support_average(profile, profile, places, parts, parts, 8, 0.1)
+
+
+if __name__ == "__main__":
+    main()

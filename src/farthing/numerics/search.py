@@ -1,4 +1,4 @@
-"""All searches: bisection, golden section, thirds, Newton's method, secants on logarithms.
+"""All searches: bisection, golden section, thirds, Newton's method, slopes on logarithms.
 
 A search only finds a place. The caller certifies what it evaluates there.
 """
@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 
 from farthing.errors import NotCertified, Unattainable
-from farthing.numerics.ball import Ball, middle
+from farthing.numerics.ball import Ball, down, middle, up
 from farthing.numerics.binomial import HockeyStick
 
 #: Relative distance from the guessed root at which each side is certified first.
@@ -89,16 +89,6 @@ def golden_section(
     return low, left, right, high
 
 
-def thirds(
-    height: Callable[[float], float], low: float, high: float, *, rounds: int
-) -> tuple[float, float]:
-    """Ends around the highest place, two thirds as far apart in every round."""
-    for _ in range(rounds):
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (low, right) if height(left) >= height(right) else (left, high)
-    return low, high
-
-
 def whole_thirds(height: Callable[[int], float], low: int, high: int) -> range:
     """At most three whole numbers in [low, high], around where the height is largest."""
     while high - low > 2:
@@ -112,15 +102,20 @@ def invert(
     ceiling: Callable[[float], Ball],
     delta: float,
     *,
-    start: float,
-    limit: float,
+    total: Ball,
+    mean: float,
+    deviation: float,
 ) -> tuple[float, float]:
-    """(lower, upper) for the smallest ε in [0, limit] with δ(ε) ≤ `delta` > 0.
+    """(lower, upper) for the smallest ε ≥ 0 with δ(ε) ≤ `delta`; relative width about 1e-9.
 
     `attained(ε)` encloses a value that some adversary reaches, `ceiling(ε)` one that none
-    exceeds; at `limit` the true δ is 0. A Newton iteration on ln δ finds the place in floats,
-    and the two sides are then certified in ball arithmetic just beside it.
+    exceeds; at `total`, the sum of all ε, the true δ is 0. A Newton iteration on ln δ finds the
+    place in floats, beginning from about the `mean` and the `deviation` of the loss. The two sides
+    are then certified in ball arithmetic just beside it.
     """
+    limit = up(total)
+    if delta == 0 or limit == 0:
+        return down(total), limit
     if ceiling(0.0) <= delta:
         return 0.0, 0.0
 
@@ -128,11 +123,10 @@ def invert(
         stick = attained(x)
         return middle(stick.value.log()), 1 - middle(stick.tail / stick.value)
 
-    guess = _newton(log_delta, math.log(delta), start=start, low=0.0, high=limit * (1 - 1e-15))
-    upper = next(
-        (x for x in _steps(guess, +1) if x >= limit or ceiling(x) <= delta),
-        limit,
-    )
+    target, high = math.log(delta), limit * (1 - 1e-15)
+    start = mean + deviation * math.sqrt(-2 * target)
+    guess = _newton(log_delta, target, start=start, low=0.0, high=high)
+    upper = next((x for x in _steps(guess, +1) if x >= limit or ceiling(x) <= delta), limit)
     lower = next((x for x in _steps(guess, -1) if x <= 0 or attained(x).value > delta), 0.0)
     lower, upper = max(lower, 0.0), min(upper, limit)
     if not lower <= upper:
@@ -217,54 +211,11 @@ def last_by_power(
     return last_whole(fits, low, high)
 
 
-def largest_place(
-    total: Callable[[float], float],
-    target: float,
-    *,
-    start: float,
-    growth: float,
-    precision: float,
-) -> float:
-    """The largest x, up to `precision` relative, with total(x) ≤ target; `start` fits.
-
-    Secant steps on ln total against ln x, which is close to a line, kept inside the bracket.
-    """
-    low, at_low = start, total(start)
-    if at_low > target:
-        raise Unattainable(f"no parameter fits: even {start:g} each gives {at_low:g} > {target:g}")
-    high = growth * low
-    while (at_high := total(high)) <= target:
-        low, at_low, growth = high, at_high, growth**2
-        high = growth * low
-        if high > 1e12:
-            raise Unattainable("every parameter fits")
-    while high - low > precision * low:
-        slope = math.log(at_high / max(at_low, 1e-300)) / math.log(high / low)
-        guess = low * math.exp(math.log(target / max(at_low, 1e-300)) / max(slope, 1e-9))
-        margin = 0.2 * precision * low
-        guess = min(max(guess - margin, low + margin), high - margin)
-        for x in (guess, min(guess + 2 * margin, high - 0.5 * margin)):
-            if not low < x < high:
-                continue
-            value = total(x)
-            if value <= target:
-                low, at_low = x, value
-            else:
-                high, at_high = x, value
-                break
-        else:
-            between = 0.5 * (low + high)
-            value = total(between)
-            if value <= target:
-                low, at_low = between, value
-            else:
-                high, at_high = between, value
-    return low
-
-
-def about_least(excess: Callable[[float], float], least: float, most: float) -> tuple[float, float]:
+def about_least(
+    excess: Callable[[float], float], least: float, most: float, *, start: float
+) -> tuple[float, float]:
     """About the least place between `least` and `most` with no excess, and −d excess/d ln place."""
-    low = high = 1.0
+    low = high = start
     while (at_high := excess(high)) > 0:
         low, high = high, 2 * high
         if high > most:

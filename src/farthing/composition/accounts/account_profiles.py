@@ -14,7 +14,6 @@ the cap is what the certificate states, and the proof is that of docs/theory/odo
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -24,14 +23,13 @@ from types import MappingProxyType
 
 import numpy as np
 
-from farthing.canonical import canonical
 from farthing.composition.adaptive.operators import loss_distribution_above
 from farthing.composition.adaptive.profiles import curves
 from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.compose import compose
 from farthing.composition.items import Items, Losses, losses_of, take_out_leaks
 from farthing.composition.tariffs.certificate import Certificate
-from farthing.composition.tariffs.tariff import Tariff, tariff_from_json, tariff_profiles
+from farthing.composition.tariffs.tariff import Tariff, tariff_profiles
 from farthing.errors import FarthingError, NotCertified, Unattainable
 from farthing.guarantees.kinds import ZeroConcentratedDP
 from farthing.guarantees.losses import loss_of
@@ -67,6 +65,7 @@ class AccountProfile:
         return AccountProfile(None, self.leak)
 
 
+@lru_cache(maxsize=64)
 def profiles_when_spent(
     tariff: Tariff, farthings: frozenset[int], delta: float
 ) -> Mapping[int, AccountProfile]:
@@ -74,14 +73,6 @@ def profiles_when_spent(
 
     The leak is that of all δ units whatever is spent, so that it is counted once over all levels.
     """
-    return _profiles_when_spent(canonical(tariff.to_json()), farthings, delta)
-
-
-@lru_cache(maxsize=64)
-def _profiles_when_spent(
-    written: str, farthings: frozenset[int], delta: float
-) -> Mapping[int, AccountProfile]:
-    tariff = tariff_from_json(json.loads(written))
     profiles = {0: AccountProfile(None, tariff.leak)}
     fineness = FINENESS if tariff.budget.work(FINENESS, delta) < LONG else COARSE
     for spent in tariff_profiles(tariff, fineness, delta, lower=False):

@@ -16,11 +16,12 @@ from functools import lru_cache
 import numpy as np
 from flint import arb
 
+from farthing.composition.bounds.moments import tight_gain
 from farthing.errors import Unsupported
 from farthing.guarantees.kinds import Guarantee, replaces_one
 from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.base import Loss
-from farthing.numerics.ball import Ball, down, in_balls, up
+from farthing.numerics.ball import down, in_balls, up
 
 #: Each of the orders above the first has this share of δ; the first has what is left.
 SIDE_SHARE = Fraction(1, 256)
@@ -52,11 +53,7 @@ def _most(epsilon: float, delta: float, alpha: float, share: Fraction) -> Fracti
     """The D_α whose tight conversion [CKS20, Prop. 12] is (ε, share × δ), rounded down."""
     order = arb(alpha)
     target = arb(delta) * share.numerator / share.denominator
-    return Fraction(down(arb(epsilon) - (_gain(order) - target.log()) / (order - 1)))
-
-
-def _gain(order: Ball) -> Ball:
-    return (order - 1) * (1 - 1 / order).log() - order.log()
+    return Fraction(down(arb(epsilon) - (tight_gain(order) - target.log()) / (order - 1)))
 
 
 def best_order(epsilon: float, delta: float, guarantee: Guarantee) -> float:

@@ -1,4 +1,4 @@
 """The adaptive optimum: operators on profiles, applied on a grid and refined (`optimum`).
 
-`lattice` and `fixed_sums` add up many fixed losses; `any_order` leaves the order open.
+`lattice` adds up many fixed losses; `grid_choice` counts the cost, also of an order left open.
 """

@@ -34,7 +34,7 @@ from farthing.numerics.rounding import UNIT, FloatArray, IntArray, deflated, inf
 FEW = 40
 #: Atoms this near to grid points on average, in cells, lose nothing with the nearest line alone.
 NEAR = 0.2
-#: Profiles of equal rounds that are kept of each side: about two counts and their parts.
+#: Profiles of equal rounds that are kept: about two counts and their parts.
 KEPT = 24
 
 
@@ -328,32 +328,20 @@ def _cuts(epsilon: float, step: float) -> tuple[float, ...]:
 
 
 @lru_cache(maxsize=KEPT)
-def rounds_above(epsilon: float, grid: Grid, count: int) -> Chords:
-    """The profile that no adversary of `count` equal bounded-range rounds exceeds.
+def equal_rounds(epsilon: float, grid: Grid, count: int) -> tuple[Chords, Supports]:
+    """What no adversary of `count` equal bounded-range rounds exceeds, and what one achieves.
 
     A planner asks for 2239 rounds and then for 2240. The profile of a count is made from that of
     the count without its last binary digit that is 1; both are kept, so the second question takes
     64 rounds. The rounds are the same ones in the same order either way.
     """
     if count == 0:
-        return Chords.of_nothing(grid)
+        return Chords.of_nothing(grid), Supports.of_nothing(grid)
     fewer = count & (count - 1)
-    profile, operator = rounds_above(epsilon, grid, fewer), BoundedRangeChoice(epsilon)
+    (upper, lower), operator = equal_rounds(epsilon, grid, fewer), BoundedRangeChoice(epsilon)
     for _ in range(count - fewer):
-        profile = operator.above(profile)
-    return profile
-
-
-@lru_cache(maxsize=KEPT)
-def rounds_below(epsilon: float, grid: Grid, count: int) -> Supports:
-    """The profile that one adversary of `count` rounds achieves."""
-    if count == 0:
-        return Supports.of_nothing(grid)
-    fewer = count & (count - 1)
-    profile, operator = rounds_below(epsilon, grid, fewer), BoundedRangeChoice(epsilon)
-    for _ in range(count - fewer):
-        profile = operator.below(profile)
-    return profile
+        upper, lower = operator.above(upper), operator.below(lower)
+    return upper, lower
 
 
 def loss_distribution_above(profile: Chords) -> LossDistribution:

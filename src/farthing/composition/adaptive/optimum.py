@@ -40,19 +40,15 @@ def by_operators(items: Losses, adaptivity: str, tolerance: float) -> Bound | No
     kept = Losses(tuple((loss, count) for loss, count in items if loss.in_range))
     if not kept.pairs or not items.known:
         return None
-    bound = _on_grids(kept, adaptivity, tolerance)
-    return bound if kept == items else lower_only(bound)
-
-
-def _on_grids(items: Losses, adaptivity: str, tolerance: float) -> Bound:
-    return Bound(
+    bound = Bound(
         name="operators",
-        theorem=_theorem(items, adaptivity),
-        epsilon_at=lambda delta: _epsilon(items, adaptivity, tolerance, delta),
-        delta_at=lambda epsilon: _delta(items, adaptivity, tolerance, epsilon),
+        theorem=_theorem(kept, adaptivity),
+        epsilon_at=lambda delta: _epsilon(kept, adaptivity, tolerance, delta),
+        delta_at=lambda epsilon: _delta(kept, adaptivity, tolerance, epsilon),
         optimal=True,
         on_grid=True,
     )
+    return bound if kept == items else lower_only(bound)
 
 
 def by_example(items: Losses, adaptivity: str, tolerance: float) -> Bound | None:

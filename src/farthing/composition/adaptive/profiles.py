@@ -7,7 +7,7 @@
 Mechanisms without a choice commute, and one of them moved in front of a bounded-range step
 can only increase the loss: B F V ≤ F B V, since a sup of averages is at most the average of
 sups ([CR22, Prop. 1], for any fixed loss). So the set-wise optimum has the fixed steps first
-and the bounded-range ones last, several parameters in any order (any_order.py).
+and the bounded-range ones last, several parameters in any order (grid_choice.AnyOrder).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from farthing.composition.adaptive.fixed_sums import RepeatedBlock, fixed_curves, sum_of
 from farthing.composition.adaptive.grid_choice import (
     MOVED,
     ORDERS,
@@ -29,15 +28,14 @@ from farthing.composition.adaptive.grid_choice import (
     Layout,
     blocks_of,
 )
-from farthing.composition.adaptive.lattice import Lattice
+from farthing.composition.adaptive.lattice import Lattice, RepeatedBlock, fixed_curves, sum_of
 from farthing.composition.adaptive.operators import (
     BoundedRangeChoice,
     FixedLoss,
     Kernel,
     Operator,
     atoms_of,
-    rounds_above,
-    rounds_below,
+    equal_rounds,
     shifted_below,
 )
 from farthing.composition.bounds.moments import MomentBound
@@ -132,7 +130,7 @@ def _upper(items: Losses, adaptivity: str, layout: Layout) -> Chords:
     profile = Chords.of_nothing(layout.grid)
     merged = items.unordered() if adaptivity != "adaptive" else items
     if (alone := _rounds_alone(merged, layout)) is not None:
-        return rounds_above(*alone)
+        return equal_rounds(*alone)[0]
     choices, fixed = merged.split()
     if adaptivity == "setwise" and len(choices) > 1:
         profile = layout.any_order(merged.choices()).above(profile)
@@ -218,7 +216,7 @@ def _lower(items: Losses, adaptivity: str, layout: Layout) -> Supports:
     ranges = set(items.ranges)
     played = set() if adaptivity == "none" else ranges - layout.blocked
     if played and (alone := _rounds_alone(items.unordered(), layout)) is not None:
-        return rounds_below(*alone)
+        return equal_rounds(*alone)[1]
     if played == ranges:
         return _play(sequence, layout, played, {})
     order = MomentBound(items).best_order(layout.delta)

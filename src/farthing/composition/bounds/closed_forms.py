@@ -17,9 +17,15 @@ from dataclasses import replace
 
 from flint import arb
 
-from farthing.composition.bounds import Bound, Bracket, Sides, bounded_range, lower_only
-from farthing.composition.bounds.bounded_range import adaptivity_is_free
-from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
+from farthing.composition.bounds import Bound, Bracket, Sides, lower_only
+from farthing.composition.bounds.nonadaptive import (
+    MIXED,
+    RANGED,
+    Mix,
+    adaptivity_is_free,
+    delta_nonadaptive,
+    epsilon_nonadaptive,
+)
 from farthing.composition.items import Losses, losses_of
 from farthing.errors import require_count, require_real
 from farthing.guarantees.kinds import BoundedRange, Gaussian, PureDP
@@ -162,10 +168,10 @@ def _equal_dp(items: Losses) -> Bound | None:
         return None
     exact, count = items.only(PureDP), items.total
     return Bound(
-        name="optimal-dp",
-        theorem=EQUAL_PURE,
-        epsilon_at=lambda delta: _sides(epsilon_equal(delta, epsilon=epsilon, count=count), exact),
-        delta_at=lambda at: _sides(delta_equal(at, epsilon=epsilon, count=count), exact),
+        "optimal-dp",
+        EQUAL_PURE,
+        lambda delta: _sides(epsilon_equal(delta, epsilon=epsilon, count=count), exact),
+        lambda at: _sides(delta_equal(at, epsilon=epsilon, count=count), exact),
         optimal=exact,
     )
 
@@ -180,14 +186,10 @@ def _equal_range(items: Losses, adaptivity: str) -> Bound | None:
     if epsilon is None or (count > FEW and not SMALL < epsilon < LARGE):
         return None
     return Bound(
-        name="optimal-br",
-        theorem=bounded_range.THEOREM,
-        epsilon_at=lambda delta: _sides(
-            bounded_range.epsilon_nonadaptive(delta, epsilon=epsilon, count=count), True
-        ),
-        delta_at=lambda at: _sides(
-            bounded_range.delta_nonadaptive(at, epsilon=epsilon, count=count), True
-        ),
+        "optimal-br",
+        RANGED,
+        lambda delta: _sides(epsilon_nonadaptive(delta, epsilon=epsilon, count=count)),
+        lambda at: _sides(delta_nonadaptive(at, epsilon=epsilon, count=count)),
         optimal=True,
     )
 
@@ -201,16 +203,13 @@ def _mixture(items: Losses, adaptivity: str) -> Bound | None:
     if (adaptivity != "none" and ranged > 1) or ranged * (items.total - ranged) > MOST_PRODUCT:
         return None
     mix = Mix(epsilon, pure=items.total - ranged, ranged=ranged)
-    theorem = (
-        "optimal non-adaptive DP + bounded range [CR22, Thm 3]"
-        if adaptivity == "none"
-        else "one bounded-range item may be adaptive [CR22, Cor. 5.1 with m = k − 1]"
-    )
+    adaptive = "one bounded-range item may be adaptive [CR22, Cor. 5.1 with m = k − 1]"
+    theorem = MIXED if adaptivity == "none" else adaptive
     return Bound(
-        name="optimal-mixed",
-        theorem=theorem,
-        epsilon_at=lambda delta: _sides(mix.epsilon_at(delta), True),
-        delta_at=lambda at: _sides(mix.delta_at(at), True),
+        "optimal-mixed",
+        theorem,
+        lambda delta: _sides(mix.epsilon_at(delta)),
+        lambda at: _sides(mix.delta_at(at)),
         optimal=True,
     )
 
@@ -222,7 +221,7 @@ def _common_epsilon(items: Losses) -> float | None:
     return epsilon if epsilon is not None and epsilon < 600 else None
 
 
-def _sides(bracket: Bracket, exact: bool) -> Sides:
+def _sides(bracket: Bracket, exact: bool = True) -> Sides:
     return (bracket.lower if exact else 0.0), bracket.upper
 
 
@@ -275,20 +274,16 @@ def delta_equal(epsilon_g: float, *, epsilon: float, count: int) -> Bracket:
 
 @in_balls
 def epsilon_equal(delta: float, *, epsilon: float, count: int) -> Bracket:
-    """The smallest ε_g ≥ 0 whose optimal δ is at most `delta`; relative width about 1e-9."""
-    total = arb(epsilon) * count
-    limit = up(total)
-    if delta == 0 or limit == 0:
-        return Bracket(down(total), limit, EQUAL_PURE)
-    mean, spread = count * epsilon * math.tanh(epsilon / 2), epsilon * math.sqrt(count)
-    lower, upper = invert(
+    """The smallest ε_g ≥ 0 whose optimal δ is at most `delta`."""
+    sides = invert(
         lambda x: _stick(x, epsilon, count),
         lambda x: _stick(x, epsilon, count).value.upper(),
         delta,
-        start=mean + spread * math.sqrt(-2 * math.log(delta)),
-        limit=limit,
+        total=arb(epsilon) * count,
+        mean=count * epsilon * math.tanh(epsilon / 2),
+        deviation=epsilon * math.sqrt(count),
     )
-    return Bracket(lower, upper, EQUAL_PURE)
+    return Bracket(*sides, EQUAL_PURE)
 
 
 def _stick(epsilon_g: float, epsilon: float, count: int) -> HockeyStick:

@@ -23,7 +23,7 @@ from farthing.guarantees.kinds import LossDistribution
 from farthing.guarantees.losses.base import Loss
 from farthing.numerics.ball import Ball, down, in_balls
 from farthing.numerics.rounding import FloatArray
-from farthing.numerics.search import thirds, turning_point
+from farthing.numerics.search import golden_section, turning_point
 
 #: What p gives up, as a logarithm, until the inequality is confirmed.
 GIVEN_UP = (1e-3, 1e-2, 0.1, 0.5)
@@ -215,5 +215,5 @@ def _best(
         return None
     place = max(range(len(losses)), key=lambda i: reached(losses[i]))
     low, high = losses[max(place - 1, 0)], losses[min(place + 1, len(losses) - 1)]
-    low, high = thirds(reached, low, high, rounds=16)
+    low, _, _, high = golden_section(lambda x: -reached(x), low, high, width=1e-3 * (high - low))
     return moments.witness(0.5 * (low + high))

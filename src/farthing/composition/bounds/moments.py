@@ -20,7 +20,6 @@ from flint import arb
 
 from farthing.composition.bounds import Bound
 from farthing.composition.items import Losses
-from farthing.errors import NotCertified
 from farthing.guarantees.losses.base import Loss
 from farthing.guarantees.losses.bounded_range import max_kl
 from farthing.numerics.ball import Ball, in_balls, middle, up
@@ -32,13 +31,9 @@ Moment = Callable[[Loss, float], Ball]
 Parts = Callable[[Loss], tuple[Ball, Ball] | None]
 
 
-def concentrated_moment(loss: Loss, alpha: float) -> Ball:
-    """(α − 1)(ξ + ρα): the moment as [CR22, Lemma 3.4] sees it."""
-    pair = loss.zero_concentrated()
-    if pair is None:
-        raise NotCertified(f"{loss.guarantee!r} is not zero-concentrated")
-    order = arb(alpha)
-    return (order - 1) * (pair[0] + pair[1] * order)
+def tight_gain(order: Ball) -> Ball:
+    """ln of the factor by which the tight conversion is smaller: (1 − 1/α)^{α−1}/α."""
+    return (order - 1) * (1 - 1 / order).log() - order.log()
 
 
 def exact_moment(loss: Loss, alpha: float) -> Ball:
@@ -51,7 +46,7 @@ def moment_bounds(items: Losses) -> list[Bound]:
     chernoff = MomentBound(items, tight=False)
     kept = [_named("mgf", "moment generating function [DDR20, Thm 5]", chernoff), renyi(items)]
     if all(loss.zero_concentrated() is not None for loss, _ in items):
-        sums = MomentBound(items, concentrated_moment)
+        sums = MomentBound(items, Loss.log_moment)  # (α − 1)(ξ + ρα), as [CR22, Lemma 3.4] sees it
         kept.insert(0, _named("zcdp-tight", "zCDP, tight conversion [CKS20, Prop. 12]", sums))
     return kept
 
@@ -78,12 +73,7 @@ class MomentBound:
         """The smallest ε found over all orders; every order is valid, so this is safe."""
         if delta == 0:
             return math.inf
-
-        def value(alpha: float) -> Ball:
-            power = arb(alpha) - 1
-            return (self._total(alpha) - arb(delta).log() + self._gain(alpha)) / power
-
-        best = value(self._best_order(value))
+        best = self._epsilon(delta, self.best_order(delta))
         return max(0.0, up(best)) if best.is_finite() else math.inf
 
     @in_balls
@@ -98,23 +88,19 @@ class MomentBound:
 
     def best_order(self, delta: float) -> float:
         """The order that `epsilon_at` uses."""
-        return self._best_order(
-            lambda alpha: (
-                (self._total(alpha) - arb(delta).log() + self._gain(alpha)) / (arb(alpha) - 1)
-            )
-        )
+        return self._best_order(lambda alpha: self._epsilon(delta, alpha))
+
+    def _epsilon(self, delta: float, alpha: float) -> Ball:
+        power = arb(alpha) - 1
+        return (self._total(alpha) - arb(delta).log() + self._gain(alpha)) / power
 
     def _total(self, alpha: float) -> Ball:
         return sum((count * self.moment(loss, alpha) for loss, count in self.items), arb(0))
 
     def _gain(self, alpha: float) -> Ball:
-        """ln of the factor by which the tight conversion is smaller: (1 − 1/α)^{α−1}/α."""
         if self.gain is not None:
             return arb(self.gain(alpha))
-        if not self.tight:
-            return arb(0)
-        order = arb(alpha)
-        return (order - 1) * (1 - 1 / order).log() - order.log()
+        return tight_gain(arb(alpha)) if self.tight else arb(0)
 
     def _best_order(self, value: Callable[[float], Ball]) -> float:
         """The best of a few orders, then a golden-section search in ln(α − 1) around it."""

@@ -1,4 +1,4 @@
-"""A budget as the recursion needs it: whole numbers, a grid, and how long it takes."""
+"""A budget as the recursion needs it: offers in whole numbers, a grid, and how long it takes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,85 @@ from farthing.composition.adaptive.grid_choice import aligned
 from farthing.composition.adaptive.profiles import operator_of
 from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import Losses
-from farthing.composition.tariffs.budget_items import FARTHEST, NEGLIGIBLE, Offer
 from farthing.composition.tariffs.tariff_recursion import EitherWay, PricedOperator, Recursion
-from farthing.errors import NotCertified
+from farthing.errors import NotCertified, Unsupported
+from farthing.guarantees.kinds import Guarantee
+from farthing.guarantees.losses import loss_of
+from farthing.guarantees.losses.base import Loss
+from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.ball import in_balls
 from farthing.numerics.curves import Grid
 from farthing.numerics.rounding import inflated
+
+#: Beyond this ε floats end, and so does privacy.
+FARTHEST = 500.0
+#: Losses below this one are counted as this one; grids are not finer than a tenth of it.
+NEGLIGIBLE = 1e-7
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The losses of one purchase without its δ, and its price.
+
+    `losses` are the loss with the unit and the loss without it.
+    """
+
+    losses: tuple[Loss, Loss]
+    farthings: int
+    delta_units: int
+
+    @staticmethod
+    def of(guarantee: Guarantee, farthings: int, delta_units: int) -> Offer:
+        """What a guarantee does for this price."""
+        with_unit, without_unit = (
+            loss_of(guarantee, with_unit=way).whole().without_leak() for way in (True, False)
+        )
+        return Offer((with_unit, without_unit), farthings, delta_units)
+
+    @property
+    def text(self) -> str:
+        """The short text of what is bought."""
+        return format_guarantee(self.losses[0].guarantee)
+
+    @property
+    def epsilon(self) -> float | None:
+        """The ε of ε-DP, if it has one."""
+        return self.losses[0].pure_epsilon
+
+    @property
+    def carried(self) -> Loss:
+        """The loss with the unit, large enough for floats: for grids and costs."""
+        return self.losses[0].carried(NEGLIGIBLE)
+
+    def replaces(self, other: Offer) -> bool:
+        """Whether buying this, perhaps several times, makes `other` useless at the same price.
+
+        V stays the same supremum (docs/theory/tariffs.md). The relation has no cycles, so all
+        offers that are replaced can be left out.
+        """
+        times = other.farthings // self.farthings
+        return self.delta_units == 0 and self.losses[0].replaces(other.losses[0], times)
+
+    def require_useful(self) -> None:
+        """Refuse offers that protect nobody, and noise that cannot be enumerated."""
+        if self.losses[0].worst_epsilon() > FARTHEST:
+            raise NotCertified(
+                f"one {self.text} lets an analyst reach an epsilon of {FARTHEST:g} "
+                "and more, which protects nobody; sell something smaller"
+            )
+        if (why := self.losses[0].why_not_sold()) is not None:
+            raise Unsupported(why)
+
+    def nanoseconds(self, grid: Grid, delta: float) -> float:
+        """About how many nanoseconds one application takes, on both sides."""
+        loss = self.carried
+        if loss.chosen_range is not None:
+            return 2e5 + 6 * grid.size * loss.chosen_range / grid.step
+        if loss.shifts is not None:
+            return 3e5 + 15 * loss.shifts * grid.size
+        atoms = 2 * loss.reach(delta * 1e-7) / grid.step
+        return 3e5 + atoms * (1e4 + 6 * grid.size)
+
 
 #: Profiles are not followed below this value.
 SMALLEST_DELTA = 1e-280
@@ -156,11 +229,7 @@ class Budget:
 
     def recursion(self, fineness: float, delta: float) -> EitherWay:
         """Over all ways to spend, on a grid that is accurate where V is about `delta`."""
-        return self.either_way(self.grid(fineness, delta), delta)
-
-    def either_way(self, grid: Grid, delta: float) -> EitherWay:
-        """The recursion of each direction in which something on sale differs, on this grid."""
-        differ = any(offer.losses[0].one_way for offer in self.offers)
+        grid, differ = self.grid(fineness, delta), any(o.losses[0].one_way for o in self.offers)
         ways = (True, False) if differ else (True,)
         return EitherWay(tuple(self.start(grid, delta, with_unit=way) for way in ways))
 

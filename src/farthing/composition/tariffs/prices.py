@@ -103,8 +103,7 @@ def largest_farthings(
 ) -> int:
     """How many farthings these prices allow within (ε, δ); 0 if not even one item fits.
 
-    The certified profile grows with every farthing, so the first one that is too many ends the
-    search. It starts a little beyond what the moments of single items allow.
+    The search starts a little beyond what the moments of single items allow.
     """
     epsilon = require_real("epsilon", epsilon, above=0)
     delta = require_real("delta", delta, above=0, below=1)
@@ -116,12 +115,20 @@ def largest_farthings(
         )
     limit = math.ceil(1.3 * _fitting_by_moments(tariff.budget, epsilon, inner)) + 1
     while limit <= MOST_FARTHINGS:
-        for profile in replace(tariff, farthings=limit).budget.recursion(tolerance, inner):
-            if profile.delta_at_most(epsilon) > inner:
-                fits = profile.farthings - 1
-                return fits if fits >= min(price for _, price in items.values()) else 0
+        fits = _within(replace(tariff, farthings=limit), epsilon, inner, tolerance)
+        if fits is not None:
+            return fits if fits >= min(price for _, price in items.values()) else 0
         limit *= 2
     raise Unattainable(f"more than {MOST_FARTHINGS:g} farthings fit; the number is unlimited")
+
+
+def _within(tariff: Tariff, epsilon: float, delta: float, fineness: float) -> int | None:
+    """How many farthings are within (ε, δ); None if all are. V grows with each farthing, so the
+    first too many ends the search."""
+    recursion = tariff.budget.recursion(fineness, delta).upper_only()
+    too_many = (one.farthings for one in recursion if one.delta_at_most(epsilon) > delta)
+    first = next(too_many, None)
+    return None if first is None else first - 1
 
 
 def _fitting_by_moments(budget: Budget, epsilon: float, delta: float) -> int:
@@ -242,16 +249,11 @@ def _name(role: str, epsilon: float, price: int, standard: int) -> str:
 def _fitting(sold: Tariff, epsilon: float, delta: float) -> int:
     """About how many farthings are within (ε, δ): with every second rung, from the third on.
 
-    That is a budget of a quarter of the steps on half of the grid. V grows with each farthing, so
-    the first too many ends the search.
+    That is a budget of a quarter of the steps on half of the grid.
     """
     some = {n: item for n, item in sold.items.items() if item[1] >= 4 and _is_square(item[1])}
-    inner = delta - sold.leak
-    recursion = replace(sold, items=some).budget.recursion(0.8 * TOLERANCE, inner)
-    for profile in recursion.upper_only():
-        if profile.delta_at_most(epsilon) > inner:
-            return profile.farthings - 1
-    return sold.farthings
+    fits = _within(replace(sold, items=some), epsilon, delta - sold.leak, 0.8 * TOLERANCE)
+    return sold.farthings if fits is None else fits
 
 
 def _is_square(price: int) -> bool:

@@ -19,8 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 
-from farthing.composition.tariffs.budget import Budget
-from farthing.composition.tariffs.budget_items import Offer
+from farthing.composition.tariffs.budget import Budget, Offer
 from farthing.composition.tariffs.certificate import (
     COMPUTED_BY,
     THEOREM,

@@ -119,10 +119,6 @@ class Recursion:
             tell(f"{spent * self.farthing_step} farthings", spent, self.farthings)
             yield self._profile(spent, states[-1])
 
-    def last(self) -> TariffProfile:
-        """V with everything to spend."""
-        return deque(self, maxlen=1)[0]
-
     def _levels_per_farthing(self) -> Fraction:
         """With more units than this for each farthing, some are left over."""
         moves = (*self.upper, *self.lower)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 from flint import arb
 
@@ -15,11 +14,10 @@ from farthing.numerics.rounding import float_up
 
 
 @dataclass(frozen=True, slots=True)
-class RangeLoss(Loss):
+class RangeLoss(Loss, sold=True):
     """Losses t and t − ε, where 0 ≤ t ≤ ε is chosen from all earlier answers."""
 
     guarantee: BoundedRange
-    sold: ClassVar[bool] = True
 
     @property
     def chosen_range(self) -> float:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from flint import arb
@@ -34,30 +33,34 @@ FARTHEST = 700.0
 class DistributionLoss(Loss):
     """One distribution that dominates in both directions."""
 
-    guarantee: LossDistribution
+    guarantee: LossDistribution | TwoWayLoss
+
+    @property
+    def distribution(self) -> LossDistribution:
+        """The loss of this direction."""
+        assert isinstance(self.guarantee, LossDistribution)
+        return self.guarantee
 
     @property
     def leak(self) -> float:
-        return self.guarantee.infinity
+        return self.distribution.infinity
 
     @property
     def attained_leak(self) -> float:
         """An infinite loss in one direction is outcomes that the other neighbour never gives. In
         the other direction there are 1 − `mirrored_mass` of them, and the smaller side counts."""
-        return min(self.guarantee.infinity, max(0.0, 1 - self.guarantee.mirrored_mass - 1e-12))
+        return min(self.leak, max(0.0, 1 - self.distribution.mirrored_mass - 1e-12))
 
     def without_leak(self) -> Loss:
-        if self.guarantee.infinity == 0:
-            return self
-        return DistributionLoss(self.guarantee.finite_part())
+        return self if self.leak == 0 else DistributionLoss(self.distribution.finite_part())
 
     @property
     def pure_epsilon(self) -> float | None:
-        return max(self.guarantee.losses[-1], 0.0) if self.guarantee.infinity == 0 else None
+        return max(self.distribution.losses[-1], 0.0) if self.leak == 0 else None
 
     def log_moment(self, alpha: float) -> Ball:
         """In floats relative to the largest term, with their rounding as the radius."""
-        losses, masses = np.array(self.guarantee.losses), np.array(self.guarantee.masses)
+        losses, masses = np.array(self.distribution.losses), np.array(self.distribution.masses)
         losses, masses = losses[masses > 0], masses[masses > 0]
         logs = np.log(masses) + (alpha - 1) * losses
         largest = float(logs.max())
@@ -66,48 +69,43 @@ class DistributionLoss(Loss):
         return arb(value, error) + (1 + arb(10) ** -9).log()
 
     def atoms_above(self, step: float, reach: float) -> Atoms:
-        masses = np.array(self.guarantee.masses) * (1 + SLACK)
-        return Atoms(np.array(self.guarantee.losses), masses, self.guarantee.infinity)
+        masses = np.array(self.distribution.masses) * (1 + SLACK)
+        return Atoms(np.array(self.distribution.losses), masses, self.leak)
 
     def atoms_below(self, step: float, reach: float) -> Atoms:
-        return merged(attained_loss(self.guarantee), step)
+        return merged(attained_loss(self.distribution), step)
 
     def reach(self, tiny: float) -> float:
-        return max(self.guarantee.losses[-1], 0.0)
+        return max(self.distribution.losses[-1], 0.0)
 
     def mean_and_variance(self) -> tuple[float, float]:
-        losses, masses = self.guarantee.losses, self.guarantee.masses
+        losses, masses = self.distribution.losses, self.distribution.masses
         mean = float(np.dot(losses, masses))
         return mean, float(np.dot(np.square(losses), masses)) - mean**2
 
     def number_of_atoms(self, step: float, reach: float) -> float:
-        return len(self.guarantee.losses)
+        return len(self.distribution.losses)
 
     def spread(self, reach: float) -> float:
-        return self.guarantee.losses[-1] - self.guarantee.losses[0]
+        return self.distribution.losses[-1] - self.distribution.losses[0]
 
     def cells(self, count: int, step: float, tiny: float) -> float:
         return self.spread(0.0) / step
 
 
 @dataclass(frozen=True, slots=True)
-class OneWayLoss(Loss):
+class OneWayLoss(DistributionLoss, one_way=True, by_balls=True):
     """One direction of two distributions. It is `leakless` once its infinite loss is counted
     elsewhere. A leak in one direction only does not count as attained."""
 
     guarantee: TwoWayLoss
     leakless: bool = False
-    one_way: ClassVar[bool] = True
-    by_balls: ClassVar[bool] = True
 
     @property
-    def _here(self) -> DistributionLoss:
+    def distribution(self) -> LossDistribution:
         pair = self.guarantee
-        return DistributionLoss(pair.with_unit if self.with_unit else pair.without_unit)
-
-    @property
-    def leak(self) -> float:
-        return 0.0 if self.leakless else self._here.leak
+        here = pair.with_unit if self.with_unit else pair.without_unit
+        return here.finite_part() if self.leakless else here
 
     @property
     def attained_leak(self) -> float:
@@ -116,32 +114,15 @@ class OneWayLoss(Loss):
     def without_leak(self) -> Loss:
         return OneWayLoss(self.guarantee, self.with_unit, leakless=True)
 
-    def log_moment(self, alpha: float) -> Ball:
-        return DistributionLoss(self._here.guarantee.finite_part()).log_moment(alpha)
-
-    def atoms_above(self, step: float, reach: float) -> Atoms:
-        here = self._here.guarantee
-        return DistributionLoss(here.finite_part() if self.leakless else here).atoms_above(
-            step, reach
-        )
+    @property
+    def pure_epsilon(self) -> float | None:
+        return None
 
     def atoms_below(self, step: float, reach: float) -> Atoms:
         return merged(attained_one_way(self.guarantee, with_unit=self.with_unit), step)
 
-    def reach(self, tiny: float) -> float:
-        return self._here.reach(tiny)
-
-    def mean_and_variance(self) -> tuple[float, float]:
-        return self._here.mean_and_variance()
-
     def number_of_atoms(self, step: float, reach: float) -> float:
         return len(self.guarantee.with_unit.losses) + len(self.guarantee.without_unit.losses)
-
-    def spread(self, reach: float) -> float:
-        return self._here.spread(reach)
-
-    def cells(self, count: int, step: float, tiny: float) -> float:
-        return self._here.cells(count, step, tiny)
 
 
 def attained_one_way(pair: TwoWayLoss, *, with_unit: bool) -> Atoms:
@@ -220,9 +201,10 @@ def attained_loss(loss: LossDistribution) -> Atoms:
     lower = np.maximum(np.minimum(given, mirror), 0.0)
     corners, bends = _hull(np.exp(x), lower, start=(-1.0, 1.0))
     x, bends = x[corners], bends * (1 - SLACK)
-    return _merged_at_zero(
-        np.concatenate((-x[::-1], x)), np.concatenate(((bends * np.exp(-x))[::-1], bends))
-    )
+    distinct, place = np.unique(np.concatenate((-x[::-1], x)), return_inverse=True)
+    total = np.zeros(len(distinct))  # only 0 can be there twice
+    np.add.at(total, place, np.concatenate(((bends * np.exp(-x))[::-1], bends)))
+    return Atoms(distinct, total)
 
 
 def _profile(x: FloatArray, losses: FloatArray, mirrored: FloatArray) -> FloatArray:
@@ -261,11 +243,3 @@ def _hull(
             break
     bends = -np.diff(np.append(falls, 0.0)) * z[corners]
     return corners, bends
-
-
-def _merged_at_zero(losses: FloatArray, masses: FloatArray) -> Atoms:
-    """One atom at each loss; only 0 can be there twice."""
-    distinct, place = np.unique(losses, return_inverse=True)
-    total = np.zeros(len(distinct))
-    np.add.at(total, place, masses)
-    return Atoms(distinct, total)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 from flint import arb
@@ -25,14 +24,12 @@ WIDEST_SOLD = 1e5
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussianLoss(NoiseLoss):
+class DiscreteGaussianLoss(NoiseLoss, sold=True, lumpy=True):
     """The noise is log-concave, so for a shift j the events {y < a} are optimal and
     Pr[Z < a] − e^x Pr[Z + j < a] increases with j: the largest shift, the sensitivity Δ, dominates
     all others. There the loss of the outcome z is (Δ − 2z)Δ/2s²."""
 
     guarantee: DiscreteGaussian
-    sold: ClassVar[bool] = True
-    lumpy: ClassVar[bool] = True
 
     def atoms_above(self, step: float, reach: float) -> Atoms:
         return self.sandwich(reach)[0]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from flint import arb
 
 from farthing.guarantees.kinds import Gaussian, Guarantee
-from farthing.guarantees.losses.base import Atoms, Loss
-from farthing.guarantees.losses.continuous import ContinuousLoss
+from farthing.guarantees.losses.base import Atoms, ContinuousLoss, Loss
 from farthing.numerics.ball import Ball
 from farthing.numerics.rounding import deflated, float_down, inflated
 
@@ -39,11 +38,10 @@ class NoiseLoss(Loss):
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianLoss(NoiseLoss, ContinuousLoss):
+class GaussianLoss(NoiseLoss, ContinuousLoss, sold=True):
     """[CR22, Lemma 6.1]. n of σ are one of σ/√n."""
 
     guarantee: Gaussian
-    sold: ClassVar[bool] = True
 
     def tails(self, x: Ball) -> tuple[Ball, Ball]:
         sigma = arb(self.guarantee.noise_multiplier)

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import ClassVar
 
 from flint import arb
 
-from farthing.guarantees.kinds import Guarantee, Laplace
-from farthing.guarantees.losses.base import HeavyEnds, Loss
-from farthing.guarantees.losses.continuous import ContinuousLoss
+from farthing.guarantees.kinds import Laplace
+from farthing.guarantees.losses.base import ContinuousLoss, HeavyEnds
 from farthing.numerics.ball import Ball, middle
-from farthing.numerics.rounding import float_up
 
 #: So much Laplace noise is not moved to a lattice: shifted lines are as fast.
 SEVERAL = 100
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceLoss(HeavyEnds, ContinuousLoss):
+class LaplaceLoss(HeavyEnds, ContinuousLoss, sold=True, lumpy=True):
     """V(x) = 1 − e^{(x−ε)/2} for |x| ≤ ε."""
 
     guarantee: Laplace
-    sold: ClassVar[bool] = True
-    lumpy: ClassVar[bool] = True
 
     def tails(self, x: Ball) -> tuple[Ball, Ball]:
         epsilon = arb(self.guarantee.epsilon)
@@ -50,9 +44,3 @@ class LaplaceLoss(HeavyEnds, ContinuousLoss):
 
     def on_lattice(self, count: int) -> bool:
         return count > SEVERAL
-
-    def carried(self, negligible: float) -> Loss:
-        return LaplaceLoss(Laplace(max(self.guarantee.epsilon, negligible)))
-
-    def for_group(self, units: int) -> Guarantee:
-        return Laplace(float_up(units * Fraction(self.guarantee.epsilon)))

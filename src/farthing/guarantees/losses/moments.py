@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 from flint import arb
 
@@ -25,12 +24,11 @@ from farthing.numerics.ball import Ball
 from farthing.numerics.rounding import float_up, inflated
 
 
-class MomentLoss(Loss):
+class MomentLoss(Loss, known=False):
     """A loss of which only moments are known. An example is Gaussian noise with the largest ρ that
     fits, its noise multiplier rounded up."""
 
     __slots__ = ()
-    known: ClassVar[bool] = False
 
     @property
     def fitting_rho(self) -> float:

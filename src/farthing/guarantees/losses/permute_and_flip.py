@@ -12,30 +12,25 @@ Two candidates attain losses of ±r/2, or of ε and −ln(2 − e^−ε); that V
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import ClassVar
 
 from flint import arb
 
-from farthing.guarantees.kinds import Guarantee, PermuteAndFlip
-from farthing.guarantees.losses.base import Atoms, HeavyEnds
+from farthing.guarantees.kinds import PermuteAndFlip
+from farthing.guarantees.losses.base import Atoms, ContinuousLoss, HeavyEnds
 from farthing.guarantees.losses.bounded_range import max_kl
-from farthing.guarantees.losses.continuous import ContinuousLoss
 from farthing.guarantees.losses.laplace import SEVERAL
 from farthing.guarantees.losses.randomized_response import binomial_atoms
 from farthing.numerics.ball import Ball, down, in_balls, middle
-from farthing.numerics.rounding import float_up
 
 #: Losses that are attained are moved inwards by this much relative, which is more than rounding.
 INWARDS = 1e-13
 
 
 @dataclass(frozen=True, slots=True)
-class PermuteAndFlipLoss(HeavyEnds, ContinuousLoss):
+class PermuteAndFlipLoss(HeavyEnds, ContinuousLoss, attained=False):
     """V from above; from below what two candidates attain."""
 
     guarantee: PermuteAndFlip
-    attained: ClassVar[bool] = False
 
     def range(self) -> Ball:
         """r = 2·ln(2e^{ε/2} − 1)."""
@@ -89,6 +84,3 @@ class PermuteAndFlipLoss(HeavyEnds, ContinuousLoss):
 
     def on_lattice(self, count: int) -> bool:
         return count > SEVERAL
-
-    def for_group(self, units: int) -> Guarantee:
-        return PermuteAndFlip(float_up(units * Fraction(self.guarantee.epsilon)))

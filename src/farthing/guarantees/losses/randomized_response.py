@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 from flint import arb
@@ -23,26 +22,18 @@ class TwoOutcomes(Loss):
 
     __slots__ = ()
 
+    def responses(self, count: int, step: float) -> Sandwich:
+        """Atoms above and below the sum of `count` losses."""
+        raise NotImplementedError
+
     def atoms_above(self, step: float, reach: float) -> Atoms:
-        return self._responses(1, step)[0]
+        return self.responses(1, step)[0]
 
     def atoms_below(self, step: float, reach: float) -> Atoms:
-        return self._responses(1, step)[1]
+        return self.responses(1, step)[1]
 
-    def total(
-        self,
-        count: int,
-        step: float,
-        tiny: float,
-        *,
-        upward: bool,
-    ) -> tuple[Atoms, int]:
-        return self._responses(count, step)[0 if upward else 1], 1
-
-    def _responses(self, count: int, step: float) -> Sandwich:
-        known = self.responses(count, step)
-        assert known is not None
-        return known
+    def total(self, count: int, step: float, tiny: float, *, upward: bool) -> tuple[Atoms, int]:
+        return self.responses(count, step)[0 if upward else 1], 1
 
     def cells(self, count: int, step: float, tiny: float) -> float:
         assert self.outcomes_apart is not None
@@ -51,12 +42,10 @@ class TwoOutcomes(Loss):
 
 
 @dataclass(frozen=True, slots=True)
-class PureLoss(HeavyEnds, TwoOutcomes):
+class PureLoss(HeavyEnds, TwoOutcomes, sold=True, shifts=2):
     """Losses ±ε."""
 
     guarantee: PureDP
-    sold: ClassVar[bool] = True
-    shifts: ClassVar[int | None] = 2
 
     @property
     def outcomes_apart(self) -> float:
@@ -89,20 +78,13 @@ class PureLoss(HeavyEnds, TwoOutcomes):
     def covers(self, used: Guarantee) -> bool:
         return isinstance(used, PureDP) and used.epsilon <= self.guarantee.epsilon
 
-    def carried(self, negligible: float) -> Loss:
-        return PureLoss(PureDP(max(self.guarantee.epsilon, negligible)))
-
-    def for_group(self, units: int) -> Guarantee:
-        return PureDP(float_up(units * Fraction(self.guarantee.epsilon)))
-
 
 @dataclass(frozen=True, slots=True)
-class LeakyLoss(Loss):
+class LeakyLoss(Loss, sold=True):
     """An (ε, δ)-DP mechanism is a post-processing of leaky randomized response (simulation
     lemma, [Smith25, Lemma 3.1]): with probability δ it tells all, else it is ε-DP."""
 
     guarantee: ApproximateDP
-    sold: ClassVar[bool] = True
 
     @property
     def leak(self) -> float:

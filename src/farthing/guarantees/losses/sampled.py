@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from flint import arb
@@ -126,13 +126,10 @@ class SampledLoss(Loss):
 
 
 @dataclass(frozen=True, slots=True)
-class PoissonLoss(SampledLoss):
+class PoissonLoss(SampledLoss, sold=True, one_way=True, by_balls=True):
     """A Poisson sample, in one direction."""
 
     guarantee: Subsampled
-    sold: ClassVar[bool] = True
-    one_way: ClassVar[bool] = True
-    by_balls: ClassVar[bool] = True
 
     def log_moment(self, alpha: float) -> Ball:
         moment = _sampled_moment if self.with_unit else _unsampled_moment
@@ -194,11 +191,10 @@ class SampledResponse(TwoOutcomes, PoissonLoss):
 
 
 @dataclass(frozen=True, slots=True)
-class SubsetLoss(SampledLoss):
+class SubsetLoss(SampledLoss, attained=False):
     """A sample of fixed size, for replace-one neighbours."""
 
     guarantee: SubsampledWithoutReplacement
-    attained: ClassVar[bool] = False
 
     def log_moment(self, alpha: float) -> Ball:
         """Both halves of the profile: r ↦ r^α on r ≥ 1 is at most that of one direction, on r ≤ 1

@@ -17,14 +17,13 @@ from farthing.lab.figures.drawing import (
     write_figure,
 )
 
-_ALL: tuple[Figure, ...] = (
-    *ddr20_smith25.DDR20,
-    *cr22.FIGURES,
-    *ddr20_smith25.SMITH25,
-    *ours.FIGURES,
-)
 #: by name, in the order in which they are drawn
-FIGURES = {figure.name: figure for figure in _ALL}
+FIGURES = {
+    figure.name: figure
+    for module in (ddr20_smith25, cr22, ours)
+    for figure in vars(module).values()
+    if isinstance(figure, Figure)
+}
 
 __all__ = [
     "FIGURES",

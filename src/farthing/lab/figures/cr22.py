@@ -8,6 +8,9 @@ Figures 1 and 2, the noise of 4 and 5, how Figure 7 divides δ); the captions sa
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -20,7 +23,7 @@ from farthing.composition.bounds.closed_forms import (
     zcdp_noise_multiplier,
 )
 from farthing.composition.bounds.moments import subgaussian_bounds
-from farthing.composition.bounds.pure_dp_and_bounded_range import Mix
+from farthing.composition.bounds.nonadaptive import Mix
 from farthing.composition.compose import compose
 from farthing.composition.items import losses_of
 from farthing.guarantees.kinds import (
@@ -32,7 +35,7 @@ from farthing.guarantees.kinds import (
     PureDP,
 )
 from farthing.lab.example_data import macbeth_word_counts
-from farthing.lab.figures.drawing import Axis, Curve, Figure, Panel, bracketed_curve
+from farthing.lab.figures.drawing import Axis, Curve, Panel, curves_of, figure
 from farthing.mechanisms.counts.known_counts import KnownCounts, ordered_counts
 from farthing.mechanisms.counts.unknown_counts import UnknownCounts
 from farthing.mechanisms.histogram import Histogram
@@ -47,8 +50,21 @@ MECHANISMS = 100
 GLOBALS = tuple(i / 10 for i in range(35))
 #: ε_g of Figure 3, where ε = 1
 UP_TO_ONE = tuple(i / 25 for i in range(26))
+#: Figures 4 and 5
+EPSILONS = (0.01, 0.1, 1.0)
+LIMITS = (*range(1, 31), *range(35, 101, 5))
+LIMIT, REPEATS = 10, tuple(range(2, 11))
+#: parts of δ that one mechanism of Figure 5 may use, of an equal share
+SHARES = (0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97)
+#: Figures 6 and 7
+WORDS, TRIALS = 25, 100
+THRESHOLD_EPSILON, THRESHOLD_DELTA = 0.1, 1e-10
+CHANGED = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 20, 25, 30)
 
-_PURE, _RANGED = PureDP(1.0), BoundedRange(1.0)
+#: ε of one mechanism, how many of them ↦ ε of all
+Value = Callable[[float, int], float | Bracket]
+
+_OVERALL = Axis("overall ε at δ = 10⁻⁶")
 
 
 def setwise(pure: int, ranged: int) -> float:
@@ -58,23 +74,27 @@ def setwise(pure: int, ranged: int) -> float:
     return next(b.epsilon_at(DELTA)[1] for b in subgaussian_bounds(items) if b.name == "cdp")
 
 
-def _family(part: float) -> str:
-    return {0.0: "m = 0: all BR", 1.0: "m = k: all DP"}.get(part, f"m = {part:g}·k")
+@figure("Every DP mechanism that is bounded range instead lowers the bill")
+def cr22_1() -> tuple[Panel, ...]:
+    """Figure 1 of [CR22]: equation (3), which holds set-wise, for k mechanisms with ε = 0.1, of
+    which m are ε-DP and the others ε-bounded range. Look at the dashed curve, the optimum for ε-DP:
+    between k = 16 and k = 200 it stays within 11 % of the simple formula for m = k/2, so the
+    formula wastes about as much as half of the mechanisms save by being bounded range. (The text
+    prints no ε; δ = 10⁻⁶ as elsewhere.)"""
 
+    def part_of(part: float, count: int) -> float:
+        return setwise(round(part * count), count - round(part * count))
 
-def _equation_3() -> tuple[Panel, ...]:
-    curves = [
-        Curve(
-            _family(part),
-            ink,
-            COUNTS,
-            tuple(setwise(round(part * k), k - round(part * k)) for k in COUNTS),
-        )
+    def best(count: int) -> Bracket:
+        return epsilon_equal(DELTA, epsilon=EPSILON, count=count)
+
+    names = {0.0: "m = 0: all BR", 1.0: "m = k: all DP"}
+    curves = tuple(
+        Curve.of(names.get(part, f"m = {part:g}·k"), ink, COUNTS, partial(part_of, part))
         for part, ink in PARTS.items()
-    ]
-    best = [epsilon_equal(DELTA, epsilon=EPSILON, count=k) for k in COUNTS]
-    curves.append(bracketed_curve("optimal DP", "grey", COUNTS, best, "dashes"))
-    return (Panel("", Axis("number of mechanisms k"), Axis("overall ε at δ = 10⁻⁶"), (*curves,)),)
+    )
+    optimum = Curve.of("optimal DP", "grey", COUNTS, best, "dashes")
+    return (Panel("", Axis("number of mechanisms k"), _OVERALL, (*curves, optimum)),)
 
 
 def mixture(pure: int, epsilon_g: float) -> Bracket:
@@ -82,29 +102,35 @@ def mixture(pure: int, epsilon_g: float) -> Bracket:
     return Mix(EPSILON, pure, MECHANISMS - pure).delta_at(epsilon_g)
 
 
-def _theorem_3() -> tuple[Panel, ...]:
+@figure("The optimum moves smoothly from bounded range to DP")
+def cr22_2() -> tuple[Panel, ...]:
+    """Figure 2 of [CR22]: the optimal δ of 100 mechanisms with ε = 0.1, of which m are ε-DP and the
+    others ε-bounded range, all fixed in advance (Theorem 3). Look at one δ from left to right:
+    every quarter of the mechanisms that is DP instead of bounded range costs less than the quarter
+    before. (The text prints neither k nor ε.)"""
+    pure = {round(part * MECHANISMS): ink for part, ink in PARTS.items()}
     curves = tuple(
-        bracketed_curve(
-            f"m = {round(part * MECHANISMS)}",
-            ink,
-            GLOBALS,
-            [mixture(round(part * MECHANISMS), at) for at in GLOBALS],
-        )
-        for part, ink in PARTS.items()
+        Curve.of(f"m = {m}", ink, GLOBALS, partial(mixture, m)) for m, ink in pure.items()
     )
     return (Panel("", Axis("ε_g"), Axis("δ_OPT", log=True, limits=(1e-12, 1.5)), curves),)
 
 
 def two_orders(epsilon_g: float) -> tuple[Bracket, Bracket]:
     """δ_OPT with the DP mechanism first, and with it between the two of bounded range; ε = 1."""
+    pure, ranged = PureDP(1.0), BoundedRange(1.0)
 
     def delta(*order: Guarantee) -> Bracket:
         return compose(order, tolerance=1e-6).delta_at(epsilon_g)
 
-    return delta(_PURE, _RANGED, _RANGED), delta(_RANGED, _PURE, _RANGED)
+    return delta(pure, ranged, ranged), delta(ranged, pure, ranged)
 
 
-def _orders() -> tuple[Panel, ...]:
+@figure("DP first is the worse order, by a little", columns=2)
+def cr22_3() -> tuple[Panel, ...]:
+    """Figure 3 of [CR22]: two mechanisms of bounded range and one of DP, ε = 1, chosen adaptively.
+    Left, how much larger δ is with DP first than with DP in the middle; right, the ratio. Look at
+    the end: at ε_g = ε the two orders agree, and from there on they always do (Lemma 5.3). Drawn
+    from certified brackets of the recursion, whose width is below the width of the line."""
     pairs = [two_orders(at) for at in UP_TO_ONE]
     difference = Curve(
         "difference",
@@ -122,53 +148,11 @@ def _orders() -> tuple[Panel, ...]:
         tuple(between.lower / first.upper for first, between in pairs),
         tuple(between.upper / first.lower for first, between in pairs),
     )
+    across = Axis("ε_g, with ε = 1", limits=(0, 1))
     return (
-        Panel("DP · BR · BR minus BR · DP · BR", _ACROSS, Axis("difference of δ"), (difference,)),
-        Panel("BR · DP · BR over DP · BR · BR", _ACROSS, Axis("ratio of δ"), (ratio,)),
+        Panel("DP · BR · BR minus BR · DP · BR", across, Axis("difference of δ"), (difference,)),
+        Panel("BR · DP · BR over DP · BR · BR", across, Axis("ratio of δ"), (ratio,)),
     )
-
-
-_ACROSS = Axis("ε_g, with ε = 1", limits=(0, 1))
-
-_COMPOSITION = (
-    Figure(
-        "cr22-1",
-        "Every DP mechanism that is bounded range instead lowers the bill",
-        "Figure 1 of [CR22]: equation (3), which holds set-wise, for k mechanisms with ε = 0.1, "
-        "of which m are ε-DP and the others ε-bounded range. Look at the dashed curve, the "
-        "optimum for ε-DP: between k = 16 and k = 200 it stays within 11 % of the simple "
-        "formula for m = k/2, so the formula wastes about as much as half of the mechanisms "
-        "save by being bounded range. (The text prints no ε; δ = 10⁻⁶ as elsewhere.)",
-        _equation_3,
-    ),
-    Figure(
-        "cr22-2",
-        "The optimum moves smoothly from bounded range to DP",
-        "Figure 2 of [CR22]: the optimal δ of 100 mechanisms with ε = 0.1, of which m are ε-DP "
-        "and the others ε-bounded range, all fixed in advance (Theorem 3). Look at one δ from "
-        "left to right: every quarter of the mechanisms that is DP instead of bounded range "
-        "costs less than the quarter before. (The text prints neither k nor ε.)",
-        _theorem_3,
-    ),
-    Figure(
-        "cr22-3",
-        "DP first is the worse order, by a little",
-        "Figure 3 of [CR22]: two mechanisms of bounded range and one of DP, ε = 1, chosen "
-        "adaptively. Left, how much larger δ is with DP first than with DP in the middle; "
-        "right, the ratio. Look at the end: at ε_g = ε the two orders agree, and from there on "
-        "they always do (Lemma 5.3). Drawn from certified brackets of the recursion, whose "
-        "width is below the width of the line.",
-        _orders,
-        columns=2,
-    ),
-)
-
-
-EPSILONS = (0.01, 0.1, 1.0)
-LIMITS = (*range(1, 31), *range(35, 101, 5))
-LIMIT, REPEATS = 10, tuple(range(2, 11))
-#: parts of δ that one mechanism of Figure 5 may use, of an equal share
-SHARES = (0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97)
 
 
 def equal_noise(epsilon: float) -> float:
@@ -211,75 +195,55 @@ def laplace_exactly(epsilon: float, counts: int) -> Bracket:
     return compose([(Laplace(epsilon), counts)]).epsilon_at(DELTA)
 
 
-def _one_shot() -> tuple[Panel, ...]:
-    panels = []
-    for epsilon in EPSILONS:
-        zcdp = tuple(gaussian_by_zcdp(epsilon, n) for n in LIMITS)
-        exact = [gaussian(epsilon, n) for n in LIMITS]
-        curves = (
-            Curve("Gaussian by zCDP; (Lemma 6.3)", "orange", LIMITS, zcdp),
-            bracketed_curve(
-                "Laplace (Lemma 6.2)", "red", LIMITS, [laplace(epsilon, n) for n in LIMITS]
+@figure("Few counts: Laplace noise. Many: Gaussian noise")
+def cr22_4() -> tuple[Panel, ...]:
+    """Figure 4 of [CR22]: one histogram of which a unit changes Δ counts by 1 each, with Laplace
+    noise, or with Gaussian noise of the same standard deviation. Look where red crosses blue: for
+    ε = 0.1, Laplace noise is better up to Δ = 8, Gaussian noise from 9 on; by the bound of zCDP,
+    the change seems to come at 15. (The text prints no ε, so three are drawn.)"""
+    looks: dict[str, tuple[str, Value]] = {
+        "Gaussian by zCDP; (Lemma 6.3)": ("orange", gaussian_by_zcdp),
+        "Laplace (Lemma 6.2)": ("red", laplace),
+        "Gaussian; exact (Lemma 6.1)": ("blue", gaussian),
+    }
+    across = Axis("counts changed by one unit Δ")
+    return tuple(
+        Panel(
+            f"Laplace with ε = {epsilon:g}",
+            across,
+            _OVERALL,
+            tuple(
+                Curve.of(name, ink, LIMITS, partial(value, epsilon))
+                for name, (ink, value) in looks.items()
             ),
-            bracketed_curve("Gaussian; exact (Lemma 6.1)", "blue", LIMITS, exact),
         )
-        panels.append(_panel(epsilon, "counts changed by one unit Δ", curves))
-    return tuple(panels)
+        for epsilon in EPSILONS
+    )
 
 
-def _composed() -> tuple[Panel, ...]:
-    panels = []
+@figure("Composed exactly, Gaussian noise does not lose what it won")
+def cr22_5() -> tuple[Panel, ...]:
+    """Figure 5 of [CR22]: k such histograms with Δ = 10. The figure in the paper has the solid
+    curves, and concludes that the best mechanism for one histogram (violet) is bad for many, and
+    that Laplace noise is better for a reasonable number of them. Look at the broken curves: both
+    kinds of noise, composed exactly. The Gaussian mechanism is the best one throughout; what was
+    lost is lost by composing (ε, δ) pairs instead of profiles."""
+    looks: dict[str, tuple[str, Value, str]] = {
+        "Gaussian by zCDP": ("orange", gaussian_by_zcdp, "line"),
+        "Laplace as ε-DP": ("red", laplace, "line"),
+        "Laplace exactly": ("red", laplace_exactly, "dots"),
+        "Gaussian exactly": ("blue", gaussian, "dashes"),
+    }
+    panels, changed = [], [LIMIT * repeats for repeats in REPEATS]
     for epsilon in EPSILONS:
-        pairs = tuple(one_by_one(epsilon, repeats) for repeats in REPEATS)
-        total = [LIMIT * repeats for repeats in REPEATS]
-        zcdp = tuple(gaussian_by_zcdp(epsilon, n) for n in total)
-        pure = [laplace(epsilon, n) for n in total]
-        noise = [laplace_exactly(epsilon, n) for n in total]
-        exact = [gaussian(epsilon, n) for n in total]
-        curves = (
-            Curve("Gaussian one by one; (Lemma 6.1 and [MV16])", "violet", REPEATS, pairs),
-            Curve("Gaussian by zCDP", "orange", REPEATS, zcdp),
-            bracketed_curve("Laplace as ε-DP", "red", REPEATS, pure),
-            bracketed_curve("Laplace exactly", "red", REPEATS, noise, "dots"),
-            bracketed_curve("Gaussian exactly", "blue", REPEATS, exact, "dashes"),
-        )
-        panels.append(_panel(epsilon, "histograms k with Δ = 10 each", curves))
+        name = "Gaussian one by one; (Lemma 6.1 and [MV16])"
+        curves = [Curve.of(name, "violet", REPEATS, partial(one_by_one, epsilon))]
+        for name, (ink, value, shape) in looks.items():
+            curve = Curve.of(name, ink, changed, partial(value, epsilon), shape)
+            curves.append(replace(curve, x=REPEATS))
+        across = Axis("histograms k with Δ = 10 each")
+        panels.append(Panel(f"Laplace with ε = {epsilon:g}", across, _OVERALL, tuple(curves)))
     return tuple(panels)
-
-
-def _panel(epsilon: float, across: str, curves: tuple[Curve, ...]) -> Panel:
-    title = f"Laplace with ε = {epsilon:g}"
-    return Panel(title, Axis(across), Axis("overall ε at δ = 10⁻⁶"), curves)
-
-
-_NOISE = (
-    Figure(
-        "cr22-4",
-        "Few counts: Laplace noise. Many: Gaussian noise",
-        "Figure 4 of [CR22]: one histogram of which a unit changes Δ counts by 1 each, with "
-        "Laplace noise, or with Gaussian noise of the same standard deviation. Look where red "
-        "crosses blue: for ε = 0.1, Laplace noise is better up to Δ = 8, Gaussian noise from 9 "
-        "on; by the bound of zCDP, the change seems to come at 15. (The text prints no ε, so "
-        "three are drawn.)",
-        _one_shot,
-    ),
-    Figure(
-        "cr22-5",
-        "Composed exactly, Gaussian noise does not lose what it won",
-        "Figure 5 of [CR22]: k such histograms with Δ = 10. The figure in the paper has the "
-        "solid curves, and concludes that the best mechanism for one histogram (violet) is bad "
-        "for many, and that Laplace noise is better for a reasonable number of them. Look at "
-        "the broken curves: both kinds of noise, composed exactly. The Gaussian mechanism is "
-        "the best one throughout; what was lost is lost by composing (ε, δ) pairs instead of "
-        "profiles.",
-        _composed,
-    ),
-)
-
-
-WORDS, TRIALS = 25, 100
-THRESHOLD_EPSILON, THRESHOLD_DELTA = 0.1, 1e-10
-CHANGED = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 20, 25, 30)
 
 
 def macbeth_trials() -> tuple[tuple[str, ...], dict[str, FloatArray]]:
@@ -305,7 +269,13 @@ def macbeth_trials() -> tuple[tuple[str, ...], dict[str, FloatArray]]:
     }
 
 
-def _macbeth() -> tuple[Panel, ...]:
+@figure("Knowing the order makes small counts more exact")
+def cr22_6() -> tuple[Panel, ...]:
+    """Figure 6 of [CR22]: the 25 most frequent words of Macbeth, 100 trials of two ways that are
+    both (2.08, 10⁻⁶)-DP: Laplace noise with ε = 0.1 per count, and Gaussian noise with σ = 13.1
+    followed by the likeliest counts in the known order. Look at the right half, where counts lie
+    close together: there the band of CountMLE (one standard deviation around the mean) is the
+    narrower one. The noise is drawn afresh each time the figure is."""
     words, errors = macbeth_trials()
     places = tuple(range(1, WORDS + 1))
     curves = []
@@ -313,8 +283,7 @@ def _macbeth() -> tuple[Panel, ...]:
         mean, spread = errors[name].mean(axis=0), errors[name].std(axis=0)
         sides = tuple((mean - spread).tolist()), tuple((mean + spread).tolist())
         curves.append(Curve(name, ink, places, tuple(mean.tolist()), *sides))
-    across = Axis("", words=words)
-    up = Axis("released minus true count")
+    across, up = Axis("", words=words), Axis("released minus true count")
     return (Panel("mean and one standard deviation of 100 trials", across, up, tuple(curves)),)
 
 
@@ -345,45 +314,18 @@ def thresholds(limit: int) -> dict[str, float]:
     }
 
 
-def _thresholds() -> tuple[Panel, ...]:
-    levels = [thresholds(limit) for limit in CHANGED]
+@figure("The threshold that TruncGauss needs is twice the one that is printed")
+def cr22_7() -> tuple[Panel, ...]:
+    """Figure 7 of [CR22]: how far above the first count left out a count must lie to be released,
+    for (0.1, 10⁻¹⁰)-DP, τ = 1. Dotted, as in the paper: TruncGauss overtakes UnkLap at Δ = 4. But
+    as printed TruncGauss is not private, and with that threshold UnkLap exceeds its δ. Look at the
+    solid curves, thresholds for which both are proved: TruncGauss overtakes at Δ = 11. (Half of δ
+    pays for the truncation, half for the noise; the text does not say.)"""
     looks = {
         "UnkLap; Δ·ln(Δ/δ)/ε": ("red", "dots"),
         "UnkLap; as its δ needs": ("red", "line"),
         "TruncGauss; as printed": ("blue", "dots"),
         "TruncGauss; that is private": ("blue", "line"),
     }
-    curves = tuple(
-        Curve(name, ink, CHANGED, tuple(one[name] for one in levels), shape=shape)
-        for name, (ink, shape) in looks.items()
-    )
     across, up = Axis("counts changed by one unit Δ"), Axis("threshold above the first left out")
-    return (Panel("", across, up, curves),)
-
-
-_MECHANISMS = (
-    Figure(
-        "cr22-6",
-        "Knowing the order makes small counts more exact",
-        "Figure 6 of [CR22]: the 25 most frequent words of Macbeth, 100 trials of two ways that "
-        "are both (2.08, 10⁻⁶)-DP: Laplace noise with ε = 0.1 per count, and Gaussian noise "
-        "with σ = 13.1 followed by the likeliest counts in the known order. Look at the right "
-        "half, where counts lie close together: there the band of CountMLE (one standard "
-        "deviation around the mean) is the narrower one. The noise is drawn afresh each time "
-        "the figure is.",
-        _macbeth,
-    ),
-    Figure(
-        "cr22-7",
-        "The threshold that TruncGauss needs is twice the one that is printed",
-        "Figure 7 of [CR22]: how far above the first count left out a count must lie to be "
-        "released, for (0.1, 10⁻¹⁰)-DP, τ = 1. Dotted, as in the paper: TruncGauss overtakes "
-        "UnkLap at Δ = 4. But as printed TruncGauss is not private, and with that threshold "
-        "UnkLap exceeds its δ. Look at the solid curves, thresholds for which both are proved: "
-        "TruncGauss overtakes at Δ = 11. (Half of δ pays for the truncation, half for the "
-        "noise; the text does not say.)",
-        _thresholds,
-    ),
-)
-
-FIGURES = (*_COMPOSITION, *_NOISE, *_MECHANISMS)
+    return (Panel("", across, up, curves_of(CHANGED, thresholds, looks)),)

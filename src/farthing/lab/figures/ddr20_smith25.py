@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from farthing.composition.bounds.closed_forms import basic, epsilon_equal
 from farthing.composition.bounds.moments import subgaussian_bounds
 from farthing.composition.compose import compose
@@ -9,7 +11,7 @@ from farthing.composition.items import losses_of
 from farthing.guarantees.kinds import BoundedRange, PureDP
 from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.bounded_range import max_kl
-from farthing.lab.figures.drawing import Axis, Curve, Figure, Panel, bracketed_curve
+from farthing.lab.figures.drawing import Axis, Curve, Panel, curves_of, figure
 from farthing.numerics.ball import in_balls, up
 
 DELTA = 1e-6
@@ -20,6 +22,9 @@ COUNTS = {
     1.0: tuple(range(1, 51)),
 }
 LAMBDAS = tuple(i / 5 for i in range(51))
+#: ε of the lecture, and how many mechanisms
+EPSILON = 0.01
+STRONG_COUNTS = (*range(1, 41), *range(45, 201, 5))
 
 
 def six_bounds(epsilon: float, count: int) -> dict[str, float]:
@@ -37,25 +42,27 @@ def six_bounds(epsilon: float, count: int) -> dict[str, float]:
     return {name: min(most, value) for name, value in shown.items()}
 
 
-_INKS = {
-    "ε-DP OptComp": ("red", "line"),
-    "DR19": ("orange", "line"),
-    "OptKL": ("violet", "line"),
-    "MGF": ("green", "line"),
-    "ε/2-DP OptComp": ("grey", "dots"),
-    "BR OptComp": ("blue", "dashes"),
-}
-
-
-def _composition() -> tuple[Panel, ...]:
+@figure("Bounded range: about four times as many queries for one budget")
+def ddr20_1() -> tuple[Panel, ...]:
+    """Figure 1 of [DDR20]: k mechanisms, each ε-bounded range, at δ = 10⁻⁶. Read it sideways: at
+    one height, the dashed curve (optimal for bounded range, everything fixed in advance) lies about
+    four times as far to the right as the red one (optimal for ε-DP): for ε = 0.1 the budget of 100
+    ε-DP mechanisms serves 384. For ε = 1 it is three times as far where the panel ends (errata 22).
+    The dotted curve is ε/2-DP, which bounded range nearly is, and above which it still lies. At
+    ε = 1 the bounds MGF and OptKL, which hold for adaptive choices too, leave DR19 behind."""
+    looks = {
+        "ε-DP OptComp": ("red", "line"),
+        "DR19": ("orange", "line"),
+        "OptKL": ("violet", "line"),
+        "MGF": ("green", "line"),
+        "ε/2-DP OptComp": ("grey", "dots"),
+        "BR OptComp": ("blue", "dashes"),
+    }
     panels = []
     for epsilon, counts in COUNTS.items():
-        values = [six_bounds(epsilon, count) for count in counts]
-        curves = tuple(
-            Curve(name, ink, counts, tuple(value[name] for value in values), shape=shape)
-            for name, (ink, shape) in _INKS.items()
-        )
-        up_axis = Axis("overall ε at δ = 10⁻⁶", limits=(0, 1.02 * max(values[-1].values())))
+        curves = curves_of(counts, partial(six_bounds, epsilon), looks)
+        highest = 1.02 * max(curve.y[-1] for curve in curves)
+        up_axis = Axis("overall ε at δ = 10⁻⁶", limits=(0, highest))
         panels.append(Panel(f"ε = {epsilon:g}", Axis("number of mechanisms k"), up_axis, curves))
     return tuple(panels)
 
@@ -71,48 +78,19 @@ def log_moment_bounds(power: float) -> dict[str, float]:
     }
 
 
-def _moments() -> tuple[Panel, ...]:
-    values = [log_moment_bounds(power) for power in LAMBDAS]
-    inks = {
-        "Improved DRV10": "red",
-        "DR19": "orange",
-        "KL-improved DR19": "violet",
-        "General MGF": "green",
+@figure("The smaller the moment bound, the tighter the composition")
+def ddr20_2() -> tuple[Panel, ...]:
+    """Figure 2 of [DDR20] (Figure 1 of its supplement): what each theorem assumes of ln E[e^{λL}]
+    of one mechanism with ε = 1. Look at the lowest curve: the exact moment of the worst
+    bounded-range mechanism is the only one that bends into a line, because the loss is bounded."""
+    looks = {
+        "Improved DRV10": ("red", "line"),
+        "DR19": ("orange", "line"),
+        "KL-improved DR19": ("violet", "line"),
+        "General MGF": ("green", "line"),
     }
-    curves = tuple(
-        Curve(name, ink, LAMBDAS, tuple(value[name] for value in values))
-        for name, ink in inks.items()
-    )
+    curves = curves_of(LAMBDAS, log_moment_bounds, looks)
     return (Panel("", Axis("λ", limits=(0, 10)), Axis("U(λ)", limits=(0, 56)), curves),)
-
-
-DDR20 = (
-    Figure(
-        "ddr20-1",
-        "Bounded range: about four times as many queries for one budget",
-        "Figure 1 of [DDR20]: k mechanisms, each ε-bounded range, at δ = 10⁻⁶. Read it "
-        "sideways: at one height, the dashed curve (optimal for bounded range, everything fixed "
-        "in advance) lies about four times as far to the right as the red one (optimal for "
-        "ε-DP): for ε = 0.1 the budget of 100 ε-DP mechanisms serves 384. For ε = 1 it is three "
-        "times as far where the panel ends (errata 22). The dotted curve is ε/2-DP, which "
-        "bounded range nearly is, and above which it still lies. At ε = 1 the bounds MGF and "
-        "OptKL, which hold for adaptive choices too, leave DR19 behind.",
-        _composition,
-    ),
-    Figure(
-        "ddr20-2",
-        "The smaller the moment bound, the tighter the composition",
-        "Figure 2 of [DDR20] (Figure 1 of its supplement): what each theorem assumes of ln "
-        "E[e^{λL}] of one mechanism with ε = 1. Look at the lowest curve: the exact moment of "
-        "the worst bounded-range mechanism is the only one that bends into a line, because the "
-        "loss is bounded.",
-        _moments,
-    ),
-)
-
-
-EPSILON = 0.01
-STRONG_COUNTS = (*range(1, 41), *range(45, 201, 5))
 
 
 def strong(count: int) -> float:
@@ -121,45 +99,28 @@ def strong(count: int) -> float:
     return next(b.epsilon_at(DELTA)[1] for b in subgaussian_bounds(items) if b.name == "strong")
 
 
-def _panels() -> tuple[Panel, ...]:
-    simple = [basic(losses_of([(PureDP(EPSILON), count)])) for count in STRONG_COUNTS]
+def _basic(count: int) -> float:
+    bound = basic(losses_of([(PureDP(EPSILON), count)]))
+    assert bound is not None
+    return bound.epsilon_at(DELTA)[1]
+
+
+@figure("Strong composition grows like √k, basic composition like k")
+def smith25_1() -> tuple[Panel, ...]:
+    """Figure 1 of the lecture [Smith25]: k mechanisms with ε = 0.01 each, δ′ = 10⁻⁶. Look where the
+    red curve crosses the blue line: at k = 28, which is 2·ln(1/δ′); before that, strong composition
+    is the worse of the two, and at k = ln(1/δ′) it is larger by two fifths. The dashed curve is
+    what nobody can beat; it is never above either of them."""
     curves = (
-        Curve(
-            "basic composition",
-            "blue",
-            STRONG_COUNTS,
-            tuple(bound.epsilon_at(DELTA)[1] for bound in simple if bound is not None),
-        ),
-        Curve(
-            "strong composition; [Thm 1.1]", "red", STRONG_COUNTS, tuple(map(strong, STRONG_COUNTS))
-        ),
-        bracketed_curve(
+        Curve.of("basic composition", "blue", STRONG_COUNTS, _basic),
+        Curve.of("strong composition; [Thm 1.1]", "red", STRONG_COUNTS, strong),
+        Curve.of(
             "the optimum [KOV15]",
             "grey",
             STRONG_COUNTS,
-            [epsilon_equal(DELTA, epsilon=EPSILON, count=count) for count in STRONG_COUNTS],
+            lambda count: epsilon_equal(DELTA, epsilon=EPSILON, count=count),
             "dashes",
         ),
     )
-    return (
-        Panel(
-            "",
-            Axis("number of 0.01-DP mechanisms k"),
-            Axis("overall ε at δ = 10⁻⁶"),
-            curves,
-        ),
-    )
-
-
-SMITH25 = (
-    Figure(
-        "smith25-1",
-        "Strong composition grows like √k, basic composition like k",
-        "Figure 1 of the lecture [Smith25]: k mechanisms with ε = 0.01 each, δ′ = 10⁻⁶. Look "
-        "where the red curve crosses the blue line: at k = 28, which is 2·ln(1/δ′); before "
-        "that, strong composition is the worse of the two, and at k = ln(1/δ′) it is larger by "
-        "two fifths. The dashed curve is what nobody can beat; it is never above either of "
-        "them.",
-        _panels,
-    ),
-)
+    across, up_axis = Axis("number of 0.01-DP mechanisms k"), Axis("overall ε at δ = 10⁻⁶")
+    return (Panel("", across, up_axis, curves),)

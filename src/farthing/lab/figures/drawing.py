@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from farthing.composition.bounds import Bracket
 from farthing.errors import InvalidInput
@@ -48,6 +48,7 @@ SETTINGS = {
     "lines.linewidth": 1.7,
 }
 Colours = Mapping[str, str]
+X = TypeVar("X", int, float)
 LABEL_SIZE = 8.0
 _INCHES_PER_LETTER = 0.078
 _LINE_INCHES = 0.15
@@ -80,6 +81,20 @@ class Curve:
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
     shape: str = "line"
+
+    @staticmethod
+    def of(
+        name: str,
+        ink: str,
+        x: Sequence[X],
+        value: Callable[[X], float | Bracket],
+        shape: str = "line",
+    ) -> Curve:
+        """The value at every x; of brackets the upper side, which is charged, and both sides."""
+        values = [value(one) for one in x]
+        upper = tuple(at.upper if isinstance(at, Bracket) else at for at in values)
+        lower = tuple(at.lower for at in values if isinstance(at, Bracket))
+        return Curve(name, ink, tuple(x), upper, lower, upper if lower else (), shape)
 
     def at(self, x: float) -> float:
         """y at one of the points."""
@@ -121,13 +136,25 @@ class Figure:
     columns: int = 1
 
 
-def bracketed_curve(
-    name: str, ink: str, x: Sequence[float], brackets: Sequence[Bracket], shape: str = "line"
-) -> Curve:
-    """The upper sides, which are what is charged, with the brackets around them."""
-    upper = tuple(bracket.upper for bracket in brackets)
-    lower = tuple(bracket.lower for bracket in brackets)
-    return Curve(name, ink, tuple(x), upper, lower, upper, shape)
+def figure(title: str, *, columns: int = 1) -> Callable[[Callable[[], tuple[Panel, ...]]], Figure]:
+    """Makes a figure of a function that computes its panels; the docstring is the caption."""
+
+    def made(panels: Callable[[], tuple[Panel, ...]]) -> Figure:
+        caption = " ".join((panels.__doc__ or "").split())
+        return Figure(panels.__name__.replace("_", "-"), title, caption, panels, columns)
+
+    return made
+
+
+def curves_of(
+    x: Sequence[X], values: Callable[[X], Mapping[str, float]], looks: Mapping[str, tuple[str, str]]
+) -> tuple[Curve, ...]:
+    """A curve for each name in `looks`, with its ink and shape, out of the values at every x."""
+    known = [values(one) for one in x]
+    return tuple(
+        Curve(name, ink, tuple(x), tuple(at[name] for at in known), shape=shape)
+        for name, (ink, shape) in looks.items()
+    )
 
 
 def as_csv(panels: Sequence[Panel]) -> str:
@@ -143,11 +170,6 @@ def as_csv(panels: Sequence[Panel]) -> str:
                 shown = [one if isinstance(one, str) else f"{one:.8g}" for one in numbers]
                 lines.writerow([panel.title, curve.name, *shown])
     return out.getvalue()
-
-
-def palette(*, dark: bool) -> dict[str, str]:
-    """The colours by name."""
-    return {name: pair[dark] for name, pair in COLOURS.items()}
 
 
 def dark_rules() -> str:
@@ -180,7 +202,7 @@ def as_png(figure: Figure, panels: Sequence[Panel], *, dark: bool) -> bytes:
 def _draw(
     figure: Figure, panels: Sequence[Panel], out: io.IOBase, *, dark: bool, **how: object
 ) -> None:
-    colours = palette(dark=dark)
+    colours = {name: pair[dark] for name, pair in COLOURS.items()}
     with required("matplotlib").rc_context(SETTINGS):
         rows = math.ceil(len(panels) / figure.columns)
         height = 0.35 + rows * HEIGHT
@@ -321,7 +343,7 @@ def apart(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
     groups: list[tuple[list[int], float]] = []  # members from below, and where the lowest begins
     for one in order:
         members, start = [one], wanted[one] - heights[one] / 2
-        while groups and groups[-1][1] + _height(groups[-1][0], heights) > start:
+        while groups and groups[-1][1] + sum(heights[i] for i in groups[-1][0]) > start:
             members = groups.pop()[0] + members
             start = _start(members, wanted, heights)
         groups.append((members, start))
@@ -331,10 +353,6 @@ def apart(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
             middles[one] = start + heights[one] / 2
             start += heights[one]
     return middles
-
-
-def _height(members: Sequence[int], heights: Sequence[float]) -> float:
-    return sum(heights[one] for one in members)
 
 
 def _start(members: Sequence[int], wanted: Sequence[float], heights: Sequence[float]) -> float:

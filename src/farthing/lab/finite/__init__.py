@@ -1,24 +1,22 @@
 """Small interactive systems with exact probabilities, and every adversary against them.
 
-`systems` are trees of answers, `divergences` how well the best adversary tells two of them apart,
-`decomposition` and `one_draw` what a conversation can be replaced by.
+`systems` are trees of answers, `one_draw` their profiles and the draw that can replace a
+conversation, `decomposition` divergences, attacks and the theorem for (ε, δ).
 """
 
 from farthing.lab.finite.decomposition import (
+    Attack,
     Decomposition,
     Distinguishable,
     LogOf,
+    best_attack,
     converse,
     decompose,
-    simulate,
-)
-from farthing.lab.finite.divergences import (
-    Attack,
-    best_attack,
     hockey_stick,
     largest_ratio,
     renyi_divergence,
     renyi_moment,
+    simulate,
 )
 from farthing.lab.finite.one_draw import ExactProfile, OneDraw, dominating_pair, one_draw, profile
 from farthing.lab.finite.systems import (

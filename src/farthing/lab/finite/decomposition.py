@@ -1,4 +1,11 @@
-"""Theorem 3 of [Lyu22] as code: an (ε, δ) conversation is one leaky randomized response.
+"""How well the best adversary tells two finite systems apart, and Theorem 3 of [Lyu22]. Exact.
+
+A deterministic adversary picks one question per history, so a sum over transcripts of any function
+of (P, Q) is largest when every node picks its own best question: dynamic programming over
+transcripts. All functions used here are homogeneous in (P, Q), so a node needs to know only the
+likelihood ratio with which it was reached, and equal remainders are worked out once.
+
+The theorem: an (ε, δ) conversation is one leaky randomized response.
 
 Two systems M⁰, M¹ are (ε, δ)-indistinguishable exactly if there are systems E⁰, E¹, N⁰, N¹ with
 
@@ -12,30 +19,138 @@ through one leaky randomized response. All numbers are exact fractions: z is e^�
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
 
-from farthing.errors import InvalidInput, NotCertified, require_real
-from farthing.lab.finite.divergences import Attack, Excess, best_attack, require_factor
+from farthing.errors import InvalidInput, NotCertified, require_count, require_real
+from farthing.lab.finite.one_draw import ExactProfile, Profiles, one_draw, profile
 from farthing.lab.finite.systems import (
     AnswerSymbol,
     AskingStrategy,
     Both,
     FiniteSystem,
+    Fork,
     History,
     Pair,
     QuestionSymbol,
     Reply,
     align,
-    transcripts,
 )
 from farthing.mechanisms.noise.randomness import BitSource, system_bits
 from farthing.mechanisms.randomized_response import LeakyAnswer, require_bit
-from farthing.numerics.ball import ends
+from farthing.numerics.ball import Ball, ends, in_balls
+
+
+def hockey_stick(first: FiniteSystem, second: FiniteSystem, factor: Fraction) -> Fraction:
+    """The smallest δ with P(S) ≤ factor·Q(S) + δ for every adversary and event; factor = e^ε."""
+    known: dict[tuple[Pair, Fraction], Fraction] = {}
+
+    def excess(pair: Pair, factor: Fraction) -> Fraction:
+        """sup Σ [P − factor·Q]₊, for P and Q that start at 1 each; Lower of [Lyu22, eq. 19]."""
+        if not pair.forks:
+            return max(1 - factor, Fraction(0))
+        if (pair, factor) not in known:
+            known[pair, factor] = max(asked(forks, factor) for forks in pair.forks.values())
+        return known[pair, factor]
+
+    def asked(forks: Mapping[AnswerSymbol, Fork], factor: Fraction) -> Fraction:
+        met = (f for f in forks.values() if f.first > 0)
+        parts = (f.first * excess(f.then, factor * f.second / f.first) for f in met)
+        return sum(parts, Fraction(0))
+
+    return excess(align(first, second), require_factor(factor))
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """An adversary and a set of transcripts: `first` > factor·`second` + δ shows a broken promise.
+
+    `first` and `second` are the probabilities of the event in the two systems.
+    """
+
+    strategy: AskingStrategy
+    event: frozenset[History]
+    first: Fraction
+    second: Fraction
+
+
+def best_attack(first: FiniteSystem, second: FiniteSystem, factor: Fraction) -> Attack:
+    """The adversary and the event for which P − factor·Q is largest."""
+    profiles, factor = Profiles(), require_factor(factor)
+    strategy: dict[History, QuestionSymbol] = {}
+    event: set[History] = set()
+
+    def visit(pair: Pair, history: History, p: Fraction, q: Fraction) -> Both:
+        if not pair.forks:
+            if p <= factor * q:
+                return Fraction(0), Fraction(0)
+            event.add(history)
+            return p, q
+        ratio = factor * q / p if p > 0 else Fraction(0)  # where P is 0 no question gains anything
+        question = max(pair.forks, key=lambda asked: profiles.asked(pair.forks[asked]).at(ratio))
+        strategy[history] = question
+        parts = [
+            visit(f.then, (*history, (question, answer)), p * f.first, q * f.second)
+            for answer, f in pair.forks[question].items()
+        ]
+        return sum((a for a, _ in parts), Fraction(0)), sum((b for _, b in parts), Fraction(0))
+
+    inside = visit(align(first, second), (), Fraction(1), Fraction(1))
+    return Attack(strategy, frozenset(event), *inside)
+
+
+def renyi_moment(first: FiniteSystem, second: FiniteSystem, order: int) -> Fraction | None:
+    """sup over adversaries of Σ P^α·Q^(1−α) = e^((α−1)·D_α), α = order ≥ 2; None: infinite."""
+    alpha = require_count("order", order, at_least=2)
+    known: dict[Pair, Fraction | None] = {}
+
+    def moment(pair: Pair) -> Fraction | None:
+        if pair not in known:
+            asked = [answered(forks.values()) for forks in pair.forks.values()]
+            finite = [one for one in asked if one is not None]
+            known[pair] = None if len(finite) < len(asked) else max(finite, default=Fraction(1))
+        return known[pair]
+
+    def answered(forks: Iterable[Fork]) -> Fraction | None:
+        total = Fraction(0)
+        for fork in forks:
+            if fork.first > 0:
+                after = moment(fork.then)
+                if fork.second == 0 or after is None:
+                    return None
+                total += fork.first**alpha / fork.second ** (alpha - 1) * after
+        return total
+
+    return moment(align(first, second))
+
+
+@in_balls
+def renyi_divergence(first: FiniteSystem, second: FiniteSystem, order: int) -> Ball:
+    """D_α of the transcripts against the best adversary, enclosed; infinite where it is."""
+    moment = renyi_moment(first, second, order)
+    if moment is None:
+        return arb("inf")
+    return arb(fmpq(moment.numerator, moment.denominator)).log() / (order - 1)
+
+
+def largest_ratio(first: FiniteSystem, second: FiniteSystem) -> Fraction | None:
+    """The largest P/Q of any transcript, e^ε of pure DP in this direction; None: infinite."""
+    factor, rest = profile(first, second).points[-1]
+    return factor if rest == 0 else None
+
+
+def require_factor(factor: Fraction) -> Fraction:
+    """e^ε as an exact number of at least 0; floats are refused because they are rounded."""
+    if not isinstance(factor, (Fraction, int)) or isinstance(factor, bool) or factor < 0:
+        raise InvalidInput(
+            f"the factor e^epsilon must be an exact fraction of at least 0, got {factor!r}"
+        )
+    return Fraction(factor)
+
 
 Systems: TypeAlias = tuple[FiniteSystem, FiniteSystem]
 
@@ -113,26 +228,23 @@ def decompose(
 ) -> Decomposition:
     """The four systems for M⁰ = first, M¹ = second; raises `Distinguishable`.
 
-    The construction of [Lyu22, Lemmas 1–3] from the root downwards. The identity is then checked
-    for every complete transcript, which is the same as for every adversary: with any adversary a
-    transcript has the probability of its answers times a number that does not depend on the
-    system [Lyu22, eq. 16].
+    The outcomes of leaky randomized response are easier to tell apart than the two systems, for
+    every e^ε [Lyu22, Lower of eq. 19], so `one_draw` has a system for each of them. It checks the
+    identity for every complete transcript, which is the same as for every adversary: with any
+    adversary a transcript has the probability of its answers times a number that does not depend
+    on the system [Lyu22, eq. 16].
     """
     delta = _exact("delta", delta, 1)
-    pair, whole = align(first, second), (Fraction(1), Fraction(1))
-    builder = _builder(pair, epsilon, delta)
-    for bit, excess in enumerate(builder.lower(pair, whole)):
+    factor, excesses = _decided(profile(first, second), epsilon, delta)
+    for bit, excess in enumerate(excesses):
         if excess > delta:
             ordered = (first, second) if bit == 0 else (second, first)
-            attack = best_attack(*ordered, builder.factor)
-            raise Distinguishable(attack, bit, builder.factor, delta)
-    leaked, hidden = builder.systems(pair, whole, (delta, delta))
-    result = Decomposition(builder.factor, delta, leaked, hidden)
-    for history, weights in transcripts(pair):
-        for bit in (0, 1):
-            if result.weight(bit, history) != weights[bit]:
-                raise NotCertified("the decomposition does not add up to the systems given")
-    return result
+            raise Distinguishable(best_attack(*ordered, factor), bit, factor, delta)
+    truth, lie = (1 - delta) * factor / (1 + factor), (1 - delta) / (1 + factor)
+    zero = Fraction(0)
+    outcomes = ((delta, zero), (truth, lie), (lie, truth), (zero, delta))
+    e0, n0, n1, e1 = one_draw(first, second, outcomes).systems
+    return Decomposition(factor, delta, (e0, e1), (n0, n1))
 
 
 def simulate(decomposition: Decomposition, response: LeakyAnswer) -> FiniteSystem:
@@ -156,70 +268,6 @@ def converse(system: FiniteSystem, strategy: AskingStrategy) -> History:
     return history
 
 
-class _Builder:
-    """The construction for one factor z. Weights are those of whole histories, not conditional."""
-
-    def __init__(self, factor: Fraction) -> None:
-        self.factor = self._z = factor
-        self._excess = (Excess(), Excess(swapped=True))
-
-    def lower(self, pair: Pair, m: Both) -> Both:
-        """Lower of both directions [Lyu22, eq. 19]: what a leak must at least account for."""
-        return (
-            self._excess[0].weighed(pair, m[0], m[1], self._z),
-            self._excess[1].weighed(pair, m[1], m[0], self._z),
-        )
-
-    def systems(self, pair: Pair, m: Both, e: Both) -> tuple[Systems, Systems]:
-        """((E⁰, E¹), (N⁰, N¹)) below a node that Mᵇ reaches with m[b] and δ·Eᵇ with e[b]."""
-        replies: list[dict[QuestionSymbol, dict[AnswerSymbol, Reply]]] = [
-            {question: {} for question in pair.forks} for _ in range(4)
-        ]
-        here = (*e, *self._hidden(m, e))
-        for question, forks in pair.forks.items():
-            reached = {a: (m[0] * f.first, m[1] * f.second) for a, f in forks.items()}
-            leaks = self._leaks({a: (f.then, reached[a]) for a, f in forks.items()}, e)
-            for answer, fork in forks.items():
-                below = self.systems(fork.then, reached[answer], leaks[answer])
-                weights = (*leaks[answer], *self._hidden(reached[answer], leaks[answer]))
-                unmet = (fork.first, fork.second) * 2  # what a system does that is never met
-                for i, then in enumerate((*below[0], *below[1])):
-                    chance = weights[i] / here[i] if here[i] > 0 else unmet[i]
-                    replies[i][question][answer] = Reply(chance, then)
-        e0, e1, n0, n1 = (FiniteSystem(answers) for answers in replies)
-        return (e0, e1), (n0, n1)
-
-    def _leaks(
-        self, children: Mapping[AnswerSymbol, tuple[Pair, Both]], e: Both
-    ) -> dict[AnswerSymbol, Both]:
-        """δ·Eᵇ of every answer: at least Lower, within Upper (eq. 25), adding up to e (eq. 26).
-
-        The adjustment step raises both numbers of one answer after the other as far as possible.
-        The pairs (x⁰, x¹) that satisfy eq. (25), x ≤ m and x ≤ cap are closed under taking the
-        larger number in each place, so there is a largest one; unrolling the inequalities gives it
-        in closed form. x ≤ m follows from eq. (25) if z > 1; at z = 1, where the paper argues by
-        continuity, it must be asked for. See docs/theory/concurrency.md.
-        """
-        leaks = {answer: self.lower(pair, m) for answer, (pair, m) in children.items()}
-        gap = [e[b] - sum(leak[b] for leak in leaks.values()) for b in (0, 1)]
-        for answer, (_, m) in children.items():
-            start = leaks[answer]
-            cap = (start[0] + gap[0], start[1] + gap[1])
-            upper = (m[0] - m[1] / self._z, m[1] - m[0] / self._z)
-            x = (
-                min(cap[0], m[0], upper[0] + cap[1] / self._z),
-                min(cap[1], m[1], upper[1] + cap[0] / self._z),
-            )
-            gap = [cap[0] - x[0], cap[1] - x[1]]
-            leaks[answer] = x
-        return leaks
-
-    def _hidden(self, m: Both, e: Both) -> Both:
-        """(1 − δ)·Nᵇ: Lemma 2 takes the leak away, Lemma 3 inverts randomized response."""
-        n0, n1, z = m[0] - e[0], m[1] - e[1], self._z
-        return (n0, n1) if z == 1 else ((z * n0 - n1) / (z - 1), (z * n1 - n0) / (z - 1))
-
-
 def _drawn(
     replies: Mapping[AnswerSymbol, Reply], source: BitSource
 ) -> tuple[AnswerSymbol, FiniteSystem]:
@@ -233,24 +281,24 @@ def _drawn(
     raise NotCertified("the probabilities of the answers do not add up to 1")
 
 
-def _builder(pair: Pair, epsilon: Epsilon, delta: Fraction) -> _Builder:
-    """For z = e^ε, or a fraction that decides as e^ε does: below it if (ε, δ) holds, else above.
+def _decided(curve: ExactProfile, epsilon: Epsilon, delta: Fraction) -> tuple[Fraction, Both]:
+    """z = e^ε, or a fraction that decides as e^ε does: below it if (ε, δ) holds, else above; and
+    the excess of both directions there.
 
     The excess is piecewise linear in z with rational pieces and, unless ε = 0, e^ε is irrational
     for every rational ε. So either the excess at e^ε is not δ, or it is constant there: some
     enclosure is narrow enough for both ends to say the same.
     """
     if isinstance(epsilon, LogOf):
-        return _Builder(epsilon.odds)
+        return epsilon.odds, curve.both_ways_at(epsilon.odds)
     exact = _exact("epsilon", epsilon, _LARGEST)
     precision = _FIRST_PRECISION
     while True:
         low, high = _exponential(exact, precision)
         for factor, holds in ((low, True), (high, False)):
-            builder = _Builder(factor)
-            excess = max(builder.lower(pair, (Fraction(1), Fraction(1))))
-            if (excess <= delta) == holds or low == high:
-                return builder
+            excesses = curve.both_ways_at(factor)
+            if (max(excesses) <= delta) == holds or low == high:
+                return factor, excesses
         precision *= 2
 
 

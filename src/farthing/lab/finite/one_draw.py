@@ -13,11 +13,13 @@ Stein for two distributions, which `kernel` makes explicit.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from itertools import accumulate, pairwise
+from operator import itemgetter
 from typing import TypeAlias
 
 from farthing.errors import InvalidInput, NotCertified
@@ -51,10 +53,20 @@ class ExactProfile:
 
     def at(self, factor: Fraction) -> Fraction:
         """δ at e^ε = factor."""
-        for (z, v), (next_z, next_v) in pairwise(self.points):
-            if factor <= next_z:
-                return v + (next_v - v) * (factor - z) / (next_z - z)
-        return self.points[-1][1]
+        place = bisect_right(self.points, factor, key=itemgetter(0))
+        z, v = self.points[place - 1]
+        return (
+            v
+            if place == len(self.points)
+            else v + (factor - z) * _slope(*self.points[place - 1 : place + 1])
+        )
+
+    def both_ways_at(self, factor: Fraction) -> Both:
+        """δ at e^ε = factor > 0, and the same with both sides exchanged.
+
+        [q − zp]₊ = q − zp + z·[p − q/z]₊.
+        """
+        return self.at(factor), 1 - factor + factor * self.at(1 / factor)
 
     def reached_with(self, first: Fraction, second: Fraction) -> ExactProfile:
         """first·V(z·second/first): the same where P and Q start at these weights."""
@@ -92,14 +104,13 @@ class Profiles:
         if not pair.forks:
             return ExactProfile(((_ZERO, _ONE), (_ONE, _ZERO)))
         if pair not in self._known:
-            asked = [self._asked(list(forks.values())) for forks in pair.forks.values()]
-            self._known[pair] = reduce(ExactProfile.maximum, asked)
+            self._known[pair] = reduce(ExactProfile.maximum, map(self.asked, pair.forks.values()))
         return self._known[pair]
 
-    def _asked(self, forks: list[Fork]) -> ExactProfile:
-        return reduce(
-            ExactProfile.plus, (self.of(f.then).reached_with(f.first, f.second) for f in forks)
-        )
+    def asked(self, forks: Mapping[AnswerSymbol, Fork]) -> ExactProfile:
+        """The same once a question was asked that is answered so."""
+        parts = (self.of(f.then).reached_with(f.first, f.second) for f in forks.values())
+        return reduce(ExactProfile.plus, parts)
 
 
 def profile(first: FiniteSystem, second: FiniteSystem) -> ExactProfile:

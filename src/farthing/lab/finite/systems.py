@@ -113,13 +113,6 @@ class FiniteSystem:
             weight, system = weight * reply.probability, reply.then
         return weight
 
-    def after(self, history: History) -> FiniteSystem:
-        """The system that remains after these questions and answers."""
-        system = self
-        for question, answer in history:
-            system = system.replies[question][answer].then
-        return system
-
 
 HALTED = FiniteSystem({})
 
@@ -244,10 +237,6 @@ class Fork:
     first: Fraction
     second: Fraction
     then: Pair
-
-    def weights(self, *, swapped: bool) -> Both:
-        """Both probabilities, the second system's first if `swapped`."""
-        return (self.second, self.first) if swapped else (self.first, self.second)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
