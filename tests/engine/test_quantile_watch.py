@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from farthing import engine
-from farthing.engine.compile import comparison_of
+from farthing.engine.context import comparison_of
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.ledger import Analyst
 from tests.engine.conftest import Opened

@@ -17,7 +17,6 @@ from farthing.composition.accounts.account_profiles import (
     reading_by_moments,
     stated_delta,
 )
-from farthing.engine.spending import Spending
 from farthing.ledger import Ledger, odometer
 
 ROWS = pa.table({"member": [1, 2, 3, 4], "k": ["a", "b", "a", "b"]})
@@ -86,7 +85,7 @@ def test_every_price_is_shown_three_ways(tmp_path: Any, signed: fa.Certificate) 
         assert plan.to_json()["spending"] == plan.spending.to_json()
         planned = plan.spending
         answer = plan.run()
-        assert answer.spending == planned
+        assert answer.spending.to_json() == planned.to_json()
         assert "4% of the budget" in answer.paid
         assert "everything so far within ε = 0." in answer.paid
         again = data.count().run()
@@ -115,7 +114,8 @@ def test_nothing_is_said_that_depends_on_others(tmp_path: Any, signed: fa.Certif
         desk.grant("events", "bob", farthings=40)
         assert data.count().plan().spending.epsilon_after is not None
         desk.grant("events", "eve", farthings=0, delta_units=1)  # which the cap has no more of
-        assert data.count().plan().spending == Spending(0.04, None, None, None)
+        nothing = {"share": 0.04, "epsilon_before": None, "epsilon_after": None, "delta": None}
+        assert data.count().plan().spending.to_json() == nothing
         assert "so far" not in str(data.count().plan())
         assert "everything so far" not in data.count().run().paid
 
@@ -128,7 +128,7 @@ def test_a_list_of_somebody_else_tells_this_analyst_nothing(
         before = data.count().plan().spending
         assert before.epsilon_after is not None
         desk.register("events", "weekly", {"n": {"kind": "count"}}, analyst="bob")
-        assert data.count().plan().spending == before
+        assert data.count().plan().spending.to_json() == before.to_json()
         desk.register("events", "own", {"n": {"kind": "count"}}, analyst="analyst")
         assert data.count().plan().spending.epsilon_after is None
         desk.sign("events", signed, name="second")

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.conversation_kinds.base import ConversationKind
+from farthing.engine.conversation_kinds import ConversationKind
 from farthing.engine.kinds.base import Query
-from farthing.engine.show.plans import FITS, Line, ShownPlan
+from farthing.engine.show.rendering import FITS, Line, ShownPlan
 from farthing.engine.show.sheet import amount, number, percent
 from farthing.errors import InvalidInput
 from farthing.interactive import WatchAccuracy

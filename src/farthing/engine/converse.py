@@ -17,14 +17,18 @@ from typing import Any, cast
 
 from farthing.canonical import canonical
 from farthing.composition.tariffs.tariff import Tariff
-from farthing.engine.compile import comparison_of, statement_of
-from farthing.engine.context import Context
+from farthing.engine.context import Context, comparison_of, statement_of
 from farthing.engine.conversation import ConversationAnswer
-from farthing.engine.conversation_kinds import CONVERSATIONS, kind_run_by
-from farthing.engine.conversation_kinds.base import ConversationKind, Watcher, guarantees_of
+from farthing.engine.conversation_kinds import (
+    CONVERSATIONS,
+    ConversationKind,
+    Watcher,
+    guarantees_of,
+    kind_run_by,
+)
 from farthing.engine.errors import ChargeMismatch, EngineFailure
+from farthing.engine.execute import spent_if_interrupted
 from farthing.engine.kinds.base import ROLES, Query
-from farthing.engine.spending import spent_if_interrupted
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.statement import Statement
 from farthing.errors import InvalidInput, require_real

@@ -16,16 +16,14 @@ from dataclasses import replace
 
 from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price, Tariff
-from farthing.engine.answer import Answer
-from farthing.engine.compile import Step
-from farthing.engine.context import Context, record_of
-from farthing.engine.errors import ChargeMismatch, EngineFailure
-from farthing.engine.loss_measurement import folded, paired
+from farthing.engine.answer import Answer, spending_of
+from farthing.engine.context import Context, Step, record_of
+from farthing.engine.contribution_limits import folded, paired
+from farthing.engine.errors import ChargeMismatch, EngineFailure, Interrupted, PaidInPart
 from farthing.engine.purchase import items_together
 from farthing.engine.show.captions import Names
-from farthing.engine.spending import spending_of, spent_if_interrupted
 from farthing.engine.sql.statement import Statement
-from farthing.errors import InvalidInput
+from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import RegisteredBatch, Reservation, RowsChanged, Terms, Use
@@ -64,6 +62,36 @@ def execute(
         _wait_for_the_clock(context, held)
     with spent_if_interrupted(price, at_most=True, listed=registered):
         return _closed(context, steps, held, answers, used if registered is None else None)
+
+
+@contextmanager
+def spent_if_interrupted(
+    price: Price, *, at_most: bool = False, listed: str | None = None
+) -> Iterator[None]:
+    """An interrupt inside says that this price is spent, besides what was spent inside."""
+    try:
+        yield
+    except Interrupted as inner:
+        unsure = at_most or inner.at_most
+        raise Interrupted(price + inner.price, at_most=unsure, listed=inner.listed) from None
+    except KeyboardInterrupt:
+        if price == Price(0) and listed is None:
+            raise
+        raise Interrupted(price, at_most=at_most, listed=listed) from None
+
+
+@contextmanager
+def paid_before(price: Price) -> Iterator[None]:
+    """A refusal or an interrupt inside says that this price was paid before."""
+    try:
+        with spent_if_interrupted(price):
+            yield
+    except EngineFailure:
+        raise  # it was paid for too
+    except FarthingError as error:
+        if price == Price(0):
+            raise
+        raise PaidInPart(price) from error
 
 
 def _answers(

@@ -1,8 +1,8 @@
 """What a question, or several together, will cost and how accurate they will be.
 
-A plan is plain data. It is made by a backend from the schema and the ledger, never from rows, and
-the same backend runs it as it is, or not at all (`TariffChanged`). A single question is a plan with
-one question, whose name is empty.
+A plan is plain data. It is made by a backend (a table on this machine, or a service over HTTP) from
+the schema and the ledger, never from rows, and the same backend runs it as it is, or not at all
+(`TariffChanged`). A single question is a plan with one question, whose name is empty.
 """
 
 from __future__ import annotations
@@ -12,12 +12,22 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.answer import Answers
+from farthing.engine.answer import Answers, PastRelease, Spending
+from farthing.engine.conversation import ConversationPlan, OpenConversation
+from farthing.engine.conversation_kinds import ConversationKind
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query
-from farthing.engine.show.plans import FITS, KNOWN, Line, ShownPlan, expectation_lines, limit_lines
+from farthing.engine.purchase import Aim
+from farthing.engine.show.rendering import (
+    FITS,
+    KNOWN,
+    Line,
+    ShownPlan,
+    expectation_lines,
+    limit_lines,
+)
 from farthing.engine.show.sheet import amount
-from farthing.engine.spending import Spending
+from farthing.ledger import Dataset, OpenedConversation, Purse
 from farthing.mechanisms import Accuracy, Expectation
 from farthing.wording import many
 
@@ -113,13 +123,6 @@ class PlannedQuestion:
         )
 
 
-class Runner(Protocol):
-    """Who runs plans: a backend."""
-
-    def run(self, plan: Plan[Any], *, registered: str | None, again: bool) -> Answers:
-        """Pay for a plan and run it: every answer, by name."""
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan(ShownPlan, Generic[Told]):
     """What is asked, what it costs at most, what remains, and what to expect.
@@ -136,7 +139,7 @@ class Plan(ShownPlan, Generic[Told]):
     spending: Spending
     known: Told | None = field(compare=False)
     #: Who made it and runs it, with what it needs for that.
-    backend: Runner = field(compare=False)
+    backend: Backend = field(compare=False)
     _details: Any = field(default=None, compare=False)
 
     def run(self, *, registered: str | None = None, again: bool = False) -> Told:
@@ -225,7 +228,7 @@ class Plan(ShownPlan, Generic[Told]):
         return {"queries": {name: one.to_json() for name, one in self.questions.items()}, **cost}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], backend: Runner, known: Told | None) -> Plan[Told]:
+    def from_json(cls, data: Mapping[str, Any], backend: Backend, known: Told | None) -> Plan[Told]:
         """The plan that plain data describes, made by this backend."""
         queries = data.get("queries", {ONLY: data})
         return cls(
@@ -233,7 +236,7 @@ class Plan(ShownPlan, Generic[Told]):
             price=Price(**data["price"]),
             price_again=Price(**data["price_again"]),
             remaining=Price(**data["remaining"]),
-            spending=Spending(**data["spending"]),
+            spending=Spending.from_json(data["spending"]),
             known=known,
             backend=backend,
         )
@@ -245,3 +248,49 @@ def _accuracy(data: Mapping[str, Any] | None) -> Accuracy | None:
 
 def _accuracy_json(accuracy: Accuracy | None) -> dict[str, float] | None:
     return None if accuracy is None else asdict(accuracy)
+
+
+class Backend(Protocol):
+    """Plans and runs the questions of one analyst about one dataset."""
+
+    @property
+    def about(self) -> Dataset:
+        """The data, as its owner declared it when this was opened."""
+
+    @property
+    def analyst_name(self) -> str:
+        """Whose purse pays."""
+
+    @property
+    def place(self) -> str | None:
+        """Where the budget is kept: the path of a ledger, or the address of a service."""
+
+    def plan(self, queries: Mapping[str, Query], aim: Aim | None = None) -> Plan[Any]:
+        """The plan for questions by name. Looks at the schema and the ledger, never at rows."""
+
+    def run(self, plan: Plan[Any], *, registered: str | None, again: bool) -> Answers:
+        """Pay for a plan and run it: every answer, by name."""
+
+    def plan_conversation(self, kind: ConversationKind, questions: int) -> ConversationPlan:
+        """The plan for a conversation, with its accuracy for so many questions."""
+
+    def open(self, plan: ConversationPlan) -> OpenConversation:
+        """Pay for a conversation and open it."""
+
+    def conversation(self, identity: str) -> OpenConversation:
+        """A conversation that this analyst opened; NotInLedger if there is none."""
+
+    def conversations(self) -> list[OpenedConversation]:
+        """Every conversation that this analyst opened about this data."""
+
+    def history(self) -> list[PastRelease]:
+        """Everything that was released to this analyst about this data, the latest first."""
+
+    def purse(self) -> Purse:
+        """What was granted, and what is spent of it."""
+
+    def remaining(self) -> Price:
+        """Farthings and δ units that are left."""
+
+    def shut(self) -> None:
+        """Give back what is held open."""

@@ -15,16 +15,18 @@ from typing import Any
 from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer, Answers
-from farthing.engine.automatic_limits import Automatic, automatic
-from farthing.engine.compile import Step, step_for
-from farthing.engine.context import Context
-from farthing.engine.execute import execute
+from farthing.engine.context import Context, Step, step_for
+from farthing.engine.contribution_limits import (
+    Automatic,
+    automatic,
+    of_question,
+    with_loss_questions,
+)
+from farthing.engine.execute import execute, paid_before
 from farthing.engine.kinds.base import Query
-from farthing.engine.loss_measurement import of_question, with_loss_questions
 from farthing.engine.plan import ONLY
 from farthing.engine.purchase import Purchase, buy, items_together
 from farthing.engine.show.sheet import width
-from farthing.engine.spending import paid_before
 from farthing.errors import InvalidInput
 from farthing.ledger import Terms
 from farthing.mechanisms import Expectation
