@@ -12,7 +12,7 @@ import pytest
 import farthing as fa
 from farthing.engine import query_from
 from farthing.engine.contribution_limits import automatic
-from farthing.engine.kinds.histogram import HistogramQuery
+from farthing.engine.kinds.counts import HistogramQuery
 from farthing.engine.kinds.limit import PARTS, LimitQuery, total_error
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger, Limits, verify

@@ -10,11 +10,10 @@ import pytest
 import farthing as fa
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.errors import ChargeMismatch
-from farthing.engine.kinds.counts import CountQuery
-from farthing.engine.kinds.histogram import HistogramQuery
+from farthing.engine.kinds.counts import CountQuery, HistogramQuery
 from farthing.engine.kinds.quantile import QuantileQuery
-from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.top_k import TopKQuery
+from farthing.engine.kinds.totals import SumQuery
 from farthing.engine.purchase import Aim, buy
 from farthing.engine.purchase import cheapest as cheapest_for
 from farthing.errors import InvalidInput, Unattainable

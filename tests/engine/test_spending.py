@@ -17,6 +17,7 @@ from farthing.composition.accounts.account_profiles import (
     reading_by_moments,
     stated_delta,
 )
+from farthing.engine.answer import Spending
 from farthing.ledger import Ledger, odometer
 
 ROWS = pa.table({"member": [1, 2, 3, 4], "k": ["a", "b", "a", "b"]})
@@ -85,7 +86,7 @@ def test_every_price_is_shown_three_ways(tmp_path: Any, signed: fa.Certificate) 
         assert plan.to_json()["spending"] == plan.spending.to_json()
         planned = plan.spending
         answer = plan.run()
-        assert answer.spending.to_json() == planned.to_json()
+        assert answer.spending == planned
         assert "4% of the budget" in answer.paid
         assert "everything so far within ε = 0." in answer.paid
         again = data.count().run()
@@ -115,7 +116,7 @@ def test_nothing_is_said_that_depends_on_others(tmp_path: Any, signed: fa.Certif
         assert data.count().plan().spending.epsilon_after is not None
         desk.grant("events", "eve", farthings=0, delta_units=1)  # which the cap has no more of
         nothing = {"share": 0.04, "epsilon_before": None, "epsilon_after": None, "delta": None}
-        assert data.count().plan().spending.to_json() == nothing
+        assert data.count().plan().spending == Spending.from_json(nothing)
         assert "so far" not in str(data.count().plan())
         assert "everything so far" not in data.count().run().paid
 
@@ -128,9 +129,22 @@ def test_a_list_of_somebody_else_tells_this_analyst_nothing(
         before = data.count().plan().spending
         assert before.epsilon_after is not None
         desk.register("events", "weekly", {"n": {"kind": "count"}}, analyst="bob")
-        assert data.count().plan().spending.to_json() == before.to_json()
+        assert data.count().plan().spending == before
         desk.register("events", "own", {"n": {"kind": "count"}}, analyst="analyst")
         assert data.count().plan().spending.epsilon_after is None
         desk.sign("events", signed, name="second")
         desk.grant("events", "analyst", farthings=60)
         assert data.count().plan().spending.epsilon_after is None
+
+
+def test_no_run_waits_for_what_its_price_proves(
+    tmp_path: Any, signed: fa.Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path, signed) as data:
+        with monkeypatch.context() as patched:
+            patched.setattr("farthing.engine.answer.reading_by_moments", lambda *_: 1 / 0)
+            answer = data.count().run()
+            with pytest.raises(ZeroDivisionError):
+                _ = answer.spending.epsilon_after
+        assert answer.spending.epsilon_before == 0.0
+        assert answer.spending.epsilon_after > 0

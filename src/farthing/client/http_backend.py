@@ -11,12 +11,12 @@ from farthing.client.errors import refused_price
 from farthing.client.wire import Wire
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer, Answers, PastRelease, Spending
-from farthing.engine.conversation import ConversationAnswer, ConversationPlan
+from farthing.engine.conversation import ConversationAnswer
 from farthing.engine.conversation_kinds import ConversationKind
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import AUTO
-from farthing.engine.plan import ONLY, Plan
+from farthing.engine.plan import ONLY, ConversationPlan, Plan
 from farthing.engine.purchase import Aim
 from farthing.errors import InvalidInput
 from farthing.interactive import WatchAccuracy

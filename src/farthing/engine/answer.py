@@ -52,7 +52,7 @@ class Spending:
     """
 
     share: float
-    proved: Callable[[], tuple[float | None, float | None, float | None]]
+    proved: Callable[[], tuple[float | None, float | None, float | None]] = field(repr=False)
 
     @property
     def epsilon_before(self) -> float | None:
@@ -71,13 +71,11 @@ class Spending:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; `from_json` reads it back."""
-        before, after, delta = self.proved()
-        return {
-            "share": self.share,
-            "epsilon_before": before,
-            "epsilon_after": after,
-            "delta": delta,
-        }
+        told = zip(("epsilon_before", "epsilon_after", "delta"), self.proved(), strict=True)
+        return {"share": self.share, **dict(told)}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Spending) and self.to_json() == other.to_json()
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Spending:
@@ -281,19 +279,6 @@ class Answer:
         )
 
     @property
-    def at_largest_limit(self) -> Answer:
-        """The same answer, to a question whose limit is the largest that was tried."""
-        return replace(self, largest_tried=True)
-
-    def left_with(self, remaining: Price) -> Answer:
-        """The same answer, with what remains after it."""
-        return replace(self, remaining=remaining)
-
-    def closed(self, entry: int | None, remaining: Price) -> Answer:
-        """The same answer, with where it is kept and what remains after it."""
-        return replace(self, entry=entry, remaining=remaining)
-
-    @property
     def sheet(self) -> Sheet:
         """What is shown in terminals, notebooks and tables."""
         notes = []
@@ -350,11 +335,13 @@ class Answer:
 
     def to_pandas(self) -> pd.DataFrame:
         """Labels, counts and intervals as a pandas table."""
-        return sheet.pandas_table(self.sheet)
+        sheet.library("pandas")
+        return self.to_arrow().to_pandas()
 
     def to_polars(self) -> pl.DataFrame:
         """Labels, counts and intervals as a Polars table."""
-        return sheet.polars_table(self.sheet)
+        frame: pl.DataFrame = sheet.library("polars").from_arrow(self.to_arrow())
+        return frame
 
     def plot(self, ax: Any = None) -> Any:
         """Bars with error bars on Matplotlib axes, which are returned."""

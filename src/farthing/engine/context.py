@@ -23,11 +23,11 @@ from farthing.canonical import digest
 from farthing.engine.answer import Answer
 from farthing.engine.errors import ChargeMismatch
 from farthing.engine.filters import columns_of
-from farthing.engine.kinds import query_from
-from farthing.engine.kinds.base import Query, Rows, completed_query
+from farthing.engine.kinds import completed_query, query_from
+from farthing.engine.kinds.base import Query, Rows
 from farthing.engine.purchase import Purchase
 from farthing.engine.sources.base import Source
-from farthing.engine.sql.bounding import Bounded, largest
+from farthing.engine.sql.bounding import largest
 from farthing.engine.sql.statement import Statement, Texts
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
@@ -161,18 +161,18 @@ class Context:
         A table in memory was copied when it was opened, so it stays in the version it had then.
         """
         self.require_open()
-        about = self.analyst.about()
-        if self.source.location is None and about.version != self.about.version:
-            raise RowsChanged(about.name)
-        return replace(self, about=about)
+        return self._declared_as(self.analyst.about())
 
     def at_this_moment(self) -> Context:
         """The same with everything that a plan looks at, read from the ledger at once."""
         self.require_open()
         snapshot = self.analyst.snapshot()
-        if self.source.location is None and snapshot.about.version != self.about.version:
-            raise RowsChanged(self.about.name)
-        return replace(self, about=snapshot.about, _snapshot=snapshot)
+        return replace(self._declared_as(snapshot.about), _snapshot=snapshot)
+
+    def _declared_as(self, about: Dataset) -> Context:
+        if self.source.location is None and about.version != self.about.version:
+            raise RowsChanged(about.name)
+        return replace(self, about=about)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -299,39 +299,23 @@ class Step:
         return context.recent.statement(asked, lambda: statement_of(context, query, candidates))
 
 
-def step_for(context: Context, purchase: Purchase) -> Step:
-    """What runs for a purchase."""
-    return Step(purchase, purchase.query.mechanism_for(purchase.paid), context)
-
-
 def statement_of(
-    context: Context, query: Query, candidates: int | None = None
+    context: Context, query: Query, candidates: int | None = None, *, value: int | None = None
 ) -> tuple[Statement, Contribution]:
-    """The statement of a query, and what it makes of one unit at most."""
-    rows = _rows(context, query)
-    return _stated(context, rows, query.bounded(rows), candidates)
+    """The statement of a query, and what it makes of one unit at most.
 
-
-def comparison_of(context: Context, query: Query, value: int) -> tuple[Statement, Contribution]:
-    """The statement of the one number that says on which side of this value a query lies."""
-    rows = _rows(context, query)
-    return _stated(context, rows, query.ranks_at(rows, value))
-
-
-def _rows(context: Context, query: Query) -> Rows:
-    schema, secret = context.schema, context.analyst.secret()
-    declared, unit = context.source.declared(schema), context.about.unit
-    rows = Rows(declared, unit, schema.kinds, secret, Texts(), schema.declared.bounds)
-    return rows.where(query.filter)
-
-
-def _stated(
-    context: Context, rows: Rows, bounded: Bounded, candidates: int | None = None
-) -> tuple[Statement, Contribution]:
+    With `candidates` of so many of its largest counts, and one beyond. With `value` of the one
+    number that says on which side of this value the query lies.
+    """
+    schema, source, secret = context.schema, context.source, context.analyst.secret()
+    declared, bounds = source.declared(schema), schema.declared.bounds
+    rows = Rows(declared, context.about.unit, schema.kinds, secret, Texts(), bounds)
+    rows = rows.where(query.filter)
+    bounded = query.bounded(rows) if value is None else query.ranks_at(rows, value)
     expression = bounded.expression
     if candidates is not None:
         expression = largest(expression, candidates + 1)
     limited = Contribution(
         bounded.contribution_limit, bounded.per_key_limit, bounded.others, bounded.total
     )
-    return context.source.statement(expression, rows.texts), limited
+    return source.statement(expression, rows.texts), limited

@@ -19,13 +19,12 @@ from typing import Any, TypeVar
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.engine.answer import Answer, Loss
 from farthing.engine.kinds.base import COUNT, SELECT, Query
-from farthing.engine.kinds.counts import LossQuery
+from farthing.engine.kinds.counts import HistogramQuery, LossQuery
 from farthing.engine.kinds.fields import AUTO
-from farthing.engine.kinds.histogram import HistogramQuery
 from farthing.engine.kinds.labels import LabelQuery
 from farthing.engine.kinds.limit import LimitQuery
 from farthing.engine.kinds.top_k import AT_ONCE, TopKQuery
-from farthing.engine.purchase import buy, items_for
+from farthing.engine.purchase import buy, items_for, items_together
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Accuracy
 from farthing.mechanisms.accuracy import Interval
@@ -98,9 +97,7 @@ def _folded(
     if total is not None and isinstance(query, HistogramQuery) and query.per_key_limit == 1:
         kept = float(sum(answer.counts or ())), total
     loss = Loss.beside(beside.value, above, kept, beside.query.looked_at)
-    used = dict(answer.used)
-    for name, times in beside.used.items():
-        used[name] = used.get(name, 0) + times
+    used = items_together([answer.used, beside.used])
     return replace(answer, loss=loss, price=answer.price + beside.price, used=used)
 
 
@@ -238,7 +235,7 @@ def _choice(
     for name in (name for name, price in prices.items() if price == wanted):
         purchase = buy(limited.changed(count=name), tariff)
         assert isinstance(purchase.query, LabelQuery)
-        expected = limited.expect(purchase.query.mechanism_for(purchase.paid), confidence).counts
+        expected = limited.expect(purchase.mechanism(), confidence).counts
         assert expected is not None
         choices.append(Choice(limit, purchase.query, purchase.price, expected))
     return min(choices, key=lambda choice: choice.accuracy.expected_error)

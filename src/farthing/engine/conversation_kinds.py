@@ -29,8 +29,8 @@ from typing import (
 )
 
 from farthing.composition.tariffs.tariff import Tariff
-from farthing.engine.kinds.base import Query
-from farthing.errors import InvalidInput, did_you_mean, require_choice
+from farthing.engine.kinds.base import Query, require_known
+from farthing.errors import InvalidInput, require_choice
 from farthing.guarantees.kinds import PureDP
 from farthing.guarantees.notation import format_guarantee
 from farthing.interactive import Exceeds, Guess, GuessAndCheck, SparseVector, require_chargeable
@@ -122,15 +122,12 @@ class ConversationKind(ABC):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The conversation that plain data describes; fields that are left out have defaults."""
-        known = [one.name for one in fields(cls)]
         given = {name: value for name, value in data.items() if name != "kind"}
-        for name in given:
-            if name not in known:
-                hint = did_you_mean(name, known) or f"; it has {', '.join(known)}"
-                raise InvalidInput(f"a conversation over a {cls.against} has no {name!s:.60}{hint}")
+        what = f"a conversation over a {cls.against}"
+        require_known(what, given, [one.name for one in fields(cls)])
         for one in fields(cls):
             if one.default is MISSING and one.name not in given:
-                raise InvalidInput(f"a conversation over a {cls.against} needs a {one.name}")
+                raise InvalidInput(f"{what} needs a {one.name}")
         return cls(**given)
 
 
@@ -159,11 +156,6 @@ class Opens(Generic[P]):
 
         watch.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined] # for help()
         return watch
-
-
-def guarantees_of(tariff: Tariff, items: Mapping[str, int]) -> dict[str, str]:
-    """What each item guarantees, in words that the ledger keeps."""
-    return {name: format_guarantee(tariff.items[name][0]) for name in items}
 
 
 def paying_item(tariff: Tariff, named: str | None) -> str:

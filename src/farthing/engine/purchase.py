@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price, Tariff
@@ -39,7 +39,7 @@ from farthing.guarantees.kinds import (
 )
 from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee
-from farthing.mechanisms import Expectation, Uses
+from farthing.mechanisms import Expectation, Mechanism, Uses
 from farthing.numerics.search import last_whole
 
 
@@ -53,6 +53,10 @@ class Purchase:
     items: Mapping[str, int]
     price: Price
 
+    def mechanism(self) -> Mechanism[Any]:
+        """What runs, paid with these items."""
+        return self.query.mechanism_for(self.paid)
+
     def listed_as(self, key: str) -> str:
         """Its name in a registered list: a name, and exactly what is asked."""
         return f"{key} {digest(self.query.to_json())}"
@@ -61,14 +65,19 @@ class Purchase:
         """The items that a mechanism's own guarantees amount to, counted a second time."""
         charged: Counter[str] = Counter(dict.fromkeys(self.items, 0))
         for guarantee, times in uses:
-            paying = (n for n, sold in self.guarantees.items() if loss_of(sold).covers(guarantee))
-            name = next(paying, None)
+            sold = sorted(self.guarantees.items(), key=lambda item: item[1] != guarantee)
+            name = next((name for name, paid in sold if pays(paid, guarantee)), None)
             if name is None:
                 raise ChargeMismatch(
                     f"the mechanism uses {format_guarantee(guarantee)}, which was not bought"
                 )
             charged[name] += times
         return dict(charged)
+
+
+def pays(sold: Guarantee, used: Guarantee) -> bool:
+    """Whether an item with one guarantee pays for a step with the other."""
+    return sold == used or loss_of(sold).covers(used)
 
 
 def buy(query: Query, tariff: Tariff) -> Purchase:
@@ -209,6 +218,10 @@ class Aim:
         return times_rows / self.rows
 
 
+#: What it costs, with which item, drawn how often.
+_Found: TypeAlias = tuple[tuple[int, int], str, int]
+
+
 def cheapest(query: Query, tariff: Tariff, aim: Aim, confidence: float) -> Query:
     """The query with the item, and the number of repeats, that reach the aim for least.
 
@@ -224,60 +237,43 @@ def cheapest(query: Query, tariff: Tariff, aim: Aim, confidence: float) -> Query
     if not names:
         raise Unattainable(f"the tariff sells nothing that pays for this {query.kind}")
     plain = query.changed(epsilon=None)
-    search = _Search(plain, tariff, role, aim, confidence)
-    once = {name: search.reached(name, 1) for name in names}
+
+    def trial(name: str, repeats: int) -> Query:
+        """The question with this item, drawn so often."""
+        more = {"repeats": repeats} if repeats > 1 else {}
+        return plain.changed(**{role: name}, **more)
+
+    def dearness(name: str, repeats: int) -> tuple[int, int]:
+        """Farthings first."""
+        price = buy(trial(name, repeats), tariff).price
+        return price.farthings, price.delta_units
+
+    def reached(name: str, repeats: int) -> float:
+        """What it would be."""
+        bought = buy(trial(name, repeats), tariff)
+        return aim.measured(bought.query, bought.query.expect(bought.mechanism(), confidence))
+
+    def repeated(name: str, best: _Found | None) -> _Found | None:
+        """The fewest repeats of an item that are good enough, if they cost less than `best`."""
+        most = query.most_repeats
+        if best is not None:
+            dearest = best[0]
+            most = last_whole(lambda n: dearness(name, n) < dearest, 1, most + 1)
+        if most == 1 or reached(name, most) > aim.wanted:
+            return best
+        few = last_whole(lambda n: reached(name, n) > aim.wanted, 1, most) + 1
+        return dearness(name, few), name, few
+
+    once = {name: reached(name, 1) for name in names}
     best = min(
-        ((search.dearness(name, 1), name, 1) for name in names if once[name] <= aim.wanted),
-        default=None,
+        ((dearness(name, 1), name, 1) for name in names if once[name] <= aim.wanted), default=None
     )
     for name in names:
         if once[name] > aim.wanted:
-            best = search.repeated(name, best)
+            best = repeated(name, best)
     if best is None:
-        narrowest = min(search.reached(name, query.most_repeats) for name in names)
+        narrowest = min(reached(name, query.most_repeats) for name in names)
         raise Unattainable(
             f"no item reaches {aim.name} = {aim.wanted:g}; the narrowest is {width(narrowest)}"
         )
-    return search.trial(*best[1:])
-
-
-#: What it costs, with which item, drawn how often.
-_Found: TypeAlias = tuple[tuple[int, int], str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """One question, one role, and everything that could pay for it."""
-
-    query: Query
-    tariff: Tariff
-    role: str
-    aim: Aim
-    confidence: float
-
-    def trial(self, name: str, repeats: int) -> Query:
-        """The question with this item, drawn so often."""
-        more = {"repeats": repeats} if repeats > 1 else {}
-        return self.query.changed(**{self.role: name}, **more)
-
-    def dearness(self, name: str, repeats: int) -> tuple[int, int]:
-        """Farthings first."""
-        price = buy(self.trial(name, repeats), self.tariff).price
-        return price.farthings, price.delta_units
-
-    def reached(self, name: str, repeats: int) -> float:
-        """What it would be."""
-        bought = buy(self.trial(name, repeats), self.tariff)
-        mechanism = bought.query.mechanism_for(bought.paid)
-        return self.aim.measured(bought.query, bought.query.expect(mechanism, self.confidence))
-
-    def repeated(self, name: str, best: _Found | None) -> _Found | None:
-        """The fewest repeats of an item that are good enough, if they cost less than `best`."""
-        most = self.query.most_repeats
-        if best is not None:
-            dearest = best[0]
-            most = last_whole(lambda n: self.dearness(name, n) < dearest, 1, most + 1)
-        if most == 1 or self.reached(name, most) > self.aim.wanted:
-            return best
-        few = last_whole(lambda n: self.reached(name, n) > self.aim.wanted, 1, most) + 1
-        return self.dearness(name, few), name, few
+    return trial(*best[1:])

@@ -17,6 +17,8 @@ from farthing.ledger import Dataset, Ledger, Limits, NotInLedger, Purse
 from farthing.ledger.declared_data import dataset_from_json, overlap, places_in
 from farthing.schema import KEYS, Column, Schema, schema_from_json, with_unit
 
+#: The version of the rows when data is added, unless another one is given.
+FIRST_VERSION = "1"
 #: What a ledger beside some data is called.
 SUFFIX = ".farthing.db"
 #: The variable of the environment that names a ledger for everything that is not told one.
@@ -89,10 +91,6 @@ def ledger_beside(source: Source, name: str | None) -> Path:
     if not source.location.startswith(_FILE):
         raise InvalidInput(f"{source.name} is no file: say where its ledger is, ledger=…")
     return _beside(_path_of(source.location))
-
-
-#: The version of the rows when data is added, unless another one is given.
-FIRST_VERSION = "1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,9 @@ def answer_table(sheet: Sheet) -> RenderableType:
     """A row per label with a bar whose shaded end is the interval; one number on its own."""
     notes = [Text(plain(note), style="dim") for note in (*sheet.notes, sheet.paid)]
     if sheet.single:
-        return Group(Text(plain(sheet.title), style="bold"), _one(sheet), *notes)
+        value, level = one_number(sheet)
+        line = Text(value, "bold cyan") + Text(f"   {level}", "default not bold")
+        return Group(Text(plain(sheet.title), style="bold"), line, *notes)
     if not sheet.labels:
         return Group(Text(plain(sheet.title), style="bold"), Text(NOTHING), *notes)
     table = _titled(sheet.title)
@@ -98,11 +100,6 @@ def bar(interval: Interval, top: float, truth: float | None = None) -> Text:
     at = max(place(truth) - 1, 0)
     drawn.pad_right(max(at + 1 - len(drawn), 0))
     return drawn[:at] + Text("│", "bold red") + drawn[at + 1 :]
-
-
-def _one(sheet: Sheet) -> Text:
-    value, level = one_number(sheet)
-    return Text(value, "bold cyan") + Text(f"   {level}", "default not bold")
 
 
 def _titled(title: str) -> Table:

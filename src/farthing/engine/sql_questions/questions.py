@@ -21,8 +21,8 @@ from sqlglot import expressions as sge
 
 from farthing.engine.filters import Filter, as_declared, value_as_declared
 from farthing.engine.keys import Key, key_to_json
-from farthing.engine.kinds import KINDS
-from farthing.engine.kinds.base import Query, check_query
+from farthing.engine.kinds import KINDS, check_query
+from farthing.engine.kinds.base import Query
 from farthing.engine.sql.keys import Label
 from farthing.engine.sql_questions.clauses import (
     COUNT,
@@ -94,18 +94,12 @@ class _Select:
         tree = sql.parsed(sge.Select)
         if not isinstance(tree, sge.Select):
             raise sql.refused(tree, "one SELECT is one statement; ask several apart")
-        (
-            self._expressions,
-            self._from,
-            self._where,
-            self._group,
-            self._order,
-            self._limit,
-        ) = sql.arguments(tree, *_CLAUSES, why=_WHY)
+        clauses = sql.arguments(tree, *_CLAUSES, why=_WHY)
+        expressions, self._from, self._where, self._group, self._order, self._limit = clauses
         self._reader = ConditionReader(sql, self._tables())
-        if len(self._expressions) > MOST_ENTRIES:
+        if len(expressions) > MOST_ENTRIES:
             raise InvalidInput(f"SELECT lists at most {MOST_ENTRIES} entries, got more")
-        self._items = [self._item(node) for node in self._expressions]
+        self._items = [self._item(node) for node in expressions]
 
     def asked(self, options: Mapping[str, Any]) -> dict[str, Query]:
         """A query for each function, by its name."""

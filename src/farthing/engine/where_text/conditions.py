@@ -11,7 +11,7 @@ read back as the same filter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 
@@ -87,11 +87,8 @@ class ConditionReader:
                 return self._is(node)
             case sge.EQ() | sge.NEQ():
                 column, value, _ = self._compared(node)
-                return (
-                    Equals(column, value)
-                    if isinstance(node, sge.EQ)
-                    else Not(Equals(column, value))
-                )
+                equal = Equals(column, value)
+                return equal if isinstance(node, sge.EQ) else Not(equal)
             case sge.GTE() | sge.GT() | sge.LTE() | sge.LT():
                 return self._range(node)
             case sge.In():
@@ -109,7 +106,7 @@ class ConditionReader:
 
     def every(self, nodes: Sequence[sge.Expr]) -> Filter:
         """The filter that all of these conditions say together."""
-        parts = tuple(self._merged(nodes))
+        parts = self._merged(nodes)
         return parts[0] if len(parts) == 1 else AllOf(parts)
 
     def column(self, node: sge.Expr) -> str:
@@ -174,31 +171,26 @@ class ConditionReader:
         if type(node.this) in _SIDES:  # 18 <= age < 65
             middle, last = node.this.expression, node.expression
             chain = [node.this, type(node)(this=middle.copy(), expression=last.copy())]
-            parts = tuple(self._merged(chain))
+            parts = self._merged(chain)
             if len(parts) == 1:
                 return parts[0]
             raise self._sql.refused(node, "a range has one lower and one upper bound")
         column, value, left = self._compared(node)
         return Between(column, **{_SIDES[type(node)][0 if left else 1]: value})
 
-    def _merged(self, nodes: Sequence[sge.Expr]) -> Iterator[Filter]:
+    def _merged(self, nodes: Sequence[sge.Expr]) -> tuple[Filter, ...]:
         """The parts of an "and"; a lower and an upper bound side by side are one range."""
-        waiting: Filter | None = None
+        parts: list[Filter] = []
+        joins = False  # whether the last part may be half of a range
         for node in nodes:
-            part = self.filter(node)
-            open_side = not isinstance(node, sge.Paren)
-            if waiting is not None:
-                together = _one_range(waiting, part) if open_side else None
-                if together is not None:
-                    yield together
-                    waiting = None
-                    continue
-                yield waiting
-            waiting = part if open_side else None
-            if not open_side:
-                yield part
-        if waiting is not None:
-            yield waiting
+            part, bare = self.filter(node), not isinstance(node, sge.Paren)
+            together = _one_range(parts[-1], part) if joins and bare else None
+            if together is not None:
+                parts[-1], joins = together, False
+            else:
+                parts.append(part)
+                joins = bare
+        return tuple(parts)
 
     def _either(self, nodes: Sequence[sge.Expr]) -> Filter:
         """The parts of an "or"; "is null or in (…)" of one column is a list with the missing."""
