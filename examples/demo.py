@@ -22,8 +22,8 @@ from rich.text import Text
 
 from farthing.engine import Answer, Session
 from farthing.engine import open as open_data
+from farthing.engine.show.rendering import bar
 from farthing.engine.show.sheet import amount, number, percent
-from farthing.engine.show.terminal import bar
 from farthing.lab.example_data import ROWS, UNIT, members_and_articles, write_engagements
 from farthing.ledger import Ledger, markdown, odometer, statement, verify
 from farthing.numerics.rounding import shown_up

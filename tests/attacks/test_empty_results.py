@@ -165,5 +165,5 @@ def _session(opened: Any, source: Any) -> Any:
     """A budget for a source that is open already."""
     from unittest import mock
 
-    with mock.patch("farthing.engine.opening.open_source", return_value=source):
+    with mock.patch("farthing.engine.local.open_source", return_value=source):
         return opened("unused", schema=SCHEMA)

@@ -13,7 +13,7 @@ import pytest
 
 import farthing as fa
 from farthing.engine import Declaration, Desk, open_source
-from farthing.engine import compile as compiling
+from farthing.engine import context as compiling
 from farthing.engine.kinds.counts import CountQuery
 from farthing.engine.sql import bounding
 from farthing.lab.audit import Audit, audit

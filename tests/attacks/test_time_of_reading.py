@@ -8,8 +8,8 @@ import pytest
 
 import farthing as fa
 from farthing.engine.kinds import fields
+from farthing.engine.where_text.conditions import filter_in
 from farthing.engine.where_text.parsing import SqlText
-from farthing.engine.where_text.reading import filter_in
 from farthing.errors import InvalidInput
 
 LABELS = 200

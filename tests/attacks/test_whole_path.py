@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing as fa
-from farthing.engine import compile as compiling
+from farthing.engine import context as compiling
 from farthing.engine.kinds import KINDS
 from farthing.engine.sources.duckdb import DuckDBSource
 from farthing.lab.audit import audit

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from farthing.engine.filters import filter_from
-from farthing.engine.kinds.base import Query, Rows, completed_query
-from farthing.engine.kinds.sum import SumQuery
+from farthing.engine.kinds import completed_query
+from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.totals import SumQuery
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.bounding import (

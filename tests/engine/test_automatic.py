@@ -11,8 +11,8 @@ import pytest
 
 import farthing as fa
 from farthing.engine import query_from
-from farthing.engine.automatic_limits import automatic
-from farthing.engine.kinds.histogram import HistogramQuery
+from farthing.engine.contribution_limits import automatic
+from farthing.engine.kinds.counts import HistogramQuery
 from farthing.engine.kinds.limit import PARTS, LimitQuery, total_error
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger, Limits, verify

@@ -19,12 +19,9 @@ import pytest
 
 import farthing as fa
 from farthing.engine.context import record_of
-from farthing.engine.kinds.counts import CountQuery, DistinctQuery
-from farthing.engine.kinds.histogram import HistogramQuery
-from farthing.engine.kinds.moments import MeanQuery, StandardDeviationQuery, VarianceQuery
+from farthing.engine.kinds.counts import CountQuery, DistinctQuery, HistogramQuery
 from farthing.engine.kinds.quantile import QuantileQuery
-from farthing.engine.kinds.sum import SumQuery
-from farthing.engine.planning import purchases_in
+from farthing.engine.kinds.totals import MeanQuery, StandardDeviationQuery, SumQuery, VarianceQuery
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.misfits import misfits_of
 from farthing.engine.sources.opening import open_source
@@ -267,7 +264,8 @@ def test_a_release_of_the_old_rule_is_not_given_out_again(tmp_path) -> None:
         (data.count(where="y > 5"), None),
     ):
         plan = question.plan()
-        [asked] = record_of(plan._details.context, purchases_in(plan._details.steps)).values()
+        bought = {key: step.purchase for key, step in plan._details.steps.items()}
+        [asked] = record_of(plan._details.context, bought).values()
         assert asked.get("bounds") == bounds
     data.shut()
 

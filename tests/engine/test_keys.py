@@ -23,9 +23,10 @@ from farthing.engine.keys import (
     key_from,
     key_to_json,
 )
-from farthing.engine.kinds.histogram import HistogramQuery
+from farthing.engine.kinds.counts import HistogramQuery
 from farthing.engine.sources.opening import open_source
 from farthing.errors import InvalidInput
+from farthing.mechanisms import Release
 from farthing.schema import DATE, INTEGER, Column, Schema
 from tests.engine.engines import measured
 
@@ -141,5 +142,5 @@ def test_a_label_is_the_first_day(period: str) -> None:
     query = HistogramQuery(f"{period}(day)", contribution_limit=1)
     whole, rows, _ = measured(source, schema, query)
     source.shut()
-    found = whole.labels_in(tuple(rows.column("label").to_pylist()))
+    found = whole.labels_in(Release(tuple(rows.column("label").to_pylist())))
     assert set(found) == {*map(first, DAYS), None}

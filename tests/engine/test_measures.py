@@ -15,16 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import farthing as fa
-from farthing.engine.kinds import KINDS, query_from
-from farthing.engine.kinds.base import completed_query
-from farthing.engine.kinds.moments import (
+from farthing.engine.kinds import KINDS, completed_query, query_from
+from farthing.engine.kinds.quantile import QuantileQuery
+from farthing.engine.kinds.totals import (
     MeanQuery,
     StandardDeviationQuery,
+    SumQuery,
     TotalsQuery,
     VarianceQuery,
 )
-from farthing.engine.kinds.quantile import QuantileQuery
-from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.keys import text_of
 from farthing.engine.sql.measuring import WEIGHT

@@ -32,9 +32,8 @@ from farthing.engine.filters import filter_from
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import COUNT, LEAK, SELECT, Query, Rows
 from farthing.engine.kinds.limit import LimitQuery
-from farthing.engine.kinds.moments import MeanQuery, StandardDeviationQuery, VarianceQuery
 from farthing.engine.kinds.quantile import QuantileQuery
-from farthing.engine.kinds.sum import SumQuery
+from farthing.engine.kinds.totals import MeanQuery, StandardDeviationQuery, SumQuery, VarianceQuery
 from farthing.engine.sources import duckdb_files
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.duckdb import DuckDBSource
@@ -649,12 +648,12 @@ def test_a_statement_that_fails_without_rows_is_caught(tmp_path, monkeypatch) ->
 
 def test_totals_that_are_not_limited_are_caught(tmp_path, monkeypatch) -> None:
     """Two mistakes at once: all of a unit's rows count, and nothing is moved into its limit."""
-    monkeypatch.setattr("farthing.engine.kinds.moments.scaled_to", lambda total, *_: total)
+    monkeypatch.setattr("farthing.engine.kinds.totals.scaled_to", lambda total, *_: total)
     real = measuring.totals
 
     def unlimited(grouped: Any, pairs: Any, amounts: Any) -> Any:
         return real(grouped, pairs, [(amount, 2**62) for amount, _ in amounts])
 
-    monkeypatch.setattr("farthing.engine.kinds.moments.totals", unlimited)
+    monkeypatch.setattr("farthing.engine.kinds.totals.totals", unlimited)
     with pytest.raises(AssertionError):
         hold(in_duckdb(tmp_path), 10, examples=20, phases=[Phase.generate])

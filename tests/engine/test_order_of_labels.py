@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import farthing as fa
-from farthing.engine.kinds.histogram import HistogramQuery
+from farthing.engine.kinds.counts import HistogramQuery
 from farthing.mechanisms import Release
 
 TARIFF = fa.Tariff(

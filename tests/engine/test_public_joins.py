@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from farthing import engine
-from farthing.engine.kinds.histogram import HistogramQuery
+from farthing.engine.kinds.counts import HistogramQuery
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.errors import InvalidInput

@@ -9,15 +9,13 @@ import pytest
 
 import farthing as fa
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.accuracy_target import Aim
-from farthing.engine.accuracy_target import cheapest as cheapest_for
 from farthing.engine.errors import ChargeMismatch
-from farthing.engine.kinds.counts import CountQuery
-from farthing.engine.kinds.histogram import HistogramQuery
+from farthing.engine.kinds.counts import CountQuery, HistogramQuery
 from farthing.engine.kinds.quantile import QuantileQuery
-from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.top_k import TopKQuery
-from farthing.engine.purchase import buy
+from farthing.engine.kinds.totals import SumQuery
+from farthing.engine.purchase import Aim, buy
+from farthing.engine.purchase import cheapest as cheapest_for
 from farthing.errors import InvalidInput, Unattainable
 from farthing.guarantees.kinds import DiscreteGaussian as GaussianItem
 from farthing.guarantees.losses import loss_of

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from farthing import engine
-from farthing.engine.compile import comparison_of
+from farthing.engine.context import statement_of
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.ledger import Analyst
 from tests.engine.conftest import Opened
@@ -37,7 +37,7 @@ def rows_of(rng: random.Random, member: int, most: int) -> list[Row]:
 
 def ranks(session: engine.Session, query: QuantileQuery, v: int) -> tuple[int, int]:
     """The number of the statement, and the most that it says a unit can change it."""
-    statement, limited = comparison_of(session.backend._context, query, v)
+    statement, limited = statement_of(session.backend._context, query, value=v)
     found = session.backend._context.source.run(statement).column("n")[0].as_py()
     assert limited.contribution_limit == 1
     assert limited.per_key_limit is not None

@@ -14,11 +14,10 @@ from farthing.canonical import digest
 from farthing.engine import AllOf, AnyOf, Between, Equals, Not, OneOf, Present, query_from
 from farthing.engine.filters import columns_of, filter_from, filter_to_json
 from farthing.engine.kinds import KINDS
-from farthing.engine.kinds.counts import CountQuery
-from farthing.engine.kinds.histogram import HistogramQuery
+from farthing.engine.kinds.counts import CountQuery, HistogramQuery
 from farthing.engine.kinds.quantile import QuantileQuery
-from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.top_k import TopKQuery
+from farthing.engine.kinds.totals import SumQuery
 from farthing.engine.sql.keys import labels_of, text_of
 from farthing.errors import InvalidInput
 

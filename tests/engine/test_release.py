@@ -11,7 +11,7 @@ import farthing as fa
 from farthing import engine
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine import ChargeMismatch, planning
-from farthing.engine import compile as compiling
+from farthing.engine import context as compiling
 from farthing.errors import InvalidInput
 from farthing.ledger import DoesNotFit, Ledger, NotInLedger, verify
 from farthing.mechanisms import Contribution

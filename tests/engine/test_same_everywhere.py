@@ -12,11 +12,9 @@ import pytest
 
 from farthing.engine.filters import filter_from
 from farthing.engine.kinds.base import Query
-from farthing.engine.kinds.counts import DistinctQuery
-from farthing.engine.kinds.histogram import HistogramQuery
-from farthing.engine.kinds.moments import MeanQuery, StandardDeviationQuery, VarianceQuery
+from farthing.engine.kinds.counts import DistinctQuery, HistogramQuery
 from farthing.engine.kinds.quantile import QuantileQuery
-from farthing.engine.kinds.sum import SumQuery
+from farthing.engine.kinds.totals import MeanQuery, StandardDeviationQuery, SumQuery, VarianceQuery
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.bounding import (

@@ -14,15 +14,12 @@ from rich.console import Console
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Answer
-from farthing.engine.kinds.counts import CountQuery
-from farthing.engine.kinds.histogram import HistogramQuery
-from farthing.engine.kinds.moments import MeanQuery
+from farthing.engine.kinds.counts import CountQuery, HistogramQuery
 from farthing.engine.kinds.quantile import QuantileQuery
-from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.top_k import TopKQuery
-from farthing.engine.show.notebook import MOST_BARS
+from farthing.engine.kinds.totals import MeanQuery, SumQuery
+from farthing.engine.show.rendering import MOST_BARS, bar
 from farthing.engine.show.sheet import number, whole, width
-from farthing.engine.show.terminal import bar
 from farthing.errors import Unsupported
 
 mpl.use("Agg")

@@ -17,7 +17,7 @@ from farthing.composition.accounts.account_profiles import (
     reading_by_moments,
     stated_delta,
 )
-from farthing.engine.spending import Spending
+from farthing.engine.answer import Spending
 from farthing.ledger import Ledger, odometer
 
 ROWS = pa.table({"member": [1, 2, 3, 4], "k": ["a", "b", "a", "b"]})
@@ -115,7 +115,8 @@ def test_nothing_is_said_that_depends_on_others(tmp_path: Any, signed: fa.Certif
         desk.grant("events", "bob", farthings=40)
         assert data.count().plan().spending.epsilon_after is not None
         desk.grant("events", "eve", farthings=0, delta_units=1)  # which the cap has no more of
-        assert data.count().plan().spending == Spending(0.04, None, None, None)
+        nothing = {"share": 0.04, "epsilon_before": None, "epsilon_after": None, "delta": None}
+        assert data.count().plan().spending == Spending.from_json(nothing)
         assert "so far" not in str(data.count().plan())
         assert "everything so far" not in data.count().run().paid
 
@@ -134,3 +135,16 @@ def test_a_list_of_somebody_else_tells_this_analyst_nothing(
         desk.sign("events", signed, name="second")
         desk.grant("events", "analyst", farthings=60)
         assert data.count().plan().spending.epsilon_after is None
+
+
+def test_no_run_waits_for_what_its_price_proves(
+    tmp_path: Any, signed: fa.Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path, signed) as data:
+        with monkeypatch.context() as patched:
+            patched.setattr("farthing.engine.answer.reading_by_moments", lambda *_: 1 / 0)
+            answer = data.count().run()
+            with pytest.raises(ZeroDivisionError):
+                _ = answer.spending.epsilon_after
+        assert answer.spending.epsilon_before == 0.0
+        assert answer.spending.epsilon_after > 0

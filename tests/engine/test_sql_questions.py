@@ -18,8 +18,7 @@ from farthing.engine import AllOf, AnyOf, Batch, Between, Equals, Not, OneOf, Pr
 from farthing.engine.keys import Bins, Period
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import Query
-from farthing.engine.sql_questions.reading import queries_in
-from farthing.engine.sql_questions.writing import query_in_sql
+from farthing.engine.sql_questions.questions import queries_in, query_in_sql
 from farthing.errors import FarthingError, InvalidInput
 from farthing.ledger.declared_data import Dataset, Limits
 from farthing.schema import Column, Schema

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import farthing as fa
-from farthing.engine import statement_cache
+from farthing.engine import context
 from farthing.engine.desk import Desk
 from farthing.engine.local import LocalBackend
 from farthing.engine.session import Session
@@ -95,18 +95,18 @@ def test_a_new_version_is_read(table: Path, ran: list[str]) -> None:
 
 def test_old_ones_go(table: Path, ran: list[str]) -> None:
     with opened(table) as session:
-        for number in range(statement_cache.MOST + 1):
+        for number in range(context.MOST + 1):
             session.count(where=f"n == {number}").run()
         session.count(where="n == 1").run(again=True)
-        assert len(ran) == statement_cache.MOST + 1
+        assert len(ran) == context.MOST + 1
         session.count(where="n == 0").run(again=True)
-        assert len(ran) == statement_cache.MOST + 2
+        assert len(ran) == context.MOST + 2
 
 
 def test_large_rows_are_not_kept(
     table: Path, ran: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statement_cache, "LARGEST_BYTES", 3)
+    monkeypatch.setattr(context, "LARGEST_BYTES", 3)
     with opened(table) as session:
         asked(session).run()
         asked(session).run(again=True)

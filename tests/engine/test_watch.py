@@ -20,8 +20,7 @@ import farthing as fa
 from farthing import engine
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine import ConversationAnswer
-from farthing.engine.conversation_kinds.guess import GuessWatch
-from farthing.engine.conversation_kinds.threshold import ThresholdWatch
+from farthing.engine.conversation_kinds import GuessWatch, ThresholdWatch
 from farthing.engine.errors import ChargeMismatch, EngineFailure
 from farthing.engine.kinds.counts import CountQuery
 from farthing.errors import InvalidInput, Unsupported

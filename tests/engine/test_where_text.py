@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from farthing.engine import AllOf, AnyOf, Between, Equals, Not, OneOf, Present, query_from
 from farthing.engine.filters import as_declared, filter_from
 from farthing.engine.kinds.counts import CountQuery
-from farthing.engine.where_text.reading import filter_in
-from farthing.engine.where_text.writing import condition_in_sql
+from farthing.engine.where_text.conditions import condition_in_sql, filter_in
 from farthing.errors import FarthingError, InvalidInput
 
 SAID = {

@@ -7,7 +7,7 @@ import asyncio
 import httpx
 import pytest
 
-from farthing.engine import compile as compiling
+from farthing.engine import context as compiling
 from farthing.ledger import Ledger
 from farthing.server.access.callers import AnalystCaller
 from farthing.server.problems import Refused

@@ -21,8 +21,7 @@ from farthing.cli.options import Name, say
 from farthing.cli.output import console, patience, print_json
 from farthing.cli.values import filter_of
 from farthing.engine.conversation import ConversationAnswer
-from farthing.engine.conversation_kinds import CONVERSATIONS, conversation_from
-from farthing.engine.conversation_kinds.base import ConversationKind
+from farthing.engine.conversation_kinds import CONVERSATIONS, ConversationKind, conversation_from
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.session import Session

@@ -11,7 +11,7 @@ import typer
 
 from farthing.cli import options
 from farthing.cli.output import patience
-from farthing.engine.opening import open as open_session
+from farthing.engine.local import open as open_session
 from farthing.engine.session import Session
 
 BUDGET, DATA = "The budget", "The table"

@@ -21,7 +21,7 @@ from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.prices import large_delta
 from farthing.engine import Declaration, Desk, open_source
 from farthing.engine.desk.budgets import proved
-from farthing.engine.epsilon_budget import ledger_beside
+from farthing.engine.desk.data import ledger_beside
 from farthing.engine.sources.base import Source
 from farthing.errors import FarthingError
 from farthing.ledger import Ledger, Limits

@@ -11,7 +11,7 @@ from typing import Any
 
 from farthing.engine.filters import as_declared, filter_to_json, require_value, value_to_json
 from farthing.engine.keys import key_from, kind_of, unquoted
-from farthing.engine.where_text.reading import filter_in
+from farthing.engine.where_text.conditions import filter_in
 from farthing.errors import InvalidInput
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TIMESTAMP, Schema
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from farthing.client.wire import Wire
+from farthing.engine.desk import Desk
 from farthing.engine.desk.data import Declaration
-from farthing.engine.desk.desk import Desk
 from farthing.engine.desk.operations import ABSENT, Office, Operation
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput, Unsupported

@@ -10,15 +10,14 @@ from urllib.parse import quote
 from farthing.client.errors import refused_price
 from farthing.client.wire import Wire
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.accuracy_target import Aim
-from farthing.engine.answer import Answer, Answers, PastRelease
-from farthing.engine.conversation import ConversationAnswer, ConversationPlan
-from farthing.engine.conversation_kinds.base import ConversationKind
+from farthing.engine.answer import Answer, Answers, PastRelease, Spending
+from farthing.engine.conversation import ConversationAnswer
+from farthing.engine.conversation_kinds import ConversationKind
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import AUTO
-from farthing.engine.plan import ONLY, Plan
-from farthing.engine.spending import Spending
+from farthing.engine.plan import ONLY, ConversationPlan, Plan
+from farthing.engine.purchase import Aim
 from farthing.errors import InvalidInput
 from farthing.interactive import WatchAccuracy
 from farthing.interactive.stored import mechanism_from_json
@@ -213,5 +212,7 @@ def _answer(told: Mapping[str, Any]) -> Answer:
     answer = Answer.from_json(told, query_from(told["query"]), remaining=Price(**told["remaining"]))
     spending = told["spending"]
     return replace(
-        answer, cached=told["cached"], spending=None if spending is None else Spending(**spending)
+        answer,
+        cached=told["cached"],
+        spending=None if spending is None else Spending.from_json(spending),
     )

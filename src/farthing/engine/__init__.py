@@ -8,19 +8,25 @@ except ModuleNotFoundError as error:
     raise explained(error) or error from None
 
 from farthing.engine.answer import Answer, Answers, PastRelease
-from farthing.engine.backend import Backend
-from farthing.engine.conversation import Conversation, ConversationAnswer, ConversationPlan
+from farthing.engine.conversation import Conversation, ConversationAnswer
 from farthing.engine.desk import Declaration, Desk
-from farthing.engine.errors import ChargeMismatch, EngineFailure, EngineSilent, PaidInPart
+from farthing.engine.errors import (
+    ChargeMismatch,
+    EngineFailure,
+    EngineSilent,
+    Interrupted,
+    PaidInPart,
+)
 from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Not, OneOf, Present
 from farthing.engine.keys import bins, day, hour, month, quarter, week, year
 from farthing.engine.kinds import query_from
-from farthing.engine.local import LocalBackend
-from farthing.engine.opening import open  # noqa: A004 # farthing.open is meant
-from farthing.engine.plan import Plan, PlannedQuestion
+from farthing.engine.local import (
+    LocalBackend,
+    open,  # noqa: A004 # farthing.open is meant
+)
+from farthing.engine.plan import Backend, ConversationPlan, Plan, PlannedQuestion
 from farthing.engine.session import Batch, Question, Session, Watch
 from farthing.engine.sources.opening import open_source
-from farthing.engine.spending import Interrupted
 
 __all__ = [
     "AllOf",

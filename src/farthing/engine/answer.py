@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 
+from farthing.composition.accounts.account_profiles import reading_by_moments, stated_delta
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.kinds import BATCH
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import label_from_json, label_to_json
-from farthing.engine.show import notebook, sheet, terminal
+from farthing.engine.show import rendering, sheet
 from farthing.engine.show.captions import Names
 from farthing.engine.show.sheet import Sheet, amount, one_number, percent
-from farthing.engine.spending import Spending
 from farthing.engine.sql.keys import Label
+from farthing.ledger import Snapshot
 from farthing.mechanisms.accuracy import Interval
+from farthing.numerics.rounding import shown_up
 from farthing.schema import DeclaredValues
 from farthing.wording import many, plain
 
@@ -37,6 +39,100 @@ LARGEST_TRIED = (
 _AS_IT_IS = (
     *("unit", "caption", "half_width", "confidence", "stopped", "shown_from", "largest_tried"),
 )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spending:
+    """A price as a share of all farthings of the dataset, and ε before and after at some δ.
+
+    ε is what the analyst has been told so far under the tariff in force, upper bounds that hold
+    at any moment (docs/theory/odometer.md); None where that depends on others, or on accounts
+    besides it: the owner's statement says it then. `proved` computes both, and their δ, when
+    somebody looks: no run waits for it.
+    """
+
+    share: float
+    proved: Callable[[], tuple[float | None, float | None, float | None]] = field(repr=False)
+
+    @property
+    def epsilon_before(self) -> float | None:
+        """What was proved before it was paid."""
+        return self.proved()[0]
+
+    @property
+    def epsilon_after(self) -> float | None:
+        """What is proved once it is paid."""
+        return self.proved()[1]
+
+    @property
+    def delta(self) -> float | None:
+        """The δ of both."""
+        return self.proved()[2]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; `from_json` reads it back."""
+        told = zip(("epsilon_before", "epsilon_after", "delta"), self.proved(), strict=True)
+        return {"share": self.share, **dict(told)}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Spending) and self.to_json() == other.to_json()
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Spending:
+        """What plain data says."""
+        proved = data["epsilon_before"], data["epsilon_after"], data["delta"]
+        return cls(data["share"], lambda: proved)
+
+    def of_part(self, price: Price, whole: Price) -> Spending:
+        """The share of one of several questions that were paid for together."""
+        return replace(self, share=self.share * price.farthings / max(whole.farthings, 1))
+
+    def following(self, first: Spending) -> Spending:
+        """Both together, where `first` was paid just before."""
+        return Spending(first.share + self.share, lambda: (first.proved()[0], *self.proved()[1:]))
+
+    @property
+    def of_budget(self) -> str:
+        """The share in words."""
+        share = 100 * self.share
+        return f"{share:.0f}% of the budget" if share >= 9.95 else f"{share:.2g}% of the budget"
+
+    @property
+    def so_far(self) -> str | None:
+        """What is proved once it is paid, in words."""
+        _, after, delta = self.proved()
+        if after is None:
+            return None
+        return f"everything so far within ε = {_shown(after)} at δ = {delta:g}"
+
+    @property
+    def before_and_after(self) -> str | None:
+        """What is proved, before and after, in words."""
+        before, after, delta = self.proved()
+        if before is None or after is None:
+            return None
+        return f"ε ≤ {_shown(before)}, afterwards ε ≤ {_shown(after)}, at δ = {delta:g}"
+
+
+def spending_of(snapshot: Snapshot, price: Price, *, paid: bool) -> Spending:
+    """What this price means at this moment, before it is paid or (`paid`) just after."""
+    certificate, spent = snapshot.certificate, snapshot.spent_alone
+    whole = certificate.tariff.farthings
+
+    def proved() -> tuple[float | None, float | None, float | None]:
+        delta = stated_delta(certificate)
+        if spent is None or delta is None:
+            return None, None, None
+        start = spent - price.farthings if paid else spent
+        ends = [min(start + more, whole) for more in (0, price.farthings)]
+        before, after = (reading_by_moments(certificate, at, delta) for at in ends)
+        return before, after, delta
+
+    return Spending(price.farthings / whole, proved)
+
+
+def _shown(epsilon: float) -> str:
+    return shown_up(epsilon, digits=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,19 +279,6 @@ class Answer:
         )
 
     @property
-    def at_largest_limit(self) -> Answer:
-        """The same answer, to a question whose limit is the largest that was tried."""
-        return replace(self, largest_tried=True)
-
-    def left_with(self, remaining: Price) -> Answer:
-        """The same answer, with what remains after it."""
-        return replace(self, remaining=remaining)
-
-    def closed(self, entry: int | None, remaining: Price) -> Answer:
-        """The same answer, with where it is kept and what remains after it."""
-        return replace(self, entry=entry, remaining=remaining)
-
-    @property
     def sheet(self) -> Sheet:
         """What is shown in terminals, notebooks and tables."""
         notes = []
@@ -252,24 +335,26 @@ class Answer:
 
     def to_pandas(self) -> pd.DataFrame:
         """Labels, counts and intervals as a pandas table."""
-        return sheet.pandas_table(self.sheet)
+        sheet.library("pandas")
+        return self.to_arrow().to_pandas()
 
     def to_polars(self) -> pl.DataFrame:
         """Labels, counts and intervals as a Polars table."""
-        return sheet.polars_table(self.sheet)
+        frame: pl.DataFrame = sheet.library("polars").from_arrow(self.to_arrow())
+        return frame
 
     def plot(self, ax: Any = None) -> Any:
         """Bars with error bars on Matplotlib axes, which are returned."""
         return sheet.plot(self.sheet, ax)
 
     def __rich__(self) -> RenderableType:
-        return terminal.answer_table(self.sheet)
+        return rendering.answer_table(self.sheet)
 
     def __str__(self) -> str:
-        return terminal.as_text(terminal.answer_table(self.sheet))
+        return rendering.as_text(rendering.answer_table(self.sheet))
 
     def _repr_html_(self) -> str:
-        return notebook.answer_html(self.sheet)
+        return rendering.answer_html(self.sheet)
 
     def __repr__(self) -> str:
         told = many(len(self), "label") if not self.query.single else " ".join(
@@ -282,13 +367,13 @@ class Answers(dict[str, Answer]):
     """The answers of a batch, by name."""
 
     def __rich__(self) -> RenderableType:
-        return terminal.answers_table({name: answer.sheet for name, answer in self.items()})
+        return rendering.answers_table({name: answer.sheet for name, answer in self.items()})
 
     def __str__(self) -> str:
-        return terminal.as_text(self.__rich__())
+        return rendering.as_text(self.__rich__())
 
     def _repr_html_(self) -> str:
-        return notebook.answers_html({name: answer.sheet for name, answer in self.items()})
+        return rendering.answers_html({name: answer.sheet for name, answer in self.items()})
 
 
 @dataclass(frozen=True, slots=True, repr=False)

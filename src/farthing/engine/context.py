@@ -1,24 +1,120 @@
-"""What a question is asked in: a table, what was declared about it, and an analyst's purse."""
+"""What a question is asked in, and what runs for it there: one statement and one mechanism.
+
+An analyst's last statements are cached, and the bounded rows that they gave. Which keys of a unit
+are kept is decided by an order that does not change (`sql.bounding`). So one question about one
+version of the rows has one bounded histogram, whatever is paid for it, and only the noise is drawn
+again. Each analyst has a cache of their own: response times and evictions tell nobody what others
+asked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from farthing.canonical import digest
 from farthing.engine.answer import Answer
+from farthing.engine.errors import ChargeMismatch
 from farthing.engine.filters import columns_of
-from farthing.engine.kinds import query_from
-from farthing.engine.kinds.base import Query, completed_query
+from farthing.engine.kinds import completed_query, query_from
+from farthing.engine.kinds.base import Query, Rows
 from farthing.engine.purchase import Purchase
 from farthing.engine.sources.base import Source
-from farthing.engine.statement_cache import StatementCache
+from farthing.engine.sql.bounding import largest
+from farthing.engine.sql.statement import Statement, Texts
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Analyst, Dataset, RowsChanged, Snapshot
+from farthing.mechanisms import Contribution, Mechanism
 from farthing.schema import DeclaredValues, Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+#: Questions of an analyst, and how large the rows of each may be.
+MOST, LARGEST_BYTES = 16, 1 << 16
+
+
+class StatementCache:
+    """Statements by what was asked, and their rows. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._statements = ExpiringCache[tuple[Statement, Contribution]](MOST)
+        self._rows = ExpiringCache["pa.Table"](MOST)
+        self._batches: dict[str, tuple[int, str]] = {}
+        #: The entry up to which batches were read.
+        self.seen = 0
+
+    def statement(
+        self, asked: Hashable, write: Callable[[], tuple[Statement, Contribution]]
+    ) -> tuple[Statement, Contribution]:
+        """The statement for what is asked, and how much one unit can change its rows."""
+        cached = self._statements.get(asked)
+        if cached is None:
+            cached = write()
+            self._statements.keep(asked, cached)
+        return cached
+
+    def rows(
+        self, statement: Statement, of: Hashable | None, run: Callable[[Statement], pa.Table]
+    ) -> pa.Table:
+        """The rows of a statement. `of` identifies the state of the data; None: it is not known,
+        and nothing is cached."""
+        if of is None:
+            return run(statement)
+        rows = self._rows.get((statement, of))
+        if rows is None:
+            rows = run(statement)
+            if rows.nbytes <= LARGEST_BYTES:
+                self._rows.keep((statement, of), rows)
+        return rows
+
+    def keep_batches(self, batches: Iterable[tuple[int, Mapping[str, Any]]], seen: int) -> None:
+        """Questions by name that were answered together, and the entry of each batch."""
+        for entry, questions in batches:
+            for name, question in questions.items():
+                self._batches[digest(question)] = entry, name
+        self.seen = max(self.seen, seen)
+
+    def batch_with(self, asked: str) -> tuple[int, str] | None:
+        """The entry of the batch in which this was answered, and the name it had there."""
+        return self._batches.get(asked)
+
+
+class ExpiringCache(Generic[T]):
+    """The values used last, each for so many seconds. Safe to share between threads."""
+
+    def __init__(self, most: int, seconds: float = math.inf) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._values: OrderedDict[Hashable, tuple[float, T]] = OrderedDict()
+        self._turn = threading.Lock()
+
+    def get(self, key: Hashable) -> T | None:
+        """The value, if it is still kept."""
+        with self._turn:
+            until, value = self._values.get(key, (-math.inf, None))
+            if until < time.monotonic():
+                return None
+            self._values.move_to_end(key)
+            return value
+
+    def keep(self, key: Hashable, value: T) -> None:
+        """Keep it; the value that was not used for longest is dropped."""
+        with self._turn:
+            self._values[key] = time.monotonic() + self._seconds, value
+            self._values.move_to_end(key)
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
 
 
 def at_once() -> None:
@@ -65,18 +161,18 @@ class Context:
         A table in memory was copied when it was opened, so it stays in the version it had then.
         """
         self.require_open()
-        about = self.analyst.about()
-        if self.source.location is None and about.version != self.about.version:
-            raise RowsChanged(about.name)
-        return replace(self, about=about)
+        return self._declared_as(self.analyst.about())
 
     def at_this_moment(self) -> Context:
         """The same with everything that a plan looks at, read from the ledger at once."""
         self.require_open()
         snapshot = self.analyst.snapshot()
-        if self.source.location is None and snapshot.about.version != self.about.version:
-            raise RowsChanged(self.about.name)
-        return replace(self, about=snapshot.about, _snapshot=snapshot)
+        return replace(self._declared_as(snapshot.about), _snapshot=snapshot)
+
+    def _declared_as(self, about: Dataset) -> Context:
+        if self.source.location is None and about.version != self.about.version:
+            raise RowsChanged(about.name)
+        return replace(self, about=about)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -166,3 +262,60 @@ def record_in_words(record: Mapping[str, Any], about: Dataset | None = None) -> 
         return "; ".join(map(words, record.values()))
     except (AttributeError, KeyError, TypeError):
         raise InvalidInput("this is not a question as a ledger keeps it") from None
+
+
+@dataclass(frozen=True)
+class Step:
+    """What was bought, the mechanism, the statement, and what it makes of one unit.
+
+    A price needs no statement, and writing one takes longer than all the rest of a plan: it is
+    written when somebody runs the plan, before anything is paid.
+    """
+
+    purchase: Purchase
+    mechanism: Mechanism[Any]
+    _context: Context = field(repr=False, compare=False)
+
+    @property
+    def statement(self) -> Statement:
+        """What the engine runs: its rows are the bounded histogram, or one number."""
+        return self._stated[0]
+
+    def charge(self) -> dict[str, int]:
+        """The items once more, from the mechanism's own guarantees.
+
+        The purchase counted them from what was asked; a difference is a mistake in one of the
+        two. So is a statement that limits a unit less than the mechanism assumes.
+        """
+        if not self._stated[1].within(self.mechanism.assumes):
+            raise ChargeMismatch("the statement does not enforce the limits that are assumed")
+        return self.purchase.charge(self.mechanism.guarantees)
+
+    @cached_property
+    def _stated(self) -> tuple[Statement, Contribution]:
+        """A mechanism that looks at the largest counts only gets those, and one beyond."""
+        context, query, candidates = self._context, self.purchase.query, self.mechanism.candidates
+        asked = context.about, query, digest(query.to_json()), candidates  # 1 is no True
+        return context.recent.statement(asked, lambda: statement_of(context, query, candidates))
+
+
+def statement_of(
+    context: Context, query: Query, candidates: int | None = None, *, value: int | None = None
+) -> tuple[Statement, Contribution]:
+    """The statement of a query, and what it makes of one unit at most.
+
+    With `candidates` of so many of its largest counts, and one beyond. With `value` of the one
+    number that says on which side of this value the query lies.
+    """
+    schema, source, secret = context.schema, context.source, context.analyst.secret()
+    declared, bounds = source.declared(schema), schema.declared.bounds
+    rows = Rows(declared, context.about.unit, schema.kinds, secret, Texts(), bounds)
+    rows = rows.where(query.filter)
+    bounded = query.bounded(rows) if value is None else query.ranks_at(rows, value)
+    expression = bounded.expression
+    if candidates is not None:
+        expression = largest(expression, candidates + 1)
+    limited = Contribution(
+        bounded.contribution_limit, bounded.per_key_limit, bounded.others, bounded.total
+    )
+    return source.statement(expression, rows.texts), limited

@@ -5,11 +5,15 @@ FarthingError
 ├── EngineSilent      the database does not answer; nothing was reserved
 ├── PaidInPart        a limit was found and paid for, and the question after it refused (.price)
 └── ChargeMismatch    the compiled plan costs something else than was reserved; nothing ran
+
+KeyboardInterrupt
+└── Interrupted       Ctrl-C after something was reserved, which stays spent (.price)
 """
 
 from __future__ import annotations
 
 from farthing.composition.tariffs.tariff import Price
+from farthing.engine.show.sheet import amount
 from farthing.errors import FarthingError
 from farthing.wording import many
 
@@ -49,3 +53,17 @@ class PaidInPart(FarthingError):
 
 class ChargeMismatch(FarthingError):
     """The charge derived from the compiled plan is not the charge that was reserved."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C after something was reserved. What was reserved stays spent.
+
+    `price` is what stays spent; with `at_most` it may be less, because the ledger was being
+    written. A registered list that was taken is `listed`.
+    """
+
+    def __init__(self, price: Price, *, at_most: bool = False, listed: str | None = None) -> None:
+        self.price, self.at_most, self.listed = price, at_most, listed
+        told = amount(price) if listed is None else f"the registered list {listed}"
+        stay = "stays" if listed is not None or price.farthings == 1 else "stay"
+        super().__init__(f"interrupted; {'at most ' if at_most else ''}{told} {stay} spent")

@@ -16,17 +16,13 @@ from dataclasses import replace
 
 from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price, Tariff
-from farthing.engine.answer import Answer
-from farthing.engine.compile import Step
-from farthing.engine.context import Context, record_of
-from farthing.engine.errors import ChargeMismatch, EngineFailure
-from farthing.engine.loss_measurement import folded, paired
-from farthing.engine.purchase import items_together
+from farthing.engine.answer import Answer, spending_of
+from farthing.engine.context import Context, Step, record_of
+from farthing.engine.contribution_limits import folded, paired
+from farthing.engine.errors import ChargeMismatch, EngineFailure, Interrupted, PaidInPart
+from farthing.engine.purchase import items_together, pays
 from farthing.engine.show.captions import Names
-from farthing.engine.spending import spending_of, spent_if_interrupted
-from farthing.engine.sql.statement import Statement
-from farthing.errors import InvalidInput
-from farthing.guarantees.losses import loss_of
+from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import RegisteredBatch, Reservation, RowsChanged, Terms, Use
 from farthing.ledger.registered_lists import Registered
@@ -45,7 +41,8 @@ def execute(
     context.require_payable()
     if context.now().about.version != context.about.version:  # or the session was shut
         raise RowsChanged(context.about.name)
-    statements = {key: step.statement for key, step in steps.items()}  # written, or refused unpaid
+    for step in steps.values():
+        _ = step.statement  # written, or refused unpaid
     question = record_of(context, {key: step.purchase for key, step in steps.items()})
     items = items_together(step.purchase.items for step in steps.values())
     if registered is not None:
@@ -59,17 +56,46 @@ def execute(
             else:
                 held = analyst.reserve_list(registered, question=question)
         with spent_if_interrupted(price, listed=registered):
-            answers, used = _answers(context, steps, statements, terms, held, registered)
-    with spent_if_interrupted(price, listed=registered):
-        _wait_for_the_clock(context, held)
+            answers, used = _answers(context, steps, terms, held, registered)
+    with spent_if_interrupted(price, listed=registered), _abandoned_if_it_fails(context, held):
+        context.on_the_clock()  # or cancelled before it strikes
     with spent_if_interrupted(price, at_most=True, listed=registered):
         return _closed(context, steps, held, answers, used if registered is None else None)
+
+
+@contextmanager
+def spent_if_interrupted(
+    price: Price, *, at_most: bool = False, listed: str | None = None
+) -> Iterator[None]:
+    """An interrupt inside says that this price is spent, besides what was spent inside."""
+    try:
+        yield
+    except Interrupted as inner:
+        unsure = at_most or inner.at_most
+        raise Interrupted(price + inner.price, at_most=unsure, listed=inner.listed) from None
+    except KeyboardInterrupt:
+        if price == Price(0) and listed is None:
+            raise
+        raise Interrupted(price, at_most=at_most, listed=listed) from None
+
+
+@contextmanager
+def paid_before(price: Price) -> Iterator[None]:
+    """A refusal or an interrupt inside says that this price was paid before."""
+    try:
+        with spent_if_interrupted(price):
+            yield
+    except EngineFailure:
+        raise  # it was paid for too
+    except FarthingError as error:
+        if price == Price(0):
+            raise
+        raise PaidInPart(price) from error
 
 
 def _answers(
     context: Context,
     steps: Mapping[str, Step],
-    statements: Mapping[str, Statement],
     terms: Terms,
     held: Reservation,
     registered: str | None,
@@ -81,8 +107,9 @@ def _answers(
     with _abandoned_if_it_fails(context, held):
         _check_charge(steps, held, terms.tariff, registered)
         for key, step in steps.items():
-            release, spent = _release(context, step, statements[key])
-            price = Price(0) if registered else _price(terms.tariff, spent)
+            release, spent = _release(context, step)
+            paid = {name: times for name, times in spent.items() if times > 0 and not registered}
+            price = terms.tariff.price_of(paid)
             answers[key] = _answer(context, step, release, price, spent)
             if key in paired(steps):
                 totals[key] = step.mechanism.total(release, joint_level(context.confidence, 2))
@@ -98,12 +125,6 @@ def _abandoned_if_it_fails(context: Context, held: Reservation) -> Iterator[None
     except BaseException as error:
         context.analyst.abandon(held, reason=type(error).__name__)
         raise
-
-
-def _wait_for_the_clock(context: Context, held: Reservation) -> None:
-    """What was cancelled before the clock strikes is abandoned, whatever the engine did."""
-    with _abandoned_if_it_fails(context, held):
-        context.on_the_clock()
 
 
 def _closed(
@@ -122,15 +143,13 @@ def _closed(
         use=_use(steps),
         release=record if context.kept else None,
     )
-    entry = closed.entry if context.kept else None
-    if closed.after is None:  # who runs a registered list need have no purse
-        return {key: answer.closed(entry, Price(0)) for key, answer in answers.items()}
-    left = closed.after.remaining
-    answers = {key: answer.closed(entry, left) for key, answer in answers.items()}
-    if used is None:
+    entry, after = closed.entry if context.kept else None, closed.after
+    left = Price(0) if after is None else after.remaining  # without a purse a list was run
+    answers = {key: replace(one, entry=entry, remaining=left) for key, one in answers.items()}
+    if after is None or used is None:
         return answers
     whole = sum((answer.price for answer in answers.values()), Price(0))  # the rest came back
-    spending = spending_of(closed.after, whole, paid=True)
+    spending = spending_of(after, whole, paid=True)
     return {
         key: replace(answer, spending=spending.of_part(answer.price, whole))
         for key, answer in answers.items()
@@ -153,17 +172,17 @@ def _check_charge(
         return
     for step in steps.values():
         for name, guarantee in step.purchase.guarantees.items():
-            if name not in tariff.items or not loss_of(tariff.items[name][0]).covers(guarantee):
+            if name not in tariff.items or not pays(tariff.items[name][0], guarantee):
                 raise ChargeMismatch(f"{name} is not sold under the tariff that was charged")
     if charge != dict(held.items) or tariff.price_of(charge) != held.price:
         raise ChargeMismatch(f"the mechanisms cost {charge}, but {held.items} was reserved")
 
 
-def _release(context: Context, step: Step, statement: Statement) -> tuple[Release, dict[str, int]]:
+def _release(context: Context, step: Step) -> tuple[Release, dict[str, int]]:
     """Run statement and mechanism: the release, and the items that it shows were used."""
     same = context.source.unchanged()
     of = None if same is None else (context.about.version, same)
-    rows = context.recent.rows(statement, of, context.source.run)
+    rows = context.recent.rows(step.statement, of, context.source.run)
     found: tuple[Release, dict[str, int]] | None = None
     try:
         release = step.mechanism.run(step.purchase.query.data(rows))
@@ -203,11 +222,6 @@ def _answer(
         caption=query.caption(context.about.unit, context.schema.declared),
         shown_from=expected.shown_from,
     )
-
-
-def _price(tariff: Tariff, used: Mapping[str, int]) -> Price:
-    bought = {name: times for name, times in used.items() if times > 0}
-    return tariff.price_of(bought) if bought else Price(0)
 
 
 def _use(steps: Mapping[str, Step]) -> Use:

@@ -44,6 +44,8 @@ _MARKED: dict[str, Callable[[str], date | Decimal]] = {
 }
 #: An exact number has at most this many digits on each side of its point.
 _DIGITS = 18
+_EXACTLY = Context(prec=3 * _DIGITS)
+_TOO_DEEP = f"a filter nests at most {DEEPEST} times, got more"
 _RANGE = ("at_least", "above", "at_most", "below")
 
 
@@ -287,9 +289,10 @@ def require_value(value: Any) -> Value:
     if value is None or isinstance(value, str | bool | date):
         return value
     if isinstance(value, Decimal) and value.is_finite() and _fits(value):
-        exact = value.quantize(Decimal(1).scaleb(-_DIGITS), context=Context(prec=3 * _DIGITS))
+        exact = value.quantize(Decimal(1).scaleb(-_DIGITS), context=_EXACTLY)
         if exact == value:
-            return _canonical(value)
+            # 1.50 and 1.5 are one value, and so are 0 and -0
+            return _EXACTLY.add(value.normalize(_EXACTLY), 0)
     if isinstance(value, int) and _SMALLEST_WHOLE <= value <= _LARGEST_WHOLE:
         return value
     if isinstance(value, float) and math.isfinite(value):
@@ -304,13 +307,6 @@ def require_value(value: Any) -> Value:
 def _fits(value: Decimal) -> bool:
     """Whether it has no more digits before the point than a column can have."""
     return not value or value.adjusted() < _DIGITS
-
-
-def _canonical(value: Decimal) -> Decimal:
-    """1.50 and 1.5 are one value, and so are 0 and -0."""
-    if not value:
-        return Decimal(0)
-    return Decimal(f"{value:f}".rstrip("0").rstrip(".") if "." in f"{value:f}" else f"{value:f}")
 
 
 def _condition(column: str, wanted: Any) -> Filter:
@@ -343,7 +339,7 @@ def _require_shallow(where: object) -> None:
     while level:
         depth += 1
         if depth > 2 * DEEPEST + 2:
-            raise _nested_too_deeply()
+            raise InvalidInput(_TOO_DEEP)
         nested = [list(x.values()) if isinstance(x, Mapping) else list(x) for x in level]
         level = [y for values in nested for y in values if isinstance(y, Mapping | list | tuple)]
 
@@ -352,16 +348,12 @@ def _require_small(where: Filter) -> None:
     """Parts were checked when they were made, so nothing here nests much deeper than allowed."""
     depths = [depth for _, depth in _conditions(where)]
     if max(depths) > DEEPEST:
-        raise _nested_too_deeply()
+        raise InvalidInput(_TOO_DEEP)
     if len(depths) > MOST_CONDITIONS:
         raise InvalidInput(
             f"a filter has at most {MOST_CONDITIONS} conditions, got {len(depths)}; several values "
             "of one column are one condition: a list of them"
         )
-
-
-def _nested_too_deeply() -> InvalidInput:
-    return InvalidInput(f"a filter nests at most {DEEPEST} times, got more")
 
 
 def _parts(parts: object) -> tuple[Filter, ...]:

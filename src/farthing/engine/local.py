@@ -1,62 +1,78 @@
-"""The backend of `fa.open`: a table on this machine, and a ledger."""
+"""A table on this machine with a ledger: `fa.open`, and the backend of its session."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from secrets import token_hex
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from farthing.composition.tariffs.tariff import Price
-from farthing.engine.accuracy_target import Aim, cheapest
-from farthing.engine.answer import Answers, PastRelease
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.prices import EpsilonDelta
+from farthing.composition.tariffs.tariff import Price, Tariff
+from farthing.engine.answer import Answers, PastRelease, spending_of
 from farthing.engine.context import Context, record_in_words
-from farthing.engine.conversation import ConversationPlan
-from farthing.engine.conversation_kinds.base import ConversationKind
-from farthing.engine.converse import LocalConversation, open_conversation
+from farthing.engine.conversation import LocalConversation, open_conversation
+from farthing.engine.conversation_kinds import ConversationKind
+from farthing.engine.desk import FIRST_VERSION, Declaration, Desk, certificate_of, matching_tariff
+from farthing.engine.desk.data import VARIABLE, ledger_beside, require_in_force
 from farthing.engine.kinds.base import Query
-from farthing.engine.plan import ONLY, Plan, PlannedQuestion
+from farthing.engine.kinds.fields import AUTO
+from farthing.engine.plan import ONLY, ConversationPlan, Plan
 from farthing.engine.planning import Prepared, prepare
-from farthing.engine.spending import spending_of
-from farthing.ledger import Dataset, OpenedConversation, Purse
+from farthing.engine.purchase import Aim, cheapest
+from farthing.engine.session import Session
+from farthing.engine.sources.base import Source
+from farthing.engine.sources.opening import open_source
+from farthing.errors import InvalidInput
+from farthing.ledger import Dataset, Ledger, Limits, OpenedConversation, Purse
+from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence
+from farthing.schema import Schema, unit_name
+from farthing.wording import plain
 
 
 class LocalBackend:
-    """One table, what was declared about it, and an analyst's purse."""
+    """One table, what was declared about it, and an analyst's purse: a `Backend`."""
 
     def __init__(
         self, context: Context, resources: ExitStack | None = None, place: str | None = None
     ) -> None:
         self._context = context
-        self.place = place
         self._resources = resources or ExitStack()
-
-    @property
-    def about(self) -> Dataset:
-        """The data, as its owner declared it when this was opened."""
-        return self._context.about
-
-    @property
-    def analyst_name(self) -> str:
-        """Whose purse pays."""
-        return self._context.analyst.name
+        self.about: Dataset = context.about
+        self.analyst_name = context.analyst.name
+        self.place = place
 
     def plan(self, queries: Mapping[str, Query], aim: Aim | None = None) -> Plan[Any]:
-        """The plan for questions by name; with an aim the cheapest way of one to it."""
         context = self._context.at_this_moment()
         terms = context.snapshot.terms
         wanted = {name: context.checked(query) for name, query in queries.items()}
         if aim is not None:
             (query,) = wanted.values()
             wanted = {ONLY: cheapest(query, terms.tariff, aim, context.confidence)}
-        return self._described(prepare(context, wanted, terms))
+        prepared, remaining = prepare(context, wanted, terms), context.snapshot.remaining
+        known, price = prepared.known, prepared.price
+        return Plan(
+            questions={name: prepared.described(name) for name in prepared.queries},
+            price=price,
+            price_again=prepared.price_again,
+            remaining=remaining,
+            spending=spending_of(context.snapshot, price, paid=False),
+            known=known if known is None or ONLY not in known else known[ONLY],
+            backend=self,
+            _details=prepared,
+        )
 
     def run(self, plan: Plan[Any], *, registered: str | None, again: bool) -> Answers:
-        """Pay for a plan and run it: every answer, by name."""
         prepared: Prepared = plan._details
         return prepared.run(registered=registered, again=again)
 
     def plan_conversation(self, kind: ConversationKind, questions: int) -> ConversationPlan:
-        """The plan for a conversation, with its accuracy for so many questions."""
         snapshot = self._context.at_this_moment().snapshot
         tariff = snapshot.terms.tariff
         items, mechanism = kind.items_for(tariff), kind.mechanism_for(tariff)
@@ -72,19 +88,15 @@ class LocalBackend:
         )
 
     def open(self, plan: ConversationPlan) -> LocalConversation:
-        """Pay for a conversation and open it."""
         return open_conversation(self._context, plan.kind, plan._details)
 
     def conversation(self, identity: str) -> LocalConversation:
-        """A conversation that this analyst opened, where it was left."""
         return LocalConversation(self._context, self._context.analyst.conversation(identity))
 
     def conversations(self) -> list[OpenedConversation]:
-        """Every conversation that this analyst opened about this data."""
         return self._context.analyst.conversations()
 
     def history(self) -> list[PastRelease]:
-        """Everything that was released to this analyst about this data, the latest first."""
         return [
             PastRelease.of(
                 kept.time,
@@ -96,11 +108,9 @@ class LocalBackend:
         ]
 
     def purse(self) -> Purse:
-        """What was granted, and what is spent of it."""
         return self._context.analyst.purse()
 
     def remaining(self) -> Price:
-        """Farthings and δ units that are left."""
         return self._context.analyst.remaining()
 
     def shut(self) -> None:
@@ -108,36 +118,136 @@ class LocalBackend:
         self._context.shut.set()
         self._resources.close()
 
-    def _described(self, prepared: Prepared) -> Plan[Any]:
-        """What is prepared, as plain data."""
-        snapshot, known = prepared.context.snapshot, prepared.known
-        questions = {name: _question(prepared, name) for name in prepared.queries}
-        single = ONLY in questions
-        return Plan(
-            questions=questions,
-            price=prepared.price,
-            price_again=prepared.price_again,
-            remaining=snapshot.remaining,
-            spending=spending_of(snapshot, prepared.price, paid=False),
-            known=known[ONLY] if single and known is not None else known,
-            backend=self,
-            _details=prepared,
-        )
+
+def open(  # noqa: A001 # farthing.open is the name people will look for
+    data: Any,
+    *,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    unit: str | Sequence[str] | None = None,
+    analyst: str = "analyst",
+    dataset: str | None = None,
+    table: str | Sequence[str] | None = None,
+    spark: Any = None,
+    memory: str | None = None,
+    confidence: float = DEFAULT_CONFIDENCE,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    tariff: Tariff | Certificate | str | os.PathLike[str] | None = None,
+    farthings: int | None = None,
+    delta_units: int | None = None,
+    schema: Schema | None = None,
+    limits: Limits | None = None,
+    version: str | None = AUTO,
+    owner: str = "owner",
+    plan_only: bool = False,
+) -> Session:
+    """A table with a budget: `fa.open("salaries.parquet", unit="player", epsilon=3, delta=1e-6)`.
+
+    `data` is a path (Parquet, CSV, a DuckDB or SQLite file with `table`), a pandas, Polars or
+    Arrow table, or postgresql://… with `table`. With `spark` (a session, sc://host:port or
+    "local[2]") it is a path or a table of Spark's catalogue. A list of paths, or of names as
+    `table`, is read as one: each unit is limited over all of its tables. `memory` is what DuckDB
+    may use before it spills to disk, such as "8GB".
+
+    `ledger` keeps the budget, which belongs to the data; without one it is what FARTHING_LEDGER
+    names, else a file beside the data (salaries.farthing.db; for a table in memory in the working
+    directory), and `ledger_path` says which. Data that the ledger knows is opened for an `analyst`
+    who has a purse; nothing is added, signed or granted. Data that it does not know is added first,
+    which needs a `unit` (the column that says whose row it is) and what everything together may
+    cost: an `epsilon` with its `delta`, of which a ladder of items is made and certified, or a
+    `tariff`, which is certified and signed, with the `farthings` that this analyst may spend (of a
+    ladder: all). `schema`, `limits`, `version` and `owner` are then declared too (see `Desk.add`).
+
+    A table in memory needs a `dataset`: the name of its budget. Nobody can tell whether two such
+    tables are the same, so each time it is opened it is a new version of the data, and nothing that
+    was told of another version is given out again. Name a `version` to say that it is the same as
+    the one that was opened under that name.
+
+    With `plan_only` nothing is written anywhere: a budget that nobody signed yet is signed in a
+    ledger that is thrown away, and questions can be planned and not run.
+    """
+    level = require_confidence(confidence)
+    budget = EpsilonDelta.of(epsilon, delta)
+    ledger = ledger or os.environ.get(VARIABLE) or None
+    if budget is not None and tariff is not None:
+        raise InvalidInput("give epsilon and delta, or a tariff: not both")
+    with ExitStack() as undo:
+        source = open_source(data, table=table, spark=spark, memory=memory)
+        undo.callback(source.shut)
+        if source.location is None and dataset is None:
+            raise InvalidInput(
+                "dataset must be given for a table in memory: the name that its budget is kept "
+                'under, such as dataset="salaries"'
+            )
+        if source.location is None and version == AUTO:
+            version = f"opened {datetime.now(UTC):%Y-%m-%d %H:%M:%S} {token_hex(4)}"
+        book = ledger_beside(source, dataset) if ledger is None else ledger
+        path = None if isinstance(book, Ledger) else os.fspath(book)
+        if not isinstance(book, Ledger):
+            # only who brings a budget starts a ledger: a slip in its name must leave no file behind
+            starts = tariff is not None or budget is not None
+            if plan_only and starts and not _is_known(book, source, dataset):
+                book = os.path.join(undo.enter_context(TemporaryDirectory()), "plan.db")
+            elif plan_only:
+                starts = False
+            if ledger is None and not starts and not os.path.exists(book):
+                raise InvalidInput(
+                    f"{source.name} has no budget yet (there is no {book}); open it with epsilon "
+                    "and delta, or say where its ledger is"
+                )
+            book = undo.enter_context(Ledger.open(book, upgrade=starts))
+        desk = Desk(book, owner=owner)
+        known = desk.name_of(source, dataset)
+        if known is None:
+            signed = budget or (None if farthings is None else tariff)
+            if unit is None or signed is None:
+                raise InvalidInput(
+                    f"{source.name} is not in the ledger; its owner adds it with a unit and a "
+                    "budget: epsilon and delta, or a tariff and farthings for an analyst"
+                )
+            first = FIRST_VERSION if version == AUTO else version
+            wanted = Declaration(unit=unit, schema=schema, limits=limits, version=first)
+            wanted.require_possible(source)  # a budget takes seconds to prove
+            given = (
+                signed.certificate() if isinstance(signed, EpsilonDelta) else certificate_of(signed)
+            )
+            known = desk.begin(
+                source,
+                wanted,
+                given,
+                name=dataset,
+                analyst=analyst,
+                farthings=given.tariff.farthings if farthings is None else farthings,
+                delta_units=delta_units,
+            ).name
+            if ledger is None and not plan_only:
+                sys.stderr.write(plain(f"The budget of {known} is kept in {path}.") + "\n")
+        holder = book.analyst(known, analyst)
+        about = holder.about()
+        if unit is not None and unit_name(unit) != about.unit:
+            raise InvalidInput(f"the unit of {known} in the ledger is {about.unit}, got {unit}")
+        if tariff is not None:
+            matching_tariff(holder.terms().tariff, tariff, known)
+        if budget is not None:
+            require_in_force(budget, book, known, holder.terms().account)
+        holder.purse()  # an analyst without one hears it now
+        if version not in (AUTO, about.version):
+            if source.location is not None:
+                raise InvalidInput(
+                    f"the version of {known} in the ledger is {about.version or 'live'}, got "
+                    f"{version or 'live'}; leave version out, or let the owner declare it"
+                )
+            desk.declare_version(known, version)
+            about = replace(about, version=version)
+        context = Context(source, holder, about, level, plan_only=plan_only)
+        return Session(LocalBackend(context, undo.pop_all(), path))
+    raise AssertionError  # an error above leaves through the stack
 
 
-def _question(prepared: Prepared, name: str) -> PlannedQuestion:
-    context, query = prepared.context, prepared.query(name)
-    expectation, search = prepared.expectation(name), prepared.searches.get(name)
-    return PlannedQuestion(
-        query=query,
-        caption=context.caption(query),
-        price=prepared.price_alone(name),
-        items=prepared.items(name),
-        expectation=expectation,
-        confidence=context.confidence,
-        known=name in prepared.told or name in prepared.same_as,
-        limits=None if search is None else search.to_json(),
-        width_times_rows=query.width_times_rows(expectation),
-        offered=query.offered(context.schema.declared),
-        loss=prepared.loss(name),
-    )
+def _is_known(book: str | os.PathLike[str], source: Source, dataset: str | None) -> bool:
+    """Whether there is a ledger that knows this data. A table in memory is always new."""
+    address = os.fspath(book)
+    if source.location is None or not ("://" in address or os.path.exists(address)):
+        return False
+    with Ledger.open(address, upgrade=False) as ledger:
+        return Desk(ledger).name_of(source, dataset) is not None

@@ -1,8 +1,8 @@
 """What a question, or several together, will cost and how accurate they will be.
 
-A plan is plain data. It is made by a backend from the schema and the ledger, never from rows, and
-the same backend runs it as it is, or not at all (`TariffChanged`). A single question is a plan with
-one question, whose name is empty.
+A plan is plain data. It is made by a backend (a table on this machine, or a service over HTTP) from
+the schema and the ledger, never from rows, and the same backend runs it as it is, or not at all
+(`TariffChanged`). A single question is a plan with one question, whose name is empty.
 """
 
 from __future__ import annotations
@@ -12,18 +12,32 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.answer import Answers
+from farthing.engine.answer import Answers, PastRelease, Spending
+from farthing.engine.conversation import Conversation, OpenConversation
+from farthing.engine.conversation_kinds import ConversationKind
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query
-from farthing.engine.show.plans import FITS, KNOWN, Line, ShownPlan, expectation_lines, limit_lines
-from farthing.engine.show.sheet import amount
-from farthing.engine.spending import Spending
+from farthing.engine.purchase import Aim
+from farthing.engine.show.rendering import (
+    FITS,
+    KNOWN,
+    Line,
+    ShownPlan,
+    expectation_lines,
+    limit_lines,
+)
+from farthing.engine.show.sheet import amount, number, percent
+from farthing.interactive import WatchAccuracy
+from farthing.ledger import Dataset, OpenedConversation, Purse
 from farthing.mechanisms import Accuracy, Expectation
 from farthing.wording import many
 
 #: The name of the only question of a plan for one.
 ONLY = ""
 
+#: Fields of a planned question that are plain data as they are, and those of its expectation.
+_AS_IT_IS = ("caption", "confidence", "known", "limits", "width_times_rows", "loss")
+_EXPECTED = ("counts", "selection", "told_apart", "found_from", "threshold", "above_cutoff")
 #: What comes of a plan: an Answer for one question, Answers for several.
 Told = TypeVar("Told")
 
@@ -68,56 +82,31 @@ class PlannedQuestion:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; `from_json` reads it back."""
-        expected = self.expectation
+        expected = asdict(self.expectation)
         return {
             "query": self.query.to_json(),
-            "caption": self.caption,
             "price": asdict(self.price),
-            "known": self.known,
             "items": dict(self.items),
-            "counts": _accuracy_json(expected.counts),
-            "selection": _accuracy_json(expected.selection),
-            "told_apart": expected.told_apart,
-            "found_from": expected.found_from,
-            "threshold": expected.threshold,
-            "above_cutoff": expected.above_cutoff,
-            "confidence": self.confidence,
-            "limits": self.limits,
-            "width_times_rows": self.width_times_rows,
             "offered": list(self.offered),
-            "loss": self.loss,
+            **{name: expected[name] for name in _EXPECTED},
+            **{name: getattr(self, name) for name in _AS_IT_IS},
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PlannedQuestion:
         """The question that plain data describes."""
+        expected = {name: data[name] for name in _EXPECTED}
+        for name in ("counts", "selection"):
+            if expected[name] is not None:
+                expected[name] = Accuracy(**expected[name])
         return cls(
             query=query_from(data["query"]),
-            caption=data["caption"],
             price=Price(**data["price"]),
             items=dict(data["items"]),
-            expectation=Expectation(
-                counts=_accuracy(data["counts"]),
-                selection=_accuracy(data["selection"]),
-                found_from=data["found_from"],
-                threshold=data["threshold"],
-                above_cutoff=data["above_cutoff"],
-                told_apart=data["told_apart"],
-            ),
-            confidence=data["confidence"],
-            known=data["known"],
-            limits=data["limits"],
-            width_times_rows=data["width_times_rows"],
+            expectation=Expectation(**expected),
             offered=tuple(data["offered"]),
-            loss=data["loss"],
+            **{name: data[name] for name in _AS_IT_IS},
         )
-
-
-class Runner(Protocol):
-    """Who runs plans: a backend."""
-
-    def run(self, plan: Plan[Any], *, registered: str | None, again: bool) -> Answers:
-        """Pay for a plan and run it: every answer, by name."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -136,7 +125,7 @@ class Plan(ShownPlan, Generic[Told]):
     spending: Spending
     known: Told | None = field(compare=False)
     #: Who made it and runs it, with what it needs for that.
-    backend: Runner = field(compare=False)
+    backend: Backend = field(compare=False)
     _details: Any = field(default=None, compare=False)
 
     def run(self, *, registered: str | None = None, again: bool = False) -> Told:
@@ -225,7 +214,7 @@ class Plan(ShownPlan, Generic[Told]):
         return {"queries": {name: one.to_json() for name, one in self.questions.items()}, **cost}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], backend: Runner, known: Told | None) -> Plan[Told]:
+    def from_json(cls, data: Mapping[str, Any], backend: Backend, known: Told | None) -> Plan[Told]:
         """The plan that plain data describes, made by this backend."""
         queries = data.get("queries", {ONLY: data})
         return cls(
@@ -233,15 +222,106 @@ class Plan(ShownPlan, Generic[Told]):
             price=Price(**data["price"]),
             price_again=Price(**data["price_again"]),
             remaining=Price(**data["remaining"]),
-            spending=Spending(**data["spending"]),
+            spending=Spending.from_json(data["spending"]),
             known=known,
             backend=backend,
         )
 
 
-def _accuracy(data: Mapping[str, Any] | None) -> Accuracy | None:
-    return None if data is None else Accuracy(**data)
+@dataclass(frozen=True, slots=True, repr=False)
+class ConversationPlan(ShownPlan):
+    """What a conversation costs in full, and its accuracy. `open()` opens exactly this one."""
+
+    kind: ConversationKind
+    items: Mapping[str, int]
+    price: Price
+    remaining: Price
+    questions: int
+    accuracy: WatchAccuracy
+    #: Who made it and opens it, with what it needs for that.
+    backend: Backend = field(compare=False)
+    _details: Any = field(default=None, compare=False)
+
+    @property
+    def caption(self) -> str:
+        """The kind of conversation."""
+        return self.kind.described
+
+    @property
+    def fits(self) -> bool:
+        """Enough remains to open it."""
+        return self.price.within(self.remaining)
+
+    def open(self) -> Conversation:
+        """Pay and begin. Nothing is paid back, whether anything is asked or not."""
+        return Conversation(self.backend, self.backend.about.name, self.backend.open(self))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "watch": self.kind.record(),
+            "items": dict(self.items),
+            "price": asdict(self.price),
+            "remaining": asdict(self.remaining),
+            "fits": self.fits,
+            "questions": self.questions,
+            "accuracy": asdict(self.accuracy),
+        }
+
+    def lines(self) -> Iterator[Line]:
+        bought = ", ".join(f"{times} × {name}" for name, times in self.items.items())
+        yield "price", f"{amount(self.price)}  ({bought}), paid when it is opened", ""
+        yield "remaining", amount(self.remaining), ""
+        yield FITS[self.fits]
+        yield "each unit", f"changes a number by at most {self.kind.per_unit}", ""
+        sure = f"at {percent(self.accuracy.confidence)} for {self.questions} questions together"
+        yield "each answer", f"right beyond ± {number(self.accuracy.threshold_error)} {sure}", ""
+        if self.accuracy.value_error is not None:
+            yield "each number", f"± {number(self.accuracy.value_error)} {sure}", ""
 
 
-def _accuracy_json(accuracy: Accuracy | None) -> dict[str, float] | None:
-    return None if accuracy is None else asdict(accuracy)
+class Backend(Protocol):
+    """Plans and runs the questions of one analyst about one dataset."""
+
+    @property
+    def about(self) -> Dataset:
+        """The data, as its owner declared it when this was opened."""
+
+    @property
+    def analyst_name(self) -> str:
+        """Whose purse pays."""
+
+    @property
+    def place(self) -> str | None:
+        """Where the budget is kept: the path of a ledger, or the address of a service."""
+
+    def plan(self, queries: Mapping[str, Query], aim: Aim | None = None) -> Plan[Any]:
+        """The plan for questions by name; with an aim, the cheapest way of one to it. Looks at the
+        schema and the ledger, never at rows."""
+
+    def run(self, plan: Plan[Any], *, registered: str | None, again: bool) -> Answers:
+        """Pay for a plan and run it: every answer, by name."""
+
+    def plan_conversation(self, kind: ConversationKind, questions: int) -> ConversationPlan:
+        """The plan for a conversation, with its accuracy for so many questions."""
+
+    def open(self, plan: ConversationPlan) -> OpenConversation:
+        """Pay for a conversation and open it."""
+
+    def conversation(self, identity: str) -> OpenConversation:
+        """A conversation that this analyst opened; NotInLedger if there is none."""
+
+    def conversations(self) -> list[OpenedConversation]:
+        """Every conversation that this analyst opened about this data."""
+
+    def history(self) -> list[PastRelease]:
+        """Everything that was released to this analyst about this data, the latest first."""
+
+    def purse(self) -> Purse:
+        """What was granted, and what is spent of it."""
+
+    def remaining(self) -> Price:
+        """Farthings and δ units that are left."""
+
+    def shut(self) -> None:
+        """Give back what is held open."""

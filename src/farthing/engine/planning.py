@@ -15,19 +15,20 @@ from typing import Any
 from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer, Answers
-from farthing.engine.automatic_limits import Automatic, automatic
-from farthing.engine.compile import Step, step_for
-from farthing.engine.context import Context
-from farthing.engine.execute import execute
+from farthing.engine.context import Context, Step
+from farthing.engine.contribution_limits import (
+    Automatic,
+    automatic,
+    of_question,
+    with_loss_questions,
+)
+from farthing.engine.execute import execute, paid_before
 from farthing.engine.kinds.base import Query
-from farthing.engine.loss_measurement import of_question, with_loss_questions
-from farthing.engine.plan import ONLY
-from farthing.engine.purchase import Purchase, buy, items_together
+from farthing.engine.plan import ONLY, PlannedQuestion
+from farthing.engine.purchase import buy, items_together
 from farthing.engine.show.sheet import width
-from farthing.engine.spending import paid_before
 from farthing.errors import InvalidInput
 from farthing.ledger import Terms
-from farthing.mechanisms import Expectation
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,8 @@ class Prepared:
     @property
     def known(self) -> Answers | None:
         """Every answer, if all of them were told before."""
-        return Answers(self.told) if len(self.told) == len(self.queries) else None
+        whole = len(self.told) == len(self.queries)
+        return Answers(_marked(self.told, self.at_largest)) if whole else None
 
     @property
     def price_again(self) -> Price:
@@ -105,11 +107,6 @@ class Prepared:
         bought = [price_of(of_question(name, self.steps)) for name in due]
         return sum((*firsts.values(), *dearer, *bought), Price(0))
 
-    def query(self, name: str) -> Query:
-        """A question with its items named; if its limit is to be chosen, as it was asked."""
-        search = self.searches.get(name)
-        return self.steps[name].purchase.query if search is None else search.automatic.query
-
     def price_alone(self, name: str) -> Price:
         """What a question costs at most if it is asked alone."""
         search = self.searches.get(name)
@@ -117,26 +114,34 @@ class Prepared:
             return price_of(of_question(name, self.steps))
         return search.first.price + search.automatic.largest_price
 
-    def items(self, name: str) -> dict[str, int]:
-        """What a question buys at most; if its limit is to be chosen, with the largest."""
-        own = of_question(name, self.steps).values()
-        search = self.searches.get(name)
-        first = {} if search is None else search.first.items(ONLY)
-        return items_together([*(step.purchase.items for step in own), first])
+    def described(self, name: str) -> PlannedQuestion:
+        """A question as plain data, with its items named.
 
-    def expectation(self, name: str) -> Expectation:
-        """What to expect of a question."""
-        step = self.steps[name]
-        return step.purchase.query.expect(step.mechanism, self.context.confidence)
-
-    def loss(self, name: str) -> str | None:
-        """How well what the limit of a question drops will be measured, in words."""
-        for key, step in of_question(name, self.steps).items():
-            if key != name:
-                measured = step.mechanism.expect(self.context.confidence).counts
-                assert measured is not None
-                return f"pairs above the limit: ± {width(measured.half_width)}"
-        return None
+        If its limit is to be chosen: as it was asked, with the items of the largest limit.
+        """
+        context, step, search = self.context, self.steps[name], self.searches.get(name)
+        own = of_question(name, self.steps)
+        steps = [*own.values(), *(() if search is None else search.first.steps.values())]
+        query = step.purchase.query if search is None else search.automatic.query
+        expectation = step.purchase.query.expect(step.mechanism, context.confidence)
+        loss = None
+        for measuring in (one for key, one in own.items() if key != name):
+            measured = measuring.mechanism.expect(context.confidence).counts
+            assert measured is not None
+            loss = f"pairs above the limit: ± {width(measured.half_width)}"
+        return PlannedQuestion(
+            query=query,
+            caption=context.caption(query),
+            price=self.price_alone(name),
+            items=items_together(one.purchase.items for one in steps),
+            expectation=expectation,
+            confidence=context.confidence,
+            known=name in self.told or name in self.same_as,
+            limits=None if search is None else search.to_json(),
+            width_times_rows=query.width_times_rows(expectation),
+            offered=query.offered(context.schema.declared),
+            loss=loss,
+        )
 
     def run(self, *, registered: str | None, again: bool) -> Answers:
         """Every answer, by name: from the purse, or from the list `registered`."""
@@ -182,8 +187,7 @@ class Prepared:
             if search.automatic.may_lose_more(limit):
                 largest.add(name)
         limited = prepare(self.context, queries, self.terms)
-        told = _marked(limited.told, largest)
-        return replace(limited, at_largest=limited.at_largest | largest, told=told)
+        return replace(limited, at_largest=limited.at_largest | largest)
 
     @property
     def _due(self) -> tuple[str, ...]:
@@ -202,7 +206,7 @@ class Prepared:
     def _by_name(self, paid: Mapping[str, Answer]) -> Answers:
         """Every answer, of which some were given before, or under another name."""
         left = next(iter(paid.values())).remaining
-        answers = {name: answer.left_with(left) for name, answer in self.told.items()}
+        answers = {name: replace(answer, remaining=left) for name, answer in self.told.items()}
         answers.update(paid)
         for name, other in self.same_as.items():
             answers.setdefault(name, replace(answers[other], price=Price(0), cached=True))
@@ -218,15 +222,14 @@ def prepare(context: Context, queries: Mapping[str, Query], terms: Terms) -> Pre
             searches[name] = search
         if largest:
             at_largest.add(name)
+    everything = with_loss_questions(wanted)
+    bought = {key: buy(query, terms.tariff) for key, query in everything.items()}
     steps = MappingProxyType(
-        {
-            key: step_for(context, buy(query, terms.tariff))
-            for key, query in with_loss_questions(wanted).items()
-        }
+        {key: Step(purchase, purchase.mechanism(), context) for key, purchase in bought.items()}
     )
     told = {}
-    for name in wanted.keys() - searches.keys():
-        earlier = context.earlier(name, purchases_in(of_question(name, steps)))
+    for name in (name for name in wanted if name not in searches):
+        earlier = context.earlier(name, of_question(name, bought))
         if earlier is not None:
             told[name] = earlier
     return Prepared(
@@ -234,16 +237,11 @@ def prepare(context: Context, queries: Mapping[str, Query], terms: Terms) -> Pre
         terms=terms,
         queries=MappingProxyType(dict(queries)),
         steps=steps,
-        told=MappingProxyType(_marked({n: told[n] for n in wanted if n in told}, at_largest)),
+        told=MappingProxyType(told),
         same_as=_same_as(context, steps, searches, wanted),
         searches=MappingProxyType(searches),
         at_largest=frozenset(at_largest),
     )
-
-
-def purchases_in(steps: Mapping[str, Step]) -> dict[str, Purchase]:
-    """What each step buys."""
-    return {key: step.purchase for key, step in steps.items()}
 
 
 def price_of(steps: Mapping[str, Step]) -> Price:
@@ -299,6 +297,6 @@ def _with_search(answer: Answer, limit: Answer) -> Answer:
 def _marked(answers: Mapping[str, Answer], at_largest: Collection[str]) -> dict[str, Answer]:
     """The answers, each of which says if its limit is the largest that was tried."""
     return {
-        name: answer.at_largest_limit if name in at_largest else answer
+        name: replace(answer, largest_tried=True) if name in at_largest else answer
         for name, answer in answers.items()
     }

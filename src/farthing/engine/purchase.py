@@ -11,6 +11,8 @@ A query names an item, or the ε that one should have at least (of a Gaussian 1/
 with the same ρ), which picks the cheapest that has it. Otherwise the item that has the name of its
 role is taken if there is one, else the cheapest of the right kind. A δ has no price
 of its own: it is bought as an item, so that one subtraction in the ledger covers everything.
+
+With an `Aim` the cheapest items are taken that reach a stated accuracy. No row is read.
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any, TypeAlias
 
 from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price, Tariff
 from farthing.engine.errors import ChargeMismatch
 from farthing.engine.kinds.base import COUNT, LEAK, SELECT, Query
-from farthing.errors import InvalidInput
+from farthing.engine.show.sheet import width
+from farthing.errors import InvalidInput, Unattainable, require_count, require_real
 from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,
@@ -35,7 +39,8 @@ from farthing.guarantees.kinds import (
 )
 from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee
-from farthing.mechanisms import Uses
+from farthing.mechanisms import Expectation, Mechanism, Uses
+from farthing.numerics.search import last_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,10 @@ class Purchase:
     items: Mapping[str, int]
     price: Price
 
+    def mechanism(self) -> Mechanism[Any]:
+        """What runs, paid with these items."""
+        return self.query.mechanism_for(self.paid)
+
     def listed_as(self, key: str) -> str:
         """Its name in a registered list: a name, and exactly what is asked."""
         return f"{key} {digest(self.query.to_json())}"
@@ -56,14 +65,19 @@ class Purchase:
         """The items that a mechanism's own guarantees amount to, counted a second time."""
         charged: Counter[str] = Counter(dict.fromkeys(self.items, 0))
         for guarantee, times in uses:
-            paying = (n for n, sold in self.guarantees.items() if loss_of(sold).covers(guarantee))
-            name = next(paying, None)
+            sold = sorted(self.guarantees.items(), key=lambda item: item[1] != guarantee)
+            name = next((name for name, paid in sold if pays(paid, guarantee)), None)
             if name is None:
                 raise ChargeMismatch(
                     f"the mechanism uses {format_guarantee(guarantee)}, which was not bought"
                 )
             charged[name] += times
         return dict(charged)
+
+
+def pays(sold: Guarantee, used: Guarantee) -> bool:
+    """Whether an item with one guarantee pays for a step with the other."""
+    return sold == used or loss_of(sold).covers(used)
 
 
 def buy(query: Query, tariff: Tariff) -> Purchase:
@@ -152,3 +166,114 @@ def rung_epsilon(guarantee: Guarantee) -> float:
         case Gaussian(sigma) | DiscreteGaussian(sigma, _):
             return 1 / sigma
     return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """How accurate an answer should be: at most `wanted`, measured in what is expected of it.
+
+    `half_width`: each number is within ± that. `tells_apart`: of two labels whose counts differ
+    by that much the larger comes first. Both with the confidence of the session. The half-width
+    of a mean or a variance is that over so many `rows`.
+    """
+
+    name: str
+    wanted: float
+    rows: int | None = None
+
+    @staticmethod
+    def of(
+        half_width: float | None, tells_apart: float | None, rows: int | None = None
+    ) -> Aim | None:
+        """One of them, or none."""
+        if half_width is not None and tells_apart is not None:
+            raise InvalidInput("give half_width or tells_apart, not both")
+        if half_width is not None:
+            counted = None if rows is None else require_count("rows", rows, at_least=1)
+            return Aim("half_width", require_real("half_width", half_width, above=0), counted)
+        if tells_apart is not None:
+            return Aim("tells_apart", require_real("tells_apart", tells_apart, above=0))
+        return None
+
+    def measured(self, query: Query, expected: Expectation) -> float:
+        """What is to be at most `wanted`."""
+        if self.name == "tells_apart":
+            reached = expected.told_apart
+        else:
+            accuracy = expected.counts or expected.selection
+            reached = None if accuracy is None else accuracy.half_width
+        if reached is not None:
+            return reached
+        times_rows = query.width_times_rows(expected)
+        if times_rows is None:
+            raise Unattainable(
+                f"how wide the interval of a {query.kind} is depends on the answer: "
+                f"{self.name} cannot choose an item"
+            )
+        if self.rows is None:
+            raise InvalidInput(
+                f"how wide the interval of a {query.kind} is depends on how many rows count: "
+                "say rows besides half_width"
+            )
+        return times_rows / self.rows
+
+
+#: What it costs, with which item, drawn how often.
+_Found: TypeAlias = tuple[tuple[int, int], str, int]
+
+
+def cheapest(query: Query, tariff: Tariff, aim: Aim, confidence: float) -> Query:
+    """The query with the item, and the number of repeats, that reach the aim for least.
+
+    First every item that can pay, bought once. Then those that are not good enough, drawn again
+    and averaged (n times the price for an interval narrower by √n), as long as that is cheaper.
+    """
+    roles = query.roles()
+    numbers = COUNT in roles and not query.in_ranks
+    role = COUNT if numbers and aim.name == "half_width" else SELECT
+    if role not in roles:
+        raise Unattainable(f"a {query.kind} selects nothing: {aim.name} has no item to choose")
+    names = list(items_for(tariff, query, role))
+    if not names:
+        raise Unattainable(f"the tariff sells nothing that pays for this {query.kind}")
+    plain = query.changed(epsilon=None)
+
+    def trial(name: str, repeats: int) -> Query:
+        """The question with this item, drawn so often."""
+        more = {"repeats": repeats} if repeats > 1 else {}
+        return plain.changed(**{role: name}, **more)
+
+    def dearness(name: str, repeats: int) -> tuple[int, int]:
+        """Farthings first."""
+        price = buy(trial(name, repeats), tariff).price
+        return price.farthings, price.delta_units
+
+    def reached(name: str, repeats: int) -> float:
+        """What it would be."""
+        bought = buy(trial(name, repeats), tariff)
+        return aim.measured(bought.query, bought.query.expect(bought.mechanism(), confidence))
+
+    def repeated(name: str, best: _Found | None) -> _Found | None:
+        """The fewest repeats of an item that are good enough, if they cost less than `best`."""
+        most = query.most_repeats
+        if best is not None:
+            dearest = best[0]
+            most = last_whole(lambda n: dearness(name, n) < dearest, 1, most + 1)
+        if most == 1 or reached(name, most) > aim.wanted:
+            return best
+        few = last_whole(lambda n: reached(name, n) > aim.wanted, 1, most) + 1
+        return dearness(name, few), name, few
+
+    once = {name: reached(name, 1) for name in names}
+    best = min(
+        ((dearness(name, 1), name, 1) for name in names if once[name] <= aim.wanted), default=None
+    )
+    for name in names:
+        if once[name] > aim.wanted:
+            best = repeated(name, best)
+    if best is None:
+        narrowest = min(reached(name, query.most_repeats) for name in names)
+        raise Unattainable(
+            f"no item reaches {aim.name} = {aim.wanted:g}; the narrowest is {width(narrowest)}"
+        )
+    return trial(*best[1:])

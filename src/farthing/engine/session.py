@@ -12,17 +12,14 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.accuracy_target import Aim
 from farthing.engine.answer import Answer, Answers, PastRelease
-from farthing.engine.backend import Backend
-from farthing.engine.conversation import Conversation, ConversationPlan
-from farthing.engine.conversation_kinds import ConversationKinds
-from farthing.engine.conversation_kinds.base import ConversationKind
+from farthing.engine.conversation import Conversation
+from farthing.engine.conversation_kinds import ConversationKind, ConversationKinds
 from farthing.engine.kinds import BATCH, Kinds, query_from
 from farthing.engine.kinds.base import Query
-from farthing.engine.plan import ONLY, Plan
-from farthing.engine.sql_questions.reading import queries_in
-from farthing.engine.sql_questions.writing import query_in_sql
+from farthing.engine.plan import ONLY, Backend, ConversationPlan, Plan
+from farthing.engine.purchase import Aim
+from farthing.engine.sql_questions.questions import queries_in, query_in_sql
 from farthing.errors import InvalidInput
 from farthing.ledger import OpenedConversation, Purse
 from farthing.schema import DeclaredValues, Schema
@@ -181,7 +178,7 @@ class Session(Kinds[Question], ConversationKinds):
 
     def conversation(self, identity: str) -> Conversation:
         """A conversation that this analyst opened, where it was left."""
-        return Conversation(self.backend, self.backend.conversation(identity))
+        return Conversation(self.backend, self.name, self.backend.conversation(identity))
 
     def conversations(self) -> list[OpenedConversation]:
         """Every conversation that this analyst opened about this data."""

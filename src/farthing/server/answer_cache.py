@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse
 from farthing.canonical import digest
 from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.statement_cache import ExpiringCache, StatementCache
+from farthing.engine.context import ExpiringCache, StatementCache
 from farthing.ledger import Analyst, Dataset, Ledger, Purse, Snapshot
 from farthing.server.access.callers import CallerGrants
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from farthing.engine import query_from
-from farthing.engine.compile import statement_of
-from farthing.engine.context import Context
+from farthing.engine.context import Context, statement_of
 from farthing.engine.desk import Desk
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source

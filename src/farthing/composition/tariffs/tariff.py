@@ -15,6 +15,7 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
@@ -60,6 +61,12 @@ class Price:
 
     def __sub__(self, other: Price) -> Price:
         return Price(self.farthings - other.farthings, self.delta_units - other.delta_units)
+
+
+@lru_cache(maxsize=1024)
+def _delta_units(guarantee: Guarantee, delta_unit: float) -> float:
+    """How many units of δ one use takes, not rounded yet: asked for with every price."""
+    return loss_of(guarantee).leak / delta_unit * (1 - UNIT_SLACK / 2)
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,7 @@ class Tariff:
             raise InvalidInput(f"item must be one of {', '.join(self.items)}, got {name!r:.60}")
         times = require_count("times", times, at_least=1)
         guarantee, price = self.items[name]
-        units = loss_of(guarantee).leak / self.delta_unit * (1 - UNIT_SLACK / 2)
+        units = _delta_units(guarantee, self.delta_unit)
         if math.isinf(units):
             raise InvalidInput(f"the delta of {name} is too many delta units to count")
         return Price(times * price, times * math.ceil(units))

@@ -228,15 +228,11 @@ def seal(office: Office, dataset: str, successor: str) -> dict[str, Any]:
     return {"dataset": dataset, "successor": successor, "seal": entry.hash}
 
 
-def _moved_words(answer: dict[str, Any]) -> str:
-    return "\n".join(f"{name}: {count} entries" for name, count in answer["moved"].items())
-
-
 @operation(
     command="owner move",
     busy="moving",
     under="moved",
-    said=_moved_words,
+    said=lambda answer: "\n".join(f"{n}: {size} entries" for n, size in answer["moved"].items()),
     fields={"dataset": Given("Only this one.", argument="[DATASET]")},
 )
 def move(office: Office, target: str, dataset: str | None = None) -> dict[str, int]:

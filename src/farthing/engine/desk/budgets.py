@@ -20,11 +20,10 @@ from farthing.composition.tariffs.verification import (
     tariff_in,
     verify_document,
 )
+from farthing.engine.contribution_limits import with_loss_questions
 from farthing.engine.desk.data import purse_data
 from farthing.engine.desk.operations import ABSENT, Given, Office, operation, plain_data
-from farthing.engine.kinds import query_from
-from farthing.engine.kinds.base import completed_query
-from farthing.engine.loss_measurement import with_loss_questions
+from farthing.engine.kinds import completed_query, query_from
 from farthing.engine.purchase import buy
 from farthing.errors import InvalidInput, require_count, require_real
 from farthing.guarantees.notation import parse_item
@@ -306,8 +305,7 @@ def register(
     listed = {}
     for key, query in with_loss_questions(asked).items():
         purchase = buy(query, tariff)
-        mechanism = purchase.query.mechanism_for(purchase.paid)
-        listed[purchase.listed_as(key)] = mechanism.guarantees
+        listed[purchase.listed_as(key)] = purchase.mechanism().guarantees
     return office.owner.register(dataset, name, RegisteredBatch(listed), analyst=analyst)
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, get_args, get_type_hints
 
-from farthing.engine.filters import Filter, columns_of
+from farthing.engine.filters import Filter
 from farthing.engine.keys import Key
 from farthing.engine.kinds.fields import (
     CHECKS,
@@ -25,14 +25,8 @@ from farthing.engine.kinds.fields import (
     unscaled,
 )
 from farthing.engine.show.captions import Names, Words, caption, offered
-from farthing.engine.sql.bounding import Bounded
-from farthing.engine.sql.conditions import (
-    check_filter,
-    condition,
-    key_column,
-    moved_into,
-    require_possible,
-)
+from farthing.engine.sql.bounding import Bounded, TypedColumn, bounded_histogram
+from farthing.engine.sql.conditions import condition, key_column, moved_into
 from farthing.engine.sql.keys import Label
 from farthing.engine.sql.statement import Texts
 from farthing.errors import InvalidInput, did_you_mean
@@ -112,6 +106,19 @@ class Rows:
     def owner(self) -> tuple[Any, str]:
         """The column that says whose row it is, and its kind."""
         return self.table[self.unit], self.kinds[self.unit]
+
+    def histogram(
+        self, keys: Sequence[TypedColumn], contribution_limit: int | None, per_key_limit: int = 1
+    ) -> Bounded:
+        """How many of these rows have each label, each unit limited."""
+        return bounded_histogram(
+            self.table,
+            self.owner,
+            keys,
+            secret=self.secret,
+            contribution_limit=contribution_limit,
+            per_key_limit=per_key_limit,
+        )
 
     def keyed(self, keys: Sequence[Key], **more: Any) -> Rows:
         """Whose row it is, the keys as `key0`, `key1`, …, and more columns; nothing else."""
@@ -210,9 +217,21 @@ class Query(ABC):
         match role, guarantee:
             case ("select", BoundedRange(epsilon)) | ("count", PureDP(epsilon)):
                 return epsilon > 0
+            case "count", Gaussian():
+                return True
+            case "count", DiscreteGaussian(_, sensitivity):
+                return sensitivity == self.noise_limit
             case "leak", ApproximateDP(_, delta):
                 return delta > 0
         return False
+
+    @property
+    def noise_limit(self) -> int | None:
+        """How much of one noisy number a unit changes: discrete Gaussian noise is for that alone.
+
+        None where noise is made as wide as any limit asks for, which no such item is.
+        """
+        return None
 
     @property
     def most_repeats(self) -> int:
@@ -267,9 +286,19 @@ class Query(ABC):
         """The same labels in the order in which they are shown."""
         return release
 
-    @abstractmethod
     def result(self, release: Release, expectation: Expectation) -> Result:
         """The release, read as an answer."""
+        error = expectation.selection if self.in_ranks else expectation.counts
+        half_width = None if error is None else error.half_width
+        return Result(self.labels_in(release), self.numbers_in(release), half_width)
+
+    def labels_in(self, release: Release) -> tuple[Label, ...]:
+        """The labels that a release has."""
+        return release.labels
+
+    def numbers_in(self, release: Release) -> tuple[int | float, ...] | None:
+        """The numbers that it has, in the units of the question."""
+        return release.counts
 
     @property
     def together(self) -> bool:
@@ -302,9 +331,10 @@ class Query(ABC):
         return ("what",)
 
     @classmethod
+    @cache
     def field_names(cls) -> tuple[str, ...]:
         """Names of the fields, in the order in which values without a name are taken."""
-        return _field_names(cls)
+        return tuple(inspect.signature(cls).parameters)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data with every field, so that a new default changes no old query. Only an ε that
@@ -320,7 +350,7 @@ class Query(ABC):
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The query that plain data describes; fields that are left out have their defaults."""
         values = {name: value for name, value in data.items() if name != "kind"}
-        cls._require_known(values)
+        require_known(cls.kind, values, cls.field_names())
         if isinstance(values.get("categories"), list | tuple):
             values["categories"] = tuple(map(label_from_json, values["categories"]))
         return cls.from_fields(values)
@@ -328,65 +358,23 @@ class Query(ABC):
     @classmethod
     def from_fields(cls, values: Mapping[str, Any]) -> Self:
         """Made from its fields; InvalidInput if one is not known or is missing."""
-        cls._require_known(values)
-        needed = [name for name in _required(cls) if name not in values]
+        require_known(cls.kind, values, cls.field_names())
+        required = (one.name for one in fields(cls) if one.default is MISSING)
+        needed = [name for name in required if name not in values]
         if needed:
             hints = get_type_hints(cls, include_extras=True)
-            meant = (f"{name} ({_words(hints[name])})" for name in needed)
+            words = {name: str(get_args(hints[name])[-1]).rstrip(".") for name in needed}
+            meant = (f"{name} ({text[0].lower()}{text[1:]})" for name, text in words.items())
             raise InvalidInput(f"{cls.kind} needs {' and '.join(meant)}")
         return cls(**values)
 
-    @classmethod
-    def _require_known(cls, values: Mapping[str, Any]) -> None:
-        known = cls.field_names()
-        for name in values:
-            if name not in known:
-                hint = did_you_mean(name, known) or f"; it has {', '.join(known)}"
-                raise InvalidInput(f"{cls.kind} has no {name!s:.60}{hint}")
 
-
-def completed_query(query: Query, schema: Schema, unit: str, limits: Limits) -> Query:
-    """The query with everything said that the schema and the owner's limits say, and checked.
-
-    What nobody says about how much of a unit counts is asked for: nothing is dropped by default.
-    """
-    check_query(query, schema, unit)
-    require_possible(query.filter, schema)
-    whole = query.within(limits).completed(schema)
-    for name, words in whole.needed_limits.items():
-        if getattr(whole, name) is None:
-            raise InvalidInput(
-                f"{name} must be given: {words}. Nothing is dropped by default: ask with {name}, "
-                "or let the owner declare it as a limit of the data"
-            )
-    return whole
-
-
-def check_query(query: Query, schema: Schema, unit: str) -> None:
-    """The declared columns can be used like this; nothing is known about the rows."""
-    used = query.columns() | columns_of(query.filter)
-    schema.require(*used)
-    if unit in used:
-        raise InvalidInput(
-            f"{unit} is the unit of privacy: it cannot be filtered, grouped or added up"
-        )
-    check_filter(query.filter, schema.kinds)
-    query.check_columns(schema)
-
-
-@cache
-def _field_names(cls: type[Query]) -> tuple[str, ...]:
-    return tuple(inspect.signature(cls).parameters)
-
-
-def _required(cls: type[Query]) -> list[str]:
-    return [f.name for f in fields(cls) if f.default is MISSING]
-
-
-def _words(hint: Any) -> str:
-    """What stands beside the type of a field, as part of a sentence."""
-    text = str(get_args(hint)[-1]).rstrip(".")
-    return text[0].lower() + text[1:]
+def require_known(what: str, values: Iterable[str], known: Sequence[str]) -> None:
+    """Refuses fields that something does not have."""
+    for name in values:
+        if name not in known:
+            hint = did_you_mean(name, known) or f"; it has {', '.join(known)}"
+            raise InvalidInput(f"{what} has no {name!s:.60}{hint}")
 
 
 def counts_with(paid: Paid, contribution_limit: int, per_key_limit: int) -> KnownCounts:
@@ -430,20 +418,3 @@ def delta_of_leak(paid: Paid) -> float:
     guarantee = paid[LEAK]
     assert isinstance(guarantee, ApproximateDP)
     return guarantee.delta
-
-
-def suits_counts(guarantee: Guarantee, per_key_limit: int) -> bool:
-    """Discrete Laplace or rounded Gaussian noise, or discrete Gaussian for the same limit."""
-    match guarantee:
-        case PureDP(epsilon):
-            return epsilon > 0
-        case Gaussian():
-            return True
-        case DiscreteGaussian(_, sensitivity):
-            return sensitivity == per_key_limit
-    return False
-
-
-def suits_any_limit(guarantee: Guarantee) -> bool:
-    """Noise that can be made as wide as any limit asks for, for the same guarantee."""
-    return suits_counts(guarantee, 1) and suits_counts(guarantee, 2)

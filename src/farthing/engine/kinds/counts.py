@@ -1,27 +1,21 @@
-"""Questions that one noisy count answers: units or rows, distinct values, pairs above a limit."""
+"""Questions that noisy counts answer: units or rows, for each label too; distinct values; pairs
+above a limit.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import (
-    COUNT,
-    Paid,
-    Query,
-    Result,
-    Rows,
-    counts_with,
-    suits_counts,
-)
-from farthing.engine.kinds.labels import KeyQuery
+from farthing.engine.kinds.base import COUNT, LEAK, Paid, Query, Rows, counts_with, thresholded
+from farthing.engine.kinds.labels import KeyQuery, LabelQuery
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import (
     Bounded,
-    bounded_histogram,
     counted_rows,
     counts_of,
     labels_of_units,
@@ -29,8 +23,7 @@ from farthing.engine.sql.bounding import (
 )
 from farthing.engine.sql.conditions import require_kind
 from farthing.errors import InvalidInput
-from farthing.guarantees.kinds import Guarantee
-from farthing.mechanisms import Expectation, Histogram, Mechanism, Release, Repeated
+from farthing.mechanisms import Histogram, Mechanism, Release, Repeated
 from farthing.schema import KEYS, Schema
 from farthing.wording import many
 
@@ -62,18 +55,15 @@ class SingleCountQuery(Query):
     def roles(self) -> dict[str, int]:
         return {COUNT: self.repeats}
 
-    def suits(self, role: str, guarantee: Guarantee) -> bool:
-        return role == COUNT and suits_counts(guarantee, self.sensitivity)
+    @property
+    def noise_limit(self) -> int:
+        return self.sensitivity
 
     def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
         return Repeated(counts_with(paid, 1, self.sensitivity), self.repeats)
 
     def data(self, rows: pa.Table) -> Histogram:
         return Histogram([self.label], counts_of(rows))
-
-    def result(self, release: Release, expectation: Expectation) -> Result:
-        assert expectation.counts is not None
-        return Result(release.labels, release.counts, expectation.counts.half_width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,15 +132,9 @@ class DistinctQuery(SingleCountQuery):
 
     def bounded(self, rows: Rows) -> Bounded:
         """The number of labels of a bounded histogram."""
-        table = rows.table.filter(rows.table[self.column].notnull())
-        labels = bounded_histogram(
-            table,
-            (table[rows.unit], rows.kinds[rows.unit]),
-            [(table[self.column], rows.kinds[self.column])],
-            secret=rows.secret,
-            contribution_limit=self.sensitivity,
-            per_key_limit=1,
-        ).expression
+        rows = replace(rows, table=rows.table.filter(rows.table[self.column].notnull()))
+        values = rows.table[self.column], rows.kinds[self.column]
+        labels = rows.histogram([values], self.sensitivity).expression
         counted = labels.aggregate(**{NUMBER: labels.count().cast("decimal(38, 0)")})
         return Bounded(counted, contribution_limit=1, per_key_limit=self.sensitivity)
 
@@ -217,3 +201,63 @@ class LossQuery(SingleCountQuery, KeyQuery):
             contribution=f"at most {many(self.sensitivity, 'pair')}",
             described=self.kind,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramQuery(LabelQuery):
+    """How many units (or rows, as in a count) have each label.
+
+    With `categories` the labels are those, present or not. Without, they are discovered: a label
+    is released if its noisy count reaches a threshold. Of each unit `contribution_limit` labels
+    count.
+    """
+
+    kind: ClassVar[str] = "histogram"
+
+    def check_fields(self) -> None:
+        LabelQuery.check_fields(self)
+        if self.categories is None and self.repeats > 1:
+            raise InvalidInput("repeats needs categories: a thresholded histogram is drawn once")
+
+    @property
+    def coordinates(self) -> int:
+        """How many counts a unit can change."""
+        assert self.limit is not None
+        return self.limit
+
+    def roles(self) -> dict[str, int]:
+        if self.categories is None:
+            return {COUNT: self.coordinates, LEAK: 1}
+        return {COUNT: self.coordinates * self.repeats}
+
+    @property
+    def most_repeats(self) -> int:
+        return 1 if self.categories is None else fields.LARGEST_REPEATS
+
+    def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
+        if self.categories is not None:
+            counts = counts_with(paid, self.coordinates, self.per_key_limit)
+            return Repeated(counts, self.repeats)
+        return thresholded(paid, self.coordinates, self.per_key_limit)
+
+    def in_order(self, release: Release) -> Release:
+        """Days and times that were discovered in their order, rows without one last.
+
+        Of other labels the largest comes first, as it was drawn.
+        """
+        labels = self.labels_in(release)
+        times = all(label is None or isinstance(label, date) for label in labels)
+        if self.categories is not None or not times:
+            return release
+        order = sorted(range(len(labels)), key=lambda i: (labels[i] is None, str(labels[i])))
+        counts = release.counts or ()
+        return replace(
+            release,
+            labels=tuple(release.labels[i] for i in order),
+            counts=tuple(counts[i] for i in order),
+        )
+
+    def words(self, names: Names) -> Words:
+        counted = "rows" if self.counts_rows else names.unit.several
+        each = names.labels(self.key).each
+        return self.read_as(f"The number of {counted} for each {each}", self.kind, names)

@@ -20,7 +20,7 @@ from farthing.engine.filters import (
 )
 from farthing.engine.keys import Key, key_from, key_to_json
 from farthing.engine.sql.keys import Label, text_of
-from farthing.engine.where_text.reading import where_from
+from farthing.engine.where_text.conditions import where_from
 from farthing.errors import InvalidInput, require_count, require_real
 
 Where: TypeAlias = Annotated[

@@ -17,7 +17,7 @@ from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import Query, Rows
 from farthing.engine.kinds.fields import AUTO, require_categories, stated
 from farthing.engine.show.captions import Names, Words, listed_labels
-from farthing.engine.sql.bounding import Bounded, TypedColumn, bounded_histogram, labels_and_counts
+from farthing.engine.sql.bounding import Bounded, TypedColumn, labels_and_counts
 from farthing.engine.sql.conditions import require_fits, within
 from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.errors import InvalidInput
@@ -154,14 +154,8 @@ class LabelQuery(KeyQuery):
 
     def bounded(self, rows: Rows) -> Bounded:
         rows, keys = self.keyed(rows)
-        bounded = bounded_histogram(
-            rows.table,
-            rows.owner,
-            keys,
-            secret=rows.secret,
-            contribution_limit=stated(self.contribution_limit),
-            per_key_limit=self.per_key_limit,
-        )
+        limit = stated(self.contribution_limit)
+        bounded = rows.histogram(keys, limit, self.per_key_limit)
         return replace(bounded, contribution_limit=self.limit)
 
     def data(self, rows: pa.Table) -> Histogram:
@@ -200,9 +194,12 @@ class LabelQuery(KeyQuery):
     ) -> float | tuple[Interval, ...] | None:
         return mechanism.errors(release, confidence, together=self.simultaneous)
 
-    def labels_in(self, texts: tuple[str, ...]) -> tuple[Label, ...]:
-        """The labels that have these texts."""
-        return labels_of(texts, len(self.key))
+    def labels_in(self, release: Release) -> tuple[Label, ...]:
+        return labels_of(release.labels, len(self.key))
+
+    @property
+    def noise_limit(self) -> int:
+        return self.per_key_limit
 
     @property
     def headings(self) -> tuple[str, ...]:

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import SELECT, Paid, Result, Rows, epsilon_of_selection
+from farthing.engine.kinds.base import SELECT, Paid, Rows, epsilon_of_selection
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import (
     Bounded,
-    bounded_histogram,
     labels_and_counts,
     labels_of_units,
     shape_of,
     sizes_of,
 )
 from farthing.errors import InvalidInput
-from farthing.mechanisms import Expectation, Histogram, LeastTotal, Mechanism, Release
+from farthing.mechanisms import Expectation, Histogram, LeastTotal, Mechanism
 from farthing.wording import many
 
 if TYPE_CHECKING:
@@ -94,14 +93,7 @@ class LimitQuery(KeyQuery):
         most = self.limits[-1]
         shape = shape_of(labels_of_units(rows.table, rows.owner, keys, most))
         if self.numbers is None:
-            counts = bounded_histogram(
-                rows.table,
-                rows.owner,
-                keys,
-                secret=rows.secret,
-                contribution_limit=most,
-                per_key_limit=1,
-            ).expression
+            counts = rows.histogram(keys, most).expression
             shape = shape.union(sizes_of(counts, max(self._caps)))
         return Bounded(shape, None, self.score_range)
 
@@ -132,10 +124,6 @@ class LimitQuery(KeyQuery):
         expected = mechanism.expect(confidence, domain_size=len(self.limits))
         assert expected.selection is not None
         return replace(expected, selection=expected.selection.divided(PARTS))
-
-    def result(self, release: Release, expectation: Expectation) -> Result:
-        assert expectation.selection is not None
-        return Result(release.labels, None, expectation.selection.half_width)
 
     def words(self, names: Names) -> Words:
         unit, labels, most = names.unit.each, names.labels(self.key), self.limits[-1]

@@ -17,14 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import (
-    COUNT,
-    LEAK,
-    Paid,
-    Rows,
-    suits_any_limit,
-    thresholded,
-)
+from farthing.engine.kinds.base import COUNT, LEAK, Paid, Rows, thresholded
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import Bounded, between, fixed_point
@@ -32,7 +25,6 @@ from farthing.engine.sql.conditions import require_kind, within
 from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.engine.sql.measuring import VALUE, Grouped
 from farthing.errors import InvalidInput
-from farthing.guarantees.kinds import Guarantee
 from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Histogram, Mechanism, Release
 from farthing.mechanisms.combined import Groups, PerLabel
@@ -188,11 +180,6 @@ class MeasureQuery(KeyQuery):
         if not self.finds_labels:
             return bought
         return {**bought, COUNT: bought.get(COUNT, 0) + labels, LEAK: 1}
-
-    def suits(self, role: str, guarantee: Guarantee) -> bool:
-        if role == COUNT:
-            return suits_any_limit(guarantee)
-        return KeyQuery.suits(self, role, guarantee)
 
     @abstractmethod
     def measure(self, paid: Paid) -> Mechanism[Any]:

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import SELECT, Paid, Result, Rows, epsilon_of_selection
+from farthing.engine.kinds.base import SELECT, Paid, Rows, epsilon_of_selection
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.sql.bounding import LABEL, Bounded, counts_of
+from farthing.engine.sql.keys import Label
 from farthing.engine.sql.measuring import (
     UNITS,
     VALUE,
@@ -111,15 +112,16 @@ class QuantileQuery(MeasureQuery):
         assert expectation.selection is not None
         return replace(expectation, selection=expectation.selection.divided(WEIGHT))
 
-    def result(self, release: Release, expectation: Expectation) -> Result:
-        """How far a value may be off is known in ranks alone."""
-        assert expectation.selection is not None
-        ranks = expectation.selection.half_width
+    def labels_in(self, release: Release) -> tuple[Label, ...]:
+        """Without a key the value itself."""
+        return MeasureQuery.labels_in(self, release) if self.key else self._values(release)
+
+    def numbers_in(self, release: Release) -> tuple[int | float, ...] | None:
+        return self._values(release) if self.key else None
+
+    def _values(self, release: Release) -> tuple[int | float, ...]:
         drawn = (part.labels[0] for part in self.parts_of(release))
-        values = tuple(fields.unscaled(value, self.decimals) for value in drawn)
-        if not self.key:
-            return Result(values, None, ranks)
-        return Result(self.labels_in(release), values, ranks)
+        return tuple(fields.unscaled(value, self.decimals) for value in drawn)
 
     @property
     def measures(self) -> str:

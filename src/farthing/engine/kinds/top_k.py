@@ -11,12 +11,10 @@ from farthing.engine.kinds.base import (
     LEAK,
     SELECT,
     Paid,
-    Result,
     coordinate_of,
     counts_with,
     delta_of_leak,
     epsilon_of_selection,
-    suits_counts,
     thresholded,
 )
 from farthing.engine.kinds.labels import LabelQuery
@@ -24,11 +22,9 @@ from farthing.engine.show.captions import Names, Words
 from farthing.errors import InvalidInput, require_choice
 from farthing.guarantees.kinds import Guarantee, PureDP
 from farthing.mechanisms import (
-    Expectation,
     KnownGumbel,
     Largest,
     Mechanism,
-    Release,
     Repeated,
     TopKWithCounts,
     UnknownCounts,
@@ -120,11 +116,9 @@ class TopKQuery(LabelQuery):
         return LabelQuery.needs(self, role)
 
     def suits(self, role: str, guarantee: Guarantee) -> bool:
-        if role != COUNT:
-            return LabelQuery.suits(self, role, guarantee)
-        if self._gaussian and isinstance(guarantee, PureDP):
+        if role == COUNT and self._gaussian and isinstance(guarantee, PureDP):
             return False
-        return suits_counts(guarantee, self.per_key_limit)
+        return LabelQuery.suits(self, role, guarantee)
 
     @property
     def most_repeats(self) -> int:
@@ -180,13 +174,6 @@ class TopKQuery(LabelQuery):
     def bars(self) -> int | None:
         """None where labels are chosen by their counts: those intervals hold for all labels."""
         return self.k if self.mechanism == "gumbel" else None
-
-    def result(self, release: Release, expectation: Expectation) -> Result:
-        labels = self.labels_in(release.labels)
-        if not self.counts:
-            return Result(labels, None, None)
-        assert expectation.counts is not None
-        return Result(labels, release.counts, expectation.counts.half_width)
 
     def words(self, names: Names) -> Words:
         labels = names.labels(self.key)

@@ -24,7 +24,7 @@ from farthing.engine.filters import (
     columns_of,
 )
 from farthing.engine.keys import Bins, Key, Period, column_of
-from farthing.engine.where_text.writing import condition_in_sql
+from farthing.engine.where_text.conditions import condition_in_sql
 from farthing.schema import Bounds, DeclaredValues, Value
 from farthing.wording import many
 

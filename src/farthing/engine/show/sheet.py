@@ -14,8 +14,6 @@ from farthing.mechanisms.accuracy import Interval
 from farthing.wording import THIN, many, plain
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
     import pyarrow as pa
 
 #: What an answer without labels says.
@@ -74,14 +72,11 @@ class Sheet:
     @property
     def errors(self) -> tuple[str, tuple[str, ...]]:
         """What to write beside the numbers: a heading, and the error of each of them."""
-        ends = self.intervals or ()
-        if self.in_ranks:
-            return f"ranks at {percent(self.confidence)}", (width(self.half_width or 0),) * len(
-                ends
-            )
-        if self.half_width is not None:
-            return f"± at {percent(self.confidence)}", (width(self.half_width),) * len(ends)
-        return f"interval at {percent(self.confidence)}", tuple(map(between_text, ends))
+        level, ends = percent(self.confidence), self.intervals or ()
+        if self.in_ranks or self.half_width is not None:
+            what = "ranks" if self.in_ranks else "±"
+            return f"{what} at {level}", (width(self.half_width or 0),) * len(ends)
+        return f"interval at {level}", tuple(map(between_text, ends))
 
     def number_text(self, i: int) -> str:
         """The number of one label, with the decimals that its interval gives a meaning."""
@@ -100,21 +95,9 @@ def arrow_table(sheet: Sheet) -> pa.Table:
     return pa.table({name: list(column) for name, column in zip(names, columns, strict=True)})
 
 
-def pandas_table(sheet: Sheet) -> pd.DataFrame:
-    """The same for pandas."""
-    _library("pandas")
-    return arrow_table(sheet).to_pandas()
-
-
-def polars_table(sheet: Sheet) -> pl.DataFrame:
-    """The same for Polars."""
-    frame: pl.DataFrame = _library("polars").from_arrow(arrow_table(sheet))
-    return frame
-
-
 def plot(sheet: Sheet, ax: Any) -> Any:
     """Horizontal bars, the first label on top."""
-    plt = _library("matplotlib.pyplot")
+    plt = library("matplotlib.pyplot")
     if sheet.numbers is None:
         raise Unsupported("there is nothing to plot: the answer has no counts")
     axes = ax if ax is not None else plt.subplots()[1]
@@ -129,7 +112,7 @@ def plot(sheet: Sheet, ax: Any) -> Any:
     return axes
 
 
-def _library(module: str) -> Any:
+def library(module: str) -> Any:
     """A library of the reader's own; Unsupported if it is not installed."""
     try:
         return import_module(module)
@@ -142,20 +125,16 @@ def one_number(sheet: Sheet) -> tuple[str, str]:
     """The one number of an answer, and where the true one lies."""
     level = percent(sheet.confidence)
     if sheet.in_ranks:
-        near = width(sheet.half_width or 0)
-        return _value_text(sheet.labels[0]), f"at {level} within {near} {sheet.ranks}"
+        value, near = sheet.labels[0], width(sheet.half_width or 0)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        text = number(value) if is_number else label_text(value)
+        return text, f"at {level} within {near} {sheet.ranks}"
     assert sheet.numbers is not None
     assert sheet.intervals is not None
     value = sheet.number_text(0)
     if sheet.half_width is None:
         return value, f"at {level} in {between_text(sheet.intervals[0])}"
     return f"{value} ± {width(sheet.half_width)}", f"at {level}"
-
-
-def _value_text(value: Any) -> str:
-    """A label that is the answer: a number is written as one."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number(value) if is_number else label_text(value)
 
 
 def label_text(label: Any) -> str:

@@ -5,6 +5,7 @@ The tree is read by our own code into a closed form; nothing of the text reaches
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -35,6 +36,8 @@ _USUAL = {TokenType[name] for name in (
     "R_BRACKET", "R_BRACE",
 )}  # fmt: skip # a list of words
 _TYPES = sqlglot.Parser.TYPE_TOKENS  # DATE '2026-01-31'; and people call columns date, text, year
+#: NUL, and halves of characters that UTF-8 cannot hold.
+_UNREADABLE = re.compile("[\0\ud800-\udfff]")
 #: How much of a text is quoted back.
 QUOTED = 60
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
@@ -74,7 +77,7 @@ class SqlText:
             raise InvalidInput(f"SQL must be a text that says something, got {text!r:.60}")
         if len(text) > LONGEST:
             raise InvalidInput(f"SQL must have at most {LONGEST} characters, got {len(text)}")
-        if "\0" in text or not _has_utf8(text):
+        if _UNREADABLE.search(text):
             raise InvalidInput("SQL must be Unicode, without NUL and without lone surrogates")
         try:
             tokens = sqlglot.tokenize(text)
@@ -182,11 +185,3 @@ def _comparable(tokens: Sequence[Token]) -> list[tuple[TokenType, str]]:
             text = ""
         meanings.append((kind, text if kind in _EXACT else text.upper()))
     return meanings
-
-
-def _has_utf8(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from farthing.composition.tariffs.certificate import ASSUMPTIONS
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine import EngineFailure, Plan
-from farthing.engine.spending import spending_of
+from farthing.engine.answer import spending_of
 from farthing.ledger import AlreadySettled
 from farthing.ledger.records import BATCH
 from farthing.server.access.callers import AnalystCaller, granted, grants_of

@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from farthing.canonical import canonical
 from farthing.engine import Conversation, query_from
-from farthing.engine.conversation_kinds import CONVERSATIONS, conversation_from
-from farthing.engine.conversation_kinds.base import ConversationKind
+from farthing.engine.conversation_kinds import CONVERSATIONS, ConversationKind, conversation_from
 from farthing.engine.kinds.base import Query as EngineQuery
 from farthing.errors import InvalidInput, require_real
 from farthing.interactive.stored import mechanism_to_json

@@ -1,9 +1,9 @@
-"""Means, variances and standard deviations: questions that noisy totals answer.
+"""Sums, means, variances and standard deviations: questions that noisy totals answer.
 
-Values x between lower and upper are counted in steps from lower, rounded to the nearest:
-a = ⌊(x − lower)·finer/coarser + ½⌋, where one of the two is 1 and the other makes the number R of
-steps from lower to upper as large as stays exact. d = 2a − R counts half steps from the middle. A
-unit with w rows for a label (more than τ count as τ with its own averages) changes
+For means and variances, values x between lower and upper are counted in steps from lower, rounded
+to the nearest: a = ⌊(x − lower)·finer/coarser + ½⌋, where one of the two is 1 and the other makes
+the number R of steps from lower to upper as large as stays exact. d = 2a − R counts half steps from
+the middle. A unit with w rows for a label (more than τ count as τ with its own averages) changes
 
     the number of rows         by w ≤ τ
     the sum of d               by at most R·w
@@ -23,12 +23,14 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
 
-from farthing.engine.kinds.base import COUNT, Paid, Result, coordinate_of
+from farthing.engine.kinds import fields
+from farthing.engine.kinds.base import COUNT, Paid, Query, Result, Rows, coordinate_of
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
+from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import LABEL, Bounded, counts_of
 from farthing.engine.sql.measuring import (
     VALUE,
@@ -40,10 +42,11 @@ from farthing.engine.sql.measuring import (
     totals,
 )
 from farthing.errors import InvalidInput
-from farthing.mechanisms import Expectation, Mechanism, Release
+from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Repeated
 from farthing.mechanisms.accuracy import Interval
 from farthing.mechanisms.combined import Groups
 from farthing.mechanisms.counts.totals import NoisyTotals
+from farthing.schema import Bounds, Column, DeclaredValues
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +57,8 @@ LARGEST_CHANGE = {1: 1 << 30, 2: 1 << 32}
 #: There are at least about this many steps.
 _COARSEST = 1 << 10
 
+
+T = TypeVar("T")
 
 #: A number, and the interval around it.
 Measured: TypeAlias = tuple[float, Interval]
@@ -78,7 +83,8 @@ class TotalsQuery(MeasureQuery):
         if lower == upper:
             raise InvalidInput(f"lower and upper must differ, got {self.lower} twice")
         largest = LARGEST_CHANGE[self.powers]
-        most = _root(largest // self.rows_of_a_unit, self.powers)
+        most = largest // self.rows_of_a_unit
+        most = most if self.powers == 1 else math.isqrt(most)
         if most < _COARSEST:
             raise InvalidInput(
                 f"per_key_limit of a {self.measures} must be at most "
@@ -129,15 +135,7 @@ class TotalsQuery(MeasureQuery):
             2 * scaled_to(pairs[name], pairs.rows, most) - self.reach**power * rows
             for power, name in enumerate(sums, start=1)
         ]
-        listed = list(zip(amounts, self.limits, strict=True))
-        units = [(ibis.literal(1), 1)] if self.finds_labels else []
-        limits = (*self.limits, 1) if self.finds_labels else self.limits
-        return Bounded(
-            totals(grouped, pairs, listed + units),
-            self.labels_of_a_unit,
-            limits[0],
-            others=limits[1:],
-        )
+        return _bounded_totals(self, grouped, pairs, zip(amounts, self.limits, strict=True))
 
     @abstractmethod
     def estimate(self, release: Release, expectation: Expectation) -> Measured:
@@ -156,14 +154,9 @@ class TotalsQuery(MeasureQuery):
         return (double * double).cast(WHOLE).sum()
 
     def collected(self, rows: pa.Table) -> Groups[tuple[int, ...]]:
-        labels = rows.column(LABEL).to_pylist() if self.key else [""]
-        columns = [map(int, rows.column(total_name(i)).to_pylist()) for i in range(self.powers + 1)]
-        of = dict(zip(labels, zip(*columns, strict=True), strict=True))
-        without = (0,) * (self.powers + 1)
-        if not self.finds_labels:
-            return Groups(of, without)
-        units = counts_of(rows, total_name(self.powers + 1))
-        return Groups(of, without, units_of_labels(labels, units))
+        size = self.powers + 1
+        columns = (map(int, rows.column(total_name(i)).to_pylist()) for i in range(size))
+        return _groups(self, rows, zip(*columns, strict=True), (0,) * size, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +172,18 @@ class MeanQuery(TotalsQuery):
     powers: ClassVar[int] = 1
 
     def estimate(self, release: Release, expectation: Expectation) -> Measured:
-        return mean_from(self, release, expectation)
+        """The mean, between the bounds of the question."""
+        rows, middle, *_ = _ranges(release, expectation)
+        count, total, *_ = _numbers(release)
+        lower, upper = (bound / float(10**self.decimals) for bound in self.bounds)
+
+        def value(ratio: float) -> float:
+            """From half steps around the middle to the column, within its bounds."""
+            return min(max(lower + self.unstepped((self.reach + ratio) / 2), lower), upper)
+
+        low, high = _ratio(middle, rows)
+        moved = 2 * self.rounding + _scaling(self)
+        return value(total / max(count, 1.0)), (value(low - moved), value(high + moved))
 
     def width_times_rows(self, expectation: Expectation) -> float | None:
         """A mean m of n rows moves by (sum's error + |m|·rows' error)/n; |m| is at most R."""
@@ -202,7 +206,8 @@ class VarianceQuery(TotalsQuery):
     powers: ClassVar[int] = 2
 
     def estimate(self, release: Release, expectation: Expectation) -> Measured:
-        return variance_from(self, release, expectation)
+        deviation, (low, high) = standard_deviation_from(self, release, expectation)
+        return deviation**2, (low**2, high**2)
 
     def width_times_rows(self, expectation: Expectation) -> float | None:
         """Of (q + R²)/8 − m²/4, with q the mean of 2·d² − R² and m that of d."""
@@ -226,27 +231,6 @@ class StandardDeviationQuery(TotalsQuery):
 
     def estimate(self, release: Release, expectation: Expectation) -> Measured:
         return standard_deviation_from(self, release, expectation)
-
-
-def mean_from(query: TotalsQuery, release: Release, expectation: Expectation) -> Measured:
-    """The mean, between the bounds of the question."""
-    rows, middle, *_ = _ranges(release, expectation)
-    count, total, *_ = _numbers(release)
-    lower, upper = (bound / float(10**query.decimals) for bound in query.bounds)
-
-    def value(ratio: float) -> float:
-        """From half steps around the middle to the column, within its bounds."""
-        return min(max(lower + query.unstepped((query.reach + ratio) / 2), lower), upper)
-
-    low, high = _ratio(middle, rows)
-    moved = 2 * query.rounding + _scaling(query)
-    return value(total / max(count, 1.0)), (value(low - moved), value(high + moved))
-
-
-def variance_from(query: TotalsQuery, release: Release, expectation: Expectation) -> Measured:
-    """The variance of a sample: the sum of squares is divided by one less than the rows."""
-    deviation, (low, high) = standard_deviation_from(query, release, expectation)
-    return deviation**2, (low**2, high**2)
 
 
 def standard_deviation_from(
@@ -275,6 +259,29 @@ def standard_deviation_from(
         query.unstepped(ends[0]),
         query.unstepped(ends[1]),
     )
+
+
+def _bounded_totals(
+    query: MeasureQuery, grouped: Grouped, pairs: Any, amounts: Iterable[tuple[Any, int]]
+) -> Bounded:
+    """Totals of these amounts, each with its limit, and of units where labels are to be found."""
+    import ibis
+
+    listed = [*amounts, *([(ibis.literal(1), 1)] if query.finds_labels else [])]
+    first, *others = (limit for _, limit in listed)
+    expression = totals(grouped, pairs, listed)
+    return Bounded(expression, query.labels_of_a_unit, first, tuple(others))
+
+
+def _groups(
+    query: MeasureQuery, rows: pa.Table, values: Iterable[T], without: T, size: int
+) -> Groups[T]:
+    """The values of each label, made from `size` totals; and its units, which are the next one."""
+    labels = rows.column(LABEL).to_pylist() if query.key else [""]
+    of = dict(zip(labels, values, strict=True))
+    if not query.finds_labels:
+        return Groups(of, without)
+    return Groups(of, without, units_of_labels(labels, counts_of(rows, total_name(size))))
 
 
 def _scaling(query: TotalsQuery) -> float:
@@ -306,6 +313,96 @@ def _wider(interval: Interval, by: float) -> Interval:
     return interval[0] - by, interval[1] + by
 
 
-def _root(number: int, power: int) -> int:
-    """The largest whole number whose power is at most that."""
-    return number if power == 1 else math.isqrt(number)
+@dataclass(frozen=True, slots=True)
+class SumQuery(MeasureQuery):
+    """The sum of a numeric column, to `places` decimals, overall or for each label of a key.
+
+    The values of a unit (for a label) are added up and the sum is clipped to `lower` and
+    `upper`; the answer is about the sum of these. Without them, they are what
+    `per_key_limit` rows within the declared bounds of the column can add up to.
+    """
+
+    _: KW_ONLY
+    lower: Annotated[fields.NumberBound | None, "The smallest sum of one unit."] = None
+    upper: Annotated[fields.NumberBound | None, "The largest sum of one unit."] = None
+    repeats: fields.Repeats = 1
+    kind: ClassVar[str] = "sum"
+    number: ClassVar[str] = "sum"
+    weighs_rows: ClassVar[bool] = False
+
+    def check_fields(self) -> None:
+        MeasureQuery.check_fields(self)
+        if self.lower == self.upper == 0:
+            raise InvalidInput("lower and upper must not both be 0: the sum would always be 0")
+
+    def bounds_in(self, column: Column) -> tuple[fields.NumberBound, fields.NumberBound]:
+        if self.lower is not None and self.upper is not None:
+            return self.lower, self.upper
+        if column.lower is None or column.upper is None or self.per_key_limit is None:
+            raise InvalidInput(
+                f"the sum of {self.column} needs lower and upper, the least and the most that one "
+                "unit adds; or bounds in the schema and a per_key_limit, the rows of a unit"
+            )
+        rows = self.per_key_limit
+        lower, upper = rows * min(column.lower, 0), rows * max(column.upper, 0)
+        return lower if self.lower is None else self.lower, upper if self.upper is None else (
+            self.upper
+        )
+
+    @property
+    def pays(self) -> Mapping[str, int]:
+        """Drawn as often as it repeats."""
+        return {COUNT: self.repeats}
+
+    @property
+    def most_repeats(self) -> int:
+        return fields.LARGEST_REPEATS
+
+    def measure(self, paid: Paid) -> Mechanism[Any]:
+        lower, upper = self.bounds
+        once = ClippedSum(coordinate=coordinate_of(paid), lower=lower, upper=upper)
+        return Repeated(once, self.repeats)
+
+    def value_in(self, rows: Rows) -> Any:
+        """As it is: the bounds are those of a unit's sum."""
+        return self.worth(rows)
+
+    def measured(self, grouped: Grouped) -> Bounded:
+        import ibis
+
+        lower, upper = self.bounds
+        pairs = grouped.pairs(total=grouped.table[VALUE].cast(WHOLE).sum())
+        low, high = (ibis.literal(bound).cast(WHOLE) for bound in (lower, upper))
+        moved = ibis.least(ibis.greatest(pairs.total, low), high)
+        most = max(abs(lower), abs(upper))
+        return _bounded_totals(self, grouped, pairs, [(moved, most)])
+
+    def collected(self, rows: pa.Table) -> Groups[int]:
+        return _groups(self, rows, map(int, rows.column(NUMBER).to_pylist()), 0, 1)
+
+    @property
+    def monotone(self) -> bool:
+        return self.bounds[0] >= 0
+
+    @property
+    def decimal_places(self) -> int:
+        return self.decimals
+
+    def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
+        """In the units of the column."""
+        expectation = mechanism.expect(confidence)
+        assert expectation.counts is not None
+        return replace(expectation, counts=expectation.counts.divided(10**self.decimals))
+
+    def numbers_in(self, release: Release) -> tuple[int | float, ...]:
+        drawn = (part.counts[0] for part in self.parts_of(release) if part.counts is not None)
+        return tuple(fields.unscaled(total, self.decimals) for total in drawn)
+
+    def clipped(self, declared: DeclaredValues) -> dict[str, Bounds]:
+        """Values by declared bounds alone: its own are those of a unit's sum."""
+        return Query.clipped(self, declared)
+
+    @property
+    def counted(self) -> str | None:
+        known = self.lower is not None and self.upper is not None
+        return f"a sum clipped to the range {self.lower} to {self.upper}" if known else None

@@ -1,14 +1,15 @@
-"""What every kind of conversation has: fields with help, the items that pay, a mechanism.
+"""Every kind of conversation: its fields with help, the items that pay, a mechanism.
 
-A kind is a frozen dataclass in a file of its own; `__init__` lists them, a line each. The method of
-a session, the HTTP body, the options of `farthing converse open` and the form of the console follow
-from its fields.
+A kind is a frozen dataclass, and a line in `ConversationKinds`. The method of a session, the HTTP
+body, the options of `farthing converse open` and the form of the console follow from its fields.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from fractions import Fraction
@@ -28,8 +29,8 @@ from typing import (
 )
 
 from farthing.composition.tariffs.tariff import Tariff
-from farthing.engine.kinds.base import Query
-from farthing.errors import InvalidInput, did_you_mean
+from farthing.engine.kinds.base import Query, require_known
+from farthing.errors import InvalidInput, require_choice
 from farthing.guarantees.kinds import PureDP
 from farthing.guarantees.notation import format_guarantee
 from farthing.interactive import Exceeds, Guess, GuessAndCheck, SparseVector, require_chargeable
@@ -121,15 +122,12 @@ class ConversationKind(ABC):
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The conversation that plain data describes; fields that are left out have defaults."""
-        known = [one.name for one in fields(cls)]
         given = {name: value for name, value in data.items() if name != "kind"}
-        for name in given:
-            if name not in known:
-                hint = did_you_mean(name, known) or f"; it has {', '.join(known)}"
-                raise InvalidInput(f"a conversation over a {cls.against} has no {name!s:.60}{hint}")
+        what = f"a conversation over a {cls.against}"
+        require_known(what, given, [one.name for one in fields(cls)])
         for one in fields(cls):
             if one.default is MISSING and one.name not in given:
-                raise InvalidInput(f"a conversation over a {cls.against} needs a {one.name}")
+                raise InvalidInput(f"{what} needs a {one.name}")
         return cls(**given)
 
 
@@ -160,11 +158,6 @@ class Opens(Generic[P]):
         return watch
 
 
-def guarantees_of(tariff: Tariff, items: Mapping[str, int]) -> dict[str, str]:
-    """What each item guarantees, in words that the ledger keeps."""
-    return {name: format_guarantee(tariff.items[name][0]) for name in items}
-
-
 def paying_item(tariff: Tariff, named: str | None) -> str:
     """The item that is named, or the one called pure, or the cheapest that can pay."""
     if named is not None:
@@ -186,3 +179,146 @@ def epsilon_of(tariff: Tariff, name: str) -> float:
             f"{format_guarantee(guarantee)}"
         )
     return guarantee.epsilon
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdWatch(ConversationKind):
+    """A conversation that tells when a number of this data reaches a threshold.
+
+    It answers until `positives` answers were positive; negative ones are not limited. `item` pays
+    for each noisy threshold, which serves `refresh_after` positive answers (all of them if None);
+    with `value_item` a positive answer comes with a number, paid for each time. With `monotone`
+    only numbers may be asked about that never fall when a unit is added, and the noise is half as
+    wide. One unit may change a number by at most `per_unit`.
+    """
+
+    positives: Annotated[int, "How many positive answers it gives."] = 1
+    item: Item = None
+    value_item: ValueItem = None
+    refresh_after: Annotated[
+        int | None, "Positive answers of one noisy threshold; all if left out."
+    ] = None
+    per_unit: PerUnit = 1
+    monotone: Annotated[bool, "Only numbers that never fall when a unit is added."] = True
+
+    against = "threshold"
+    described = "watch over thresholds"
+    runs = SparseVector
+
+    def mechanism_for(self, tariff: Tariff) -> SparseVector:
+        value = None if self.value_item is None else epsilon_of(tariff, self.value_item)
+        return SparseVector.from_epsilon(
+            epsilon_of(tariff, paying_item(tariff, self.item)),
+            positives=self.positives,
+            sensitivity=self.per_unit,
+            monotone=self.monotone,
+            refresh_after=self.refresh_after,
+            value_epsilon=value,
+        )
+
+    def items_for(self, tariff: Tariff) -> dict[str, int]:
+        """One item for each threshold, one for each number."""
+        bought = Counter({paying_item(tariff, self.item): self.mechanism_for(tariff).thresholds})
+        if self.value_item is not None:
+            bought[self.value_item] += self.positives
+        return dict(bought)
+
+    @classmethod
+    def require_askable(cls, query: Query, mechanism: Watcher, /) -> None:
+        if isinstance(mechanism, SparseVector) and mechanism.monotone and not query.monotone:
+            raise InvalidInput(
+                f"this {query.kind} may fall when a unit is added; open the watch with "
+                "monotone=False"
+            )
+
+    @classmethod
+    def units(cls, number: Fraction) -> int:
+        """A threshold is reached from it on."""
+        return math.ceil(number)
+
+    @classmethod
+    def asked(cls, number: int, units: int) -> Exceeds:
+        return Exceeds(number, units)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuessWatch(ConversationKind):
+    """A conversation that says which guesses are off by more than `tolerance`.
+
+    It corrects up to `corrections` of them; right guesses are not limited. `item` pays for
+    checking, `value_item` (the same one if None) for each correction. One unit may change a number
+    by at most `per_unit`.
+    """
+
+    tolerance: Annotated[int, "How far off a guess may be and still is right."]
+    corrections: Annotated[int, "How many wrong guesses it corrects."] = 1
+    item: Item = None
+    value_item: ValueItem = None
+    per_unit: PerUnit = 1
+
+    against = "guess"
+    described = "watch over guesses"
+    runs = GuessAndCheck
+
+    def mechanism_for(self, tariff: Tariff) -> GuessAndCheck:
+        checking, correcting = self._names(tariff)
+        return GuessAndCheck.from_epsilons(
+            epsilon_of(tariff, checking),
+            epsilon_of(tariff, correcting),
+            corrections=self.corrections,
+            tolerance=self.tolerance,
+            sensitivity=self.per_unit,
+        )
+
+    def items_for(self, tariff: Tariff) -> dict[str, int]:
+        """One item for checking, one for each correction."""
+        checking, correcting = self._names(tariff)
+        bought = Counter({checking: 1})
+        bought[correcting] += self.corrections
+        return dict(bought)
+
+    def _names(self, tariff: Tariff) -> tuple[str, str]:
+        checking = paying_item(tariff, self.item)
+        return checking, checking if self.value_item is None else self.value_item
+
+    @classmethod
+    def require_askable(cls, query: Query, _: Watcher) -> None:
+        if query.in_ranks:
+            raise InvalidInput(
+                f"a {query.kind} is watched over thresholds; a guess of it has no error"
+            )
+
+    @classmethod
+    def units(cls, number: Fraction) -> int:
+        return round(number)
+
+    @classmethod
+    def asked(cls, number: int, units: int) -> Guess:
+        return Guess(number, units)
+
+
+class ConversationKinds:
+    """What can be opened, as methods of a session."""
+
+    watch = Opens(ThresholdWatch)
+    watch_guesses = Opens(GuessWatch)
+
+
+#: The kinds by what a number is compared with, which is the word for them in plain data.
+CONVERSATIONS: Mapping[str, type[ConversationKind]] = {
+    one.kind.against: one.kind for one in vars(ConversationKinds).values() if isinstance(one, Opens)
+}
+
+
+def conversation_from(data: Mapping[str, Any]) -> ConversationKind:
+    """A conversation from its plain data."""
+    kind = require_choice("kind", data.get("kind"), CONVERSATIONS)
+    return CONVERSATIONS[kind].from_json(data)
+
+
+def kind_run_by(mechanism: object) -> type[ConversationKind]:
+    """The kind that a mechanism was opened by."""
+    for kind in CONVERSATIONS.values():
+        if isinstance(mechanism, kind.runs):
+            return kind
+    raise InvalidInput("this conversation was not opened about numbers of a table")

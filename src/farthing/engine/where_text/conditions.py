@@ -1,20 +1,24 @@
-"""A condition in the words of Python or of SQL, read into a filter.
+"""A condition in the words of Python or of SQL, read into a filter; and filters written as SQL.
 
     age >= 18 and country == 'NO'          country in ('NO', 'SE')       18 <= age < 65
     AGE BETWEEN 18 AND 64                  day < DATE '2013-02-01'       company IS NOT NULL
     not (active or "odd name" <> 'x')
 
 Texts stand in single quotes; double quotes are for names of columns. Anything else is refused
-with the part that is the reason.
+with the part that is the reason. What is written is
+read back as the same filter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 
+import sqlglot
+from sqlglot import TokenType
 from sqlglot import expressions as sge
+from sqlglot.errors import SqlglotError
 
 from farthing.engine.filters import (
     AllOf,
@@ -83,11 +87,8 @@ class ConditionReader:
                 return self._is(node)
             case sge.EQ() | sge.NEQ():
                 column, value, _ = self._compared(node)
-                return (
-                    Equals(column, value)
-                    if isinstance(node, sge.EQ)
-                    else Not(Equals(column, value))
-                )
+                equal = Equals(column, value)
+                return equal if isinstance(node, sge.EQ) else Not(equal)
             case sge.GTE() | sge.GT() | sge.LTE() | sge.LT():
                 return self._range(node)
             case sge.In():
@@ -105,7 +106,7 @@ class ConditionReader:
 
     def every(self, nodes: Sequence[sge.Expr]) -> Filter:
         """The filter that all of these conditions say together."""
-        parts = tuple(self._merged(nodes))
+        parts = self._merged(nodes)
         return parts[0] if len(parts) == 1 else AllOf(parts)
 
     def column(self, node: sge.Expr) -> str:
@@ -170,31 +171,26 @@ class ConditionReader:
         if type(node.this) in _SIDES:  # 18 <= age < 65
             middle, last = node.this.expression, node.expression
             chain = [node.this, type(node)(this=middle.copy(), expression=last.copy())]
-            parts = tuple(self._merged(chain))
+            parts = self._merged(chain)
             if len(parts) == 1:
                 return parts[0]
             raise self._sql.refused(node, "a range has one lower and one upper bound")
         column, value, left = self._compared(node)
         return Between(column, **{_SIDES[type(node)][0 if left else 1]: value})
 
-    def _merged(self, nodes: Sequence[sge.Expr]) -> Iterator[Filter]:
+    def _merged(self, nodes: Sequence[sge.Expr]) -> tuple[Filter, ...]:
         """The parts of an "and"; a lower and an upper bound side by side are one range."""
-        waiting: Filter | None = None
+        parts: list[Filter] = []
+        joins = False  # whether the last part may be half of a range
         for node in nodes:
-            part = self.filter(node)
-            open_side = not isinstance(node, sge.Paren)
-            if waiting is not None:
-                together = _one_range(waiting, part) if open_side else None
-                if together is not None:
-                    yield together
-                    waiting = None
-                    continue
-                yield waiting
-            waiting = part if open_side else None
-            if not open_side:
-                yield part
-        if waiting is not None:
-            yield waiting
+            part, bare = self.filter(node), not isinstance(node, sge.Paren)
+            together = _one_range(parts[-1], part) if joins and bare else None
+            if together is not None:
+                parts[-1], joins = together, False
+            else:
+                parts.append(part)
+                joins = bare
+        return tuple(parts)
 
     def _either(self, nodes: Sequence[sge.Expr]) -> Filter:
         """The parts of an "or"; "is null or in (…)" of one column is a list with the missing."""
@@ -258,3 +254,87 @@ def _one_range(one: Filter, other: Filter) -> Between | None:
             if {"at_least", "above"} & set(sides) and {"at_most", "below"} & set(sides):
                 return Between(a, **sides)
     return None
+
+
+_SIGNS = {"at_least": ">=", "above": ">", "at_most": "<=", "below": "<"}
+#: Words that mean something to us where they stand.
+_OUR_WORDS = ("NONE", "OPTIONS")
+
+
+def condition_in_sql(where: Filter) -> str:
+    """The filter as a condition."""
+    match where:
+        case Equals(column, None):
+            return f"{name_in_sql(column)} IS NULL"
+        case Equals(column, value):
+            return f"{name_in_sql(column)} = {value_in_sql(value)}"
+        case Not(Equals(column, value)) if value is not None:
+            return f"{name_in_sql(column)} <> {value_in_sql(value)}"
+        case Present(column):
+            return f"{name_in_sql(column)} IS NOT NULL"
+        case OneOf(column, values):
+            known = f"{name_in_sql(column)} IN {_listed(values)}"
+            return f"{name_in_sql(column)} IS NULL OR {known}" if None in values else known
+        case Not(OneOf(column, values)) if None not in values:
+            return f"{name_in_sql(column)} NOT IN {_listed(values)}"
+        case Between(column, at_least=low, at_most=high) if low is not None and high is not None:
+            return f"{name_in_sql(column)} BETWEEN {value_in_sql(low)} AND {value_in_sql(high)}"
+        case Between(column):
+            sides = (
+                f"{name_in_sql(column)} {_SIGNS[side]} {value_in_sql(value)}"
+                for side, value in where.sides
+            )
+            return " AND ".join(sides)
+        case AllOf(parts):
+            return " AND ".join(map(part_in_sql, parts))
+        case AnyOf(parts):
+            return " OR ".join(map(part_in_sql, parts))
+        case Not(part):
+            return f"NOT ({condition_in_sql(part)})"
+
+
+def part_in_sql(where: Filter) -> str:
+    """A filter among others: in brackets where it would be read together with its neighbours."""
+    match where:
+        case AllOf() | AnyOf() | Equals(value=None):
+            return f"({condition_in_sql(where)})"
+        case OneOf(values=values) if None in values:
+            return f"({condition_in_sql(where)})"
+        case Between(at_least=low, at_most=high) if low is None or high is None:
+            return f"({condition_in_sql(where)})"
+    return condition_in_sql(where)
+
+
+def name_in_sql(name: str) -> str:
+    """A name; in double quotes unless it is a plain word."""
+    try:
+        tokens = sqlglot.tokenize(name)
+    except SqlglotError:
+        tokens = []
+    word = len(tokens) == 1 and tokens[0].token_type == TokenType.VAR and tokens[0].text == name
+    if word and name.isidentifier() and name.isascii() and name.upper() not in _OUR_WORDS:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def value_in_sql(value: Value) -> str:
+    """A value as a literal."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int() | float():
+            return repr(value)
+        case Decimal():
+            return f"{value:f}"
+        case datetime():
+            return f"TIMESTAMP '{value}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+        case _:
+            return "'" + value.replace("'", "''") + "'"
+
+
+def _listed(values: tuple[Value, ...]) -> str:
+    return f"({', '.join(value_in_sql(value) for value in values if value is not None)})"

@@ -4,12 +4,14 @@
     GROUP BY yearID ORDER BY 2 DESC LIMIT 10
 
 is `top_k("yearID", 10, where={"lgID": "AL"})`. Several functions are several questions. A clause
-that none of our questions has is refused, and named.
+that none of our questions has is refused, and named. A question that is
+written as SQL is read back as the same question.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import MISSING, fields
 from itertools import product
 from math import prod
 from typing import Any
@@ -19,20 +21,30 @@ from sqlglot import expressions as sge
 
 from farthing.engine.filters import Filter, as_declared, value_as_declared
 from farthing.engine.keys import Key, key_to_json
-from farthing.engine.kinds import KINDS
-from farthing.engine.kinds.base import Query, check_query
+from farthing.engine.kinds import KINDS, check_query
+from farthing.engine.kinds.base import Query
 from farthing.engine.sql.keys import Label
 from farthing.engine.sql_questions.clauses import (
     COUNT,
     Aggregate,
+    aggregate_in_sql,
     aggregate_of,
     is_aggregate,
     is_key,
+    key_in_sql,
     key_of,
+    options_in_sql,
     split_options,
 )
+from farthing.engine.where_text.conditions import (
+    ConditionReader,
+    condition_in_sql,
+    name_in_sql,
+    operands,
+    part_in_sql,
+    value_in_sql,
+)
 from farthing.engine.where_text.parsing import SqlText, shown, within_reason
-from farthing.engine.where_text.reading import ConditionReader, operands
 from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import Dataset
 from farthing.schema import Schema
@@ -82,18 +94,12 @@ class _Select:
         tree = sql.parsed(sge.Select)
         if not isinstance(tree, sge.Select):
             raise sql.refused(tree, "one SELECT is one statement; ask several apart")
-        (
-            self._expressions,
-            self._from,
-            self._where,
-            self._group,
-            self._order,
-            self._limit,
-        ) = sql.arguments(tree, *_CLAUSES, why=_WHY)
+        clauses = sql.arguments(tree, *_CLAUSES, why=_WHY)
+        expressions, self._from, self._where, self._group, self._order, self._limit = clauses
         self._reader = ConditionReader(sql, self._tables())
-        if len(self._expressions) > MOST_ENTRIES:
+        if len(expressions) > MOST_ENTRIES:
             raise InvalidInput(f"SELECT lists at most {MOST_ENTRIES} entries, got more")
-        self._items = [self._item(node) for node in self._expressions]
+        self._items = [self._item(node) for node in expressions]
 
     def asked(self, options: Mapping[str, Any]) -> dict[str, Query]:
         """A query for each function, by its name."""
@@ -284,3 +290,75 @@ def _lists(
             values = (value_as_declared(key, kind, value) for value in reader.values_of(bare))
             lists[key] = list(dict.fromkeys(values)), place
     return lists
+
+
+_LABELS = ("histogram", "top_k")
+
+
+def query_in_sql(query: Query, about: Dataset) -> str:
+    """The statement that asks this question of this data.
+
+    What SQL has no words for is in OPTIONS. The statement is read back, to be sure it says it all.
+    """
+    if about.schema is not None:
+        check_query(query, about.schema, about.unit)
+    values = {name: getattr(query, name) for name in query.field_names()}
+    counts = query.kind in _LABELS or query.kind == COUNT
+    function = aggregate_in_sql(COUNT if counts else query.kind, values, about.unit)
+    if function is None:
+        raise InvalidInput(f"a {query.kind} question has no SQL")
+    statement = _statement(query, values, function, about)
+    options = _options(query, values)
+    if counts and values["per_key_limit"] == 1:
+        options.pop("per_key_limit", None)
+    if _listed(values) is not None:
+        options.pop("categories")
+    for more in ({}, {"categories": None}):  # values that the filter lists may be no labels
+        written = statement + options_in_sql({**options, **more})
+        if _read(written, about) == query:
+            return written
+    raise InvalidInput(f"this {query.kind} question cannot be written as SQL")
+
+
+def _read(text: str, about: Dataset) -> Query | None:
+    try:
+        (query,) = queries_in(text, about, {}).values()
+    except InvalidInput:
+        return None
+    return query
+
+
+def _statement(query: Query, values: dict[str, Any], function: str, about: Dataset) -> str:
+    keys = [key_in_sql(key) for key in values.get("by") or ()]
+    told = [function] if values.get("counts", True) else []
+    text = f"SELECT {', '.join([*keys, *told])} FROM {name_in_sql(about.name)}"
+    listed = _listed(values)
+    if listed is not None:
+        text += f" WHERE {listed}"
+        text += "" if query.filter is None else f" AND {part_in_sql(query.filter)}"
+    elif query.filter is not None:
+        text += f" WHERE {condition_in_sql(query.filter)}"
+    if keys:
+        text += f" GROUP BY {', '.join(keys)}"
+    if "k" in values:
+        text += f" ORDER BY {function} DESC LIMIT {values['k']}"
+    return text
+
+
+def _listed(values: dict[str, Any]) -> str | None:
+    """Labels of one column, none of them missing, as a list of values."""
+    labels, keys = values.get("categories"), list(values.get("by") or ())
+    column = keys[0] if len(keys) == 1 else None
+    if labels is None or not isinstance(column, str) or None in labels:
+        return None
+    return f"{name_in_sql(column)} IN ({', '.join(map(value_in_sql, labels))})"
+
+
+def _options(query: Query, values: dict[str, Any]) -> dict[str, Any]:
+    """Every other field that has not its default."""
+    defaults = {f.name: f.default for f in fields(query)}
+    return {
+        name: value
+        for name, value in values.items()
+        if name not in SAID and (defaults[name] is MISSING or value != defaults[name])
+    }
