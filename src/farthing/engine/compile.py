@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from farthing.canonical import digest
+from farthing.engine.computed.compile import with_columns
 from farthing.engine.context import Context
 from farthing.engine.errors import ChargeMismatch
-from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.base import Query, Rows, one_row_per_unit, used_columns
 from farthing.engine.purchase import Purchase
 from farthing.engine.sql.bounding import Bounded, largest
 from farthing.engine.sql.statement import Statement, Texts
@@ -71,9 +72,14 @@ def comparison_of(context: Context, query: Query, value: int) -> tuple[Statement
 
 
 def _rows(context: Context, query: Query) -> Rows:
-    schema, secret = context.schema, context.analyst.secret()
-    declared, unit = context.source.declared(schema), context.about.unit
-    rows = Rows(declared, unit, schema.kinds, secret, Texts(), schema.declared.bounds)
+    schema, unit, texts = context.schema_for(query), context.about.unit, Texts()
+    table = context.source.declared(context.schema)
+    computed = [name for name in sorted(used_columns(query)) if schema[name].expression]
+    if computed:
+        units = one_row_per_unit(query, context.schema)
+        table = with_columns(table, context.schema, unit, computed, texts, units=units)
+    bounds = {n: pair for n, pair in schema.declared.bounds.items() if n in table.columns}
+    rows = Rows(table, unit, schema.kinds, context.analyst.secret(), texts, bounds)
     return rows.where(query.filter)
 
 

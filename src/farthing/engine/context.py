@@ -9,9 +9,9 @@ from typing import Any
 
 from farthing.canonical import digest
 from farthing.engine.answer import Answer
-from farthing.engine.filters import columns_of
+from farthing.engine.computed.columns import ComputedColumns, with_computed
 from farthing.engine.kinds import query_from
-from farthing.engine.kinds.base import Query, completed_query
+from farthing.engine.kinds.base import Query, completed_query, used_columns
 from farthing.engine.purchase import Purchase
 from farthing.engine.sources.base import Source
 from farthing.engine.statement_cache import StatementCache
@@ -89,6 +89,10 @@ class Context:
         """What exists for an analyst."""
         return self.about.declared_schema
 
+    def schema_for(self, query: Query) -> Schema:
+        """The same with the columns that a query computes."""
+        return with_computed(self.schema, used_columns(query))
+
     @property
     def kept(self) -> bool:
         """Whether releases are given out again: only for rows whose version is declared."""
@@ -100,12 +104,16 @@ class Context:
         Declared bounds are part of it: a release of 1.0.0, for which rows outside did not count, is
         no answer to the same question.
         """
-        query = purchase.query
-        used, bounds = query.columns() | columns_of(query.filter), self.schema.declared.bounds
-        applied = {name: list(bounds[name]) for name in sorted(used) if name in bounds}
+        query, used = purchase.query, used_columns(purchase.query)
+        bounds = self.schema_for(query).declared.bounds
+        stored = ComputedColumns(self.schema).stored(used)
+        applied = {name: list(bounds[name]) for name in sorted(used | stored) if name in bounds}
+        computed = {n: self.schema[n].expression for n in sorted(used) if n in self.schema}
+        computed = {name: text for name, text in computed.items() if text is not None}
         return {
             "query": query.to_json(),
             **({"bounds": applied} if applied else {}),
+            **({"computed": computed} if computed else {}),
             "guarantees": {n: format_guarantee(g) for n, g in purchase.guarantees.items()},
             "unit": self.about.unit,
             "confidence": self.confidence,
@@ -119,7 +127,7 @@ class Context:
 
     def caption(self, query: Query) -> str:
         """What is counted, of which rows, and every bound and limit that is applied."""
-        return query.caption(self.about.unit, self.schema.declared)
+        return query.caption(self.about.unit, self.schema_for(query).declared)
 
     def earlier(self, question: str, purchases: Mapping[str, Purchase]) -> Answer | None:
         """The release of the same question about the same rows, if this analyst has it: asked by

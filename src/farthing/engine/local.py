@@ -138,6 +138,6 @@ def _question(prepared: Prepared, name: str) -> PlannedQuestion:
         known=name in prepared.told or name in prepared.same_as,
         limits=None if search is None else search.to_json(),
         width_times_rows=query.width_times_rows(expectation),
-        offered=query.offered(context.schema.declared),
+        offered=query.offered(context.schema_for(query).declared),
         loss=prepared.loss(name),
     )

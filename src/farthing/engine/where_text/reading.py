@@ -2,10 +2,10 @@
 
     age >= 18 and country == 'NO'          country in ('NO', 'SE')       18 <= age < 65
     AGE BETWEEN 18 AND 64                  day < DATE '2013-02-01'       company IS NOT NULL
-    not (active or "odd name" <> 'x')
+    not (active or "odd name" <> 'x')      price * quantity > 100        shipped > ordered
 
-Texts stand in single quotes; double quotes are for names of columns. Anything else is refused
-with the part that is the reason.
+A column may be computed: `expressions` has the functions. Texts stand in single quotes; double
+quotes are for names of columns. Anything else is refused with the part that is the reason.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
 from sqlglot import expressions as sge
 
@@ -27,6 +28,14 @@ from farthing.engine.filters import (
     Present,
     filter_from,
     require_value,
+)
+from farthing.engine.where_text.expressions import (
+    Call,
+    Case,
+    Expression,
+    Literal,
+    Name,
+    PerUnit,
 )
 from farthing.engine.where_text.parsing import SqlText, shown, within_reason
 from farthing.errors import InvalidInput
@@ -45,6 +54,58 @@ _MOMENTS: dict[sge.DType, tuple[type[date], str]] = {
     sge.DType.TIMESTAMP: (datetime, "TIMESTAMP '2013-01-31 12:30:00'"),
 }
 _LONGEST_NUMBER = 400
+#: Operators of two expressions, and functions that SQL has under other names.
+_OPERATORS: dict[type[sge.Expr], str] = {
+    sge.Add: "add",
+    sge.Sub: "subtract",
+    sge.Mul: "multiply",
+    sge.Div: "divide",
+    sge.EQ: "equal",
+    sge.NEQ: "unequal",
+    sge.LT: "below",
+    sge.LTE: "at_most",
+    sge.GT: "above",
+    sge.GTE: "at_least",
+    sge.Like: "like",
+}
+_FUNCTIONS: dict[type[sge.Expr], str] = {
+    sge.Abs: "abs",
+    sge.Floor: "floor",
+    sge.Round: "round",
+    sge.Least: "least",
+    sge.Greatest: "greatest",
+    sge.Coalesce: "coalesce",
+    sge.Lower: "lower",
+    sge.Upper: "upper",
+    sge.Left: "left",
+    sge.Split: "split",
+    sge.DateDiff: "days",
+    sge.DayOfWeekIso: "weekday",
+    sge.Hour: "hour_of_day",
+    sge.Day: "day_of_month",
+    sge.DayOfMonth: "day_of_month",
+    sge.Month: "month_of_year",
+    sge.Quarter: "quarter_of_year",
+    sge.Year: "calendar_year",
+}
+#: What EXTRACT(… FROM x) gives.
+_PARTS = {
+    "ISODOW": "weekday",
+    "HOUR": "hour_of_day",
+    "DAY": "day_of_month",
+    "MONTH": "month_of_year",
+    "QUARTER": "quarter_of_year",
+    "YEAR": "calendar_year",
+}
+#: Functions that SQL does not have.
+_OURS = ("weekday", "days", "age", *sorted({*_FUNCTIONS.values()} - {"days"}))
+_AGGREGATES: dict[type[sge.Expr], str] = {
+    sge.Min: "min",
+    sge.Max: "max",
+    sge.Sum: "sum",
+    sge.Avg: "avg",
+    sge.Count: "count",
+}
 
 
 @within_reason
@@ -57,6 +118,23 @@ def filter_in(text: str) -> Filter:
 def where_from(where: object) -> Filter | None:
     """A filter from its nodes, plain data, or text; None keeps everything."""
     return filter_in(where) if isinstance(where, str) else filter_from(where)
+
+
+@lru_cache(4096)
+@within_reason
+def expression_in(text: str) -> Expression:
+    """The expression that a text says."""
+    sql = SqlText.of(text)
+    return ConditionReader(sql).expression(sql.parsed(sge.Condition))
+
+
+def is_spelled(text: str) -> bool:
+    """Whether a text is an expression of columns in its one spelling, and not just a name."""
+    try:
+        expression = expression_in(text)
+    except InvalidInput:
+        return False
+    return not isinstance(expression, Name | Literal) and str(expression) == text
 
 
 class ConditionReader:
@@ -81,6 +159,12 @@ class ConditionReader:
                 return Not(self.filter(node.this))
             case sge.Is():
                 return self._is(node)
+            case sge.Like():
+                return Equals(str(self.expression(node)), True)
+            case sge.EQ() | sge.NEQ() | sge.GTE() | sge.GT() | sge.LTE() | sge.LT() if (
+                self._of_two_columns(node)
+            ):
+                return Equals(str(self.expression(node)), True)
             case sge.EQ() | sge.NEQ():
                 column, value, _ = self._compared(node)
                 return (
@@ -109,15 +193,95 @@ class ConditionReader:
         return parts[0] if len(parts) == 1 else AllOf(parts)
 
     def column(self, node: sge.Expr) -> str:
-        """The name of a column."""
-        if isinstance(node, sge.Paren):
-            return self.column(node.this)
-        if not isinstance(node, sge.Column) or isinstance(node.this, sge.Star):
+        """The name of a column, or the one spelling of the expression that computes one."""
+        expression = self.expression(node)
+        if isinstance(expression, Literal):
+            raise self._sql.refused(node, "a column must stand here")
+        return expression.column if isinstance(expression, Name) else str(expression)
+
+    def expression(self, node: sge.Expr) -> Expression:
+        """The expression that a part of the text says."""
+        match node:
+            case sge.Paren():
+                return self.expression(node.this)
+            case sge.Column():
+                return Name(self._stored(node))
+            case sge.Null():
+                return Literal(None)
+            case sge.Literal() | sge.Neg(this=sge.Literal()) | sge.Boolean() | sge.Cast():
+                return Literal(self.value(node))
+            case sge.Neg():
+                return Call("subtract", (Literal(0), self.expression(node.this)))
+            case sge.Case():
+                return self._case(node)
+            case sge.Extract(this=part, expression=of) if part.name.upper() in _PARTS:
+                return Call(_PARTS[part.name.upper()], (self.expression(of),))
+            case sge.Anonymous(this=str(name), expressions=[inner]) if name.lower() == "per_unit":
+                return self._per_unit(inner)
+            case sge.Anonymous(this=str(name), expressions=given) if name.lower() in _OURS:
+                return Call(name.lower(), tuple(map(self.expression, given)))
+        function = _OPERATORS.get(type(node)) or _FUNCTIONS.get(type(node))
+        if function is None:
+            raise self._sql.refused(
+                node, "a column must stand here, by its name, or an expression of columns"
+            )
+        given = [node.this, node.args.get("expression"), *(node.args.get("expressions") or ())]
+        given.append(node.args.get("decimals"))
+        return Call(function, tuple(self.expression(part) for part in given if part is not None))
+
+    def _stored(self, node: sge.Column) -> str:
+        if isinstance(node.this, sge.Star):
             raise self._sql.refused(node, "a column must stand here, by its name alone")
         _, table = self._sql.arguments(node, "this", "table")
         if table is not None and table.name not in self._tables:
             raise self._sql.refused(node, f"there is no table {shown(table.name)} here")
         return node.name
+
+    def _case(self, node: sge.Case) -> Case:
+        """Both forms: case when a = 1 then …, and case a when 1 then …"""
+        this, ifs, default = self._sql.arguments(node, "this", "ifs", "default")
+        cases = []
+        for when in ifs:
+            condition, value = self._sql.arguments(when, "this", "true")
+            if this is not None:
+                condition = sge.EQ(this=this.copy(), expression=condition.copy())
+            cases.append((self.filter(condition), self.expression(value)))
+        return Case(tuple(cases), None if default is None else self.expression(default))
+
+    def _per_unit(self, node: sge.Expr) -> Expression:
+        """per_unit(min(day) filter (where event = 'buy')), or arithmetic of several such."""
+        where = None
+        if isinstance(node, sge.Filter):
+            where = self.filter(node.expression.this)
+            node = node.this
+        match node:
+            case sge.Paren():
+                return self._per_unit(node.this)
+            case sge.LogicalOr() | sge.Any():
+                held = self.filter(node.this)
+                both = held if where is None else AllOf((held, where))
+                return Call("above", (PerUnit("count", None, both), Literal(0)))
+            case sge.Count(this=sge.Star()):
+                return PerUnit("count", None, where)
+            case sge.Count(this=sge.Distinct(expressions=[of])):
+                return PerUnit("count_distinct", self.expression(of), where)
+        function = _AGGREGATES.get(type(node))
+        if function is None:
+            raise self._sql.refused(
+                node, f"per_unit takes {', '.join(sorted(_AGGREGATES.values()))} or any of rows"
+            )
+        return PerUnit(function, self.expression(node.this), where)
+
+    def _of_two_columns(self, node: sge.Expr) -> bool:
+        """Whether neither side of a comparison is a value, or another comparison."""
+        sides = [node.this, node.expression]
+        if type(node.this) in _SIDES:  # 18 <= age < 65
+            return False
+        return not any(
+            isinstance(side.unnest(), sge.Literal | sge.Neg | sge.Boolean | sge.Cast | sge.Null)
+            or self._is_missing(side)
+            for side in sides
+        )
 
     def value(self, node: sge.Expr) -> Value:
         """The value that a literal writes."""
@@ -162,7 +326,8 @@ class ConditionReader:
     def _compared(self, node: sge.Expr) -> tuple[str, Value, bool]:
         """The column, the value, and whether the column stands on the left."""
         left, right = self._sql.arguments(node, "this", "expression")
-        if isinstance(right, sge.Column) and isinstance(left, sge.Literal | sge.Neg | sge.Boolean):
+        values = sge.Literal | sge.Neg | sge.Boolean | sge.Cast
+        if isinstance(left.unnest(), values) and not isinstance(right.unnest(), values):
             return self.column(right), self.value(left), False
         return self.column(left), self.value(right), True
 

@@ -21,23 +21,23 @@ def condition_in_sql(where: Filter) -> str:
     """The filter as a condition."""
     match where:
         case Equals(column, None):
-            return f"{name_in_sql(column)} IS NULL"
+            return f"{column_in_sql(column)} IS NULL"
         case Equals(column, value):
-            return f"{name_in_sql(column)} = {value_in_sql(value)}"
+            return f"{column_in_sql(column)} = {value_in_sql(value)}"
         case Not(Equals(column, value)) if value is not None:
-            return f"{name_in_sql(column)} <> {value_in_sql(value)}"
+            return f"{column_in_sql(column)} <> {value_in_sql(value)}"
         case Present(column):
-            return f"{name_in_sql(column)} IS NOT NULL"
+            return f"{column_in_sql(column)} IS NOT NULL"
         case OneOf(column, values):
-            known = f"{name_in_sql(column)} IN {_listed(values)}"
-            return f"{name_in_sql(column)} IS NULL OR {known}" if None in values else known
+            known = f"{column_in_sql(column)} IN {_listed(values)}"
+            return f"{column_in_sql(column)} IS NULL OR {known}" if None in values else known
         case Not(OneOf(column, values)) if None not in values:
-            return f"{name_in_sql(column)} NOT IN {_listed(values)}"
+            return f"{column_in_sql(column)} NOT IN {_listed(values)}"
         case Between(column, at_least=low, at_most=high) if low is not None and high is not None:
-            return f"{name_in_sql(column)} BETWEEN {value_in_sql(low)} AND {value_in_sql(high)}"
+            return f"{column_in_sql(column)} BETWEEN {value_in_sql(low)} AND {value_in_sql(high)}"
         case Between(column):
             sides = (
-                f"{name_in_sql(column)} {_SIGNS[side]} {value_in_sql(value)}"
+                f"{column_in_sql(column)} {_SIGNS[side]} {value_in_sql(value)}"
                 for side, value in where.sides
             )
             return " AND ".join(sides)
@@ -59,6 +59,13 @@ def part_in_sql(where: Filter) -> str:
         case Between(at_least=low, at_most=high) if low is None or high is None:
             return f"({condition_in_sql(where)})"
     return condition_in_sql(where)
+
+
+def column_in_sql(column: str) -> str:
+    """A column of a filter: its name, or the expression that computes it."""
+    from farthing.engine.where_text.reading import is_spelled  # reading needs this module
+
+    return column if is_spelled(column) else name_in_sql(column)
 
 
 def name_in_sql(name: str) -> str:

@@ -1,0 +1,399 @@
+"""Computed columns as expressions of Ibis, over a table of declared columns.
+
+Aggregates of a unit's rows come first: one table with a row for each unit, joined to its rows. What
+is computed from them row by row comes after. Texts of the question travel as parameters.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from farthing.engine.computed.columns import (
+    LARGEST_WHOLE,
+    LETTERS,
+    SMALLEST_REAL,
+    SUM_PLACES,
+    ComputedColumns,
+)
+from farthing.engine.sql.conditions import condition, moved_into
+from farthing.engine.sql.statement import Texts, as_bytes
+from farthing.engine.where_text.expressions import (
+    Call,
+    Case,
+    Expression,
+    Literal,
+    Name,
+    PerUnit,
+    inside,
+)
+from farthing.errors import InvalidInput
+from farthing.schema import DATE, DECIMAL, INTEGER, NUMBERS, REAL, TEXT, TIMESTAMP, Column, Schema
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+_WHO = "unit of an aggregate"
+_WIDE = "decimal(38, 0)"
+
+
+def with_columns(
+    table: ir.Table, schema: Schema, unit: str, names: Iterable[str], texts: Texts, *, units: bool
+) -> ir.Table:
+    """The table and these computed columns. With `units`, one row for each unit: the columns are
+    then all per unit."""
+    computed = ComputedColumns(schema)
+    wanted = [name for name in names if computed.expression(name) is not None]
+    maker = _Maker(table, computed, unit, texts)
+    levels = maker.levels(wanted)
+    for level in levels:
+        maker.add_per_unit(level, alone=units and len(levels) == 1)
+    values = {name: maker.column(name) for name in wanted}
+    split = [name for name in wanted if _splits(computed.expression(name))]
+    if len(split) > 1:
+        raise InvalidInput("a question splits one text into labels, got several")
+    made = maker.table.mutate(**values) if not units else None
+    if made is None:
+        made = maker.table.select(**{unit: maker.table[unit]}, **values)
+        made = made if len(levels) == 1 else made.distinct()
+    for name in split:
+        made = made.unnest(name, keep_empty=True)
+    return made
+
+
+def _splits(expression: Expression | None) -> bool:
+    """Whether a row has several labels by this expression."""
+    if expression is None:
+        return False
+    if isinstance(expression, Call) and expression.function == "split":
+        return True
+    if any(map(_splits, inside(expression))):
+        raise InvalidInput("split(…) gives labels to group or to filter by, and nothing else")
+    return False
+
+
+class _Maker:
+    """Makes values of expressions over one table."""
+
+    def __init__(
+        self, table: ir.Table, computed: ComputedColumns, unit: str, texts: Texts
+    ) -> None:
+        self.table = table
+        self._computed, self._unit, self._texts = computed, unit, texts
+        self._per_unit: dict[PerUnit, str] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        """A column by name, for conditions."""
+        return self.column(name)
+
+    def column(self, name: str) -> Any:
+        """A stored or computed column."""
+        expression = self._computed.expression(name)
+        if expression is None:
+            return self.table[name]
+        value, kind = self.value(expression), self._computed.typed(expression).kind
+        return as_bytes(value) if kind == TEXT and not _splits(expression) else value
+
+    def levels(self, names: Iterable[str]) -> list[list[PerUnit]]:
+        """The aggregates that are needed, those first that others are made from."""
+        depth: dict[PerUnit, int] = {}
+
+        def measure(expression: Expression) -> int:
+            if isinstance(expression, Name):
+                computed = self._computed.expression(expression.column)
+                return 0 if computed is None else measure(computed)
+            if isinstance(expression, PerUnit) and expression in depth:
+                return depth[expression]
+            below = max(map(measure, inside(expression)), default=0)
+            if isinstance(expression, PerUnit):
+                depth[expression] = below = below + 1
+            return below
+
+        deepest = max((measure(Name(name)) for name in names), default=0)
+        return [
+            [one for one, own in depth.items() if own == level] for level in range(1, deepest + 1)
+        ]
+
+    def add_per_unit(self, aggregates: Sequence[PerUnit], *, alone: bool) -> None:
+        """Columns with these aggregates of each unit, in its rows or in one row for each."""
+        table, first = self.table, len(self._per_unit)
+        named = {f"per unit {first + i}": one for i, one in enumerate(aggregates)}
+        if clash := set(named) & set(table.columns):
+            raise InvalidInput(f"no column can be called {min(clash)}")
+        values = {name: self._aggregate(one) for name, one in named.items()}
+        units = table.group_by(**{_WHO: table[self._unit]}).aggregate(**values)
+        if alone:
+            self.table = units.rename({self._unit: _WHO})
+        else:
+            joined = table.left_join(units, table[self._unit] == units[_WHO])
+            self.table = joined.select(*table.columns, *named)
+        self._per_unit |= {one: name for name, one in named.items()}
+
+    def _aggregate(self, aggregate: PerUnit) -> Any:
+        """An aggregate of rows, with the type of its kind."""
+        import ibis
+
+        where = None
+        if aggregate.where is not None:
+            where = self.condition(aggregate.where)
+        if aggregate.of is None:
+            return self.table.count(where=where).cast("int64")
+        column = self._computed.typed(aggregate.of)
+        value = self.value(aggregate.of)
+        match aggregate.function:
+            case "count":
+                return value.count(where=where).cast("int64")
+            case "count_distinct":
+                return value.nunique(where=where).cast("int64")
+            case "min" | "max":
+                value = as_bytes(value) if column.kind == TEXT else value
+                extreme = value.min(where=where) if aggregate.function == "min" else None
+                extreme = value.max(where=where) if extreme is None else extreme
+                return as_bytes(extreme) if column.kind == TEXT else extreme
+        whole = column.kind == INTEGER
+        number = self.bounded(aggregate.of)
+        if not whole:
+            number = (number * float(10**SUM_PLACES) + 0.5).floor().cast("int64")
+        edge = ibis.literal(LARGEST_WHOLE).cast(_WIDE)
+        total = number.cast(_WIDE).sum(where=where).cast(_WIDE)
+        moved = ibis.least(ibis.greatest(total, (-edge).cast(_WIDE)), edge).cast("int64")
+        total = total.isnull().ifelse(ibis.null("int64"), moved)
+        if aggregate.function == "sum":
+            return total if whole else total.cast("float64") / float(10**SUM_PLACES)
+        rows = number.count(where=where).cast("float64")
+        mean = total.cast("float64") / (rows > 0.0).ifelse(rows, 1.0)
+        return mean if whole else mean / float(10**SUM_PLACES)
+
+    def condition(self, where: Any) -> Any:
+        """A filter over stored and computed columns."""
+        from farthing.engine.filters import columns_of
+
+        kinds = {name: self._computed.column(name).kind for name in columns_of(where)}
+        return condition(self, where, kinds, self._texts)  # type: ignore[arg-type] # looked up only
+
+    def value(self, expression: Expression) -> Any:
+        """What an expression gives, with the type of its kind."""
+        match expression:
+            case Name(column):
+                return self.column(column)
+            case Literal(value):
+                return self._literal(value)
+            case PerUnit():
+                return self.table[self._per_unit[expression]]
+            case Case(cases, otherwise):
+                return self._case(expression, cases, otherwise)
+            case Call(function, arguments):
+                return _MAKE[function](self, expression, arguments)
+
+    def as_kind(self, expression: Expression, kind: str) -> Any:
+        """The value as one of several of this kind."""
+        import ibis
+
+        value = self.value(expression)
+        if isinstance(expression, Literal) and expression.value is None:
+            return ibis.null(_TYPES[kind])
+        return self.real(expression) if kind == REAL else value
+
+    def real(self, expression: Expression) -> Any:
+        """A number as a 64-bit float. A decimal is divided, not converted: so it is the nearest
+        float on every engine."""
+        kind, value = self._computed.typed(expression).kind, self.value(expression)
+        if kind != DECIMAL:
+            return value if kind == REAL else value.cast("float64")
+        places = value.type().scale
+        units = (value.cast(f"decimal(36, {places})") * 10**places).cast("int64")
+        return units.cast("float64") / float(10**places)
+
+    def bounded(self, expression: Expression, *, real: bool | None = None) -> Any:
+        """A number in arithmetic: within its bounds, and 0 if it is tiny."""
+        import ibis
+
+        column = self._computed.typed(expression)
+        bounds = column.lower, column.upper
+        if column.kind == INTEGER:
+            value = moved_into(self.value(expression), INTEGER, bounds)
+            return value.cast("float64") if real else value
+        value = moved_into(self.real(expression), REAL, bounds)
+        return (value.abs() < SMALLEST_REAL).ifelse(ibis.literal(0.0, "float64"), value)
+
+    def _literal(self, value: Any) -> Any:
+        import ibis
+
+        match value:
+            case str():
+                return self._texts.literal(value)
+            case datetime():
+                return ibis.literal(value, "timestamp(6)")
+            case date():
+                return ibis.date(value.year, value.month, value.day)
+            case bool() | None:
+                return ibis.literal(value, "boolean")
+            case int():
+                return ibis.literal(value, "int64")
+        return ibis.literal(float(value), "float64")
+
+    def _case(self, expression: Case, cases: Any, otherwise: Expression | None) -> Any:
+        import ibis
+
+        kind = self._computed.typed(expression).kind
+        made = [(self.condition(where), self.as_kind(value, kind)) for where, value in cases]
+        rest = Literal(None) if otherwise is None else otherwise
+        return ibis.cases(*made, else_=self.as_kind(rest, kind))
+
+    def typed(self, expression: Expression) -> Column:
+        """What an expression gives."""
+        return self._computed.typed(expression)
+
+
+_TYPES = {
+    INTEGER: "int64",
+    REAL: "float64",
+    TEXT: "string",
+    DATE: "date",
+    TIMESTAMP: "timestamp(6)",
+    "boolean": "boolean",
+}
+Make = Callable[[_Maker, Call, Sequence[Expression]], Any]
+
+
+def _arithmetic(combine: Callable[[Any, Any], Any]) -> Make:
+    def make(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+        whole = maker.typed(call).kind == INTEGER
+        if whole and [maker.typed(part).kind for part in given] == [DATE, DATE]:
+            return _days(maker, call, given)
+        left, right = (maker.bounded(part, real=not whole) for part in given)
+        return combine(left, right)
+
+    return make
+
+
+def _divide(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+    import ibis
+
+    left, right = (maker.bounded(part, real=True) for part in given)
+    none = ibis.null("float64")
+    return (right == 0.0).ifelse(none, left / (right == 0.0).ifelse(1.0, right))
+
+
+def _floor(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+    return maker.bounded(given[0], real=True).floor().cast("int64")
+
+
+def _round(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+    number = maker.bounded(given[0], real=True)
+    if len(given) == 1:
+        return (number + 0.5).floor().cast("int64")
+    assert isinstance(given[1], Literal) and isinstance(given[1].value, int)
+    scale = float(10**given[1].value)
+    return (number * scale + 0.5).floor() / scale
+
+
+def _extreme(pick: str) -> Make:
+    def make(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+        import ibis
+
+        kind = maker.typed(call).kind
+        values = [maker.as_kind(part, kind) for part in given]
+        missing = values[0].isnull()
+        for value in values[1:]:
+            missing = missing | value.isnull()
+        return missing.ifelse(ibis.null(_TYPES[kind]), getattr(ibis, pick)(*values))
+
+    return make
+
+
+def _coalesce(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+    import ibis
+
+    kind = maker.typed(call).kind
+    return ibis.coalesce(*(maker.as_kind(part, kind) for part in given))
+
+
+def _compared(compare: Callable[[Any, Any], Any]) -> Make:
+    def make(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+        kinds = {maker.typed(part).kind for part in given}
+        real = kinds <= set(NUMBERS) and kinds != {INTEGER}
+        left, right = (maker.real(part) if real else maker.value(part) for part in given)
+        if kinds == {TEXT}:
+            left, right = as_bytes(left), as_bytes(right)
+        return compare(left, right)
+
+    return make
+
+
+def _like(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+    return maker.value(given[0]).like(maker.value(given[1]))
+
+
+def _letters(of: str, to: str) -> Make:
+    def make(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+        return maker.value(given[0]).translate(of, to)
+
+    return make
+
+
+def _left(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+    assert isinstance(given[1], Literal) and isinstance(given[1].value, int)
+    return maker.value(given[0]).left(given[1].value)
+
+
+def _split(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+    assert isinstance(given[1], Literal) and isinstance(given[1].value, str)
+    separator = "".join(f"[{sign}]" for sign in given[1].value)
+    return maker.value(given[0]).re_split(separator)
+
+
+def _part(take: Callable[[Any], Any]) -> Make:
+    def make(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+        return take(maker.value(given[0])).cast("int64")
+
+    return make
+
+
+def _days(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+    later, earlier = map(maker.value, given)
+    return later.delta(earlier, unit="day").cast("int64")
+
+
+def _age(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+    birth, at = map(maker.value, given)
+    years = at.year() - birth.year()
+    before = at.month() * 100 + at.day() < birth.month() * 100 + birth.day()
+    return (years - before.ifelse(1, 0)).cast("int64")
+
+
+_MAKE: Mapping[str, Make] = {
+    "add": _arithmetic(operator.add),
+    "subtract": _arithmetic(operator.sub),
+    "multiply": _arithmetic(operator.mul),
+    "divide": _divide,
+    "abs": lambda maker, call, given: maker.bounded(given[0]).abs(),
+    "floor": _floor,
+    "round": _round,
+    "least": _extreme("least"),
+    "greatest": _extreme("greatest"),
+    "coalesce": _coalesce,
+    "equal": _compared(operator.eq),
+    "unequal": _compared(operator.ne),
+    "below": _compared(operator.lt),
+    "at_most": _compared(operator.le),
+    "above": _compared(operator.gt),
+    "at_least": _compared(operator.ge),
+    "like": _like,
+    "lower": _letters(LETTERS, LETTERS.lower()),
+    "upper": _letters(LETTERS.lower(), LETTERS),
+    "left": _left,
+    "split": _split,
+    "weekday": _part(lambda day: day.day_of_week.index() + 1),
+    "hour_of_day": _part(lambda time: time.hour()),
+    "day_of_month": _part(lambda day: day.day()),
+    "month_of_year": _part(lambda day: day.month()),
+    "quarter_of_year": _part(lambda day: day.quarter()),
+    "calendar_year": _part(lambda day: day.year()),
+    "days": _days,
+    "age": _age,
+}
