@@ -7,14 +7,17 @@ from functools import cached_property
 from typing import Any
 
 from farthing.canonical import digest
+from farthing.engine.computed.columns import with_computed
 from farthing.engine.computed.compile import with_columns
 from farthing.engine.context import Context
 from farthing.engine.errors import ChargeMismatch
 from farthing.engine.kinds.base import Query, Rows, one_row_per_unit, used_columns
 from farthing.engine.purchase import Purchase
+from farthing.engine.sources.base import Source
 from farthing.engine.sql.bounding import Bounded, largest
 from farthing.engine.sql.statement import Statement, Texts
 from farthing.mechanisms import Contribution, Mechanism
+from farthing.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -72,15 +75,23 @@ def comparison_of(context: Context, query: Query, value: int) -> tuple[Statement
 
 
 def _rows(context: Context, query: Query) -> Rows:
-    schema, unit, texts = context.schema_for(query), context.about.unit, Texts()
-    table = context.source.declared(context.schema)
+    secret = context.analyst.secret()
+    return rows_of(context.source, context.schema, context.about.unit, secret, query)
+
+
+def rows_of(source: Source, declared: Schema, unit: str, secret: str, query: Query) -> Rows:
+    """The rows that a query is about, with the columns that it computes."""
+    schema, table, texts = (
+        with_computed(declared, used_columns(query)),
+        source.declared(declared),
+        Texts(),
+    )
     computed = [name for name in sorted(used_columns(query)) if schema[name].expression]
     if computed:
-        units = one_row_per_unit(query, context.schema)
-        table = with_columns(table, context.schema, unit, computed, texts, units=units)
+        units = one_row_per_unit(query, declared)
+        table = with_columns(table, declared, unit, computed, texts, units=units)
     bounds = {n: pair for n, pair in schema.declared.bounds.items() if n in table.columns}
-    rows = Rows(table, unit, schema.kinds, context.analyst.secret(), texts, bounds)
-    return rows.where(query.filter)
+    return Rows(table, unit, schema.kinds, secret, texts, bounds).where(query.filter)
 
 
 def _stated(

@@ -15,14 +15,17 @@ from farthing.composition.tariffs.tariff import Price
 from farthing.engine.accuracy_target import Aim
 from farthing.engine.answer import Answer, Answers, PastRelease
 from farthing.engine.backend import Backend
+from farthing.engine.computed.columns import ComputedColumns
 from farthing.engine.conversation import Conversation, ConversationPlan
 from farthing.engine.conversation_kinds import ConversationKinds
 from farthing.engine.conversation_kinds.base import ConversationKind
 from farthing.engine.kinds import BATCH, Kinds, query_from
-from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.base import Query, renamed_query
 from farthing.engine.plan import ONLY, Plan
 from farthing.engine.sql_questions.reading import queries_in
 from farthing.engine.sql_questions.writing import query_in_sql
+from farthing.engine.where_text.expressions import Expression
+from farthing.engine.where_text.reading import column_with, expression_in, substituted
 from farthing.errors import InvalidInput
 from farthing.ledger import OpenedConversation, Purse
 from farthing.schema import DeclaredValues, Schema
@@ -120,8 +123,11 @@ class Session(Kinds[Question], ConversationKinds):
     purses, registered lists) is done at a `Desk`.
     """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(
+        self, backend: Backend, named: Mapping[str, Expression] = MappingProxyType({})
+    ) -> None:
         self.backend = backend
+        self._named = named
 
     @property
     def name(self) -> str:
@@ -141,9 +147,41 @@ class Session(Kinds[Question], ConversationKinds):
         """
         return self.backend.place
 
+    def with_columns(self, **expressions: str) -> Session:
+        """The same session with names for columns that are computed: spent="price * quantity".
+
+        The budget and everything else is the same; the names are known here alone.
+        """
+        named = dict(self._named)
+        for name, text in expressions.items():
+            if name in self.schema:
+                raise InvalidInput(f"there is a column {name} already")
+            expression = substituted(expression_in(text), named)
+            ComputedColumns(self.schema).typed(expression)
+            named[name] = expression
+        return Session(self.backend, MappingProxyType(named))
+
+    def per_unit(self, **expressions: str) -> Session:
+        """The same session with names for columns that have one value for each unit, such as
+        visits=fa.rows(), first=fa.min("day")."""
+        session = self.with_columns(**expressions)
+        for name in expressions:
+            if not ComputedColumns(self.schema).is_per_unit(str(session._named[name])):
+                raise InvalidInput(
+                    f"{name} has a value for each row, not for each unit: use fa.rows(), "
+                    "fa.min(…), fa.sum(…) and their like, or with_columns"
+                )
+        return session
+
     def question(self, query: Query) -> Question:
         """A query, asked of this data."""
-        return Question(self.backend, query)
+        return Question(self.backend, self._with_named(query))
+
+    def _with_named(self, query: Query) -> Query:
+        """The query with expressions in the place of their names."""
+        if not self._named:
+            return query
+        return renamed_query(query, lambda name: column_with(name, self._named))
 
     def ask(self, query: Query | Mapping[str, Any]) -> Question | Batch:
         """A question from a query, or from its plain data; a batch from the data of one."""
@@ -159,7 +197,7 @@ class Session(Kinds[Question], ConversationKinds):
         that none of them has is refused. `options` are fields that SQL has no words for, such as
         contribution_limit; OPTIONS (contribution_limit = 3) at the end of the text says the same.
         """
-        queries = queries_in(text, self.backend.about, options)
+        queries = queries_in(text, self.backend.about, options, self._named)
         if len(queries) > 1:
             return self.batch(queries)
         return self.question(*queries.values())
@@ -172,7 +210,8 @@ class Session(Kinds[Question], ConversationKinds):
                 raise InvalidInput("every question of a batch must have a name, got an empty one")
             if isinstance(given, Question) and given.backend is not self.backend:
                 raise InvalidInput("every question of a batch must be asked of the same data")
-            queries[name] = given.query if isinstance(given, Question) else query_from(given)
+            query = given.query if isinstance(given, Question) else query_from(given)
+            queries[name] = self._with_named(query)
         return Batch(self.backend, queries)
 
     def watching(self, kind: ConversationKind) -> Watch:

@@ -37,7 +37,6 @@ from farthing.errors import InvalidInput, did_you_mean
 from farthing.schema import (
     BOOLEAN,
     DATE,
-    DECIMAL,
     INTEGER,
     KEYS,
     NUMBERS,
@@ -56,6 +55,8 @@ LARGEST_REAL, SMALLEST_REAL = 1e150, 1e-150
 SUM_PLACES, LARGEST_SUMMAND = 6, 1e9
 #: The parts of one column's expression, and how deep they nest.
 MOST_PARTS, DEEPEST = 300, 24
+#: Functions of a column and a value.
+_OF_A_LITERAL = ("round", "left", "split", "like")
 #: Signs that may stand between the labels of a text.
 SEPARATORS = "|,;/:&+#~_- "
 _YEARS, _DAYS = 9998, 3_652_058
@@ -91,7 +92,10 @@ class ComputedColumns:
         if isinstance(expression, Name):
             declared = ", ".join(self.schema.kinds)
             hint = did_you_mean(name, self.schema.kinds)
-            raise InvalidInput(f"there is no column {name:.60}; there are {declared}{hint}{why}")
+            written = f"; a text is written in single quotes: '{name:.20}'" if not hint else ""
+            raise InvalidInput(
+                f"there is no column {name:.60}; there are {declared:.120}{hint or why or written}"
+            )
         return expression
 
     def column(self, name: str) -> Column:
@@ -105,7 +109,7 @@ class ComputedColumns:
     def typed(self, expression: Expression, depth: int = 0) -> Column:
         """What an expression gives, or InvalidInput with the part that cannot be."""
         if expression not in self._typed:
-            self._parts += 1
+            self._parts = self._parts + 1 if depth else 1
             if depth > DEEPEST or self._parts > MOST_PARTS:
                 raise InvalidInput(
                     f"an expression has at most {MOST_PARTS} parts and nests at most {DEEPEST} "
@@ -127,6 +131,9 @@ class ComputedColumns:
                 rule = RULES.get(function)
                 if rule is None:  # the reader knows the functions; this is for plain data
                     raise InvalidInput(f"there is no function {function!r:.60}")
+                literal = arguments[1:] if function in _OF_A_LITERAL else ()
+                if not all(isinstance(part, Literal) for part in literal):
+                    raise _refuse(str(expression), "after the column, a value must stand here")
                 return rule(str(expression), [self.typed(part, depth + 1) for part in arguments])
             case Case(cases, otherwise):
                 for where, _ in cases:
@@ -278,7 +285,9 @@ def _round(text: str, given: Sequence[Column]) -> Column:
         return _whole(text, math.floor(low + 0.5), math.floor(high + 0.5))
     places = _exact_number(text, _two(text, given)[1], _MOST_PLACES)
     _whole(text, low * 10**places, high * 10**places)
-    return _number(text, False, [math.floor(x * 10**places + 0.5) / 10**places for x in (low, high)])
+    return _number(
+        text, False, [math.floor(x * 10**places + 0.5) / 10**places for x in (low, high)]
+    )
 
 
 def _whole(text: str, low: float, high: float) -> Column:
@@ -287,20 +296,21 @@ def _whole(text: str, low: float, high: float) -> Column:
     return _number(text, True, [low, high])
 
 
-def _extreme(pick: Callable[[Iterable[float]], float], nearer: str, farther: str) -> Rule:
+def _extreme(pick: Callable[[Iterable[float]], float]) -> Rule:
     """The least or the greatest: one argument with a bound on the near side is enough."""
+
+    def bound(of_each: Sequence[float | None], *, every: bool) -> float | None:
+        known = [value for value in of_each if value is not None]
+        enough = len(known) == len(of_each) if every else known
+        return pick(known) if enough else None
 
     def rule(text: str, given: Sequence[Column]) -> Column:
         joint = _one_of(text, given)
         if joint.kind not in NUMBERS:
             raise _refuse(text, f"this is for numbers, got {joint.kind}")
-        near = [bound for c in given if (bound := getattr(c, nearer)) is not None]
-        far = [getattr(c, farther) for c in given]
-        return replace(
-            joint,
-            **{nearer: pick(near) if near else None},
-            **{farther: None if None in far else pick(far)},
-        )
+        lower = bound([column.lower for column in given], every=pick is min)
+        upper = bound([column.upper for column in given], every=pick is max)
+        return replace(joint, lower=lower, upper=upper)
 
     return rule
 
@@ -423,17 +433,12 @@ def _per_unit(text: str, function: str, of: Column | None) -> Column:
             raise _refuse(text, "truth values have no order; write per_unit(any(…))")
         return replace(of, name=text, expression=None, parts=None, lookup=None)
     low, high = _bounds(text, of)
-    if function == "avg":
-        _summand(text, of, low, high)
-        return Column(text, REAL, lower=float(low), upper=float(high))
-    _summand(text, of, low, high)
-    kind = INTEGER if of.kind == INTEGER else REAL
-    return Column(text, kind, lower=0 if low >= 0 else None, upper=0 if high <= 0 else None)
-
-
-def _summand(text: str, of: Column, low: float, high: float) -> None:
     if of.kind != INTEGER and max(abs(low), abs(high)) > LARGEST_SUMMAND:
         raise _refuse(text, f"per unit, numbers of at most {LARGEST_SUMMAND:g} in size are added")
+    if function == "avg":
+        return Column(text, REAL, lower=float(low), upper=float(high))
+    kind = INTEGER if of.kind == INTEGER else REAL
+    return Column(text, kind, lower=0 if low >= 0 else None, upper=0 if high <= 0 else None)
 
 
 def _two(text: str, given: Sequence[Column]) -> tuple[Column, Column]:
@@ -477,8 +482,8 @@ RULES: Mapping[str, Rule] = {
     "abs": _abs,
     "floor": _floor,
     "round": _round,
-    "least": _extreme(min, "upper", "lower"),
-    "greatest": _extreme(max, "lower", "upper"),
+    "least": _extreme(min),
+    "greatest": _extreme(max),
     "coalesce": _one_of,
     "equal": _compared,
     "unequal": _compared,

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from farthing.engine.computed.columns import (
@@ -79,9 +77,7 @@ def _splits(expression: Expression | None) -> bool:
 class _Maker:
     """Makes values of expressions over one table."""
 
-    def __init__(
-        self, table: ir.Table, computed: ComputedColumns, unit: str, texts: Texts
-    ) -> None:
+    def __init__(self, table: ir.Table, computed: ComputedColumns, unit: str, texts: Texts) -> None:
         self.table = table
         self._computed, self._unit, self._texts = computed, unit, texts
         self._per_unit: dict[PerUnit, str] = {}
@@ -173,7 +169,7 @@ class _Maker:
         from farthing.engine.filters import columns_of
 
         kinds = {name: self._computed.column(name).kind for name in columns_of(where)}
-        return condition(self, where, kinds, self._texts)  # type: ignore[arg-type] # looked up only
+        return condition(self, where, kinds, self._texts)
 
     def value(self, expression: Expression) -> Any:
         """What an expression gives, with the type of its kind."""
@@ -186,8 +182,8 @@ class _Maker:
                 return self.table[self._per_unit[expression]]
             case Case(cases, otherwise):
                 return self._case(expression, cases, otherwise)
-            case Call(function, arguments):
-                return _MAKE[function](self, expression, arguments)
+            case Call():
+                return _MAKE[expression.function](self, expression)
 
     def as_kind(self, expression: Expression, kind: str) -> Any:
         """The value as one of several of this kind."""
@@ -257,47 +253,53 @@ _TYPES = {
     TIMESTAMP: "timestamp(6)",
     "boolean": "boolean",
 }
-Make = Callable[[_Maker, Call, Sequence[Expression]], Any]
+Make = Callable[[_Maker, Call], Any]
 
 
 def _arithmetic(combine: Callable[[Any, Any], Any]) -> Make:
-    def make(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+    def make(maker: _Maker, call: Call) -> Any:
         whole = maker.typed(call).kind == INTEGER
-        if whole and [maker.typed(part).kind for part in given] == [DATE, DATE]:
-            return _days(maker, call, given)
-        left, right = (maker.bounded(part, real=not whole) for part in given)
+        if whole and [maker.typed(part).kind for part in call.arguments] == [DATE, DATE]:
+            return _days(maker, call)
+        left, right = (maker.bounded(part, real=not whole) for part in call.arguments)
         return combine(left, right)
 
     return make
 
 
-def _divide(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+def _divide(maker: _Maker, call: Call) -> Any:
     import ibis
 
-    left, right = (maker.bounded(part, real=True) for part in given)
+    left, right = (maker.bounded(part, real=True) for part in call.arguments)
     none = ibis.null("float64")
     return (right == 0.0).ifelse(none, left / (right == 0.0).ifelse(1.0, right))
 
 
-def _floor(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
-    return maker.bounded(given[0], real=True).floor().cast("int64")
+def _given(call: Call) -> Any:
+    """The value that stands after the column."""
+    value = call.arguments[1]
+    assert isinstance(value, Literal), "checked with the schema"
+    return value.value
 
 
-def _round(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
-    number = maker.bounded(given[0], real=True)
-    if len(given) == 1:
+def _floor(maker: _Maker, call: Call) -> Any:
+    return maker.bounded(call.arguments[0], real=True).floor().cast("int64")
+
+
+def _round(maker: _Maker, call: Call) -> Any:
+    number = maker.bounded(call.arguments[0], real=True)
+    if len(call.arguments) == 1:
         return (number + 0.5).floor().cast("int64")
-    assert isinstance(given[1], Literal) and isinstance(given[1].value, int)
-    scale = float(10**given[1].value)
-    return (number * scale + 0.5).floor() / scale
+    scale = float(10 ** _given(call))
+    return (number * scale + 0.5).floor().cast("float64") / scale
 
 
 def _extreme(pick: str) -> Make:
-    def make(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+    def make(maker: _Maker, call: Call) -> Any:
         import ibis
 
         kind = maker.typed(call).kind
-        values = [maker.as_kind(part, kind) for part in given]
+        values = [maker.as_kind(part, kind) for part in call.arguments]
         missing = values[0].isnull()
         for value in values[1:]:
             missing = missing | value.isnull()
@@ -306,18 +308,18 @@ def _extreme(pick: str) -> Make:
     return make
 
 
-def _coalesce(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
+def _coalesce(maker: _Maker, call: Call) -> Any:
     import ibis
 
     kind = maker.typed(call).kind
-    return ibis.coalesce(*(maker.as_kind(part, kind) for part in given))
+    return ibis.coalesce(*(maker.as_kind(part, kind) for part in call.arguments))
 
 
 def _compared(compare: Callable[[Any, Any], Any]) -> Make:
-    def make(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
-        kinds = {maker.typed(part).kind for part in given}
+    def make(maker: _Maker, call: Call) -> Any:
+        kinds = {maker.typed(part).kind for part in call.arguments}
         real = kinds <= set(NUMBERS) and kinds != {INTEGER}
-        left, right = (maker.real(part) if real else maker.value(part) for part in given)
+        left, right = (maker.real(part) if real else maker.value(part) for part in call.arguments)
         if kinds == {TEXT}:
             left, right = as_bytes(left), as_bytes(right)
         return compare(left, right)
@@ -325,42 +327,40 @@ def _compared(compare: Callable[[Any, Any], Any]) -> Make:
     return make
 
 
-def _like(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
-    return maker.value(given[0]).like(maker.value(given[1]))
+def _like(maker: _Maker, call: Call) -> Any:
+    return maker.value(call.arguments[0]).like(maker.value(call.arguments[1]))
 
 
 def _letters(of: str, to: str) -> Make:
-    def make(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
-        return maker.value(given[0]).translate(of, to)
+    def make(maker: _Maker, call: Call) -> Any:
+        return maker.value(call.arguments[0]).translate(of, to)
 
     return make
 
 
-def _left(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
-    assert isinstance(given[1], Literal) and isinstance(given[1].value, int)
-    return maker.value(given[0]).left(given[1].value)
+def _left(maker: _Maker, call: Call) -> Any:
+    return maker.value(call.arguments[0]).left(_given(call))
 
 
-def _split(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
-    assert isinstance(given[1], Literal) and isinstance(given[1].value, str)
-    separator = "".join(f"[{sign}]" for sign in given[1].value)
-    return maker.value(given[0]).re_split(separator)
+def _split(maker: _Maker, call: Call) -> Any:
+    separator = "".join(f"[{sign}]" for sign in _given(call))
+    return maker.value(call.arguments[0]).re_split(separator)
 
 
 def _part(take: Callable[[Any], Any]) -> Make:
-    def make(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
-        return take(maker.value(given[0])).cast("int64")
+    def make(maker: _Maker, call: Call) -> Any:
+        return take(maker.value(call.arguments[0])).cast("int64")
 
     return make
 
 
-def _days(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
-    later, earlier = map(maker.value, given)
+def _days(maker: _Maker, call: Call) -> Any:
+    later, earlier = map(maker.value, call.arguments)
     return later.delta(earlier, unit="day").cast("int64")
 
 
-def _age(maker: _Maker, call: Call, given: Sequence[Expression]) -> Any:
-    birth, at = map(maker.value, given)
+def _age(maker: _Maker, call: Call) -> Any:
+    birth, at = map(maker.value, call.arguments)
     years = at.year() - birth.year()
     before = at.month() * 100 + at.day() < birth.month() * 100 + birth.day()
     return (years - before.ifelse(1, 0)).cast("int64")
@@ -371,7 +371,7 @@ _MAKE: Mapping[str, Make] = {
     "subtract": _arithmetic(operator.sub),
     "multiply": _arithmetic(operator.mul),
     "divide": _divide,
-    "abs": lambda maker, call, given: maker.bounded(given[0]).abs(),
+    "abs": lambda maker, call: maker.bounded(call.arguments[0]).abs(),
     "floor": _floor,
     "round": _round,
     "least": _extreme("least"),

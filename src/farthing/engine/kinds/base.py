@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, get_args, get_type_hints
@@ -36,6 +36,7 @@ from farthing.engine.sql.conditions import (
 )
 from farthing.engine.sql.keys import Label
 from farthing.engine.sql.statement import Texts
+from farthing.engine.where_text.reading import clipped_columns
 from farthing.errors import InvalidInput, did_you_mean
 from farthing.guarantees.kinds import (
     ApproximateDP,
@@ -283,8 +284,8 @@ class Query(ABC):
 
     def clipped(self, declared: DeclaredValues) -> dict[str, Bounds]:
         """The bounds that its columns are clipped to."""
-        bounds = declared.bounds
-        return {name: bounds[name] for name in sorted(self.columns()) if name in bounds}
+        bounds, clipped = declared.bounds, clipped_columns(self.columns(), self.filter)
+        return {name: bounds[name] for name in sorted(clipped) if name in bounds}
 
     def caption(self, unit: str, declared: DeclaredValues) -> str:
         """One sentence: what is counted, the filter, and every bound and limit."""
@@ -369,18 +370,21 @@ def spelled_query(query: Query, declared: Schema) -> Query:
     """The query with each of its expressions in its one spelling."""
     if used_columns(query) <= declared.kinds.keys():
         return query
+    return renamed_query(query, lambda name: spelled(declared, name))
 
-    def rename(name: str) -> str:
-        return spelled(declared, name)
 
+def renamed_query(query: Query, rename: Callable[[str], str]) -> Query:
+    """The query with other names for its columns."""
     given: dict[str, Any] = {}
     if query.filter is not None:
         given["where"] = renamed(query.filter, rename)
     for name in ("by", "column"):
         value = getattr(query, name, None)
         if name in query.field_names() and value is not None:
-            given[name] = rename(value) if name == "column" else tuple(
-                renamed_key(key, rename) for key in value
+            given[name] = (
+                rename(value)
+                if name == "column"
+                else tuple(renamed_key(key, rename) for key in value)
             )
     return query.changed(**given)
 

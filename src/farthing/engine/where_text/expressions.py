@@ -123,6 +123,20 @@ def inside(expression: Expression) -> Iterator[Expression]:
             yield from map(Name, sorted(columns_of(where)))
 
 
+#: Functions that clip numbers to their declared bounds.
+ARITHMETIC = ("add", "subtract", "multiply", "divide", "abs", "floor", "round")
+
+
+def clipped_in(expression: Expression) -> Iterator[str]:
+    """The columns that are clipped to their bounds before this is computed."""
+    clips = isinstance(expression, Call) and expression.function in ARITHMETIC
+    clips = clips or (isinstance(expression, PerUnit) and expression.function in ("sum", "avg"))
+    for part in inside(expression):
+        if isinstance(part, Name) and clips:
+            yield part.column
+        yield from clipped_in(part)
+
+
 def _operand(expression: Expression) -> str:
     nested = isinstance(expression, Call) and expression.function in SIGNS
     return f"({expression})" if nested else str(expression)

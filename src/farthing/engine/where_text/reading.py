@@ -10,10 +10,11 @@ quotes are for names of columns. Anything else is refused with the part that is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from types import MappingProxyType
 
 from sqlglot import expressions as sge
 
@@ -26,7 +27,9 @@ from farthing.engine.filters import (
     Not,
     OneOf,
     Present,
+    columns_of,
     filter_from,
+    renamed,
     require_value,
 )
 from farthing.engine.where_text.expressions import (
@@ -36,6 +39,7 @@ from farthing.engine.where_text.expressions import (
     Literal,
     Name,
     PerUnit,
+    clipped_in,
 )
 from farthing.engine.where_text.parsing import SqlText, shown, within_reason
 from farthing.errors import InvalidInput
@@ -137,12 +141,66 @@ def is_spelled(text: str) -> bool:
     return not isinstance(expression, Name | Literal) and str(expression) == text
 
 
-class ConditionReader:
-    """Reads the conditions of one text; `tables` may stand before the name of a column."""
+def clipped_columns(columns: Collection[str], where: Filter | None) -> frozenset[str]:
+    """The columns that a question with this filter clips: those that it measures or groups by, and
+    the operands of arithmetic. A filter itself compares what is stored."""
+    clipped: set[str] = set()
+    for column in {*columns, *columns_of(where)}:
+        if is_spelled(column):
+            clipped.update(clipped_in(expression_in(column)))
+        elif column in columns:
+            clipped.add(column)
+    return frozenset(clipped)
 
-    def __init__(self, sql: SqlText, tables: frozenset[str] = frozenset()) -> None:
+
+def column_with(name: str, named: Mapping[str, Expression]) -> str:
+    """A column that a question names, with other expressions in the place of these names."""
+    if name in named:
+        expression = named[name]
+    elif is_spelled(name):
+        expression = substituted(expression_in(name), named)
+    else:
+        return name
+    return expression.column if isinstance(expression, Name) else str(expression)
+
+
+def substituted(expression: Expression, named: Mapping[str, Expression]) -> Expression:
+    """The expression with other expressions in the place of these names."""
+
+    def inner(part: Expression) -> Expression:
+        return substituted(part, named)
+
+    def condition(where: Filter) -> Filter:
+        return renamed(where, lambda name: column_with(name, named))
+
+    match expression:
+        case Name(name):
+            return named.get(name, expression)
+        case Call(function, arguments):
+            return Call(function, tuple(map(inner, arguments)))
+        case Case(cases, otherwise):
+            made = tuple((condition(where), inner(value)) for where, value in cases)
+            return Case(made, None if otherwise is None else inner(otherwise))
+        case PerUnit(function, of, where):
+            rows = None if where is None else condition(where)
+            return PerUnit(function, None if of is None else inner(of), rows)
+        case Literal():
+            return expression
+
+
+class ConditionReader:
+    """Reads the conditions of one text; `tables` may stand before the name of a column, and `named`
+    are expressions that have a name of their own."""
+
+    def __init__(
+        self,
+        sql: SqlText,
+        tables: frozenset[str] = frozenset(),
+        named: Mapping[str, Expression] = MappingProxyType({}),
+    ) -> None:
         self._sql = sql
         self._tables = tables
+        self._named = named
 
     def filter(self, node: sge.Expr) -> Filter:
         """The filter that a condition says."""
@@ -159,7 +217,7 @@ class ConditionReader:
                 return Not(self.filter(node.this))
             case sge.Is():
                 return self._is(node)
-            case sge.Like():
+            case sge.Like() | sge.Case():
                 return Equals(str(self.expression(node)), True)
             case sge.EQ() | sge.NEQ() | sge.GTE() | sge.GT() | sge.LTE() | sge.LT() if (
                 self._of_two_columns(node)
@@ -205,7 +263,8 @@ class ConditionReader:
             case sge.Paren():
                 return self.expression(node.this)
             case sge.Column():
-                return Name(self._stored(node))
+                name = self._stored(node)
+                return self._named.get(name, Name(name))
             case sge.Null():
                 return Literal(None)
             case sge.Literal() | sge.Neg(this=sge.Literal()) | sge.Boolean() | sge.Cast():
@@ -217,7 +276,7 @@ class ConditionReader:
             case sge.Extract(this=part, expression=of) if part.name.upper() in _PARTS:
                 return Call(_PARTS[part.name.upper()], (self.expression(of),))
             case sge.Anonymous(this=str(name), expressions=[inner]) if name.lower() == "per_unit":
-                return self._per_unit(inner)
+                return self.per_unit(inner)
             case sge.Anonymous(this=str(name), expressions=given) if name.lower() in _OURS:
                 return Call(name.lower(), tuple(map(self.expression, given)))
         function = _OPERATORS.get(type(node)) or _FUNCTIONS.get(type(node))
@@ -230,7 +289,8 @@ class ConditionReader:
         return Call(function, tuple(self.expression(part) for part in given if part is not None))
 
     def _stored(self, node: sge.Column) -> str:
-        if isinstance(node.this, sge.Star):
+        plain = isinstance(node.this, sge.Identifier)
+        if not plain or (node.name.startswith("$") and not node.this.quoted):
             raise self._sql.refused(node, "a column must stand here, by its name alone")
         _, table = self._sql.arguments(node, "this", "table")
         if table is not None and table.name not in self._tables:
@@ -248,15 +308,14 @@ class ConditionReader:
             cases.append((self.filter(condition), self.expression(value)))
         return Case(tuple(cases), None if default is None else self.expression(default))
 
-    def _per_unit(self, node: sge.Expr) -> Expression:
-        """per_unit(min(day) filter (where event = 'buy')), or arithmetic of several such."""
-        where = None
+    def per_unit(self, node: sge.Expr, where: Filter | None = None) -> Expression:
+        """An aggregate of a unit's rows that pass a filter: min(day) filter (where event = 'b')."""
         if isinstance(node, sge.Filter):
-            where = self.filter(node.expression.this)
-            node = node.this
+            own = self.filter(node.expression.this)
+            where, node = own if where is None else AllOf((where, own)), node.this
         match node:
             case sge.Paren():
-                return self._per_unit(node.this)
+                return self.per_unit(node.this, where)
             case sge.LogicalOr() | sge.Any():
                 held = self.filter(node.this)
                 both = held if where is None else AllOf((held, where))

@@ -22,6 +22,8 @@ def condition_in_sql(where: Filter) -> str:
     match where:
         case Equals(column, None):
             return f"{column_in_sql(column)} IS NULL"
+        case Equals(column, True) if _is_expression(column):
+            return column_in_sql(column)
         case Equals(column, value):
             return f"{column_in_sql(column)} = {value_in_sql(value)}"
         case Not(Equals(column, value)) if value is not None:
@@ -63,9 +65,13 @@ def part_in_sql(where: Filter) -> str:
 
 def column_in_sql(column: str) -> str:
     """A column of a filter: its name, or the expression that computes it."""
-    from farthing.engine.where_text.reading import is_spelled  # reading needs this module
+    return f"({column})" if _is_expression(column) else name_in_sql(column)
 
-    return column if is_spelled(column) else name_in_sql(column)
+
+def _is_expression(column: str) -> bool:
+    from farthing.engine.where_text.reading import is_spelled  # which needs this module
+
+    return is_spelled(column)
 
 
 def name_in_sql(name: str) -> str:
