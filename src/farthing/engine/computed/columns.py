@@ -16,7 +16,7 @@ bound, and a real number below 10^-150 in size counts as 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -149,6 +149,27 @@ class ComputedColumns:
     def _check(self, where: Filter | None) -> None:
         check_filter(where, {name: self.column(name).kind for name in columns_of(where)})
 
+    def splits(self, name: str) -> bool:
+        """Whether a row has several labels in this column."""
+        match self.expression(name):
+            case Call("split"):
+                return True
+            case None:
+                return False
+            case expression:
+                self._require_whole(expression)
+                return False
+
+    def _require_whole(self, expression: Expression) -> None:
+        """Nothing is computed from labels that were split."""
+        for part in inside(expression):
+            named = isinstance(part, Name) and self.expression(part.column)
+            found = named if named else part
+            if isinstance(found, Call) and found.function == "split":
+                raise InvalidInput("split(…) gives labels to group or filter by, and nothing else")
+            if not isinstance(found, Name):
+                self._require_whole(found)
+
     def is_per_unit(self, name: str) -> bool:
         """Whether the column has one value for each unit, by what computes it."""
         expression = self.expression(name)
@@ -187,10 +208,12 @@ def spelled(schema: Schema, name: str) -> str:
     return str(expression)
 
 
-def with_computed(schema: Schema, names: Iterable[str]) -> Schema:
+def with_computed(schema: Schema, names: Collection[str]) -> Schema:
     """The schema, and the columns among these names that are expressions."""
     computed = ComputedColumns(schema)
     missing = sorted({name for name in names if name not in schema})
+    if sum(map(computed.splits, {*names})) > 1:
+        raise InvalidInput("a question splits one text into labels, got several")
     return Schema((*schema.columns, *map(computed.column, missing))) if missing else schema
 
 

@@ -7,8 +7,10 @@ is computed from them row by row comes after. Texts of the question travel as pa
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from farthing.engine.computed.columns import (
@@ -18,6 +20,7 @@ from farthing.engine.computed.columns import (
     SUM_PLACES,
     ComputedColumns,
 )
+from farthing.engine.filters import AllOf, Filter, columns_of
 from farthing.engine.sql.conditions import condition, moved_into
 from farthing.engine.sql.statement import Texts, as_bytes
 from farthing.engine.where_text.expressions import (
@@ -47,31 +50,14 @@ def with_columns(
     computed = ComputedColumns(schema)
     wanted = [name for name in names if computed.expression(name) is not None]
     maker = _Maker(table, computed, unit, texts)
-    levels = maker.levels(wanted)
-    for level in levels:
-        maker.add_per_unit(level, alone=units and len(levels) == 1)
+    maker.add_per_unit(wanted, one_row=units)
     values = {name: maker.column(name) for name in wanted}
-    split = [name for name in wanted if _splits(computed.expression(name))]
-    if len(split) > 1:
-        raise InvalidInput("a question splits one text into labels, got several")
-    made = maker.table.mutate(**values) if not units else None
-    if made is None:
-        made = maker.table.select(**{unit: maker.table[unit]}, **values)
-        made = made if len(levels) == 1 else made.distinct()
-    for name in split:
-        made = made.unnest(name, keep_empty=True)
+    if units:
+        return maker.table.select(**{unit: maker.table[unit]}, **values)
+    made = maker.table.mutate(**values)
+    for name in wanted:
+        made = made.unnest(name, keep_empty=True) if computed.splits(name) else made
     return made
-
-
-def _splits(expression: Expression | None) -> bool:
-    """Whether a row has several labels by this expression."""
-    if expression is None:
-        return False
-    if isinstance(expression, Call) and expression.function == "split":
-        return True
-    if any(map(_splits, inside(expression))):
-        raise InvalidInput("split(…) gives labels to group or to filter by, and nothing else")
-    return False
 
 
 class _Maker:
@@ -92,42 +78,81 @@ class _Maker:
         if expression is None:
             return self.table[name]
         value, kind = self.value(expression), self._computed.typed(expression).kind
-        return as_bytes(value) if kind == TEXT and not _splits(expression) else value
+        return as_bytes(value) if kind == TEXT and not self._computed.splits(name) else value
 
-    def levels(self, names: Iterable[str]) -> list[list[PerUnit]]:
-        """The aggregates that are needed, those first that others are made from."""
-        depth: dict[PerUnit, int] = {}
+    def add_per_unit(self, names: Iterable[str], *, one_row: bool) -> None:
+        """Columns with the aggregates that these need: in the rows, or in one row for each unit.
 
-        def measure(expression: Expression) -> int:
-            if isinstance(expression, Name):
-                computed = self._computed.expression(expression.column)
-                return 0 if computed is None else measure(computed)
-            if isinstance(expression, PerUnit) and expression in depth:
-                return depth[expression]
-            below = max(map(measure, inside(expression)), default=0)
-            if isinstance(expression, PerUnit):
-                depth[expression] = below = below + 1
-            return below
-
-        deepest = max((measure(Name(name)) for name in names), default=0)
-        return [
-            [one for one, own in depth.items() if own == level] for level in range(1, deepest + 1)
-        ]
-
-    def add_per_unit(self, aggregates: Sequence[PerUnit], *, alone: bool) -> None:
-        """Columns with these aggregates of each unit, in its rows or in one row for each."""
-        table, first = self.table, len(self._per_unit)
-        named = {f"per unit {first + i}": one for i, one in enumerate(aggregates)}
-        if clash := set(named) & set(table.columns):
-            raise InvalidInput(f"no column can be called {min(clash)}")
-        values = {name: self._aggregate(one) for name, one in named.items()}
-        units = table.group_by(**{_WHO: table[self._unit]}).aggregate(**values)
-        if alone:
+        Those come first that others are made from. Their table has every unit; the later ones are
+        aggregated from the rows that can pass their filters.
+        """
+        rows, units = self.table, None
+        for aggregates in self._levels(names):
+            named = {f"per unit {len(self._per_unit) + i}": a for i, a in enumerate(aggregates)}
+            if clash := set(named) & set(rows.columns):
+                raise InvalidInput(f"no column can be called {min(clash)}")
+            self.table = rows
+            if units is not None:
+                passing = [self._rows_alone(aggregate.where) for aggregate in aggregates]
+                if all(passing):
+                    conditions = [self.condition(part) for parts in passing for part in parts]
+                    self.table = self.table.filter(reduce(or_, conditions))
+                self.table = self._beside(self.table, units, how="inner")
+            values = {name: self._aggregate(one) for name, one in named.items()}
+            group = self.table.group_by(**{_WHO: self.table[self._unit]})
+            made = group.aggregate(**values)
+            self._per_unit |= {one: name for name, one in named.items()}
+            units = made if units is None else self._and_counts(units, made, named)
+        self.table = rows
+        if units is not None and one_row:
             self.table = units.rename({self._unit: _WHO})
-        else:
-            joined = table.left_join(units, table[self._unit] == units[_WHO])
-            self.table = joined.select(*table.columns, *named)
-        self._per_unit |= {one: name for name, one in named.items()}
+        elif units is not None:
+            self.table = self._beside(rows, units, how="left")
+        elif one_row:
+            self.table = rows.select(self._unit).distinct()
+
+    def _levels(self, names: Iterable[str]) -> list[list[PerUnit]]:
+        """The aggregates that are needed, those first that others are made from."""
+        depths: dict[PerUnit, int] = {}
+        for name in names:
+            self._depth(Name(name), depths)
+        deepest = max(depths.values(), default=0)
+        return [[a for a, own in depths.items() if own == i + 1] for i in range(deepest)]
+
+    def _depth(self, expression: Expression, depths: dict[PerUnit, int]) -> int:
+        """How many aggregates are one in the other."""
+        if isinstance(expression, Name):
+            computed = self._computed.expression(expression.column)
+            return 0 if computed is None else self._depth(computed, depths)
+        below = max((self._depth(part, depths) for part in inside(expression)), default=0)
+        if isinstance(expression, PerUnit):
+            depths[expression] = below = below + 1
+        return below
+
+    def _rows_alone(self, where: Filter | None) -> list[Filter]:
+        """The parts of a filter that need no aggregate, as one filter; none if there are none."""
+        parts = where.parts if isinstance(where, AllOf) else () if where is None else (where,)
+        plain = [p for p in parts if not any(self._depth(Name(c), {}) for c in columns_of(p))]
+        return [AllOf(tuple(plain))] if plain else []
+
+    def _beside(self, rows: ir.Table, units: ir.Table, *, how: Any) -> ir.Table:
+        """The rows with what is known of their unit."""
+        added = [name for name in units.columns if name != _WHO]
+        joined = rows.join(units, rows[self._unit] == units[_WHO], how=how)
+        return joined.select(*rows.columns, *added)
+
+    def _and_counts(self, units: ir.Table, more: ir.Table, named: Mapping[str, PerUnit]) -> Any:
+        """More columns beside those of each unit; a unit without rows has none, and counts 0."""
+        import ibis
+
+        other = more.rename({"other unit": _WHO})
+        joined = units.left_join(other, units[_WHO] == other["other unit"])
+        counts = ("count", "count_distinct")
+        added = {
+            name: ibis.coalesce(joined[name], 0) if a.function in counts else joined[name]
+            for name, a in named.items()
+        }
+        return joined.select(*units.columns, **added)
 
     def _aggregate(self, aggregate: PerUnit) -> Any:
         """An aggregate of rows, with the type of its kind."""
@@ -147,8 +172,7 @@ class _Maker:
                 return value.nunique(where=where).cast("int64")
             case "min" | "max":
                 value = as_bytes(value) if column.kind == TEXT else value
-                extreme = value.min(where=where) if aggregate.function == "min" else None
-                extreme = value.max(where=where) if extreme is None else extreme
+                extreme = getattr(value, aggregate.function)(where=where)
                 return as_bytes(extreme) if column.kind == TEXT else extreme
         whole = column.kind == INTEGER
         number = self.bounded(aggregate.of)
@@ -164,10 +188,8 @@ class _Maker:
         mean = total.cast("float64") / (rows > 0.0).ifelse(rows, 1.0)
         return mean if whole else mean / float(10**SUM_PLACES)
 
-    def condition(self, where: Any) -> Any:
+    def condition(self, where: Filter) -> Any:
         """A filter over stored and computed columns."""
-        from farthing.engine.filters import columns_of
-
         kinds = {name: self._computed.column(name).kind for name in columns_of(where)}
         return condition(self, where, kinds, self._texts)
 
