@@ -181,7 +181,10 @@ class Session(Kinds[Question], ConversationKinds):
         """The query with expressions in the place of their names."""
         if not self._named:
             return query
-        return renamed_query(query, lambda name: column_with(name, self._named))
+        declared = self.schema
+        return renamed_query(
+            query, lambda name: name if name in declared else column_with(name, self._named)
+        )
 
     def ask(self, query: Query | Mapping[str, Any]) -> Question | Batch:
         """A question from a query, or from its plain data; a batch from the data of one."""

@@ -155,13 +155,13 @@ def clipped_columns(columns: Collection[str], where: Filter | None) -> frozenset
 
 def column_with(name: str, named: Mapping[str, Expression]) -> str:
     """A column that a question names, with other expressions in the place of these names."""
-    if name in named:
-        expression = named[name]
-    elif is_spelled(name):
-        expression = substituted(expression_in(name), named)
-    else:
+    try:
+        expression = named[name] if name in named else substituted(expression_in(name), named)
+    except InvalidInput:
         return name
-    return expression.column if isinstance(expression, Name) else str(expression)
+    if isinstance(expression, Name | Literal):
+        return expression.column if name in named and isinstance(expression, Name) else name
+    return str(expression)
 
 
 def substituted(expression: Expression, named: Mapping[str, Expression]) -> Expression:
