@@ -116,9 +116,7 @@ def test_an_ordered_funnel(data: Session) -> None:
 
 def test_retention_and_several_labels_of_a_row(data: Session) -> None:
     people = data.per_unit(first=fa.min("day"))
-    cohorts = exact(
-        data, people.histogram([fa.month("first"), fa.month("day")], contribution_limit=9)
-    )
+    cohorts = exact(people.histogram([fa.month("first"), fa.month("day")], contribution_limit=9))
     pairs = {
         (member, min(r["day"] for r in rows).replace(day=1), row["day"].replace(day=1))
         for member, rows in BY_MEMBER.items()
