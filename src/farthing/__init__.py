@@ -93,6 +93,10 @@ _LATER = {
     "quarter": "farthing.engine",
     "week": "farthing.engine",
     "year": "farthing.engine",
+    **dict.fromkeys(
+        ("any", "distinct", "max", "mean", "min", "rows", "sum"),
+        "farthing.engine.computed.functions",
+    ),
 }
 
 

@@ -114,7 +114,7 @@ class Column:
     decimals, `time_zone` for times, and for dates that are stored as times. A text column with
     `parts` is made from other columns as they are stored: two rows have the same value if they have
     the same in each, and where one of them is missing it is missing. A column with a `lookup` comes
-    from a public table.
+    from a public table. A column with an `expression` is computed from others: "price * quantity".
 
     `title` and `plural` are what captions call it: "article" and "articles". Without a plural it
     is the title and an s. `verb` is what units do with it: "read by" gives "the articles read by
@@ -130,6 +130,7 @@ class Column:
     time_zone: str | None = None
     parts: tuple[str, ...] | None = None
     lookup: Lookup | None = None
+    expression: str | None = None
     title: str | None = None
     plural: str | None = None
     verb: str | None = None
@@ -143,6 +144,7 @@ class Column:
         self._check_categories()
         self._check_parts()
         self._check_lookup()
+        self._check_expression()
         self._check_titles()
         if self.time_zone is not None:
             self._only_for("time_zone", DATE, TIMESTAMP)
@@ -195,6 +197,14 @@ class Column:
         if self.lookup.column is None:
             object.__setattr__(self, "lookup", replace(self.lookup, column=self.name))
 
+    def _check_expression(self) -> None:
+        if self.expression is None:
+            return
+        if not isinstance(self.expression, str) or not self.expression:
+            raise InvalidInput(f"the expression of {self.name!r:.60} must be a text")
+        if self.parts is not None or self.lookup is not None:
+            raise InvalidInput(f"{self.name!r:.60} is computed: it has no parts and no lookup")
+
     def _check_titles(self) -> None:
         for name in _TITLES:
             text = getattr(self, name)
@@ -208,6 +218,11 @@ class Column:
                     f"the {name} of {self.name!r:.60} must be 1 to {LONGEST_TITLE} printable "
                     "characters, without backquotes and without spaces around them"
                 )
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it is a column of the rows themselves."""
+        return self.parts is None and self.lookup is None and self.expression is None
 
     @property
     def untitled(self) -> Column:
@@ -261,7 +276,7 @@ class Schema:
 
     def _require_stored_key(self, what: str, column: Column) -> None:
         """The join key must be a stored column whose equality is the same on every engine."""
-        if column.kind not in KEYS or column.parts is not None or column.lookup is not None:
+        if column.kind not in KEYS or not column.is_stored:
             raise InvalidInput(
                 f"{what} must be {' or '.join(KEYS)} and a column of the rows, "
                 f"got {column.name!r:.60}"
@@ -314,8 +329,8 @@ def with_unit(schema: Schema, unit: str | Sequence[str]) -> tuple[Schema, str]:
     """
     if isinstance(unit, str):
         if unit in schema or "," not in unit:
-            if schema[unit].lookup is not None:
-                raise InvalidInput(f"the unit must be a column of the rows, {unit} is looked up")
+            if schema[unit].lookup is not None or schema[unit].expression is not None:
+                raise InvalidInput(f"the unit must be a column of the rows, {unit} is not")
             return schema, unit
         unit = [part.strip() for part in unit.split(",")]
     if len(unit) == 1:

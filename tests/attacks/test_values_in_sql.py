@@ -21,7 +21,8 @@ from farthing.engine.sources.opening import open_source
 from farthing.engine.sources.spark_session import SETTINGS as SPARK_SETTINGS
 from farthing.engine.sql.conditions import condition
 from farthing.engine.sql.statement import Texts
-from farthing.engine.where_text.conditions import filter_in, value_in_sql
+from farthing.engine.where_text.conditions import filter_in
+from farthing.engine.where_text.writing import value_in_sql
 from farthing.errors import InvalidInput, Unsupported
 from farthing.schema import INTEGER, TEXT, Column, Schema
 from tests.engine.engines import histogram, on_postgres, on_spark, read

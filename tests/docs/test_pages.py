@@ -29,6 +29,7 @@ PAGES = (
 )
 #: Pages with code and no commands.
 CODE_ALONE = (
+    "docs/people.md",
     "docs/coming-from.md",
     "docs/theory/bounds.md",
     "docs/theory/adaptive.md",

@@ -11,9 +11,10 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from farthing.engine.context import rows_of
 from farthing.engine.filters import filter_from
-from farthing.engine.kinds import completed_query
-from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.completed import completed_query
 from farthing.engine.kinds.totals import SumQuery
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
@@ -67,11 +68,10 @@ def measured(
     source: Source, schema: Schema, query: Query, *, unit: str = "member", secret: str = "key"
 ) -> tuple[Query, pa.Table, Bounded]:
     """The query as it is asked, the rows of its statement, and what a unit can change of them."""
-    texts = Texts()
     whole = completed_query(query, schema, unit, Limits())
-    rows = Rows(source.declared(schema), unit, schema.kinds, secret, texts, schema.declared.bounds)
-    bounded = whole.bounded(rows.where(whole.filter))
-    return whole, source.run(source.statement(bounded.expression, texts)), bounded
+    rows = rows_of(source, schema, unit, secret, whole)
+    bounded = whole.bounded(rows)
+    return whole, source.run(source.statement(bounded.expression, rows.texts)), bounded
 
 
 def clipped_sums(rows: Any, unit: tuple[Any, str], value: Any, lower: int, upper: int) -> Bounded:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from farthing.engine import AllOf, AnyOf, Between, Equals, Not, OneOf, Present
 from farthing.engine.sql.conditions import check_filter
-from farthing.engine.where_text.conditions import condition_in_sql
+from farthing.engine.where_text.writing import condition_in_sql
 from tests.engine.engines import histogram, on_postgres, on_spark, proposed
 
 VALUES: dict[str, list[Any]] = {

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import farthing as fa
-from farthing.engine.kinds import KINDS, completed_query, query_from
+from farthing.engine.kinds import KINDS, query_from
+from farthing.engine.kinds.completed import completed_query
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.totals import (
     MeanQuery,

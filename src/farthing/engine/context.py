@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from farthing.canonical import digest
 from farthing.engine.answer import Answer
+from farthing.engine.computed.columns import ComputedColumns, with_computed
+from farthing.engine.computed.compile import with_columns
 from farthing.engine.errors import ChargeMismatch
-from farthing.engine.filters import columns_of
-from farthing.engine.kinds import completed_query, query_from
+from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.completed import completed_query, one_row_per_unit, used_columns
 from farthing.engine.purchase import Purchase
 from farthing.engine.sources.base import Source
 from farthing.engine.sql.bounding import largest
@@ -185,6 +187,10 @@ class Context:
         """What exists for an analyst."""
         return self.about.declared_schema
 
+    def schema_for(self, query: Query) -> Schema:
+        """The same with the columns that a query computes."""
+        return with_computed(self.schema, used_columns(query))
+
     @property
     def kept(self) -> bool:
         """Whether releases are given out again: only for rows whose version is declared."""
@@ -196,12 +202,16 @@ class Context:
         Declared bounds are part of it: a release of 1.0.0, for which rows outside did not count, is
         no answer to the same question.
         """
-        query = purchase.query
-        used, bounds = query.columns() | columns_of(query.filter), self.schema.declared.bounds
-        applied = {name: list(bounds[name]) for name in sorted(used) if name in bounds}
+        query, used = purchase.query, used_columns(purchase.query)
+        bounds = self.schema_for(query).declared.bounds
+        stored = ComputedColumns(self.schema).stored(used)
+        applied = {name: list(bounds[name]) for name in sorted(used | stored) if name in bounds}
+        computed = {n: self.schema[n].expression for n in sorted(used) if n in self.schema}
+        computed = {name: text for name, text in computed.items() if text is not None}
         return {
             "query": query.to_json(),
             **({"bounds": applied} if applied else {}),
+            **({"computed": computed} if computed else {}),
             "guarantees": {n: format_guarantee(g) for n, g in purchase.guarantees.items()},
             "unit": self.about.unit,
             "confidence": self.confidence,
@@ -215,7 +225,7 @@ class Context:
 
     def caption(self, query: Query) -> str:
         """What is counted, of which rows, and every bound and limit that is applied."""
-        return query.caption(self.about.unit, self.schema.declared)
+        return query.caption(self.about.unit, self.schema_for(query).declared)
 
     def earlier(self, question: str, purchases: Mapping[str, Purchase]) -> Answer | None:
         """The release of the same question about the same rows, if this analyst has it: asked by
@@ -299,6 +309,18 @@ class Step:
         return context.recent.statement(asked, lambda: statement_of(context, query, candidates))
 
 
+def rows_of(source: Source, declared: Schema, unit: str, secret: str, query: Query) -> Rows:
+    """The rows that a query is about, with the columns that it computes."""
+    used, table, texts = used_columns(query), source.declared(declared), Texts()
+    schema = with_computed(declared, used)
+    computed = [name for name in sorted(used) if schema[name].expression]
+    if computed:
+        units = one_row_per_unit(query, declared)
+        table = with_columns(table, declared, unit, computed, texts, units=units)
+    bounds = {n: pair for n, pair in schema.declared.bounds.items() if n in table.columns}
+    return Rows(table, unit, schema.kinds, secret, texts, bounds).where(query.filter)
+
+
 def statement_of(
     context: Context, query: Query, candidates: int | None = None, *, value: int | None = None
 ) -> tuple[Statement, Contribution]:
@@ -307,10 +329,8 @@ def statement_of(
     With `candidates` of so many of its largest counts, and one beyond. With `value` of the one
     number that says on which side of this value the query lies.
     """
-    schema, source, secret = context.schema, context.source, context.analyst.secret()
-    declared, bounds = source.declared(schema), schema.declared.bounds
-    rows = Rows(declared, context.about.unit, schema.kinds, secret, Texts(), bounds)
-    rows = rows.where(query.filter)
+    source, secret = context.source, context.analyst.secret()
+    rows = rows_of(source, context.schema, context.about.unit, secret, query)
     bounded = query.bounded(rows) if value is None else query.ranks_at(rows, value)
     expression = bounded.expression
     if candidates is not None:

@@ -219,7 +219,7 @@ def _answer(
         remaining=Price(0),  # known once the entry is closed
         intervals=result.intervals,
         unit=context.about.unit,
-        caption=query.caption(context.about.unit, context.schema.declared),
+        caption=query.caption(context.about.unit, context.schema_for(query).declared),
         shown_from=expected.shown_from,
     )
 

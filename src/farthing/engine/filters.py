@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any, TypeAlias
@@ -235,6 +235,17 @@ def as_declared(where: Filter, kinds: Mapping[str, str]) -> Filter:
                 column,
                 **{side: value_as_declared(column, kind, value) for side, value in where.sides},
             )
+
+
+def renamed(where: Filter, rename: Callable[[str], str]) -> Filter:
+    """The filter with other names for its columns."""
+    match where:
+        case AllOf(parts) | AnyOf(parts):
+            return type(where)(tuple(renamed(part, rename) for part in parts))
+        case Not(part):
+            return Not(renamed(part, rename))
+        case Equals() | OneOf() | Between() | Present():
+            return replace(where, column=rename(where.column))
 
 
 def value_as_declared(column: str, kind: str | None, value: Value) -> Value:

@@ -16,8 +16,8 @@ A name that would be read wrongly is written as a table, {"column": "month(day)"
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -195,6 +195,13 @@ def _from_mapping(given: Mapping[Any, Any]) -> Key:
         case {"column": column, "bins": edges, **nothing} if not nothing:
             return Bins(column, edges)
     raise InvalidInput("a key is a table with column, and period or bins if it is a function of it")
+
+
+def renamed_key(key: Key, rename: Callable[[str], str]) -> Key:
+    """The key with another name for its column."""
+    if isinstance(key, str):
+        return rename(key)
+    return key if isinstance(key, Named) else replace(key, column=rename(key.column))
 
 
 def column_of(key: Key) -> str:

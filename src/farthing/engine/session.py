@@ -13,13 +13,17 @@ from typing import Any, Self
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer, Answers, PastRelease
+from farthing.engine.computed.columns import ComputedColumns
 from farthing.engine.conversation import Conversation
 from farthing.engine.conversation_kinds import ConversationKind, ConversationKinds
 from farthing.engine.kinds import BATCH, Kinds, query_from
 from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.completed import renamed_query
 from farthing.engine.plan import ONLY, Backend, ConversationPlan, Plan
 from farthing.engine.purchase import Aim
 from farthing.engine.sql_questions.questions import queries_in, query_in_sql
+from farthing.engine.where_text.conditions import column_with, expression_in, substituted
+from farthing.engine.where_text.expressions import Expression
 from farthing.errors import InvalidInput
 from farthing.ledger import OpenedConversation, Purse
 from farthing.schema import DeclaredValues, Schema
@@ -117,8 +121,11 @@ class Session(Kinds[Question], ConversationKinds):
     purses, registered lists) is done at a `Desk`.
     """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(
+        self, backend: Backend, named: Mapping[str, Expression] = MappingProxyType({})
+    ) -> None:
         self.backend = backend
+        self._named = named
 
     @property
     def name(self) -> str:
@@ -138,9 +145,44 @@ class Session(Kinds[Question], ConversationKinds):
         """
         return self.backend.place
 
+    def with_columns(self, **expressions: str) -> Session:
+        """The same session with names for columns that are computed: spent="price * quantity".
+
+        The budget and everything else is the same; the names are known here alone.
+        """
+        named = dict(self._named)
+        for name, text in expressions.items():
+            if name in self.schema:
+                raise InvalidInput(f"there is a column {name} already")
+            expression = substituted(expression_in(text), named)
+            ComputedColumns(self.schema).typed(expression)
+            named[name] = expression
+        return Session(self.backend, MappingProxyType(named))
+
+    def per_unit(self, **expressions: str) -> Session:
+        """The same session with names for columns that have one value for each unit, such as
+        visits=fa.rows(), first=fa.min("day")."""
+        session = self.with_columns(**expressions)
+        for name in expressions:
+            if not ComputedColumns(self.schema).is_per_unit(str(session._named[name])):
+                raise InvalidInput(
+                    f"{name} has a value for each row, not for each unit: use fa.rows(), "
+                    "fa.min(…), fa.sum(…) and their like, or with_columns"
+                )
+        return session
+
     def question(self, query: Query) -> Question:
         """A query, asked of this data."""
-        return Question(self.backend, query)
+        return Question(self.backend, self._with_named(query))
+
+    def _with_named(self, query: Query) -> Query:
+        """The query with expressions in the place of their names."""
+        if not self._named:
+            return query
+        declared = self.schema
+        return renamed_query(
+            query, lambda name: name if name in declared else column_with(name, self._named)
+        )
 
     def ask(self, query: Query | Mapping[str, Any]) -> Question | Batch:
         """A question from a query, or from its plain data; a batch from the data of one."""
@@ -156,7 +198,7 @@ class Session(Kinds[Question], ConversationKinds):
         that none of them has is refused. `options` are fields that SQL has no words for, such as
         contribution_limit; OPTIONS (contribution_limit = 3) at the end of the text says the same.
         """
-        queries = queries_in(text, self.backend.about, options)
+        queries = queries_in(text, self.backend.about, options, self._named)
         if len(queries) > 1:
             return self.batch(queries)
         return self.question(*queries.values())
@@ -169,7 +211,8 @@ class Session(Kinds[Question], ConversationKinds):
                 raise InvalidInput("every question of a batch must have a name, got an empty one")
             if isinstance(given, Question) and given.backend is not self.backend:
                 raise InvalidInput("every question of a batch must be asked of the same data")
-            queries[name] = given.query if isinstance(given, Question) else query_from(given)
+            query = given.query if isinstance(given, Question) else query_from(given)
+            queries[name] = self._with_named(query)
         return Batch(self.backend, queries)
 
     def watching(self, kind: ConversationKind) -> Watch:

@@ -23,7 +23,8 @@ from farthing.composition.tariffs.verification import (
 from farthing.engine.contribution_limits import with_loss_questions
 from farthing.engine.desk.data import purse_data
 from farthing.engine.desk.operations import ABSENT, Given, Office, operation, plain_data
-from farthing.engine.kinds import completed_query, query_from
+from farthing.engine.kinds import query_from
+from farthing.engine.kinds.completed import completed_query
 from farthing.engine.purchase import buy
 from farthing.errors import InvalidInput, require_count, require_real
 from farthing.guarantees.notation import parse_item

@@ -24,7 +24,6 @@ from typing import (
     get_type_hints,
 )
 
-from farthing.engine.filters import columns_of
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.counts import CountQuery, DistinctQuery, HistogramQuery, LossQuery
 from farthing.engine.kinds.fields import CHECKS
@@ -32,11 +31,8 @@ from farthing.engine.kinds.limit import LimitQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.top_k import TopKQuery
 from farthing.engine.kinds.totals import MeanQuery, StandardDeviationQuery, SumQuery, VarianceQuery
-from farthing.engine.sql.conditions import check_filter, require_possible
 from farthing.entry_points import load
 from farthing.errors import InvalidInput, Unsupported, require_choice
-from farthing.ledger.declared_data import Limits
-from farthing.schema import Schema
 
 log = logging.getLogger("farthing.extensions")
 
@@ -194,32 +190,3 @@ def query_from(given: object) -> Query:
     if not isinstance(kind, str) or kind not in KINDS:
         kind = require_choice("kind", kind, KINDS)
     return KINDS[kind].from_json(given)
-
-
-def completed_query(query: Query, schema: Schema, unit: str, limits: Limits) -> Query:
-    """The query with everything said that the schema and the owner's limits say, and checked.
-
-    What nobody says about how much of a unit counts is asked for: nothing is dropped by default.
-    """
-    check_query(query, schema, unit)
-    require_possible(query.filter, schema)
-    whole = query.within(limits).completed(schema)
-    for name, words in whole.needed_limits.items():
-        if getattr(whole, name) is None:
-            raise InvalidInput(
-                f"{name} must be given: {words}. Nothing is dropped by default: ask with {name}, "
-                "or let the owner declare it as a limit of the data"
-            )
-    return whole
-
-
-def check_query(query: Query, schema: Schema, unit: str) -> None:
-    """The declared columns can be used like this; nothing is known about the rows."""
-    used = query.columns() | columns_of(query.filter)
-    schema.require(*used)
-    if unit in used:
-        raise InvalidInput(
-            f"{unit} is the unit of privacy: it cannot be filtered, grouped or added up"
-        )
-    check_filter(query.filter, schema.kinds)
-    query.check_columns(schema)

@@ -29,6 +29,7 @@ from farthing.engine.sql.bounding import Bounded, TypedColumn, bounded_histogram
 from farthing.engine.sql.conditions import condition, key_column, moved_into
 from farthing.engine.sql.keys import Label
 from farthing.engine.sql.statement import Texts
+from farthing.engine.where_text.conditions import clipped_columns
 from farthing.errors import InvalidInput, did_you_mean
 from farthing.guarantees.kinds import (
     ApproximateDP,
@@ -311,8 +312,8 @@ class Query(ABC):
 
     def clipped(self, declared: DeclaredValues) -> dict[str, Bounds]:
         """The bounds that its columns are clipped to."""
-        bounds = declared.bounds
-        return {name: bounds[name] for name in sorted(self.columns()) if name in bounds}
+        bounds, clipped = declared.bounds, clipped_columns(self.columns(), self.filter)
+        return {name: bounds[name] for name in sorted(clipped) if name in bounds}
 
     def caption(self, unit: str, declared: DeclaredValues) -> str:
         """One sentence: what is counted, the filter, and every bound and limit."""

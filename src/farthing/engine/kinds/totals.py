@@ -336,18 +336,17 @@ class SumQuery(MeasureQuery):
             raise InvalidInput("lower and upper must not both be 0: the sum would always be 0")
 
     def bounds_in(self, column: Column) -> tuple[fields.NumberBound, fields.NumberBound]:
-        if self.lower is not None and self.upper is not None:
-            return self.lower, self.upper
-        if column.lower is None or column.upper is None or self.per_key_limit is None:
+        lower, upper, rows = self.lower, self.upper, self.per_key_limit
+        if lower is None and column.lower is not None and (rows or column.lower >= 0):
+            lower = (rows or 0) * min(column.lower, 0)
+        if upper is None and column.upper is not None and (rows or column.upper <= 0):
+            upper = (rows or 0) * max(column.upper, 0)
+        if lower is None or upper is None:
             raise InvalidInput(
                 f"the sum of {self.column} needs lower and upper, the least and the most that one "
                 "unit adds; or bounds in the schema and a per_key_limit, the rows of a unit"
             )
-        rows = self.per_key_limit
-        lower, upper = rows * min(column.lower, 0), rows * max(column.upper, 0)
-        return lower if self.lower is None else self.lower, upper if self.upper is None else (
-            self.upper
-        )
+        return lower, upper
 
     @property
     def pays(self) -> Mapping[str, int]:

@@ -24,7 +24,8 @@ from farthing.engine.filters import (
     columns_of,
 )
 from farthing.engine.keys import Bins, Key, Period, column_of
-from farthing.engine.where_text.conditions import condition_in_sql
+from farthing.engine.where_text.conditions import is_spelled
+from farthing.engine.where_text.writing import condition_in_sql
 from farthing.schema import Bounds, DeclaredValues, Value
 from farthing.wording import many
 
@@ -202,6 +203,10 @@ def _in_words(where: Filter, names: Names) -> str:
             return " and ".join(map(part, parts))
         case AnyOf(parts):
             return " or ".join(map(part, parts))
+        case Not(Equals(column, True)) if is_spelled(column):
+            return f"not {names.column(column)}"
+        case Equals(column, True) if is_spelled(column):
+            return names.column(column)
         case Not(Equals(column, value)) if value is not None:
             return f"{names.column(column)} is not {_said(value)}"
         case Not(inner):

@@ -163,16 +163,18 @@ class Source(ABC):
         return Proposal(tuple(kept), tuple(left))
 
     def declared(self, schema: Schema) -> ir.Table:
-        """Every declared column under its own name, with the type of its kind."""
+        """Every declared column under its own name, with the type of its kind. Columns that are
+        computed are added later (`engine.computed`)."""
         import ibis
 
         self.require_distinct(schema)
         self._require_zones(schema)
-        stored = Schema(tuple(column for column in schema.columns if column.parts is None))
-        reading = self._readings.get(schema)
+        own = (c for c in schema.columns if c.parts is None and c.expression is None)
+        stored = Schema(tuple(own))
+        reading = self._readings.get(stored)
         if reading is None:
             made = self._reading(f"declared{next(self._names)}", stored)
-            reading = self._readings.setdefault(schema, made)  # another thread may have been first
+            reading = self._readings.setdefault(stored, made)  # another thread may have been first
         table = ibis.table(_types(stored.columns), name=reading.name)
         joined = {c.name: _joined(table, c.parts, schema) for c in schema.columns if c.parts}
         return table.mutate(**joined) if joined else table

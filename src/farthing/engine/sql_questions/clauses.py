@@ -12,8 +12,8 @@ Functions, and the questions that they are:
     MEDIAN(column)                                  quantile
     PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY column)    quantile
 
-Keys after GROUP BY: a column, DATE_TRUNC('month', column), BINS(column, 0, 10, 20). BINS is our
-word: no function of SQL gives a number the label of its range.
+Keys after GROUP BY: a column, an expression of columns, DATE_TRUNC('month', column),
+BINS(column, 0, 10, 20). BINS is our word: no function of SQL gives a number the label of its range.
 
 Options are fields that SQL has no words for, in a clause of its own at the end:
 
@@ -35,8 +35,9 @@ from sqlglot import expressions as sge
 
 from farthing.engine.keys import PERIODS, Bins, Key, Period, column_of, key_from
 from farthing.engine.sql.keys import Label
-from farthing.engine.where_text.conditions import ConditionReader, name_in_sql, value_in_sql
+from farthing.engine.where_text.conditions import ConditionReader
 from farthing.engine.where_text.parsing import SqlText, shown
+from farthing.engine.where_text.writing import name_in_sql, value_in_sql
 from farthing.errors import InvalidInput
 
 #: The kind that a function of one column is.
@@ -142,8 +143,6 @@ def key_of(node: sge.Expr, sql: SqlText, reader: ConditionReader) -> Key:
     match node:
         case sge.Paren():
             return key_of(node.this, sql, reader)
-        case sge.Column():
-            return key_from({"column": reader.column(node)})
         case sge.DateTrunc() | sge.TimestampTrunc():
             column, unit = sql.arguments(node, "this", "unit")
             if unit.name.lower() not in PERIODS:
@@ -151,15 +150,7 @@ def key_of(node: sge.Expr, sql: SqlText, reader: ConditionReader) -> Key:
             return Period(reader.column(column), unit.name.lower())
         case sge.Anonymous(this=name, expressions=[column, *edges]) if name.upper() == _BINS:
             return Bins(reader.column(column), tuple(_number(e, sql, reader) for e in edges))
-    raise sql.refused(
-        node, "groups are columns, DATE_TRUNC('month', column) or BINS(column, 0, 10, 20)"
-    )
-
-
-def is_key(node: sge.Expr) -> bool:
-    """Whether this could be a key, so that an error is about keys."""
-    ours = isinstance(node, sge.Anonymous) and node.name.upper() == _BINS
-    return ours or isinstance(node, sge.Column | sge.DateTrunc | sge.TimestampTrunc)
+    return key_from({"column": reader.column(node)})
 
 
 def key_in_sql(key: Key) -> str:

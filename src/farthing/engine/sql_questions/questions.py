@@ -14,15 +14,18 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import MISSING, fields
 from itertools import product
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 from sqlglot import TokenType
 from sqlglot import expressions as sge
 
-from farthing.engine.filters import Filter, as_declared, value_as_declared
+from farthing.engine.computed.columns import with_computed
+from farthing.engine.filters import AllOf, Filter, as_declared, columns_of, value_as_declared
 from farthing.engine.keys import Key, key_to_json
-from farthing.engine.kinds import KINDS, check_query
+from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.completed import check_query
 from farthing.engine.sql.keys import Label
 from farthing.engine.sql_questions.clauses import (
     COUNT,
@@ -30,21 +33,21 @@ from farthing.engine.sql_questions.clauses import (
     aggregate_in_sql,
     aggregate_of,
     is_aggregate,
-    is_key,
     key_in_sql,
     key_of,
     options_in_sql,
     split_options,
 )
-from farthing.engine.where_text.conditions import (
-    ConditionReader,
+from farthing.engine.sql_questions.units import SelectReader, table_name, unit_table
+from farthing.engine.where_text.conditions import ConditionReader, operands
+from farthing.engine.where_text.expressions import Expression
+from farthing.engine.where_text.parsing import SqlText, shown, within_reason
+from farthing.engine.where_text.writing import (
     condition_in_sql,
     name_in_sql,
-    operands,
     part_in_sql,
     value_in_sql,
 )
-from farthing.engine.where_text.parsing import SqlText, shown, within_reason
 from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import Dataset
 from farthing.schema import Schema
@@ -53,12 +56,15 @@ from farthing.schema import Schema
 MOST_ENTRIES, MOST_LISTED = 100, 10_000
 #: Fields that SQL says itself.
 SAID = ("where", "by", "column", "probability", "k", "counts")
-_CLAUSES = ("expressions", "from_", "where", "group", "order", "limit")
+_CLAUSES = ("expressions", "from_", "where", "group", "order", "limit", "joins", "with_")
+_ONE_TABLE = (
+    "a question is about one table; a sub-select of it that groups by the unit can be joined, and "
+    "what an owner declared"
+)
 #: Clauses that people try, and why they are not read.
 _WHY = {
     "distinct": "GROUP BY the columns and count; labels alone are a top k",
     "having": "which counts are told is decided by noise and a threshold, not by exact counts",
-    "joins": "a question is about one table; what is joined to it is declared by its owner",
     "laterals": "a question is about one table",
     "offset": "a top k begins at the first",
     "qualify": "nothing is told about single rows",
@@ -67,8 +73,14 @@ _WHY = {
 
 
 @within_reason
-def queries_in(text: str, about: Dataset, options: Mapping[str, Any]) -> dict[str, Query]:
-    """The questions of a statement about this data, by name."""
+def queries_in(
+    text: str,
+    about: Dataset,
+    options: Mapping[str, Any],
+    named: Mapping[str, Expression] = MappingProxyType({}),
+) -> dict[str, Query]:
+    """The questions of a statement about this data, by name; `named` are computed columns that
+    have a name of their own."""
     schema = about.declared_schema
     statement, said = split_options(SqlText.of(text))
     twice = sorted(set(said) & set(options))
@@ -78,7 +90,7 @@ def queries_in(text: str, about: Dataset, options: Mapping[str, Any]) -> dict[st
     mine = sorted(set(given) & set(SAID))
     if mine:
         raise InvalidInput(f"{mine[0]} is no option: the statement itself says it")
-    asked = _Select(statement, about, schema).asked(given)
+    asked = _Select(statement, about, schema, named).asked(given)
     for query in asked.values():
         check_query(query, schema, about.unit)
     return asked
@@ -87,16 +99,22 @@ def queries_in(text: str, about: Dataset, options: Mapping[str, Any]) -> dict[st
 class _Select:
     """Reads one statement, clause by clause."""
 
-    def __init__(self, sql: SqlText, about: Dataset, schema: Schema) -> None:
+    def __init__(
+        self, sql: SqlText, about: Dataset, schema: Schema, named: Mapping[str, Expression]
+    ) -> None:
         self._sql, self._about, self._schema = sql, about, schema
-        if not sql.tokens or sql.tokens[0].token_type != TokenType.SELECT:
+        first = (TokenType.SELECT, TokenType.WITH)
+        if not sql.tokens or sql.tokens[0].token_type not in first:
             raise InvalidInput(f"a question begins with SELECT, got {shown(sql.text)}")
         tree = sql.parsed(sge.Select)
         if not isinstance(tree, sge.Select):
             raise sql.refused(tree, "one SELECT is one statement; ask several apart")
         clauses = sql.arguments(tree, *_CLAUSES, why=_WHY)
-        expressions, self._from, self._where, self._group, self._order, self._limit = clauses
-        self._reader = ConditionReader(sql, self._tables())
+        expressions, self._from, self._where, self._group, *more = clauses
+        self._order, self._limit, joins, ctes = more
+        self._units = False
+        self._conditions: list[Filter] = []
+        self._reader = SelectReader(sql, about, *self._read_from(joins or [], ctes, named))
         if len(expressions) > MOST_ENTRIES:
             raise InvalidInput(f"SELECT lists at most {MOST_ENTRIES} entries, got more")
         self._items = [self._item(node) for node in expressions]
@@ -160,21 +178,42 @@ class _Select:
             )
         return limit
 
-    def _tables(self) -> frozenset[str]:
-        """The names of the table in this statement."""
+    def _read_from(
+        self, joins: Sequence[sge.Join], ctes: sge.With | None, named: Mapping[str, Expression]
+    ) -> tuple[frozenset[str], dict[str, Expression]]:
+        """The names that may stand before a column, and what is computed per unit, by name."""
         if self._from is None:
             raise InvalidInput(f"FROM must name the data: FROM {self._about.name}")
-        (table,) = self._sql.arguments(self._from, "this")
-        wanted = f"the table is {self._about.name}, and there is no other"
-        if not isinstance(table, sge.Table) or not isinstance(table.this, sge.Identifier):
-            raise self._sql.refused(table, wanted)
-        name, alias = self._sql.arguments(table, "this", "alias")
-        if name.name != self._about.name:
-            raise self._sql.refused(name, wanted)
-        if alias is None:
-            return frozenset((name.name,))
-        (other,) = self._sql.arguments(alias, "this")
-        return frozenset((name.name, other.name))
+        tables, names = set[str](), dict(named)
+        selects: dict[str, sge.Expr] = {}
+        for cte in () if ctes is None else ctes.expressions:
+            this, alias = self._sql.arguments(cte, "this", "alias")
+            selects[alias.name] = this
+        (first,) = self._sql.arguments(self._from, "this")
+        for source in (first, *(self._joined(join) for join in joins)):
+            select = source.this if isinstance(source, sge.Subquery) else None
+            if isinstance(source, sge.Table) and source.name in selects:
+                select = selects[source.name]
+            if select is None:
+                if source is not first:
+                    raise self._sql.refused(source, _ONE_TABLE)
+                tables |= table_name(self._sql, self._about, source) | {self._about.name}
+                continue
+            units = unit_table(self._sql, self._about, select)
+            names |= units.named
+            tables.add(source.alias_or_name)
+            self._units |= source is first
+            self._conditions += [] if units.condition is None else [units.condition]
+        return frozenset(tables), names
+
+    def _joined(self, join: sge.Join) -> sge.Expr:
+        """What is joined by the unit."""
+        this, using, on, _ = self._sql.arguments(join, "this", "using", "on", "kind")
+        unit, kind = self._about.unit, join.args.get("kind") or "INNER"
+        same = isinstance(on, sge.EQ) and {on.this.name, on.expression.name} == {unit}
+        if kind != "INNER" or not (same or [name.name for name in using or ()] == [unit]):
+            raise self._sql.refused(join, _ONE_TABLE)
+        return this  # type: ignore[no-any-return] # sqlglot's arguments have no types
 
     def _item(self, node: sge.Expr) -> tuple[str, sge.Expr]:
         """The name of an entry after SELECT, and the entry."""
@@ -196,13 +235,16 @@ class _Select:
         return key_of(node, self._sql, self._reader)
 
     def _require_key(self, node: sge.Expr, keys: Sequence[Key]) -> None:
-        if not is_key(node):
+        if isinstance(node, sge.Star):
             self._aggregate(node)
         if self._key(node) not in keys:
             raise self._sql.refused(node, "a column by itself is not told; GROUP BY it and count")
 
     def _aggregate(self, node: sge.Expr) -> Aggregate:
-        return aggregate_of(node, self._sql, self._reader, self._about.unit)
+        aggregate = aggregate_of(node, self._sql, self._reader, self._about.unit)
+        if self._units and aggregate.of_rows:  # where a row is a unit
+            return Aggregate(COUNT, {"per_key_limit": 1})
+        return aggregate
 
     def _entry(self, node: sge.Expr, columns: Container[str]) -> sge.Expr:
         """An entry after SELECT, if this is its place, or its name and not one of `columns`."""
@@ -216,10 +258,14 @@ class _Select:
         return node
 
     def _filtered(self, keys: Sequence[Key]) -> dict[str, Any]:
-        if self._where is None:
-            return {}
-        (condition,) = self._sql.arguments(self._where, "this")
-        where, labels = _filter_and_labels(condition, keys, self._reader, self._schema)
+        where, labels = None, None
+        if self._where is not None:
+            (condition,) = self._sql.arguments(self._where, "this")
+            where, labels = _filter_and_labels(condition, keys, self._reader, self._schema)
+        parts = [*self._conditions, *([] if where is None else [where])]
+        if not parts:
+            return {} if labels is None else {"categories": labels}
+        where = parts[0] if len(parts) == 1 else AllOf(tuple(parts))
         return {"where": where} if labels is None else {"where": where, "categories": labels}
 
     def _ranked(
@@ -267,12 +313,17 @@ def _filter_and_labels(
     lists = _lists(nodes, keys, reader, schema)
     size = prod(len(values) for values, _ in lists.values())
     if not keys or set(lists) != set(keys) or size > MOST_LISTED:
-        return as_declared(reader.every(nodes), schema.kinds), None
+        return _declared(reader.every(nodes), schema), None
     values = [lists[key][0] for key in keys]
     labels: list[Label] = list(product(*values)) if len(keys) > 1 else list(values[0])
     places = {place for _, place in lists.values()}
     rest = [node for place, node in enumerate(nodes) if place not in places]
-    return as_declared(reader.every(rest), schema.kinds) if rest else None, labels
+    return _declared(reader.every(rest), schema) if rest else None, labels
+
+
+def _declared(where: Filter, schema: Schema) -> Filter:
+    """The filter with every value in the form of its column, stored or computed."""
+    return as_declared(where, with_computed(schema, columns_of(where)).kinds)
 
 
 def _lists(
@@ -282,11 +333,11 @@ def _lists(
     lists: dict[Key, tuple[list[Any], int]] = {}
     for place, node in enumerate(nodes):
         bare = node.unnest()
-        if not isinstance(bare, sge.In) or not isinstance(bare.this, sge.Column):
+        if not isinstance(bare, sge.In) or bare.args.get("query") is not None:
             continue
         key = reader.column(bare.this)
         if key in keys and key not in lists:
-            kind = schema[key].kind
+            kind = with_computed(schema, [key])[key].kind
             values = (value_as_declared(key, kind, value) for value in reader.values_of(bare))
             lists[key] = list(dict.fromkeys(values)), place
     return lists

@@ -2,23 +2,21 @@
 
     age >= 18 and country == 'NO'          country in ('NO', 'SE')       18 <= age < 65
     AGE BETWEEN 18 AND 64                  day < DATE '2013-02-01'       company IS NOT NULL
-    not (active or "odd name" <> 'x')
+    not (active or "odd name" <> 'x')      price * quantity > 100        shipped > ordered
 
-Texts stand in single quotes; double quotes are for names of columns. Anything else is refused
-with the part that is the reason. What is written is
-read back as the same filter.
+A column may be computed: `expressions` has the functions. Texts stand in single quotes; double
+quotes are for names of columns. Anything else is refused with the part that is the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from types import MappingProxyType
 
-import sqlglot
-from sqlglot import TokenType
 from sqlglot import expressions as sge
-from sqlglot.errors import SqlglotError
 
 from farthing.engine.filters import (
     AllOf,
@@ -29,8 +27,24 @@ from farthing.engine.filters import (
     Not,
     OneOf,
     Present,
+    columns_of,
     filter_from,
+    renamed,
     require_value,
+)
+from farthing.engine.where_text.expressions import (
+    AGGREGATES,
+    FUNCTIONS,
+    OPERATORS,
+    OURS,
+    PARTS,
+    Call,
+    Case,
+    Expression,
+    Literal,
+    Name,
+    PerUnit,
+    clipped_in,
 )
 from farthing.engine.where_text.parsing import SqlText, shown, within_reason
 from farthing.errors import InvalidInput
@@ -63,12 +77,83 @@ def where_from(where: object) -> Filter | None:
     return filter_in(where) if isinstance(where, str) else filter_from(where)
 
 
-class ConditionReader:
-    """Reads the conditions of one text; `tables` may stand before the name of a column."""
+@lru_cache(4096)
+@within_reason
+def expression_in(text: str) -> Expression:
+    """The expression that a text says."""
+    sql = SqlText.of(text)
+    return ConditionReader(sql).expression(sql.parsed(sge.Condition))
 
-    def __init__(self, sql: SqlText, tables: frozenset[str] = frozenset()) -> None:
+
+def is_spelled(text: str) -> bool:
+    """Whether a text is an expression of columns in its one spelling, and not just a name."""
+    try:
+        expression = expression_in(text)
+    except InvalidInput:
+        return False
+    return not isinstance(expression, Name | Literal) and str(expression) == text
+
+
+def clipped_columns(columns: Collection[str], where: Filter | None) -> frozenset[str]:
+    """The columns that a question with this filter clips: those that it measures or groups by, and
+    the operands of arithmetic. A filter itself compares what is stored."""
+    clipped: set[str] = set()
+    for column in {*columns, *columns_of(where)}:
+        if is_spelled(column):
+            clipped.update(clipped_in(expression_in(column)))
+        elif column in columns:
+            clipped.add(column)
+    return frozenset(clipped)
+
+
+def column_with(name: str, named: Mapping[str, Expression]) -> str:
+    """A column that a question names, with other expressions in the place of these names."""
+    try:
+        expression = named[name] if name in named else substituted(expression_in(name), named)
+    except InvalidInput:
+        return name
+    if isinstance(expression, Name | Literal):
+        return expression.column if name in named and isinstance(expression, Name) else name
+    return str(expression)
+
+
+def substituted(expression: Expression, named: Mapping[str, Expression]) -> Expression:
+    """The expression with other expressions in the place of these names."""
+
+    def inner(part: Expression) -> Expression:
+        return substituted(part, named)
+
+    def condition(where: Filter) -> Filter:
+        return renamed(where, lambda name: column_with(name, named))
+
+    match expression:
+        case Name(name):
+            return named.get(name, expression)
+        case Call(function, arguments):
+            return Call(function, tuple(map(inner, arguments)))
+        case Case(cases, otherwise):
+            made = tuple((condition(where), inner(value)) for where, value in cases)
+            return Case(made, None if otherwise is None else inner(otherwise))
+        case PerUnit(function, of, where):
+            rows = None if where is None else condition(where)
+            return PerUnit(function, None if of is None else inner(of), rows)
+        case Literal():
+            return expression
+
+
+class ConditionReader:
+    """Reads the conditions of one text; `tables` may stand before the name of a column, and `named`
+    are expressions that have a name of their own."""
+
+    def __init__(
+        self,
+        sql: SqlText,
+        tables: frozenset[str] = frozenset(),
+        named: Mapping[str, Expression] = MappingProxyType({}),
+    ) -> None:
         self._sql = sql
         self._tables = tables
+        self._named = named
 
     def filter(self, node: sge.Expr) -> Filter:
         """The filter that a condition says."""
@@ -85,6 +170,12 @@ class ConditionReader:
                 return Not(self.filter(node.this))
             case sge.Is():
                 return self._is(node)
+            case sge.Like() | sge.Case():
+                return Equals(str(self.expression(node)), True)
+            case sge.EQ() | sge.NEQ() | sge.GTE() | sge.GT() | sge.LTE() | sge.LT() if (
+                self._of_two_columns(node)
+            ):
+                return Equals(str(self.expression(node)), True)
             case sge.EQ() | sge.NEQ():
                 column, value, _ = self._compared(node)
                 equal = Equals(column, value)
@@ -110,15 +201,96 @@ class ConditionReader:
         return parts[0] if len(parts) == 1 else AllOf(parts)
 
     def column(self, node: sge.Expr) -> str:
-        """The name of a column."""
-        if isinstance(node, sge.Paren):
-            return self.column(node.this)
-        if not isinstance(node, sge.Column) or isinstance(node.this, sge.Star):
+        """The name of a column, or the one spelling of the expression that computes one."""
+        expression = self.expression(node)
+        if isinstance(expression, Literal):
+            raise self._sql.refused(node, "a column must stand here")
+        return expression.column if isinstance(expression, Name) else str(expression)
+
+    def expression(self, node: sge.Expr) -> Expression:
+        """The expression that a part of the text says."""
+        match node:
+            case sge.Paren():
+                return self.expression(node.this)
+            case sge.Column():
+                name = self._stored(node)
+                return self._named.get(name, Name(name))
+            case sge.Null():
+                return Literal(None)
+            case sge.Literal() | sge.Neg(this=sge.Literal()) | sge.Boolean() | sge.Cast():
+                return Literal(self.value(node))
+            case sge.Neg():
+                return Call("subtract", (Literal(0), self.expression(node.this)))
+            case sge.Case():
+                return self._case(node)
+            case sge.Extract(this=part, expression=of) if part.name.upper() in PARTS:
+                return Call(PARTS[part.name.upper()], (self.expression(of),))
+            case sge.Anonymous(this=str(name), expressions=[inner]) if name.lower() == "per_unit":
+                return self.per_unit(inner)
+            case sge.Anonymous(this=str(name), expressions=given) if name.lower() in OURS:
+                return Call(name.lower(), tuple(map(self.expression, given)))
+        function = OPERATORS.get(type(node)) or FUNCTIONS.get(type(node))
+        if function is None:
+            raise self._sql.refused(
+                node, "a column must stand here, by its name, or an expression of columns"
+            )
+        given = [node.this, node.args.get("expression"), *(node.args.get("expressions") or ())]
+        given.append(node.args.get("decimals"))
+        return Call(function, tuple(self.expression(part) for part in given if part is not None))
+
+    def _stored(self, node: sge.Column) -> str:
+        plain = isinstance(node.this, sge.Identifier)
+        if not plain or (node.name.startswith("$") and not node.this.quoted):
             raise self._sql.refused(node, "a column must stand here, by its name alone")
         _, table = self._sql.arguments(node, "this", "table")
         if table is not None and table.name not in self._tables:
             raise self._sql.refused(node, f"there is no table {shown(table.name)} here")
         return node.name
+
+    def _case(self, node: sge.Case) -> Case:
+        """Both forms: case when a = 1 then …, and case a when 1 then …"""
+        this, ifs, default = self._sql.arguments(node, "this", "ifs", "default")
+        cases = []
+        for when in ifs:
+            condition, value = self._sql.arguments(when, "this", "true")
+            if this is not None:
+                condition = sge.EQ(this=this.copy(), expression=condition.copy())
+            cases.append((self.filter(condition), self.expression(value)))
+        return Case(tuple(cases), None if default is None else self.expression(default))
+
+    def per_unit(self, node: sge.Expr, where: Filter | None = None) -> Expression:
+        """An aggregate of a unit's rows that pass a filter: min(day) filter (where event = 'b')."""
+        if isinstance(node, sge.Filter):
+            own = self.filter(node.expression.this)
+            where, node = own if where is None else AllOf((where, own)), node.this
+        match node:
+            case sge.Paren():
+                return self.per_unit(node.this, where)
+            case sge.LogicalOr() | sge.Any():
+                held = self.filter(node.this)
+                both = held if where is None else AllOf((held, where))
+                return Call("above", (PerUnit("count", None, both), Literal(0)))
+            case sge.Count(this=sge.Star()):
+                return PerUnit("count", None, where)
+            case sge.Count(this=sge.Distinct(expressions=[of])):
+                return PerUnit("count_distinct", self.expression(of), where)
+        function = AGGREGATES.get(type(node))
+        if function is None:
+            raise self._sql.refused(
+                node, f"per_unit takes {', '.join(sorted(AGGREGATES.values()))} or any of rows"
+            )
+        return PerUnit(function, self.expression(node.this), where)
+
+    def _of_two_columns(self, node: sge.Expr) -> bool:
+        """Whether neither side of a comparison is a value, or another comparison."""
+        sides = [node.this, node.expression]
+        if type(node.this) in _SIDES:  # 18 <= age < 65
+            return False
+        return not any(
+            isinstance(side.unnest(), sge.Literal | sge.Neg | sge.Boolean | sge.Cast | sge.Null)
+            or self._is_missing(side)
+            for side in sides
+        )
 
     def value(self, node: sge.Expr) -> Value:
         """The value that a literal writes."""
@@ -163,7 +335,8 @@ class ConditionReader:
     def _compared(self, node: sge.Expr) -> tuple[str, Value, bool]:
         """The column, the value, and whether the column stands on the left."""
         left, right = self._sql.arguments(node, "this", "expression")
-        if isinstance(right, sge.Column) and isinstance(left, sge.Literal | sge.Neg | sge.Boolean):
+        values = sge.Literal | sge.Neg | sge.Boolean | sge.Cast
+        if isinstance(left.unnest(), values) and not isinstance(right.unnest(), values):
             return self.column(right), self.value(left), False
         return self.column(left), self.value(right), True
 
@@ -259,82 +432,3 @@ def _one_range(one: Filter, other: Filter) -> Between | None:
 _SIGNS = {"at_least": ">=", "above": ">", "at_most": "<=", "below": "<"}
 #: Words that mean something to us where they stand.
 _OUR_WORDS = ("NONE", "OPTIONS")
-
-
-def condition_in_sql(where: Filter) -> str:
-    """The filter as a condition."""
-    match where:
-        case Equals(column, None):
-            return f"{name_in_sql(column)} IS NULL"
-        case Equals(column, value):
-            return f"{name_in_sql(column)} = {value_in_sql(value)}"
-        case Not(Equals(column, value)) if value is not None:
-            return f"{name_in_sql(column)} <> {value_in_sql(value)}"
-        case Present(column):
-            return f"{name_in_sql(column)} IS NOT NULL"
-        case OneOf(column, values):
-            known = f"{name_in_sql(column)} IN {_listed(values)}"
-            return f"{name_in_sql(column)} IS NULL OR {known}" if None in values else known
-        case Not(OneOf(column, values)) if None not in values:
-            return f"{name_in_sql(column)} NOT IN {_listed(values)}"
-        case Between(column, at_least=low, at_most=high) if low is not None and high is not None:
-            return f"{name_in_sql(column)} BETWEEN {value_in_sql(low)} AND {value_in_sql(high)}"
-        case Between(column):
-            sides = (
-                f"{name_in_sql(column)} {_SIGNS[side]} {value_in_sql(value)}"
-                for side, value in where.sides
-            )
-            return " AND ".join(sides)
-        case AllOf(parts):
-            return " AND ".join(map(part_in_sql, parts))
-        case AnyOf(parts):
-            return " OR ".join(map(part_in_sql, parts))
-        case Not(part):
-            return f"NOT ({condition_in_sql(part)})"
-
-
-def part_in_sql(where: Filter) -> str:
-    """A filter among others: in brackets where it would be read together with its neighbours."""
-    match where:
-        case AllOf() | AnyOf() | Equals(value=None):
-            return f"({condition_in_sql(where)})"
-        case OneOf(values=values) if None in values:
-            return f"({condition_in_sql(where)})"
-        case Between(at_least=low, at_most=high) if low is None or high is None:
-            return f"({condition_in_sql(where)})"
-    return condition_in_sql(where)
-
-
-def name_in_sql(name: str) -> str:
-    """A name; in double quotes unless it is a plain word."""
-    try:
-        tokens = sqlglot.tokenize(name)
-    except SqlglotError:
-        tokens = []
-    word = len(tokens) == 1 and tokens[0].token_type == TokenType.VAR and tokens[0].text == name
-    if word and name.isidentifier() and name.isascii() and name.upper() not in _OUR_WORDS:
-        return name
-    return '"' + name.replace('"', '""') + '"'
-
-
-def value_in_sql(value: Value) -> str:
-    """A value as a literal."""
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return "TRUE" if value else "FALSE"
-        case int() | float():
-            return repr(value)
-        case Decimal():
-            return f"{value:f}"
-        case datetime():
-            return f"TIMESTAMP '{value}'"
-        case date():
-            return f"DATE '{value.isoformat()}'"
-        case _:
-            return "'" + value.replace("'", "''") + "'"
-
-
-def _listed(values: tuple[Value, ...]) -> str:
-    return f"({', '.join(value_in_sql(value) for value in values if value is not None)})"

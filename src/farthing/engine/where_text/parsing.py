@@ -32,7 +32,8 @@ _USUAL = {TokenType[name] for name in (
     "VAR", "IDENTIFIER", "STRING", "NUMBER", "NULL", "TRUE", "FALSE", "STAR", "COMMA", "DOT",
     "DASH", "PLUS", "SLASH", "EQ", "NEQ", "LT", "LTE", "GT", "GTE", "NULLSAFE_EQ", "AND", "OR",
     "NOT", "IN", "IS", "BETWEEN", "LIKE", "ILIKE", "SELECT", "DISTINCT", "ALIAS", "FROM", "WHERE",
-    "GROUP_BY", "ORDER_BY", "ASC", "DESC", "LIMIT", "INTERVAL", "L_PAREN", "R_PAREN", "L_BRACKET",
+    "GROUP_BY", "ORDER_BY", "ASC", "DESC", "LIMIT", "INTERVAL", "WHEN", "THEN", "ELSE", "END",
+    "L_PAREN", "R_PAREN", "L_BRACKET",
     "R_BRACKET", "R_BRACE",
 )}  # fmt: skip # a list of words
 _TYPES = sqlglot.Parser.TYPE_TOKENS  # DATE '2026-01-31'; and people call columns date, text, year

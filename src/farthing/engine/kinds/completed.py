@@ -1,0 +1,98 @@
+"""A query with everything said: expressions in their one spelling, the owner's limits, the labels
+and bounds of the schema. All of it is decided from the schema, never from the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from farthing.engine.computed.columns import ComputedColumns, spelled, with_computed
+from farthing.engine.filters import columns_of, renamed
+from farthing.engine.keys import column_of, renamed_key
+from farthing.engine.kinds.base import Query
+from farthing.engine.sql.conditions import check_filter, require_possible
+from farthing.errors import InvalidInput
+from farthing.ledger.declared_data import Limits
+from farthing.schema import Schema
+
+
+def completed_query(query: Query, declared: Schema, unit: str, limits: Limits) -> Query:
+    """The query with everything said that the schema and the owner's limits say, and checked.
+
+    What nobody says about how much of a unit counts is asked for: nothing is dropped by default.
+    Where a unit has one value, as in a column that is computed per unit, nothing can be dropped.
+    """
+    query = spelled_query(query, declared)
+    schema = check_query(query, declared, unit)
+    require_possible(query.filter, schema)
+    whole = query.changed(**_certain_limits(query, declared)).within(limits).completed(schema)
+    for name, words in whole.needed_limits.items():
+        if getattr(whole, name) is None:
+            raise InvalidInput(
+                f"{name} must be given: {words}. Nothing is dropped by default: ask with {name}, "
+                "or let the owner declare it as a limit of the data"
+            )
+    return whole
+
+
+def spelled_query(query: Query, declared: Schema) -> Query:
+    """The query with each of its expressions in its one spelling."""
+    if used_columns(query) <= declared.kinds.keys():
+        return query
+    return renamed_query(query, lambda name: spelled(declared, name))
+
+
+def renamed_query(query: Query, rename: Callable[[str], str]) -> Query:
+    """The query with other names for its columns."""
+    given: dict[str, Any] = {}
+    if query.filter is not None:
+        given["where"] = renamed(query.filter, rename)
+    for name in ("by", "column"):
+        value = getattr(query, name, None)
+        if name in query.field_names() and value is not None:
+            given[name] = (
+                rename(value)
+                if name == "column"
+                else tuple(renamed_key(key, rename) for key in value)
+            )
+    return query.changed(**given)
+
+
+def used_columns(query: Query) -> frozenset[str]:
+    """The columns that a query looks at."""
+    return query.columns() | columns_of(query.filter)
+
+
+def check_query(query: Query, declared: Schema, unit: str) -> Schema:
+    """The declared columns can be used like this; nothing is known about the rows. Gives the
+    schema with the columns that the query computes."""
+    used = used_columns(query)
+    schema = with_computed(declared, used)
+    if unit in used or (schema is not declared and unit in ComputedColumns(declared).stored(used)):
+        raise InvalidInput(
+            f"{unit} is the unit of privacy: it cannot be filtered, grouped or added up"
+        )
+    check_filter(query.filter, schema.kinds)
+    query.check_columns(schema)
+    return schema
+
+
+def _certain_limits(query: Query, declared: Schema) -> dict[str, int]:
+    """Limits that no unit can exceed: it has one value in each column that is per unit."""
+    names, columns = query.field_names(), ComputedColumns(declared)
+    key = {column_of(key) for key in getattr(query, "by", None) or ()}
+    limits = {}
+    if key and all(map(columns.is_per_unit, key)) and "contribution_limit" in names:
+        limits["contribution_limit"] = 1
+    if one_row_per_unit(query, declared) and "per_key_limit" in names:
+        limits["per_key_limit"] = 1
+    return limits
+
+
+def one_row_per_unit(query: Query, declared: Schema) -> bool:
+    """Whether the question is about units: all of its columns are per unit, and it counts or
+    measures units, not rows."""
+    used, columns = used_columns(query), ComputedColumns(declared)
+    measures = "column" in query.field_names()
+    counts_units = measures or getattr(query, "per_key_limit", 1) == 1
+    return bool(used) and counts_units and all(map(columns.is_per_unit, used))

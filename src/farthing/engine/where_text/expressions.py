@@ -1,0 +1,196 @@
+"""Expressions: what a column is computed from, as a closed form with one spelling.
+
+An expression is written as text wherever a column can be named:
+
+    price * quantity                             hour_of_day(started)        lower(name)
+    case when age < 18 then 'minor' else 'adult' end
+    per_unit(count(*))                           how many rows the unit has
+    per_unit(min(day) filter (where event = 'buy'))
+
+`conditions` reads the text; `engine.computed` says what kind of column it is and makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sqlglot import expressions as sge
+
+from farthing.engine.filters import Filter, columns_of
+from farthing.engine.where_text.writing import condition_in_sql, name_in_sql, value_in_sql
+from farthing.schema import Value
+
+#: Functions that are written with a sign between their arguments.
+SIGNS: Mapping[str, str] = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "equal": "=",
+    "unequal": "<>",
+    "below": "<",
+    "at_most": "<=",
+    "above": ">",
+    "at_least": ">=",
+    "like": "like",
+}
+#: Operators of two expressions, and functions that SQL has under other names.
+OPERATORS: dict[type[sge.Expr], str] = {
+    sge.Add: "add",
+    sge.Sub: "subtract",
+    sge.Mul: "multiply",
+    sge.Div: "divide",
+    sge.EQ: "equal",
+    sge.NEQ: "unequal",
+    sge.LT: "below",
+    sge.LTE: "at_most",
+    sge.GT: "above",
+    sge.GTE: "at_least",
+    sge.Like: "like",
+}
+FUNCTIONS: dict[type[sge.Expr], str] = {
+    sge.Abs: "abs",
+    sge.Floor: "floor",
+    sge.Round: "round",
+    sge.Least: "least",
+    sge.Greatest: "greatest",
+    sge.Coalesce: "coalesce",
+    sge.Lower: "lower",
+    sge.Upper: "upper",
+    sge.Left: "left",
+    sge.Split: "split",
+    sge.DateDiff: "days",
+    sge.DayOfWeekIso: "weekday",
+    sge.Hour: "hour_of_day",
+    sge.Day: "day_of_month",
+    sge.DayOfMonth: "day_of_month",
+    sge.Month: "month_of_year",
+    sge.Quarter: "quarter_of_year",
+    sge.Year: "calendar_year",
+}
+#: What EXTRACT(… FROM x) gives.
+PARTS = {
+    "ISODOW": "weekday",
+    "HOUR": "hour_of_day",
+    "DAY": "day_of_month",
+    "MONTH": "month_of_year",
+    "QUARTER": "quarter_of_year",
+    "YEAR": "calendar_year",
+}
+#: Functions that SQL does not have.
+OURS = ("weekday", "days", "age", *sorted({*FUNCTIONS.values()} - {"days"}))
+AGGREGATES: dict[type[sge.Expr], str] = {
+    sge.Min: "min",
+    sge.Max: "max",
+    sge.Sum: "sum",
+    sge.Avg: "avg",
+    sge.Count: "count",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A column, by its name."""
+
+    column: str
+
+    def __str__(self) -> str:
+        return name_in_sql(self.column)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A value; None is missing."""
+
+    value: Value
+
+    def __str__(self) -> str:
+        return value_in_sql(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of other expressions."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        sign = SIGNS.get(self.function)
+        if sign is None:
+            return f"{self.function}({', '.join(map(str, self.arguments))})"
+        return f" {sign} ".join(map(_operand, self.arguments))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The value beside the first condition that holds; if none does, `otherwise` or missing."""
+
+    cases: tuple[tuple[Filter, Expression], ...]
+    otherwise: Expression | None = None
+
+    def __str__(self) -> str:
+        whens = (f"when {condition_in_sql(where)} then {value}" for where, value in self.cases)
+        rest = "" if self.otherwise is None else f" else {self.otherwise}"
+        return f"case {' '.join(whens)}{rest} end"
+
+
+@dataclass(frozen=True, slots=True)
+class PerUnit:
+    """An aggregate of a unit's own rows that pass `where`: one value for the whole unit.
+
+    The functions are count (of rows, or of values that are not missing), count_distinct, min, max,
+    sum and avg.
+    """
+
+    function: str
+    of: Expression | None = None
+    where: Filter | None = None
+
+    def __str__(self) -> str:
+        of = "*" if self.of is None else str(self.of)
+        distinct = self.function == "count_distinct"
+        aggregate = f"count(distinct {of})" if distinct else f"{self.function}({of})"
+        rest = "" if self.where is None else f" filter (where {condition_in_sql(self.where)})"
+        return f"per_unit({aggregate}{rest})"
+
+
+Expression: TypeAlias = Name | Literal | Call | Case | PerUnit
+
+
+def inside(expression: Expression) -> Iterator[Expression]:
+    """The expressions that this one is made from; a column of a filter is a name."""
+    match expression:
+        case Call(_, arguments):
+            yield from arguments
+        case Case(cases, otherwise):
+            for where, value in cases:
+                yield from map(Name, sorted(columns_of(where)))
+                yield value
+            if otherwise is not None:
+                yield otherwise
+        case PerUnit(_, of, where):
+            if of is not None:
+                yield of
+            yield from map(Name, sorted(columns_of(where)))
+
+
+#: Functions that clip numbers to their declared bounds.
+ARITHMETIC = ("add", "subtract", "multiply", "divide", "abs", "floor", "round")
+
+
+def clipped_in(expression: Expression) -> Iterator[str]:
+    """The columns that are clipped to their bounds before this is computed."""
+    clips = isinstance(expression, Call) and expression.function in ARITHMETIC
+    clips = clips or (isinstance(expression, PerUnit) and expression.function in ("sum", "avg"))
+    for part in inside(expression):
+        if isinstance(part, Name) and clips:
+            yield part.column
+        yield from clipped_in(part)
+
+
+def _operand(expression: Expression) -> str:
+    nested = isinstance(expression, Call) and expression.function in SIGNS
+    return f"({expression})" if nested else str(expression)

@@ -1,0 +1,235 @@
+"""Questions about people: per-unit columns in Python and in SQL, names, prices, refusals."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from datetime import date, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import farthing as fa
+from farthing.engine.kinds.completed import completed_query
+from farthing.engine.session import Session
+from farthing.engine.sources.duckdb import open_rows
+from farthing.errors import InvalidInput
+from farthing.ledger.declared_data import Limits
+from farthing.schema import Column, Schema
+from tests.engine.conftest import Opened
+from tests.engine.engines import measured
+
+SCHEMA = Schema(
+    (
+        Column("member", "integer"),
+        Column("day", "date"),
+        Column("event", "text", categories=("look", "cart", "buy")),
+        Column("price", "integer", lower=0, upper=40),
+        Column("genres", "text"),
+    )
+)
+
+
+def visits() -> list[dict[str, Any]]:
+    """Members with 1 to 12 visits each."""
+    draw = random.Random(5)
+    rows = []
+    for member in range(300):
+        day = date(2025, 1, 1) + timedelta(draw.randrange(40))
+        for _ in range(draw.randint(1, 12)):
+            rows.append(
+                {
+                    "member": member,
+                    "day": day,
+                    "event": draw.choice(["look", "look", "cart", "buy"]),
+                    "price": draw.randrange(60),
+                    "genres": draw.choice(["Drama|Comedy", "Drama", None, "War|Drama|Drama"]),
+                }
+            )
+            day += timedelta(draw.randrange(12))
+    return rows
+
+
+ROWS = visits()
+BY_MEMBER: dict[int, list[dict[str, Any]]] = defaultdict(list)
+for visit in ROWS:
+    BY_MEMBER[visit["member"]].append(visit)
+
+
+@pytest.fixture
+def data(opened: Opened) -> Session:
+    return opened(pa.Table.from_pylist(ROWS), schema=SCHEMA)
+
+
+def exact(question: Any) -> Any:
+    """What the statement of a question gives, without noise."""
+    source = open_rows(pa.Table.from_pylist(ROWS))
+    try:
+        table = measured(source, SCHEMA, question.query)[1]
+    finally:
+        source.shut()
+    if table.column_names == ["n"]:
+        return int(table.column("n")[0].as_py())
+    if "label" not in table.column_names:
+        return table.to_pylist()
+    labels, counts = (table.column(name).to_pylist() for name in ("label", "n"))
+    return {label: int(count) for label, count in zip(labels, counts, strict=True)}
+
+
+def test_how_many_people(data: Session) -> None:
+    people = data.per_unit(visits=fa.rows(), first=fa.min("day"), last=fa.max("day"))
+    sizes = {member: len(rows) for member, rows in BY_MEMBER.items()}
+    assert exact(people.count(where="visits > 6")) == sum(n > 6 for n in sizes.values())
+    spread = exact(people.histogram(fa.bins("visits", [1, 4, 8, 13])))
+    assert spread == {
+        "s[1, 4)": sum(1 <= n < 4 for n in sizes.values()),
+        "s[4, 8)": sum(4 <= n < 8 for n in sizes.values()),
+        "s[8, 13)": sum(8 <= n < 13 for n in sizes.values()),
+    }
+    stays = [
+        max(r["day"] for r in rows) - min(r["day"] for r in rows) for rows in BY_MEMBER.values()
+    ]
+    long = people.count(where="last - first >= 30")
+    assert exact(long) == sum(stay.days >= 30 for stay in stays)
+
+
+def test_an_ordered_funnel(data: Session) -> None:
+    funnel = data.per_unit(looked=fa.min("day", where="event = 'look'"))
+    within = "event = 'cart' and day >= looked and days(day, looked) <= 14"
+    funnel = funnel.per_unit(carted=fa.min("day", where=within))
+    funnel = funnel.per_unit(paid=fa.min("day", where="event = 'buy' and day >= carted"))
+    reached = Counter[str]()
+    for rows in BY_MEMBER.values():
+        looked = min((r["day"] for r in rows if r["event"] == "look"), default=None)
+        if looked is None:
+            continue
+        carts = [r["day"] for r in rows if r["event"] == "cart"]
+        carted = min((d for d in carts if 0 <= (d - looked).days <= 14), default=None)
+        bought = [r["day"] for r in rows if r["event"] == "buy"]
+        reached["looked"] += 1
+        reached["carted"] += carted is not None
+        reached["paid"] += carted is not None and any(d >= carted for d in bought)
+    for step in ("looked", "carted", "paid"):
+        assert exact(funnel.count(where=f"{step} is not null")) == reached[step]
+
+
+def test_retention_and_several_labels_of_a_row(data: Session) -> None:
+    people = data.per_unit(first=fa.min("day"))
+    cohorts = exact(people.histogram([fa.month("first"), fa.month("day")], contribution_limit=9))
+    pairs = {
+        (member, min(r["day"] for r in rows).replace(day=1), row["day"].replace(day=1))
+        for member, rows in BY_MEMBER.items()
+        for row in rows
+    }
+    wanted = Counter(f"d{first:%Y%m%d}|d{month:%Y%m%d}" for _, first, month in pairs)
+    assert cohorts == wanted
+    genres = exact(data.histogram("split(genres, '|')", contribution_limit=9))
+    labels = {(row["member"], label) for row in ROWS for label in (row["genres"] or "?").split("|")}
+    told = Counter("n" if label == "?" else f"s{label}" for _, label in labels)
+    assert genres == told
+
+
+def test_a_person_counts_once_and_the_price_says_so(data: Session) -> None:
+    people = data.per_unit(visits=fa.rows())
+    one = data.count().plan().price
+    assert people.histogram(fa.bins("visits", [0, 5, 9])).plan().price == one
+    mean = completed_query(people.mean("visits", upper=20).query, SCHEMA, "member", Limits())
+    assert mean.per_key_limit == 1
+    total = people.sum("visits", upper=20)
+    assert exact(total) == len(ROWS)
+    rows = people.count(where="visits > 3", per_key_limit=20)
+    assert exact(rows) == sum(len(r) for r in BY_MEMBER.values() if len(r) > 3)
+
+
+SAME = {
+    "SELECT COUNT(*) FROM (SELECT member, COUNT(*) AS n FROM events GROUP BY member) t "
+    "WHERE n > 3": (lambda d: d.per_unit(n=fa.rows()).count(where="n > 3")),
+    "SELECT AVG(n) FROM (SELECT member, COUNT(DISTINCT event) AS n FROM events GROUP BY member) t "
+    "OPTIONS (upper = 3)": lambda d: d.per_unit(n=fa.distinct("event")).mean("n", upper=3),
+    "WITH f AS (SELECT member, MIN(day) AS first FROM events GROUP BY member) SELECT "
+    "DATE_TRUNC('month', first), COUNT(DISTINCT member) FROM events JOIN f USING (member) "
+    "GROUP BY 1": (lambda d: d.per_unit(first=fa.min("day")).histogram(fa.month("first"))),
+    "SELECT COUNT(DISTINCT member) FROM events WHERE member IN "
+    "(SELECT member FROM events WHERE event = 'buy')": (
+        lambda d: d.count(where=f"{fa.rows('event = ' + repr('buy'))} > 0")
+    ),
+    "SELECT COUNT(DISTINCT member) FROM events AS e WHERE NOT EXISTS (SELECT 1 FROM events AS b "
+    "WHERE b.member = e.member AND b.price > 30)": (
+        lambda d: d.count(where={"not": {fa.rows("price > 30"): {"above": 0}}})
+    ),
+    "SELECT COUNT(*) FROM (SELECT member FROM events GROUP BY member "
+    "HAVING MAX(day) - MIN(day) > 9) t": (
+        lambda d: d.per_unit(a=fa.max("day"), b=fa.min("day")).count(where="a - b > 9")
+    ),
+    "SELECT EXTRACT(MONTH FROM day), COUNT(DISTINCT member) FROM events WHERE price * 2 > 10 "
+    "GROUP BY 1 OPTIONS (contribution_limit = 2)": (
+        lambda d: d.histogram("month_of_year(day)", where="price*2 > 10", contribution_limit=2)
+    ),
+    "SELECT SUM(CASE WHEN event = 'buy' THEN price ELSE 0 END) FROM events "
+    "OPTIONS (per_key_limit = 3)": (
+        lambda d: d.sum("case when event = 'buy' then price else 0 end", per_key_limit=3)
+    ),
+}
+
+
+@pytest.mark.parametrize("text", SAME)
+def test_sql_asks_the_same(data: Session, text: str) -> None:
+    said, wanted = data.sql(text), SAME[text](data)
+    forms = [completed_query(q.query, SCHEMA, "member", Limits()) for q in (said, wanted)]
+    assert forms[0] == forms[1]
+    assert exact(said) == exact(wanted)
+    again = data.sql(wanted.to_sql())
+    assert completed_query(again.query, SCHEMA, "member", Limits()) == forms[0]
+
+
+def test_one_question_whatever_its_spelling(data: Session) -> None:
+    first = data.count(where="price*2>10").run()
+    again = data.count(where="(price * 2) > 10.0").run()
+    assert (again.value, again.entry) == (first.value, first.entry)
+    named = data.with_columns(double="price * 2").count(where="double > 10").run()
+    assert named.entry == first.entry
+    assert "`price` is clipped to the range 0 to 40" in first.caption
+
+
+REFUSED = {
+    "price * nothing > 3": "there is no column nothing",
+    "pric * 2 > 3": "did you mean price",
+    "event * 2 > 3": "arithmetic is for numbers, but event is text",
+    "per_unit(count(*)) * 2 > 3": "needs bounds",
+    "left(genres, price) = 'a'": "a value must stand",
+    "member * 2 > 3": "needs bounds",
+    "per_unit(max(member)) > 3": "unit of privacy",
+    "lower(split(genres, '|')) = 'a'": "labels to group or filter by, and nothing else",
+    "genres < price": "text cannot be compared with integer",
+    "event = look": "a text is written in single quotes",
+    "weekday(price) = 3": "this is for date or timestamp, but price is integer",
+    "genres like 'a\\b'": "no backslash",
+}
+
+
+@pytest.mark.parametrize("where", REFUSED)
+def test_what_is_refused_before_anything_is_paid(data: Session, where: str) -> None:
+    before = data.remaining()
+    with pytest.raises(InvalidInput, match=REFUSED[where]):
+        data.count(where=where).run()
+    assert data.remaining() == before
+
+
+def test_names_of_computed_columns(data: Session) -> None:
+    with pytest.raises(InvalidInput, match="there is a column price already"):
+        data.with_columns(price="price * 2")
+    with pytest.raises(InvalidInput, match="a value for each row"):
+        data.per_unit(double="price * 2")
+    with pytest.raises(InvalidInput, match="there is no column first"):
+        data.with_columns(day_of="days(day, first)")
+    chained = data.per_unit(first=fa.min("day")).with_columns(since="days(day, first)")
+    assert chained.mean("since", lower=0, upper=90, per_key_limit=12).plan().price.farthings > 0
+
+
+def test_a_column_that_the_owner_declares(opened: Opened) -> None:
+    spent = Column("spent", "integer", lower=0, upper=50, expression="price * 2", title="spending")
+    data = opened(pa.Table.from_pylist(ROWS), schema=Schema((*SCHEMA.columns, spent)))
+    answer = data.sum("spent", per_key_limit=1).run()
+    assert answer.caption.startswith("The sum of spending")
+    assert data.count(where="spent > 60").plan().price == data.count().plan().price
