@@ -26,7 +26,7 @@ from farthing.engine.kinds.moments import (
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sql.keys import text_of
+from farthing.engine.sql.bounding import text_of
 from farthing.engine.sql.measuring import WEIGHT
 from farthing.errors import InvalidInput, Unattainable
 from farthing.guarantees.kinds import Gaussian, PureDP

@@ -19,7 +19,7 @@ from farthing.engine.kinds.histogram import HistogramQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.top_k import TopKQuery
-from farthing.engine.sql.keys import labels_of, text_of
+from farthing.engine.sql.bounding import labels_of, text_of
 from farthing.errors import InvalidInput
 
 columns = st.sampled_from(["country", "age", "day", "é|~"])

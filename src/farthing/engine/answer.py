@@ -16,8 +16,8 @@ from farthing.engine.show import notebook, sheet, terminal
 from farthing.engine.show.captions import Names
 from farthing.engine.show.sheet import Sheet, amount, one_number, percent
 from farthing.engine.spending import Spending
-from farthing.engine.sql.keys import Label
-from farthing.mechanisms.accuracy import Interval
+from farthing.engine.sql.bounding import Label
+from farthing.mechanisms.protocol import Interval
 from farthing.schema import DeclaredValues
 from farthing.wording import many, plain
 

@@ -16,7 +16,7 @@ from farthing.engine.kinds.fields import AUTO
 from farthing.engine.kinds.histogram import HistogramQuery
 from farthing.engine.kinds.labels import LabelQuery
 from farthing.errors import InvalidInput
-from farthing.mechanisms.accuracy import Interval
+from farthing.mechanisms.protocol import Interval
 
 Bought = TypeVar("Bought")
 

@@ -25,7 +25,7 @@ from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger, Limits
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence
+from farthing.mechanisms.protocol import DEFAULT_CONFIDENCE, require_confidence
 from farthing.schema import Schema, unit_name
 from farthing.wording import plain
 

@@ -5,7 +5,6 @@
 """
 
 from farthing.interactive.charge import cheapest_items, require_chargeable, require_paid
-from farthing.interactive.guess_and_check import Guess, GuessAndCheck
 from farthing.interactive.protocol import (
     Concurrent,
     Conversation,
@@ -13,7 +12,13 @@ from farthing.interactive.protocol import (
     InteractiveMechanism,
     Verdict,
 )
-from farthing.interactive.sparse_vector import Exceeds, SparseVector, WatchAccuracy
+from farthing.interactive.sparse_vector import (
+    Exceeds,
+    Guess,
+    GuessAndCheck,
+    SparseVector,
+    WatchAccuracy,
+)
 from farthing.interactive.stored import (
     SealedState,
     covers_growing_rows,

@@ -20,7 +20,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from farthing.errors import FarthingError, InvalidInput, require_count
 from farthing.interactive.charge import require_chargeable
 from farthing.mechanisms.noise.discrete import DiscreteLaplaceNoise
-from farthing.mechanisms.noise.randomness import system_bits
+from farthing.mechanisms.noise.exact_sampling import system_bits
 from farthing.mechanisms.protocol import Uses
 
 Noise = DiscreteLaplaceNoise

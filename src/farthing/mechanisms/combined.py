@@ -7,22 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from farthing.errors import InvalidInput, require_count
-from farthing.mechanisms.accuracy import (
-    DEFAULT_CONFIDENCE,
-    Expectation,
-    Interval,
-    joint_level,
-    noise_accuracy,
-)
 from farthing.mechanisms.counts.unknown_counts import ThresholdedCounts
 from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.noise.calibrated import Noise
+from farthing.mechanisms.noise.discrete import Noise
 from farthing.mechanisms.protocol import (
+    DEFAULT_CONFIDENCE,
     Contribution,
     Data_contra,
+    Expectation,
+    Interval,
     Mechanism,
     Release,
     Uses,
+    joint_level,
+    noise_accuracy,
     summed_uses,
 )
 

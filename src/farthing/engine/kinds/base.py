@@ -25,7 +25,7 @@ from farthing.engine.kinds.fields import (
     unscaled,
 )
 from farthing.engine.show.captions import Names, Words, caption, offered
-from farthing.engine.sql.bounding import Bounded
+from farthing.engine.sql.bounding import Bounded, Label
 from farthing.engine.sql.conditions import (
     check_filter,
     condition,
@@ -33,7 +33,6 @@ from farthing.engine.sql.conditions import (
     moved_into,
     require_possible,
 )
-from farthing.engine.sql.keys import Label
 from farthing.engine.sql.statement import Texts
 from farthing.errors import InvalidInput, did_you_mean
 from farthing.guarantees.kinds import (
@@ -46,8 +45,8 @@ from farthing.guarantees.kinds import (
 )
 from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Expectation, KnownCounts, Mechanism, Release, ThresholdedCounts
-from farthing.mechanisms.accuracy import Interval
-from farthing.mechanisms.noise.calibrated import Coordinate
+from farthing.mechanisms.noise.discrete import Coordinate
+from farthing.mechanisms.protocol import Interval
 from farthing.schema import Bounds, DeclaredValues, Schema
 
 if TYPE_CHECKING:

@@ -27,9 +27,8 @@ from farthing.engine.kinds.base import (
 )
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.show.captions import Names, Words
-from farthing.engine.sql.bounding import Bounded, between, fixed_point
+from farthing.engine.sql.bounding import Bounded, Label, between, fixed_point, labels_of, text_of
 from farthing.engine.sql.conditions import require_kind, within
-from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.engine.sql.measuring import VALUE, Grouped
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import Guarantee

@@ -41,9 +41,9 @@ from farthing.engine.sql.measuring import (
 )
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Mechanism, Release
-from farthing.mechanisms.accuracy import Interval
 from farthing.mechanisms.combined import Groups
 from farthing.mechanisms.counts.totals import NoisyTotals
+from farthing.mechanisms.protocol import Interval
 
 if TYPE_CHECKING:
     import pyarrow as pa

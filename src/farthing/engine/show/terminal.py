@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farthing.engine.show.sheet import NOTHING, Sheet, label_text, one_number
-from farthing.mechanisms.accuracy import Interval
+from farthing.mechanisms.protocol import Interval
 from farthing.wording import plain
 
 _BAR = 24

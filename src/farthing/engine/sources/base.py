@@ -18,11 +18,17 @@ from operator import and_
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from farthing.engine.errors import EngineFailure, EngineSilent
-from farthing.engine.sources.readers import DAYS, INSTANT, OBJECT, OTHER, TIMES, WIDE, Readers
 from farthing.engine.sources.tables import (
+    DAYS,
+    INSTANT,
+    OBJECT,
+    OTHER,
+    TIMES,
+    WIDE,
     Physical,
     PublicJoin,
     PublicTable,
+    Readers,
     SourcePart,
     SourceTable,
     in_order,
@@ -30,7 +36,7 @@ from farthing.engine.sources.tables import (
     together,
     with_places,
 )
-from farthing.engine.sql.keys import key_text
+from farthing.engine.sql.bounding import key_text
 from farthing.engine.sql.statement import (
     ColumnReading,
     Dialect,

@@ -15,10 +15,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from farthing.engine.sources.base import Proposal, Source, log
-from farthing.engine.sources.duckdb_files import Database
-from farthing.engine.sources.duckdb_reading import DIALECT, READERS, physical_column
+from farthing.engine.sources.copies import frame_rows
+from farthing.engine.sources.duckdb_files import DIALECT, READERS, Database, physical_column
 from farthing.engine.sources.files import local_path
-from farthing.engine.sources.frames import frame_rows
 from farthing.engine.sources.tables import (
     Physical,
     PublicJoin,

@@ -23,7 +23,14 @@ from farthing.engine.sources.files import (
     spark_selection,
     title_of,
 )
-from farthing.engine.sources.readers import (
+from farthing.engine.sources.spark_session import (
+    force,
+    is_address,
+    quiet,
+    session_of,
+    without_warnings,
+)
+from farthing.engine.sources.tables import (
     BYTES,
     DAY,
     INSTANT,
@@ -34,21 +41,12 @@ from farthing.engine.sources.readers import (
     UNIVERSAL,
     WHOLE_NUMBER,
     WIDE,
-    shared_readers,
-)
-from farthing.engine.sources.spark_session import (
-    force,
-    is_address,
-    quiet,
-    session_of,
-    without_warnings,
-)
-from farthing.engine.sources.tables import (
     Physical,
     PublicJoin,
     PublicTable,
     SourcePart,
     SourceTable,
+    shared_readers,
 )
 from farthing.engine.sql.statement import Dialect, Statement
 from farthing.errors import InvalidInput, Unsupported

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Filter, Not, OneOf, Present
 from farthing.engine.keys import Bins, Key, Period, column_of
-from farthing.engine.sql.bounding import TypedColumn
-from farthing.engine.sql.keys import EXACT, Label, key_text, text_of
+from farthing.engine.sql.bounding import EXACT, Label, TypedColumn, key_text, text_of
 from farthing.engine.sql.statement import Texts, as_bytes
 from farthing.errors import InvalidInput
 from farthing.schema import (

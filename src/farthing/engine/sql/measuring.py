@@ -17,9 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.sql.bounding import COUNT, LABEL, Order
+from farthing.engine.sql.bounding import COUNT, LABEL, Order, key_text
 from farthing.engine.sql.bounding import WHOLE as WHOLE
-from farthing.engine.sql.keys import key_text
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

@@ -21,7 +21,7 @@ from farthing.engine.filters import Filter, as_declared, value_as_declared
 from farthing.engine.keys import Key, key_to_json
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import Query, check_query
-from farthing.engine.sql.keys import Label
+from farthing.engine.sql.bounding import Label
 from farthing.engine.sql_questions.clauses import (
     COUNT,
     Aggregate,

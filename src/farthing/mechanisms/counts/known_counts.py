@@ -11,18 +11,22 @@ import numpy.typing as npt
 
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import PureDP
-from farthing.mechanisms.accuracy import (
+from farthing.mechanisms.histogram import Histogram
+from farthing.mechanisms.noise.discrete import Coordinate, Noise, coordinate_noise
+from farthing.mechanisms.noise.exact_sampling import Integers, system_bits
+from farthing.mechanisms.protocol import (
     DEFAULT_CONFIDENCE,
+    Contribution,
     Expectation,
     Interval,
+    Mechanism,
+    Release,
+    Uses,
+    check,
     joint_level,
     noise_accuracy,
+    summed_uses,
 )
-from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.noise.calibrated import Coordinate, Noise, coordinate_noise
-from farthing.mechanisms.noise.exact_sampling import Integers
-from farthing.mechanisms.noise.randomness import system_bits
-from farthing.mechanisms.protocol import Contribution, Mechanism, Release, Uses, check, summed_uses
 from farthing.mechanisms.selection.gumbel import KnownGumbel, UnknownGumbel
 
 

@@ -6,15 +6,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from farthing.errors import InvalidInput, require_count
-from farthing.mechanisms.accuracy import (
+from farthing.mechanisms.noise.discrete import Coordinate, Noise, coordinate_noise
+from farthing.mechanisms.noise.exact_sampling import system_bits
+from farthing.mechanisms.protocol import (
     DEFAULT_CONFIDENCE,
+    Contribution,
     Expectation,
+    Mechanism,
+    Release,
+    Uses,
     noise_accuracy,
     require_confidence,
 )
-from farthing.mechanisms.noise.calibrated import Coordinate, Noise, coordinate_noise
-from farthing.mechanisms.noise.randomness import system_bits
-from farthing.mechanisms.protocol import Contribution, Mechanism, Release, Uses
 
 _LARGEST_BOUND = 1 << 62
 

@@ -16,15 +16,16 @@ import numpy as np
 from flint import arb
 
 from farthing.errors import InvalidInput
-from farthing.mechanisms.noise.discrete import geometric
 from farthing.mechanisms.noise.exact_sampling import (
+    WORD_BITS,
     Acceptance,
+    BitSource,
     Integers,
     exact_ball,
     first_look,
+    geometric,
     symmetric_half_width,
 )
-from farthing.mechanisms.noise.randomness import WORD_BITS, BitSource
 from farthing.numerics.ball import Ball
 
 #: With counts below 2^62 sums stay inside 64 bits: noise beyond 2^62 has probability e^−(2^27).

@@ -20,7 +20,7 @@ not matter for this, only that no score in a bucket exceeds its top.
 Step 1 is exact: each e^(rate·(top − first top)) is enclosed between two whole numbers over 2^P,
 candidates beyond the last bucket that has been cut are bounded together, and the uniform
 number that picks the bucket is refined, bits and weights alike, until its cell lies inside
-one bucket's interval. Steps 2 and 3 are exact by `randomness.below` and `Acceptance`.
+one bucket's interval. Steps 2 and 3 are exact by `BitSource.below` and `Acceptance`.
 
 Sorting ten million scores takes over a second, and a draw looks at a few hundred of them. So
 `Descending` splits off a head by partitioning, in linear time, and sorts only the head.
@@ -36,8 +36,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from farthing.mechanisms.noise.exact_sampling import Acceptance, Integers
-from farthing.mechanisms.noise.randomness import WORD_BITS, BitSource
+from farthing.mechanisms.noise.exact_sampling import WORD_BITS, Acceptance, BitSource, Integers
 
 Score: TypeAlias = int | float
 Scores: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.float64]

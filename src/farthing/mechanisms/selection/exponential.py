@@ -9,17 +9,20 @@ import numpy as np
 
 from farthing.errors import InvalidInput, require_count, require_real
 from farthing.guarantees.kinds import BoundedRange
-from farthing.mechanisms.accuracy import (
+from farthing.mechanisms.histogram import ArrayLike, Histogram, labels_at
+from farthing.mechanisms.noise.exact_sampling import system_bits
+from farthing.mechanisms.protocol import (
     DEFAULT_CONFIDENCE,
     Accuracy,
+    Contribution,
     Expectation,
+    Mechanism,
+    Release,
+    Uses,
+    check,
     selection_accuracy,
 )
-from farthing.mechanisms.histogram import ArrayLike, Histogram
-from farthing.mechanisms.noise.randomness import system_bits
-from farthing.mechanisms.protocol import Contribution, Mechanism, Release, Uses, check
 from farthing.mechanisms.selection.draws import Scores, Selection
-from farthing.mechanisms.top_counts import labels_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
