@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from farthing.errors import InvalidInput, require_count
 from farthing.mechanisms.counts.unknown_counts import ThresholdedCounts
 from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.noise.discrete import Noise
 from farthing.mechanisms.protocol import (
     DEFAULT_CONFIDENCE,
     Contribution,
-    Data_contra,
+    Errors,
     Expectation,
     Interval,
     Mechanism,
     Release,
+    Repeatable,
     Uses,
     joint_level,
     noise_accuracy,
@@ -31,28 +31,32 @@ _MOST_DRAWS = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Largest(Mechanism[Data], Generic[Data]):
+class _Around(Mechanism[Data], Generic[Data]):
+    """A mechanism that runs another one, on the same data."""
+
+    mechanism: Mechanism[Data]
+
+    @property
+    def assumes(self) -> Contribution:
+        return self.mechanism.assumes
+
+    @property
+    def candidates(self) -> int | None:
+        return self.mechanism.candidates
+
+
+@dataclass(frozen=True, slots=True)
+class Largest(_Around[Data], Generic[Data]):
     """The k largest counts of a release, highest first; ties stay in its order.
 
     This is post-processing, so the price is that of the mechanism. Counts that are left out were
     drawn too, and must be paid for although the release no longer shows them.
     """
 
-    mechanism: Mechanism[Data]
     k: int
 
     def __post_init__(self) -> None:
         require_count("k", self.k, at_least=1)
-
-    @property
-    def assumes(self) -> Contribution:
-        """That of the mechanism."""
-        return self.mechanism.assumes
-
-    @property
-    def candidates(self) -> int | None:
-        """That of the mechanism."""
-        return self.mechanism.candidates
 
     @property
     def guarantees(self) -> Uses:
@@ -68,9 +72,7 @@ class Largest(Mechanism[Data], Generic[Data]):
         kept = tuple(counts[i] for i in order)
         return replace(release, labels=labels, counts=kept, among=len(counts))
 
-    def errors(
-        self, release: Release, confidence: float, *, together: bool = False
-    ) -> float | tuple[Interval, ...] | None:
+    def errors(self, release: Release, confidence: float, *, together: bool = False) -> Errors:
         """Labels are shown because of their noise, so the intervals of all labels must hold."""
         return self.mechanism.errors(release, confidence, together=together)
 
@@ -84,27 +86,8 @@ class Largest(Mechanism[Data], Generic[Data]):
         return replace(expected, counts=replace(expected.counts, confidence=confidence))
 
 
-class Repeatable(Mechanism[Data_contra], Protocol[Data_contra]):
-    """A mechanism that can draw its numbers again for the labels it has found."""
-
-    @property
-    def noise(self) -> Noise:
-        """What is added to each number."""
-
-    def recount(self, labels: int | None) -> Uses:
-        """The price of drawing the numbers of this many labels (None: the most) once more."""
-
-    def mean(self, data: Data_contra, times: int, /) -> Release:
-        """Labels found once, with the mean of `times` draws of each number."""
-
-    def errors_of_mean(
-        self, release: Release, confidence: float, times: int, *, together: bool
-    ) -> float:
-        """The half-width of each of these means."""
-
-
 @dataclass(frozen=True, slots=True)
-class Repeated(Mechanism[Data], Generic[Data]):
+class Repeated(_Around[Data], Generic[Data]):
     """The mean of `times` independent draws of each number, for labels that are found once.
 
     It costs `times` draws of the numbers and everything else once; taking the mean is free.
@@ -115,16 +98,6 @@ class Repeated(Mechanism[Data], Generic[Data]):
 
     def __post_init__(self) -> None:
         require_count("times", self.times, at_least=1)
-
-    @property
-    def assumes(self) -> Contribution:
-        """That of the mechanism."""
-        return self.mechanism.assumes
-
-    @property
-    def candidates(self) -> int | None:
-        """That of the mechanism."""
-        return self.mechanism.candidates
 
     @property
     def guarantees(self) -> Uses:
@@ -143,9 +116,7 @@ class Repeated(Mechanism[Data], Generic[Data]):
         """Labels found once, with means."""
         return self.mechanism.mean(data, self.times)
 
-    def errors(
-        self, release: Release, confidence: float, *, together: bool = False
-    ) -> float | tuple[Interval, ...] | None:
+    def errors(self, release: Release, confidence: float, *, together: bool = False) -> Errors:
         """Those of the means."""
         if release.counts is None:
             return None

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from farthing.errors import InvalidInput
 from farthing.mechanisms.noise.exact_sampling import Integers
@@ -19,15 +20,6 @@ from farthing.mechanisms.protocol import Release
 
 Labels: TypeAlias = npt.NDArray[Any]
 
-
-class SupportsArray(Protocol):
-    """Anything with `__array__`, such as an Arrow array."""
-
-    def __array__(self) -> npt.NDArray[Any]:
-        """The values as a NumPy array."""
-
-
-ArrayLike: TypeAlias = Sequence[Any] | npt.NDArray[Any] | SupportsArray
 
 #: Counts stay below this, so that a count plus noise stays inside 64 bits.
 LARGEST_COUNT = 1 << 62
@@ -90,27 +82,20 @@ class Histogram:
 def _label_array(labels: ArrayLike) -> Labels:
     if isinstance(labels, (str, bytes)):
         raise InvalidInput("labels must be a sequence of labels, got a single string")
-    array = _object_array(labels) if _needs_objects(labels) else np.asarray(labels)
+    array: Labels
+    if isinstance(labels, (list, tuple)) and (
+        len(kinds := set(map(type, labels))) != 1 or kinds == {tuple}
+    ):
+        array = np.empty(len(labels), dtype=object)  # NumPy would make a table, or common text
+        array[:] = labels
+    else:
+        array = np.asarray(labels)
     if array.ndim != 1:
         raise InvalidInput(f"labels must be one-dimensional, got {array.ndim} dimensions")
     if array.dtype.kind not in "iuUSbO":
         raise InvalidInput(
             f"labels must be whole numbers, text or tuples of them, got the type {array.dtype}"
         )
-    return array
-
-
-def _needs_objects(labels: ArrayLike) -> TypeGuard[Sequence[Any]]:
-    """True for Python sequences that NumPy would turn into a table or into common text."""
-    if not isinstance(labels, (list, tuple)):
-        return False
-    kinds = {type(label) for label in labels}
-    return len(kinds) != 1 or kinds == {tuple}
-
-
-def _object_array(labels: Sequence[Any]) -> Labels:
-    array = np.empty(len(labels), dtype=object)
-    array[:] = labels
     return array
 
 
@@ -122,16 +107,11 @@ def _count_array(counts: ArrayLike) -> Integers:
         return np.zeros(0, dtype=np.int64)
     if array.dtype.kind == "O":
         _refuse("whole numbers", [not _is_whole(value) for value in array.tolist()])
-        _refuse(
-            "at least 0 and below 2^62",
-            [not 0 <= value < LARGEST_COUNT for value in array.tolist()],
-        )
     elif array.dtype.kind == "f":
         _refuse("whole numbers", ~(np.isfinite(array) & (np.floor(array) == array)))
     elif array.dtype.kind not in "iu":
         raise InvalidInput(f"counts must be whole numbers, got the type {array.dtype}")
-    if array.dtype.kind != "O":
-        _refuse("at least 0 and below 2^62", (array < 0) | (array >= LARGEST_COUNT))
+    _refuse("at least 0 and below 2^62", (array < 0) | (array >= LARGEST_COUNT))
     return array.astype(np.int64)
 
 

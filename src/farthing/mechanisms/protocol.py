@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import le
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -21,6 +21,8 @@ DEFAULT_CONFIDENCE = 0.95
 
 #: Where a number lies: both ends belong to it.
 Interval: TypeAlias = tuple[float, float]
+#: Where released numbers lie: one half-width for all, an interval for each, or no number.
+Errors: TypeAlias = float | tuple[Interval, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +232,7 @@ class Mechanism(Protocol[Data_contra]):
         `domain_size`, the number of labels, is needed by selections from a known domain.
         """
 
-    def errors(
-        self, release: Release, confidence: float, *, together: bool = False
-    ) -> float | tuple[Interval, ...] | None:
+    def errors(self, release: Release, confidence: float, *, together: bool = False) -> Errors:
         """Where the true numbers lie: one half-width for all, or an interval for each.
 
         Each holds with probability `confidence` given that it was released; with `together`, all
@@ -253,6 +253,47 @@ class Mechanism(Protocol[Data_contra]):
         return total - width, total + width
 
 
+class Repeatable(Mechanism[Data_contra], Protocol[Data_contra]):
+    """A mechanism that can draw its numbers again for the labels it has found."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def noise(self) -> Noise:
+        """What is added to each number."""
+
+    @abstractmethod
+    def recount(self, labels: int | None) -> Uses:
+        """The price of drawing the numbers of this many labels (None: the most) once more."""
+
+    def run(self, data: Data_contra, /) -> Release:
+        """One draw of each number."""
+        return self.mean(data, 1)
+
+    @abstractmethod
+    def mean(self, data: Data_contra, times: int, /) -> Release:
+        """Labels found once, with the mean of `times` draws of each number."""
+
+    def errors(self, release: Release, confidence: float, *, together: bool = False) -> Errors:
+        """Those of a single draw."""
+        return self.errors_of_mean(release, confidence, 1, together=together)
+
+    def errors_of_mean(
+        self, release: Release, confidence: float, times: int, *, together: bool
+    ) -> float:
+        """The half-width of each mean: independent noise; if labels were chosen by their counts,
+        all must hold anyway."""
+        among = release.among or (len(release.labels) if together else 1)
+        return self.noise.half_width(joint_level(confidence, among), times) + release.moved
+
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """The error of one number."""
+        return Expectation(noise_accuracy(self.noise, confidence))
+
+
 def _at_most(own: int | None, limit: int | None) -> bool:
     """None is no limit."""
     return limit is None or (own is not None and own <= limit)
@@ -271,40 +312,24 @@ def summed_uses(*pairs: tuple[Guarantee, int]) -> Uses:
     return tuple((guarantee, count) for guarantee, count in total.items() if count > 0)
 
 
-def _positive(name: str, value: object) -> float:
-    return require_real(name, value, above=0)
-
-
-def _at_least_one(name: str, value: object) -> int:
-    return require_count(name, value, at_least=1)
-
-
-def _probability(name: str, value: object) -> float:
-    return require_real(name, value, above=0, below=1)
-
-
 #: name → check. epsilon: per draw or per coordinate; contribution_limit: how many counts one
 #: unit raises (ℓ0, Δ); per_key_limit: by how much each (ℓ∞, τ); candidates: how many of the
 #: largest counts are looked at (d̄).
 CHECKS: dict[str, Callable[[str, object], object]] = {
-    "epsilon": _positive,
-    "score_range": _positive,
-    "delta": _probability,
-    "probability": _probability,
-    "k": _at_least_one,
-    "candidates": _at_least_one,
-    "contribution_limit": _at_least_one,
-    "per_key_limit": _at_least_one,
+    **dict.fromkeys(("epsilon", "score_range"), partial(require_real, above=0)),
+    **dict.fromkeys(("delta", "probability"), partial(require_real, above=0, below=1)),
+    **dict.fromkeys(
+        ("k", "candidates", "contribution_limit", "per_key_limit"),
+        partial(require_count, at_least=1),
+    ),
 }
 
 
 def check(mechanism: object, *names: str, optional: tuple[str, ...] = ()) -> None:
     """Replace each named field of a frozen mechanism by its checked value."""
-    for name in names:
-        object.__setattr__(mechanism, name, CHECKS[name](name, getattr(mechanism, name)))
-    for name in optional:
+    for name in (*names, *optional):
         value = getattr(mechanism, name)
-        if value is not None:
+        if name in names or value is not None:
             object.__setattr__(mechanism, name, CHECKS[name](name, value))
 
 

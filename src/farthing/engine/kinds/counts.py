@@ -6,6 +6,7 @@ from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from farthing.engine.keys import require_kind
 from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import (
     COUNT,
@@ -27,7 +28,6 @@ from farthing.engine.sql.bounding import (
     labels_of_units,
     pairs_above,
 )
-from farthing.engine.sql.conditions import require_kind
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import Guarantee
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Release, Repeated

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from farthing.engine.keys import require_kind
 from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import (
     COUNT,
@@ -27,8 +28,8 @@ from farthing.engine.kinds.base import (
 )
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.show.captions import Names, Words
-from farthing.engine.sql.bounding import Bounded, Label, between, fixed_point, labels_of, text_of
-from farthing.engine.sql.conditions import require_kind, within
+from farthing.engine.sql.bounding import Bounded, Label, labels_of, text_of
+from farthing.engine.sql.conditions import between, fixed_point, within
 from farthing.engine.sql.measuring import VALUE, Grouped
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import Guarantee

@@ -26,10 +26,9 @@ from farthing.engine.sql.bounding import (
     TypedColumn,
     bounded_histogram,
     counted_rows,
-    fixed_point,
     largest,
 )
-from farthing.engine.sql.conditions import condition
+from farthing.engine.sql.conditions import condition, fixed_point
 from farthing.engine.sql.measuring import Grouped, totals, weighted_values
 from farthing.engine.sql.statement import Statement, Texts
 from farthing.ledger.declared_data import require_location

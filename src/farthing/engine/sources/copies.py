@@ -393,7 +393,6 @@ def _time(value: datetime) -> tuple[str, str]:
     """Without what is finer than microseconds."""
     mark = LOCAL
     if value.utcoffset() is not None:
-        mark, value = ZONED, value.astimezone(UTC)
-    day = f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
-    clock = f"{value.hour:02d}:{value.minute:02d}:{value.second:02d}.{value.microsecond:06d}"
-    return mark, f"{day} {clock}" + ("+00" if mark == ZONED else "")
+        mark, value = ZONED, value.astimezone(UTC).replace(tzinfo=None)
+    text = datetime.isoformat(value, " ", "microseconds")
+    return mark, f"{text}+00" if mark == ZONED else text

@@ -7,6 +7,7 @@ alone, whatever the paths of other files say.
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import tempfile
@@ -17,7 +18,7 @@ from functools import cache
 from pathlib import PurePath
 from typing import Any
 
-from farthing.engine.sources.base import log
+from farthing.engine.sources.base import without_trace
 from farthing.engine.sources.copies import (
     CSV,
     DAYS_MARK,
@@ -40,15 +41,11 @@ from farthing.engine.sources.copies import (
 from farthing.engine.sources.files import files_of, location_of, selection_of, title_of
 from farthing.engine.sources.tables import (
     BYTES,
-    DAY,
     INSTANT,
     LONGEST_TEXT,
-    MOMENT,
-    NUMBER,
     OBJECT,
     OTHER,
     UNIVERSAL,
-    WHOLE_NUMBER,
     WIDE,
     Physical,
     Readers,
@@ -98,45 +95,32 @@ _NEAR = (
     "{x} BETWEEN TIMESTAMPTZ '0001-01-01 00:00:00+00' - INTERVAL 2 DAY "
     "AND TIMESTAMPTZ '9999-12-31 00:00:00+00' + INTERVAL 2 DAY"
 )
-#: What a text says without its zone.
-_CLOCK = f"TRY_CAST(regexp_replace(trim({{x}}), '{UNIVERSAL}', '') AS TIMESTAMP)"
-
-
-def _matching(pattern: str, read: str, of: str = "{x}") -> str:
-    """`read` where the text matches."""
-    return f"CASE WHEN regexp_full_match({of}, '{pattern}') THEN {read} END"
-
 
 _OWN: Readers = {
     (INTEGER, WIDE): "CASE WHEN {x} = trunc({x}) THEN TRY_CAST({x} AS BIGINT) END",
     (INTEGER, REAL): f"CASE WHEN {_WHOLE_REAL} THEN TRY_CAST({{x}} AS BIGINT) END",
-    (INTEGER, TEXT): _matching(WHOLE_NUMBER, "TRY_CAST({x} AS BIGINT)"),
+    (INTEGER, TEXT): "TRY_CAST({x} AS BIGINT)",
     (REAL, WIDE): "TRY_CAST({x} AS DOUBLE)",
     (REAL, REAL): "CASE WHEN NOT isnan({x}) THEN CAST({x} AS DOUBLE) END",
-    (REAL, TEXT): f"CASE WHEN regexp_full_match({{x}}, '{NUMBER}') "
-    "AND isfinite(TRY_CAST({x} AS DOUBLE)) THEN TRY_CAST({x} AS DOUBLE) END",
-    **{(DECIMAL, family): _DECIMAL for family in (INTEGER, WIDE, REAL)},
-    (DECIMAL, TEXT): _matching(NUMBER, _DECIMAL),
+    (REAL, TEXT): "CASE WHEN isfinite(TRY_CAST({x} AS DOUBLE)) THEN TRY_CAST({x} AS DOUBLE) END",
+    **{(DECIMAL, family): _DECIMAL for family in (INTEGER, WIDE, REAL, TEXT)},
     (TEXT, WIDE): _WIDE_TEXT,
     (TEXT, REAL): _REAL_TEXT,
     (TEXT, BYTES): f"CASE WHEN octet_length({{x}}) <= {LONGEST_TEXT} THEN TRY(decode({{x}})) END",
     (DATE, TIMESTAMP): "TRY_CAST({x} AS DATE)",  # times in nanoseconds have no year 1
-    (DATE, TEXT): _matching(DAY, "TRY_CAST(left(trim({x}), 10) AS DATE)", of="trim({x})"),
+    (DATE, TEXT): "TRY_CAST(left(trim({x}), 10) AS DATE)",
     (TIMESTAMP, TIMESTAMP): "TRY_CAST({x} AS TIMESTAMP)",
-    (TIMESTAMP, TEXT): _matching(
-        MOMENT,
-        f"CASE WHEN regexp_matches(trim({{x}}), '{UNIVERSAL}') "
-        f"THEN timezone('{{zone}}', timezone('UTC', {_CLOCK})) ELSE {_CLOCK} END",
-        of="trim({x})",
-    ),
+    (TIMESTAMP, TEXT): f"TRY_CAST(regexp_replace(trim({{x}}), '{UNIVERSAL}', '') AS TIMESTAMP)",
 }
 _TYPED = shared_readers(
     _OWN,
+    matching="regexp_full_match({x}, '{pattern}')",
     text="VARCHAR",
     double="DOUBLE",
     clock="TIMESTAMP",
     near=_NEAR,
     local="timezone('{zone}', {x})",
+    utc="timezone('UTC', {x})",
 )
 
 #: What each mark says about the text behind it, and how that becomes a value of this family.
@@ -264,7 +248,7 @@ class Database:
         self.execute("SET TimeZone = 'UTC'")
         self.files: list[str] = []
         self._attached: dict[str, str] = {}
-        self._tables = 0
+        self._tables = itertools.count()
 
     def close(self) -> None:
         """Close it, and remove what it spilled."""
@@ -289,32 +273,30 @@ class Database:
                 f"{title_of(path)} is a database: say which of its tables to read with table= "
                 "(--table on the command line)"
             )
-        try:
-            return self._opened(path, files, ending, table)
-        except InvalidInput:
-            raise
-        except Exception:
-            log.exception("the source %s could not be opened", title_of(path, table))
-        raise InvalidInput(
-            f"{title_of(path, table)} could not be read as {ending[1:]}: the file is damaged, or "
-            "is something else, or may not be read; the owner's log says which (--log FILE)"
+        shown = title_of(path, table)
+        return without_trace(
+            lambda: self._opened(path, files, ending, table),
+            InvalidInput(
+                f"{shown} could not be read as {ending[1:]}: the file is damaged, or is something "
+                "else, or may not be read; the owner's log says which (--log FILE)"
+            ),
+            f"the source {shown} could not be opened",
         )
 
     def copy(self, rows: Copied) -> SourcePart:
         """A table of our own, with columns c0, c1, …; text that is not UTF-8 is missing in it."""
         import pyarrow as pa
 
-        relation = self._name()
-        self._connection.register(
-            "given", pa.RecordBatchReader.from_batches(rows.schema, rows.parts)
-        )
+        relation, cursor = self._name(), self.cursor()
+        cursor.register("given", pa.RecordBatchReader.from_batches(rows.schema, rows.parts))
         reads = [
             f"c{i}" if way == TYPED else f"TRY(decode(c{i})) AS c{i}"
             for i, way in enumerate(rows.ways)
         ]
-        self.execute(f"CREATE TABLE {relation} AS SELECT {', '.join(reads)} FROM given")
-        self._connection.unregister("given")
-        described = self.execute(f"DESCRIBE {relation}").fetchall()
+        cursor.execute(f"CREATE TABLE {relation} AS SELECT {', '.join(reads)} FROM given")
+        cursor.unregister("given")
+        described = cursor.execute(f"DESCRIBE {relation}").fetchall()
+        cursor.close()
         columns = tuple(
             Physical(column, "object", OBJECT, _short(row[0]))
             if way == OBJECTS
@@ -327,8 +309,8 @@ class Database:
 
     def _name(self) -> str:
         """Of a new relation: source, source_1_, …"""
-        self._tables += 1
-        return "source" if self._tables == 1 else f"source_{self._tables - 1}_"
+        number = next(self._tables)
+        return f"source_{number}_" if number else "source"
 
     def _opened(self, path: str, files: list[str], ending: str, table: str | None) -> SourceTable:
         location, name, selection = location_of(path), title_of(path, table), selection_of(path)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from farthing.engine.sources.base import Source, log
+from farthing.engine.sources.base import Source, without_trace
 from farthing.engine.sources.duckdb import open_files, open_rows
 from farthing.engine.sources.files import local_path
 from farthing.engine.sources.postgres import ADDRESSES, open_postgres
@@ -71,14 +71,12 @@ def _open_outside(scheme: str, address: str, tables: Sequence[str | None]) -> So
     """The source that a package gives, or InvalidInput without a word of what its engine said."""
     packages = load(GROUP)
     opener = cast(Callable[[str, Sequence[str | None]], object], packages[scheme])
-    try:
-        source = opener(address, tables)
-    except FarthingError:
-        raise
-    except Exception:
-        log.exception("the source %s could not be opened", scheme)
-    else:
-        if isinstance(source, Source):
-            return source
+    source = without_trace(
+        lambda: opener(address, tables),
+        InvalidInput(f"the data at {scheme}:// could not be opened; the owner's log says why"),
+        f"the source {scheme} could not be opened",
+        passing=FarthingError,
+    )
+    if not isinstance(source, Source):
         raise packages.refused(scheme, f"it must return a Source, got {type(source).__name__}")
-    raise InvalidInput(f"the data at {scheme}:// could not be opened; the owner's log says why")
+    return source

@@ -5,32 +5,29 @@ It has no cast that cannot fail, so a CASE stands before each.
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.sources.base import Source, log
+from farthing.engine.sources.base import Source, without_trace
 from farthing.engine.sources.tables import (
-    DAY,
     INSTANT,
     LONGEST_TEXT,
-    MOMENT,
-    NUMBER,
     OTHER,
     UNIVERSAL,
-    WHOLE_NUMBER,
     WIDE,
     Physical,
     PublicJoin,
-    PublicTable,
     SourcePart,
     SourceTable,
     shared_readers,
 )
-from farthing.engine.sql.statement import Dialect, Statement
-from farthing.errors import FarthingError, InvalidInput, Unsupported
+from farthing.engine.sql.statement import Dialect, Parameter, Statement
+from farthing.errors import InvalidInput, Unsupported
 from farthing.ledger.errors import Unavailable
 from farthing.optional import installing
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT, TIMESTAMP
@@ -94,42 +91,48 @@ _IS_DAY = f"{_YEAR} >= 1 AND {_MONTH} BETWEEN 1 AND 12 AND {_OF_MONTH} BETWEEN 1
 _NEAR = (
     "{x} BETWEEN TIMESTAMPTZ '0002-01-01 00:00:00+00 BC' AND TIMESTAMPTZ '10001-01-01 00:00:00+00'"
 )
-#: What a text says without its zone.
-_CLOCK = f"CAST(replace(regexp_replace(btrim({{x}}), '{UNIVERSAL}', ''), 'T', ' ') AS timestamp)"
-
-
-def _numeric(pattern: str, template: str) -> str:
-    """The template for numbers, behind a test that the text is one."""
-    number = template.replace("{x}", _PARSED)
-    return f"CASE WHEN {{x}} ~ '^{pattern}$' THEN {number} END"
 
 
 READERS = shared_readers(
     {
         (INTEGER, WIDE): _WHOLE_NUMERIC,
         (INTEGER, REAL): _WHOLE_FLOAT,
-        (INTEGER, TEXT): _numeric(WHOLE_NUMBER, _WHOLE_NUMERIC),
+        (INTEGER, TEXT): _WHOLE_NUMERIC.replace("{x}", _PARSED),
         (REAL, WIDE): _FLOAT,
         (REAL, REAL): "CASE WHEN {x} <> CAST('NaN' AS float8) THEN CAST({x} AS float8) END",
-        (REAL, TEXT): _numeric(NUMBER, _FLOAT),
+        (REAL, TEXT): _FLOAT.replace("{x}", _PARSED),
         (DECIMAL, INTEGER): _DECIMAL.replace("{x}", "CAST({x} AS numeric)"),
         (DECIMAL, WIDE): _DECIMAL,
         (DECIMAL, REAL): _DECIMAL,
-        (DECIMAL, TEXT): _numeric(NUMBER, _DECIMAL),
+        (DECIMAL, TEXT): _DECIMAL.replace("{x}", _PARSED),
         (TEXT, WIDE): "CAST(trim_scale({x}) AS text)",
         (TEXT, REAL): _REAL_TEXT,
-        (DATE, TEXT): f"CASE WHEN btrim({{x}}) ~ '^{DAY}$' THEN CASE WHEN {_IS_DAY} "
-        f"THEN make_date({_YEAR}, {_MONTH}, {_OF_MONTH}) END END",
-        (TIMESTAMP, TEXT): f"CASE WHEN btrim({{x}}) ~ '^{MOMENT}$' THEN CASE WHEN {_IS_DAY} "
-        f"THEN CASE WHEN btrim({{x}}) ~ '{UNIVERSAL}' "
-        f"THEN timezone('{{zone}}', timezone('UTC', {_CLOCK})) ELSE {_CLOCK} END END END",
+        (DATE, TEXT): f"CASE WHEN {_IS_DAY} THEN make_date({_YEAR}, {_MONTH}, {_OF_MONTH}) END",
+        (TIMESTAMP, TEXT): f"CASE WHEN {_IS_DAY} THEN CAST(replace(regexp_replace("
+        f"btrim({{x}}), '{UNIVERSAL}', ''), 'T', ' ') AS timestamp) END",
     },
+    matching="{x} ~ '^{pattern}$'",
     text="text",
     double="float8",
     clock="timestamp",
     near=_NEAR,
     local="timezone('{zone}', {x})",
+    utc="timezone('UTC', {x})",
 )
+
+
+#: By the name that the catalogue gives a type; all others fit no kind. The text of money depends on
+#: a locale.
+_FAMILIES = {
+    "boolean": BOOLEAN,
+    **dict.fromkeys(("smallint", "integer", "bigint", "oid"), INTEGER),
+    "numeric": WIDE,
+    **dict.fromkeys(("real", "double precision"), REAL),
+    **dict.fromkeys(("text", "character varying", "character", "name", "citext", "uuid"), TEXT),
+    "date": DATE,
+    "timestamp without time zone": TIMESTAMP,
+    "timestamp with time zone": INSTANT,
+}
 
 
 def physical_column(name: str, declared: str, modifier: int, enum: bool) -> Physical:
@@ -137,7 +140,7 @@ def physical_column(name: str, declared: str, modifier: int, enum: bool) -> Phys
     sql = DIALECT.identifier(name)
     if declared == "oid":  # it can be cast to few types
         return Physical(name, declared, INTEGER, f"CAST({sql} AS bigint)")
-    family = TEXT if enum else _family(declared)
+    family = TEXT if enum else _FAMILIES.get(declared, OTHER)
     if family == TEXT:
         text = f"CAST({sql} AS text)"
         short = f"CASE WHEN octet_length({text}) <= {LONGEST_TEXT} THEN {text} END"
@@ -146,29 +149,6 @@ def physical_column(name: str, declared: str, modifier: int, enum: bool) -> Phys
         # eleven bits with a sign: numeric(5, -3) has places too
         return Physical(name, declared, WIDE, sql, (((modifier - 4) & 2047) ^ 1024) - 1024)
     return Physical(name, declared, family, sql)
-
-
-def _family(declared: str) -> str:
-    """What Ibis makes of the type, in our families."""
-    from ibis.backends.sql.datatypes import PostgresType
-
-    if declared == "money":  # its text depends on a locale
-        return OTHER
-    try:
-        kind = PostgresType.from_string(declared)
-    except Exception:  # a type that Ibis cannot parse is one that nobody can ask about
-        return OTHER
-    if kind.is_timestamp():
-        return INSTANT if kind.timezone is not None else TIMESTAMP
-    tests = (
-        (kind.is_boolean(), BOOLEAN),
-        (kind.is_integer(), INTEGER),
-        (kind.is_decimal(), WIDE),
-        (kind.is_floating(), REAL),
-        (kind.is_string() or kind.is_uuid(), TEXT),
-        (kind.is_date(), DATE),
-    )
-    return next((family for holds, family in tests if holds), OTHER)
 
 
 ADDRESSES = ("postgresql://", "postgresql+psycopg://", "postgres://")
@@ -198,65 +178,50 @@ class _Connections:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._room = threading.BoundedSemaphore(MOST)
-        self._idle: list[Any] = []
         self._shut = False
-        with self._made() as first:
-            self.path, self.server = _search_path(first), _server(first)
-            _force(first)
-            self._idle.append(first)
+        #: Connections that wait, on top of None for each that there is room for.
+        self._places: queue.LifoQueue[Any] = queue.LifoQueue()
+        for _ in range(MOST):
+            self._places.put(None)
+        #: Of the first connection: which data this is, and where it looks for plain names.
+        self.server: str | None = None
+        self.path: list[str] = []
 
     @contextmanager
     def one(self) -> Iterator[Any]:
         """A connection that answers, for this caller alone."""
-        if not self._room.acquire(timeout=PATIENCE):
-            raise TimeoutError("every connection is in use")
+        import psycopg
+
+        connection = self._places.get(timeout=PATIENCE)
         try:
-            connection = self._living()
-            try:
-                yield connection
-            finally:
-                if self._shut:
-                    connection.close()
-                elif not connection.closed:
-                    self._idle.append(connection)
+            if self._shut:
+                raise psycopg.OperationalError("the source is shut")
+            if connection is None or not _answers(connection):
+                connection = self._made()
+            yield connection
         finally:
-            self._room.release()
+            if connection is not None and (self._shut or connection.closed):
+                connection.close()
+                connection = None
+            self._places.put(connection)
 
     def shut(self) -> None:
         """Close those that wait; the others close when they come back."""
         self._shut = True
-        while self._idle:
-            self._idle.pop().close()
-
-    def _living(self) -> Any:
-        import psycopg
-
-        if self._shut:
-            raise psycopg.OperationalError("the source is shut")
-        while True:
-            try:
-                connection = self._idle.pop()
-            except IndexError:
-                break
-            try:
-                connection.execute("SELECT 1")
-            except psycopg.Error:
+        waiting = []
+        with suppress(queue.Empty):
+            while True:
+                waiting.append(self._places.get_nowait())
+        for connection in waiting:
+            if connection is not None:
                 connection.close()
-            else:
-                return connection
-        with self._made() as connection:
-            if _server(connection) != self.server:
-                raise Unsupported("the address leads to another database now")
-            _force(connection)
-            return connection
+            self._places.put(None)
 
-    @contextmanager
-    def _made(self) -> Iterator[Any]:
+    def _made(self) -> Any:
         """A new connection, closed again if it turns out not to be what it should be."""
         import psycopg
 
-        connection = psycopg.connect(
+        connection: Any = psycopg.connect(
             self._url,
             autocommit=True,
             connect_timeout=PATIENCE,
@@ -264,10 +229,27 @@ class _Connections:
         )
         try:
             connection.read_only = True
-            yield connection
+            server = _server(connection)
+            if self.server is None:
+                [path] = connection.execute("SELECT current_schemas(false)::text[]").fetchone()
+                self.server, self.path = server, list(path)
+            if server != self.server:
+                raise Unsupported("the address leads to another database now")
+            _force(connection)
+            return connection
         except BaseException:
             connection.close()
             raise
+
+
+def _answers(connection: Any) -> bool:
+    import psycopg
+
+    try:
+        connection.execute("SELECT 1")
+    except psycopg.Error:
+        connection.close()
+    return not connection.closed
 
 
 class PostgresSource(Source):
@@ -286,11 +268,10 @@ class PostgresSource(Source):
             names = [_resolved(connection, connections.path, table) for table in tables]
             super().__init__([_table(connection, *name) for name in names])
 
-    def public_table(self, join: PublicJoin) -> PublicTable:
+    def public_table(self, join: PublicJoin) -> SourceTable:
         with self._connections.one() as connection:
             schema, name = _resolved(connection, self._connections.path, join.table)
-            table = _table(connection, schema, name)
-        return PublicTable(f"{schema}.{name}", table.location, table.parts)
+            return replace(_table(connection, schema, name), name=f"{schema}.{name}")
 
     @contextmanager
     def answering(self) -> Iterator[None]:
@@ -303,15 +284,10 @@ class PostgresSource(Source):
             finally:
                 del self._held[thread]
 
-    @contextmanager
-    def _connection(self) -> Iterator[Any]:
+    def _connection(self) -> AbstractContextManager[Any]:
         """The one that this thread holds, or one for a moment."""
         held = self._held.get(threading.get_ident())
-        if held is not None:
-            yield held
-            return
-        with self._connections.one() as connection:
-            yield connection
+        return self._connections.one() if held is None else nullcontext(held)
 
     @staticmethod
     def literal(text: str) -> str:
@@ -362,24 +338,22 @@ def open_postgres(url: str, *, tables: Sequence[str | None]) -> PostgresSource:
     except ImportError:
         raise Unsupported(f"psycopg is not installed; {installing('engine')}") from None
     shown = " and ".join(names)
-    failure: FarthingError = InvalidInput(
-        f"the table {shown} could not be opened; the owner's log says why"
-    )
-    try:
+
+    def opened() -> PostgresSource:
         with ExitStack() as undo:
             connections = _Connections(url.replace("postgresql+psycopg://", "postgresql://"))
             undo.callback(connections.shut)
             source = PostgresSource(connections, names)
             undo.pop_all()
             return source
-    except (InvalidInput, Unsupported):
-        raise
+
+    failed = InvalidInput(f"the table {shown} could not be opened; the owner's log says why")
+    passing = (InvalidInput, Unsupported, psycopg.OperationalError)
+    try:
+        return without_trace(opened, failed, f"opening the table {shown}", passing=passing)
     except psycopg.OperationalError as error:
         why = str(error).partition("\n")[0]
-        failure = Unavailable(f"the database of {shown} cannot be reached: {why}", passes=True)
-    except Exception:
-        log.exception("the table %s could not be opened", shown)
-    raise failure  # out here, so that the error carries no trace of the engine's own
+    raise Unavailable(f"the database of {shown} cannot be reached: {why}", passes=True)
 
 
 def _force(connection: Any) -> None:
@@ -395,15 +369,10 @@ def _force(connection: Any) -> None:
 
 def _table(connection: Any, schema: str, name: str) -> SourceTable:
     relation = f"{DIALECT.identifier(schema)}.{DIALECT.identifier(name)}"
-    columns = (physical_column(*row) for row in _columns(connection, schema, name))
+    columns = tuple(physical_column(*row) for row in _columns(connection, schema, name))
     own, root = f"{schema}.{name}", _root(connection, schema, name)
-    location, part = f"{_server(connection)}/{root}", SourcePart(relation, tuple(columns))
-    return SourceTable(name, location, (part,), own if own != root else None)
-
-
-def _search_path(connection: Any) -> list[str]:
-    """Where plain names are looked for, before that is forced to be nowhere."""
-    return list(connection.execute("SELECT current_schemas(false)::text[]").fetchone()[0])
+    part, selection = SourcePart(relation, columns), None if own == root else own
+    return SourceTable(name, f"{_server(connection)}/{root}", (part,), selection)
 
 
 def _resolved(connection: Any, path: list[str], table: str) -> tuple[str, str]:
@@ -427,7 +396,7 @@ def _columns(connection: Any, schema: str, table: str) -> list[tuple[str, str, i
 
     A domain counts as the type it is made of.
     """
-    rows = connection.execute(
+    rows: list[tuple[str, str, int, bool]] = connection.execute(
         "WITH RECURSIVE typed AS (SELECT a.attnum, a.attname, a.atttypid AS type, "
         "a.atttypmod AS modifier FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid "
         "JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -440,7 +409,7 @@ def _columns(connection: Any, schema: str, table: str) -> list[tuple[str, str, i
         "FROM typed d JOIN pg_type t ON t.oid = d.type WHERE t.typtype <> 'd' ORDER BY d.attnum",
         (schema, table),
     ).fetchall()
-    return list(rows)
+    return rows
 
 
 def _root(connection: Any, schema: str, table: str) -> str:
@@ -471,10 +440,8 @@ def _server(connection: Any) -> str:
     return f"postgresql:{server}/{connection.info.dbname}"
 
 
-def _sendable(parameter: str | tuple[str | int, ...]) -> str | list[str | int]:
-    """PostgreSQL has no text with a zero byte in it, so none of its values equals one."""
+def _sendable(parameter: Parameter) -> str | list[str | int]:
+    """PostgreSQL has no text with a zero byte in it, so none of its values equals one in a list."""
     if isinstance(parameter, str):
-        if "\0" in parameter:
-            raise InvalidInput("a text to compare with cannot contain the character NUL")
-        return parameter
+        return parameter  # psycopg refuses a zero byte
     return [value for value in parameter if not (isinstance(value, str) and "\0" in value)]

@@ -9,11 +9,11 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from farthing.engine.sources.base import Source, log
+from farthing.engine.sources.base import Source, without_trace
 from farthing.engine.sources.files import (
     is_path_for_spark,
     local_path,
@@ -32,24 +32,19 @@ from farthing.engine.sources.spark_session import (
 )
 from farthing.engine.sources.tables import (
     BYTES,
-    DAY,
     INSTANT,
     LONGEST_TEXT,
-    MOMENT,
-    NUMBER,
     OTHER,
     UNIVERSAL,
-    WHOLE_NUMBER,
     WIDE,
     Physical,
     PublicJoin,
-    PublicTable,
     SourcePart,
     SourceTable,
     shared_readers,
 )
 from farthing.engine.sql.statement import Dialect, Statement
-from farthing.errors import InvalidInput, Unsupported
+from farthing.errors import InvalidInput
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT, TIMESTAMP
 
 if TYPE_CHECKING:
@@ -100,50 +95,34 @@ _NEAR = (
     "AND TIMESTAMP '9999-12-31 23:59:59.999999' + INTERVAL '2' DAY"
 )
 _LOCAL = "CAST(from_utc_timestamp({x}, '{zone}') AS TIMESTAMP_NTZ)"
-#: What a text says without its zone.
-_CLOCK = f"try_cast(regexp_replace(trim({{x}}), '{UNIVERSAL}', '') AS TIMESTAMP_NTZ)"
-
-
-def _matching(pattern: str, read: str, of: str = "{x}") -> str:
-    """`read` where the text matches; raw, so that nothing in the pattern is an escape."""
-    return f"CASE WHEN {of} RLIKE r'\\A(?:{pattern})\\z' THEN {read} END"
 
 
 READERS = shared_readers(
     {
         (INTEGER, WIDE): "CASE WHEN {x} = floor({x}) THEN try_cast({x} AS BIGINT) END",
         (INTEGER, REAL): _WHOLE_REAL,
-        (INTEGER, TEXT): _matching(
-            WHOLE_NUMBER, "try_cast(try_cast(trim({x}) AS DECIMAL(38, 0)) AS BIGINT)"
-        ),
+        (INTEGER, TEXT): "try_cast(try_cast(trim({x}) AS DECIMAL(38, 0)) AS BIGINT)",
         (REAL, WIDE): "CAST({x} AS DOUBLE)",
         (REAL, REAL): "CASE WHEN NOT isnan({x}) THEN CAST({x} AS DOUBLE) END",
-        (REAL, TEXT): _matching(
-            NUMBER,
-            "CASE WHEN abs(try_cast(trim({x}) AS DOUBLE)) <= 1.7976931348623157E308D "
-            "THEN try_cast(trim({x}) AS DOUBLE) END",
-        ),
+        (REAL, TEXT): "CASE WHEN abs(try_cast(trim({x}) AS DOUBLE)) <= 1.7976931348623157E308D "
+        "THEN try_cast(trim({x}) AS DOUBLE) END",
         **{(DECIMAL, family): _DECIMAL for family in (INTEGER, WIDE, REAL)},
-        (DECIMAL, TEXT): _matching(NUMBER, _DECIMAL.replace("{x}", "trim({x})")),
+        (DECIMAL, TEXT): _DECIMAL.replace("{x}", "trim({x})"),
         (TEXT, WIDE): _WIDE_TEXT,
         (TEXT, REAL): _REAL_TEXT,
         (TEXT, BYTES): f"CASE WHEN octet_length({{x}}) <= {LONGEST_TEXT} "
         "THEN try_validate_utf8(CAST({x} AS STRING)) END",
-        (DATE, TEXT): _matching(
-            DAY, "try_cast(substring(trim({x}), 1, 10) AS DATE)", of="trim({x})"
-        ),
-        (TIMESTAMP, TEXT): _matching(
-            MOMENT,
-            f"CASE WHEN trim({{x}}) RLIKE '{UNIVERSAL}' "
-            f"THEN {_LOCAL.replace('{x}', f'CAST({_CLOCK} AS TIMESTAMP)')} ELSE {_CLOCK} END",
-            of="trim({x})",
-        ),
+        (DATE, TEXT): "try_cast(substring(trim({x}), 1, 10) AS DATE)",
+        (TIMESTAMP, TEXT): f"try_cast(regexp_replace(trim({{x}}), '{UNIVERSAL}', '') "
+        "AS TIMESTAMP_NTZ)",
     },
+    matching="{x} RLIKE r'\\A(?:{pattern})\\z'",  # raw: nothing in the pattern is an escape
     text="STRING",
     double="DOUBLE",
     clock="TIMESTAMP_NTZ",
     near=_NEAR,
     local=_LOCAL,
+    utc="CAST({x} AS TIMESTAMP)",
 )
 
 _FAMILIES = {
@@ -211,14 +190,14 @@ class SparkSource(Source):
         part = SourcePart(view, tuple(columns))
         return SourceTable(table.name, table.location, (part,), table.selection)
 
-    def public_table(self, join: PublicJoin) -> PublicTable:
+    def public_table(self, join: PublicJoin) -> SourceTable:
         public = _in_words(join.table, lambda: _opened(self._session, join.table))
         if public.selection is not None:
             raise InvalidInput(f"a public table must be a file or a table, got {join.table:.200}")
         place, location = join.table, public.location
         if location is not None and location.startswith("file:") and is_path_for_spark(place):
             place = location.removeprefix("file:")
-        return PublicTable(place, location, self._table(public).parts)
+        return replace(self._table(public), name=place)
 
     @staticmethod
     def literal(text: str) -> str:
@@ -264,14 +243,13 @@ def open_spark(given: Sequence[Any], spark: Any) -> SparkSource:
 
 def _in_words(shown: str, opened: Callable[[], _Opened]) -> _Opened:
     """What is opened, or InvalidInput without a word of what Spark said."""
-    try:
+
+    def quietly() -> _Opened:
         with quiet:
             return opened()
-    except (InvalidInput, Unsupported):
-        raise
-    except Exception:
-        log.exception("the source %s could not be opened", shown)
-    raise InvalidInput(f"{shown} could not be read by Spark; the owner's log says why")
+
+    failed = InvalidInput(f"{shown} could not be read by Spark; the owner's log says why")
+    return without_trace(quietly, failed, f"the source {shown} could not be opened")
 
 
 def _opened(session: Any, text: str) -> _Frame:

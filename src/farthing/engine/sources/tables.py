@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from farthing.engine.sql.statement import filled
 from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import location_of_several
 from farthing.schema import (
@@ -128,18 +129,6 @@ def _titles(tables: Sequence[SourceTable]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class PublicTable:
-    """A public table on the engine of the private rows.
-
-    `place` says where it is, for the ledger; `location` which data that is.
-    """
-
-    place: str
-    location: str | None
-    parts: tuple[SourcePart, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class PublicJoin:
     """What one public table adds by one key: `columns` of the schema, in its order."""
 
@@ -153,7 +142,7 @@ class PublicJoin:
         """The public table's own columns: the key as the private column is declared, and others."""
         by = self.by
         key = Column(self.key, by.kind, places=by.places, time_zone=by.time_zone)
-        return Schema((key, *(_of_table(column) for column in self.columns)))
+        return Schema((key, *map(_in_its_table, self.columns)))
 
 
 def joins_of(schema: Schema) -> list[PublicJoin]:
@@ -172,17 +161,16 @@ def joins_of(schema: Schema) -> list[PublicJoin]:
 def with_places(schema: Schema, places: Sequence[str]) -> Schema:
     """The schema with the place of each of its joins spelled out."""
     spelled = {join.table: place for join, place in zip(joins_of(schema), places, strict=True)}
-    return Schema(tuple(_placed(column, spelled) for column in schema.columns))
+    columns = (
+        replace(column, lookup=replace(column.lookup, table=spelled[column.lookup.table]))
+        if column.lookup is not None
+        else column
+        for column in schema.columns
+    )
+    return Schema(tuple(columns))
 
 
-def _placed(column: Column, spelled: Mapping[str, str]) -> Column:
-    lookup = column.lookup
-    if lookup is None:
-        return column
-    return replace(column, lookup=replace(lookup, table=spelled[lookup.table]))
-
-
-def _of_table(column: Column) -> Column:
+def _in_its_table(column: Column) -> Column:
     """The column as the public table has it."""
     assert column.lookup is not None
     return replace(column, name=column.lookup.column or column.name, lookup=None)
@@ -198,16 +186,19 @@ LONGEST_TEXT = 1 << 20
 #: {zone} and {edge} (what a decimal is less than) for what the schema says.
 Readers: TypeAlias = Mapping[tuple[str, str], str]
 
-#: What texts are read as numbers, whole numbers and days: the same on every engine.
-NUMBER = "[ ]*[+-]?([0-9]{1,200}([.][0-9]{0,200})?|[.][0-9]{1,200})([eE][+-]?[0-9]{1,3})?[ ]*"
-WHOLE_NUMBER = "[ ]*[+-]?[0-9]{1,200}([.]0{0,200})?[ ]*"
-DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.Z+-]*)?"
-#: Times of no zone, and of UTC, which ends in Z or +00.
-MOMENT = (
-    "[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?"
-    "(Z|[+]00(:?00)?)?)?"
-)
-UNIVERSAL = "(Z|[+]00(:?00)?)$"
+_NUMBER = "[ ]*[+-]?([0-9]{1,200}([.][0-9]{0,200})?|[.][0-9]{1,200})([eE][+-]?[0-9]{1,3})?[ ]*"
+_UNIVERSAL = "(Z|[+]00(:?00)?)"
+#: How a time of UTC ends.
+UNIVERSAL = f"{_UNIVERSAL}$"
+#: Which texts are read as which kind, the same on every engine; times are of no zone, or of UTC.
+_PATTERNS = {
+    INTEGER: "[ ]*[+-]?[0-9]{1,200}([.]0{0,200})?[ ]*",
+    REAL: _NUMBER,
+    DECIMAL: _NUMBER,
+    DATE: "[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.Z+-]*)?",
+    TIMESTAMP: "[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9]"
+    f"(:[0-5][0-9]([.][0-9]{{1,6}})?)?{_UNIVERSAL}?)?",
+}
 #: The days that a date can be, and the times that a timestamp can be, as SQL.
 DAYS = "DATE '0001-01-01' AND DATE '9999-12-31'"
 TIMES = "{type} '0001-01-01 00:00:00' AND {type} '9999-12-31 23:59:59.999999'"
@@ -216,15 +207,32 @@ _SIGN = "CASE WHEN {x} = 0 THEN false WHEN {x} = 1 THEN true END"
 
 
 def shared_readers(
-    own: Readers, *, text: str, double: str, clock: str, near: str, local: str
+    own: Readers,
+    *,
+    matching: str,
+    text: str,
+    double: str,
+    clock: str,
+    near: str,
+    local: str,
+    utc: str,
 ) -> Readers:
     """An engine's own templates, and those that are the same everywhere.
 
-    `text`, `double` and `clock` are the engine's names of the types of text, 64-bit floats and
-    times without a zone. `near` is true of instants for which every zone has a day; `local` is the
-    time of an instant in {zone}. `own` must read numbers and texts as numbers, real numbers as
-    text, and texts as days and times; what it says goes before what is said here.
+    `matching` is true of a text {x} of which all matches {pattern}. `text`, `double` and `clock`
+    are the engine's names of the types of text, 64-bit floats and times without a zone. `near` is
+    true of instants for which every zone has a day; `local` is the time of an instant in {zone},
+    and `utc` the instant of a time in UTC. `own` must read numbers, real numbers as text, and texts
+    that match as numbers, days and times, whose zone it leaves out; what it says of other pairs
+    goes before what is said here.
     """
+
+    def read(kind: str, template: str, of: str) -> str:
+        return f"CASE WHEN {filled(matching, x=of, pattern=_PATTERNS[kind])} THEN {template} END"
+
+    moment, trimmed = own[TIMESTAMP, TEXT], "trim({x})"
+    zoned = local.replace("{x}", utc.replace("{x}", moment))
+    in_utc = filled(matching, x=trimmed, pattern=f".*{_UNIVERSAL}")
     types = {
         INTEGER: "BIGINT",
         REAL: double,
@@ -257,4 +265,9 @@ def shared_readers(
         (TIMESTAMP, INSTANT): f"CASE WHEN {near} THEN {local} END",
         (TIMESTAMP, DATE): f"CASE WHEN {{x}} BETWEEN {DAYS} THEN CAST({{x}} AS {clock}) END",
         **own,
+        **{(kind, TEXT): read(kind, own[kind, TEXT], "{x}") for kind in (INTEGER, REAL, DECIMAL)},
+        (DATE, TEXT): read(DATE, own[DATE, TEXT], trimmed),
+        (TIMESTAMP, TEXT): read(
+            TIMESTAMP, f"CASE WHEN {in_utc} THEN {zoned} ELSE {moment} END", trimmed
+        ),
     }

@@ -95,7 +95,7 @@ def value_text(column: Any, kind: str) -> ir.StringValue:
 def text_of(label: Label) -> str:
     """The text of a label, as the engines write it."""
     if isinstance(label, tuple):
-        return JOINT.join(_escape(_text(part)) for part in label)
+        return JOINT.join(_escaped(_text(part)) for part in label)
     return _text(label)
 
 
@@ -149,15 +149,12 @@ def _value(text: str) -> Value:
     return datetime(year, month, day, int(clock[:2]), int(clock[2:4]), int(clock[4:]))  # of no zone
 
 
-def _escape(text: str) -> str:
-    return text.replace("~", "~~").replace(JOINT, "~p")
-
-
 def _unescape(text: str) -> str:
     return "~".join(part.replace("~p", JOINT) for part in text.split("~~"))
 
 
 def _escaped(text: Any) -> Any:
+    """Of a text, or of an expression that is one."""
     return text.replace("~", "~~").replace(JOINT, "~p")
 
 
@@ -168,8 +165,6 @@ LABEL, COUNT = "label", "n"
 WHOLE = "decimal(38, 0)"
 #: Products of two digests stay below 2^63; their remainders fill 31 bits.
 PRIME = (1 << 31) - 1
-#: Values beyond this are moved to it before they become whole numbers: doubles are exact here.
-LARGEST_EXACT = 1 << 52
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,34 +238,6 @@ def counted_rows(rows: ir.Table, unit: TypedColumn, per_key_limit: int) -> Bound
     return Bounded(total, per_key_limit=per_key_limit)
 
 
-def fixed_point(column: Any, kind: str, places: int) -> Any:
-    """A numeric column in whole units of the last decimal place.
-
-    No value can make the conversion fail: numbers are moved into ±2^52 units before it.
-    """
-    import ibis
-
-    if kind == INTEGER and places == 0:
-        return column
-    number = column.cast("float64")
-    edge = float(LARGEST_EXACT) / 10**places
-    inside = between(number, -edge, edge) * float(10**places)
-    whole = (inside + 0.5).floor().cast("int64")
-    return number.isnull().ifelse(ibis.null("int64"), whole)
-
-
-def between(number: Any, lower: float, upper: float) -> Any:
-    """A number moved to the nearest of two bounds; a missing one stays missing.
-
-    The largest and smallest of several leave out what is missing, on every engine.
-    """
-    import ibis
-
-    return number.isnull().ifelse(
-        ibis.null(number.type()), ibis.least(ibis.greatest(number, lower), upper)
-    )
-
-
 def _owned(rows: Any, unit: TypedColumn, columns: Mapping[str, TypedColumn]) -> Any:
     """Rows with a unit, under names of our own: whatever the table calls its columns is gone."""
     named = {name: column for name, (column, _) in columns.items()}
@@ -291,9 +258,7 @@ def _pairs(owned: Any, per_key_limit: int) -> Any:
 
 def _added_up(amounts: Any, columns: Sequence[str]) -> Any:
     return amounts.group_by(columns).aggregate(
-        amount=lambda t: (t.amount.sum() if "amount" in t.columns else t.count()).cast(
-            "decimal(38, 0)"
-        )
+        amount=lambda t: (t.amount.sum() if "amount" in t.columns else t.count()).cast(WHOLE)
     )
 
 

@@ -18,20 +18,17 @@ from farthing.mechanisms.protocol import (
     DEFAULT_CONFIDENCE,
     Contribution,
     Expectation,
-    Interval,
-    Mechanism,
     Release,
+    Repeatable,
     Uses,
     check,
-    joint_level,
-    noise_accuracy,
     summed_uses,
 )
 from farthing.mechanisms.selection.gumbel import KnownGumbel, UnknownGumbel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownCounts(Mechanism[Histogram]):
+class KnownCounts(Repeatable[Histogram]):
     """Every count of the domain plus the noise that its guarantee asks for.
 
     A unit changes at most `contribution_limit` counts, each by at most per_key_limit whole
@@ -74,34 +71,14 @@ class KnownCounts(Mechanism[Histogram]):
         limit = self.contribution_limit
         return ((self.coordinate, limit if labels is None else min(limit, labels)),)
 
-    def run(self, histogram: Histogram) -> Release:
-        """Noisy counts in the order of the domain; they may be negative."""
-        return self.mean(histogram, 1)
-
     def mean(self, histogram: Histogram, times: int) -> Release:
-        """The mean of `times` independent noisy counts for each label."""
+        """The mean of `times` noisy counts of each label, in the order of the domain.
+
+        Counts may be negative.
+        """
         noise, source = self.noise, system_bits()
         draws = [histogram.counts + noise.draw(len(histogram), source) for _ in range(times)]
         return Release(tuple(histogram.labels.tolist()), exact_means(draws))
-
-    def errors(
-        self, release: Release, confidence: float, *, together: bool = False
-    ) -> float | tuple[Interval, ...] | None:
-        """Independent noise; if labels were chosen by their counts, all must hold anyway."""
-        return self.errors_of_mean(release, confidence, 1, together=together)
-
-    def errors_of_mean(
-        self, release: Release, confidence: float, times: int, *, together: bool
-    ) -> float:
-        """The same for the mean of `times` draws."""
-        among = release.among or (len(release.labels) if together else 1)
-        return self.noise.half_width(joint_level(confidence, among), times) + release.moved
-
-    def expect(
-        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
-    ) -> Expectation:
-        """The error of one count."""
-        return Expectation(noise_accuracy(self.noise, confidence))
 
 
 def exact_means(draws: Sequence[Integers]) -> tuple[int | float, ...]:
@@ -141,7 +118,7 @@ def ordered_counts(noisy: Sequence[float] | npt.NDArray[np.generic]) -> npt.NDAr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopKWithCounts(Mechanism[Histogram]):
+class TopKWithCounts(Repeatable[Histogram]):
     """Gumbel discovery, then a noisy count for each label that was found.
 
     `counting` says which noise and how many of the counts a unit can change: a list of j labels
@@ -195,10 +172,6 @@ class TopKWithCounts(Mechanism[Histogram]):
         """The price of counting this many of the labels (None: all k) once more."""
         return self.counting.recount(self.selection.k if labels is None else labels)
 
-    def run(self, histogram: Histogram) -> Release:
-        """Labels in the discovered order, with counts."""
-        return self.mean(histogram, 1)
-
     def mean(self, histogram: Histogram, times: int) -> Release:
         """Labels discovered once, with the mean of `times` noisy counts for each."""
         chosen, stopped = self.selection.choose(histogram)
@@ -212,18 +185,6 @@ class TopKWithCounts(Mechanism[Histogram]):
         counts = tuple(ordered_counts(noisy).tolist())
         moved = max(abs(new - old) for new, old in zip(counts, noisy, strict=True))
         return Release(release.labels, counts, stopped, moved)
-
-    def errors(
-        self, release: Release, confidence: float, *, together: bool = False
-    ) -> float | tuple[Interval, ...] | None:
-        """The noise of the counts has no part in which labels were found."""
-        return self.counting.errors(release, confidence, together=together)
-
-    def errors_of_mean(
-        self, release: Release, confidence: float, times: int, *, together: bool
-    ) -> float:
-        """The same for the mean of `times` draws."""
-        return self.counting.errors_of_mean(release, confidence, times, together=together)
 
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None

@@ -14,8 +14,8 @@ from farthing.mechanisms.protocol import (
     Expectation,
     Mechanism,
     Release,
+    Repeatable,
     Uses,
-    noise_accuracy,
     require_confidence,
 )
 
@@ -23,7 +23,7 @@ _LARGEST_BOUND = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClippedSum(Mechanism[int]):
+class ClippedSum(Repeatable[int]):
     """The sum plus the noise that its guarantee asks for, as one count.
 
     Adding a unit adds a whole number between `lower` and `upper`, so it moves the sum by at most
@@ -62,26 +62,13 @@ class ClippedSum(Mechanism[int]):
         """The price of drawing the sum once more."""
         return self.guarantees
 
-    def run(self, total: int) -> Release:
-        """The noisy sum, in Python's whole numbers: nothing overflows."""
-        return self.mean(total, 1)
-
     def mean(self, total: int, times: int) -> Release:
-        """The mean of `times` noisy sums, as the nearest float; a single one stays whole."""
+        """The mean of `times` noisy sums, as the nearest float; a single one stays whole.
+
+        In Python's whole numbers: nothing overflows.
+        """
         drawn = times * total + sum(self.noise.draw(times, system_bits()).tolist())
         return Release(("sum",), (drawn if times == 1 else float(Fraction(drawn, times)),))
-
-    def errors_of_mean(
-        self, release: Release, confidence: float, times: int, *, together: bool
-    ) -> float:
-        """The half-width of the one number."""
-        return self.noise.half_width(confidence, times) + release.moved
-
-    def expect(
-        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
-    ) -> Expectation:
-        """The error of the sum."""
-        return Expectation(noise_accuracy(self.noise, confidence))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

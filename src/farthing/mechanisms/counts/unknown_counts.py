@@ -36,6 +36,7 @@ from farthing.mechanisms.noise.rounded_gaussian import RoundedGaussianNoise
 from farthing.mechanisms.protocol import (
     DEFAULT_CONFIDENCE,
     Contribution,
+    Errors,
     Expectation,
     Interval,
     Mechanism,
@@ -112,9 +113,7 @@ class ThresholdedCounts(CountsOfUnknown):
         """The error of one count, and the threshold."""
         return Expectation(noise_accuracy(self.noise, confidence), threshold=self.threshold)
 
-    def errors(
-        self, release: Release, confidence: float, *, together: bool = False
-    ) -> float | tuple[Interval, ...] | None:
+    def errors(self, release: Release, confidence: float, *, together: bool = False) -> Errors:
         """Intervals given that a count was released (docs/theory/mechanisms.md, section 11).
 
         Given which labels were released, their noises are still independent.
@@ -175,9 +174,7 @@ class UnknownCounts(CountsOfUnknown):
         counts = replace(noise_accuracy(self.noise, level), confidence=confidence)
         return Expectation(counts, above_cutoff=self.threshold)
 
-    def errors(
-        self, release: Release, confidence: float, *, together: bool = False
-    ) -> float | tuple[Interval, ...] | None:
+    def errors(self, release: Release, confidence: float, *, together: bool = False) -> Errors:
         """The threshold is a noisy count too, so what a release says about one label depends on
         all of them. So the intervals of all candidates hold together, shown or not."""
         return self.noise.half_width(joint_level(confidence, self.candidates))

@@ -245,22 +245,22 @@ class DiscreteGaussianNoise:
         """Pr[Z ≥ least]."""
         if least < 1:
             return 1 - self.tail(1 - least)
-        return self.weight_from(least) / self.total_weight()
+        return self._weight_from(least) / self._total_weight()
 
-    def weight_from(self, least: int) -> Ball:
+    def _weight_from(self, least: int) -> Ball:
         """The sum of g(j) over j ≥ least ≥ 1."""
         if self.sigma_squared <= _SUMMED**2:
             return _summed_from(self.sigma_squared, least)
         return self._integrated_from(least)
 
-    def total_weight(self) -> Ball:
+    def _total_weight(self) -> Ball:
         """The sum of g over all whole numbers.
 
         For large σ by Poisson summation: σ√2π·(1 + 2·Σ e^(−2π²σ²k²)), where the last sum is below
         e^(−σ²) for σ > 1.
         """
         if self.sigma_squared <= _SUMMED**2:
-            return 1 + 2 * self.weight_from(1)
+            return 1 + 2 * self._weight_from(1)
         return self._sigma() * (2 * arb.pi()).sqrt() * (1 + hull(arb(0), (-arb(_SUMMED**2)).exp()))
 
     def _integrated_from(self, least: int) -> Ball:
@@ -391,9 +391,8 @@ class TruncatedGaussianNoise:
             return 1 - self.tail(1 - least)
         if least > self.bound:
             return arb(0)
-        beyond = self.whole.weight_from(self.bound + 1)
-        inside = self.whole.total_weight() - 2 * beyond
-        return (self.whole.weight_from(least) - beyond) / inside
+        beyond = self.whole.tail(self.bound + 1)
+        return (self.whole.tail(least) - beyond) / (1 - 2 * beyond)
 
     def difference_tail(self, least: int) -> Ball:
         """At most 2·Pr[Z ≥ least/2] for Pr[Z − Z' ≥ least]: one of the two must go half the way."""

@@ -30,6 +30,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -199,15 +200,20 @@ class Inversion:
         return last_whole(lambda j: self._threshold(j, bits) < prefix, high // 2, high) + 1
 
 
+def _lies_below(word: int, threshold: Callable[[int], int], source: BitSource) -> bool:
+    """Whether a uniform number that starts with `word` is below x, exactly (see the proof above).
+
+    `threshold(bits)` is floor(2^bits·x).
+    """
+    bits = WORD_BITS
+    while word == (edge := threshold(bits)):
+        word, bits = word << WORD_BITS | source.word(), bits + WORD_BITS
+    return word < edge
+
+
 def bernoulli(probability: Callable[[], Ball], source: BitSource) -> bool:
     """True with the exact probability that `probability` encloses."""
-    word, bits = source.word(), WORD_BITS
-    while True:
-        threshold = scaled_floor(probability, bits)
-        if word != threshold:
-            return word < threshold
-        word = word << WORD_BITS | source.word()
-        bits += WORD_BITS
+    return _lies_below(source.word(), partial(scaled_floor, probability), source)
 
 
 @in_balls
@@ -245,18 +251,16 @@ class Acceptance:
         return scaled_floor(lambda: (-exact_ball(numerator, denominator)).exp(), bits)
 
     def accepts(self, distance: int | Fraction, source: BitSource) -> bool:
-        """True with probability e^−(rate·distance), exactly (see the proof above)."""
+        """True with probability e^−(rate·distance), exactly."""
         if distance == 0:
             return True
         threshold = self._thresholds.get(distance)
         if threshold is None:
             threshold = self._thresholds[distance] = self.weight(distance, WORD_BITS)
-        word, bits = source.word(), WORD_BITS
-        while word == threshold:
-            word = word << WORD_BITS | source.word()
-            bits += WORD_BITS
-            threshold = self.weight(distance, bits)
-        return word < threshold
+        word = source.word()
+        if word != threshold:
+            return word < threshold
+        return _lies_below(word, partial(self.weight, distance), source)
 
 
 def accept(exponents: Floats, exact: Callable[[int], Fraction], source: BitSource) -> Booleans:
@@ -269,8 +273,10 @@ def accept(exponents: Floats, exact: Callable[[int], Fraction], source: BitSourc
     """
     words = source.words(exponents.size)
     accepted, undecided = first_look(exponents, words)
+    coin = Acceptance(Fraction(1))
     for index in undecided.tolist():
-        accepted[index] = _refine(int(words[index]), exact(index), source)
+        threshold = partial(coin.weight, exact(index))
+        accepted[index] = _lies_below(int(words[index]), threshold, source)
     return accepted
 
 
@@ -282,15 +288,6 @@ def first_look(exponents: Floats, words: Words) -> tuple[Booleans, Integers]:
     cells = (words >> np.uint64(11)).astype(np.float64)
     accepted = cells + 1 <= low
     return accepted, np.flatnonzero(~accepted & (cells < high))
-
-
-def _refine(word: int, exponent: Fraction, source: BitSource) -> bool:
-    weight = Acceptance(exponent).weight
-    bits = WORD_BITS
-    while word == weight(1 if exponent else 0, bits):
-        word = word << WORD_BITS | source.word()
-        bits += WORD_BITS
-    return word < weight(1 if exponent else 0, bits)
 
 
 def _exponential(x: Floats) -> Floats:

@@ -123,14 +123,6 @@ class RoundedGaussianNoise:
         at = Fraction(2 * least - 1, 2) / self.deviation
         return (exact_ball(at.numerator, at.denominator) / arb(2).sqrt()).erfc() / 2
 
-    def weight_from(self, least: int) -> Ball:
-        """The same: the weights are probabilities."""
-        return self.tail(least)
-
-    def total_weight(self) -> Ball:
-        """1."""
-        return arb(1)
-
     def half_width(self, confidence: float, times: int = 1) -> float:
         """The smallest w with Pr[|Z| ≤ w] ≥ confidence; for a mean at most ½ more than that.
 

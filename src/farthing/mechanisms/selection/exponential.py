@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from farthing.errors import InvalidInput, require_count, require_real
 from farthing.guarantees.kinds import BoundedRange
-from farthing.mechanisms.histogram import ArrayLike, Histogram, labels_at
+from farthing.mechanisms.histogram import Histogram, labels_at
 from farthing.mechanisms.noise.exact_sampling import system_bits
 from farthing.mechanisms.protocol import (
     DEFAULT_CONFIDENCE,

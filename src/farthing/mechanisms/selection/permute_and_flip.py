@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from numpy.typing import ArrayLike
+
 from farthing.guarantees.kinds import PermuteAndFlip
-from farthing.mechanisms.histogram import ArrayLike
 from farthing.mechanisms.noise.exact_sampling import Acceptance, system_bits
 from farthing.mechanisms.protocol import Uses
 from farthing.mechanisms.selection.exponential import ByScore, score_array
