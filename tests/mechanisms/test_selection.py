@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from farthing.mechanisms.noise import exact_sampling
 from farthing.mechanisms.noise.exact_sampling import BitSource
-from farthing.mechanisms.selection.draws import STOP, Selection
+from farthing.mechanisms.selection.exponential import STOP, Selection
 
 from .fit import fits
 

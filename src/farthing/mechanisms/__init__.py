@@ -7,8 +7,13 @@ run on scores or on a bit.
 """
 
 from farthing.mechanisms.combined import Groups, Largest, PerLabel, Repeated
-from farthing.mechanisms.counts.known_counts import KnownCounts, TopKWithCounts, ordered_counts
-from farthing.mechanisms.counts.totals import ClippedSum, NoisyTotals
+from farthing.mechanisms.counts.known_counts import (
+    ClippedSum,
+    KnownCounts,
+    NoisyTotals,
+    TopKWithCounts,
+    ordered_counts,
+)
 from farthing.mechanisms.counts.unknown_counts import ThresholdedCounts, UnknownCounts
 from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.noise.discrete import (

@@ -42,7 +42,7 @@ from farthing.engine.sql.measuring import (
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Mechanism, Release
 from farthing.mechanisms.combined import Groups
-from farthing.mechanisms.counts.totals import NoisyTotals
+from farthing.mechanisms.counts.known_counts import NoisyTotals
 from farthing.mechanisms.protocol import Interval
 
 if TYPE_CHECKING:

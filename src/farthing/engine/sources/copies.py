@@ -158,16 +158,12 @@ def sqlite_table(path: str, table: str) -> str:
 
 def sqlite_rows(path: str, table: str) -> Copied:
     """All rows, a part at a time."""
-    import pyarrow as pa
 
     with _connected(path) as connection:
         declared = connection.execute(f"PRAGMA table_info({_name(table)})").fetchall()
     names = [column[1] for column in declared]
-    ways = [_way(column[2] or "") for column in declared]
-    types = [
-        pa.binary() if way != TYPED else pa.int64() if "INT" in column[2].upper() else pa.float64()
-        for way, column in zip(ways, declared, strict=True)
-    ]
+    affinities = [_affinity((column[2] or "").upper()) for column in declared]
+    ways, types = [way for way, _ in affinities], [dtype for _, dtype in affinities]
     return copied(names, ways, types, _sqlite_parts(path, table, names, types))
 
 
@@ -210,16 +206,17 @@ def _connected(path: str) -> Iterator[sqlite3.Connection]:
         connection.close()
 
 
-def _way(declared: str) -> str:
+def _affinity(declared: str) -> tuple[str, pa.DataType]:
     """By the rules of SQLite's type affinity, in their order."""
-    text = declared.upper()
-    if "INT" in text:
-        return TYPED
-    if any(word in text for word in ("CHAR", "CLOB", "TEXT")):
-        return ENCODED
-    if any(word in text for word in ("REAL", "FLOA", "DOUB")):
-        return TYPED
-    return UNTYPED
+    import pyarrow as pa
+
+    if "INT" in declared:
+        return TYPED, pa.int64()
+    if any(word in declared for word in ("CHAR", "CLOB", "TEXT")):
+        return ENCODED, pa.binary()
+    if any(word in declared for word in ("REAL", "FLOA", "DOUB")):
+        return TYPED, pa.float64()
+    return UNTYPED, pa.binary()
 
 
 def _name(value: str) -> str:
@@ -237,17 +234,13 @@ _EDGE = 300_000_000_000_000_000
 
 def frame_rows(frame: Any) -> Copied:
     """The rows of a table in memory."""
-    names, columns = _columns(frame)
-    arrays = [column for _, column in columns]
-    types = [column.type for column in arrays]
-    return copied(names, [way for way, _ in columns], types, _parts(arrays))
-
-
-def _parts(columns: Sequence[pa.ChunkedArray]) -> Iterator[list[pa.Array]]:
     import pyarrow as pa
 
-    table = pa.Table.from_arrays(list(columns), names=[f"c{i}" for i in range(len(columns))])
-    return (batch.columns for batch in table.to_batches())
+    names, columns = _columns(frame)
+    ways, arrays = zip(*columns, strict=True) if columns else ((), ())
+    table = pa.Table.from_arrays(list(arrays), names=[f"c{i}" for i in range(len(arrays))])
+    parts = (batch.columns for batch in table.to_batches())
+    return copied(names, ways, [array.type for array in arrays], parts)
 
 
 def _columns(frame: Any) -> tuple[list[str], list[tuple[str, pa.ChunkedArray]]]:

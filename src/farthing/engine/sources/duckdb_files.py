@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import PurePath
 from typing import Any
 
-from farthing.engine.sources.base import without_trace
+from farthing.engine.sources.base import Source, without_trace
 from farthing.engine.sources.copies import (
     CSV,
     DAYS_MARK,
@@ -183,14 +183,9 @@ def physical_column(name: str, sql: str, declared: str, text: str) -> Physical:
     return Physical(name, declared, family, sql)
 
 
-def text_literal(value: str) -> str:
-    """A text of the owner's, such as the path of a file, as SQL."""
-    return "'" + value.replace("'", "''") + "'"
-
-
 def text_literals(values: Sequence[str]) -> str:
-    """A list of them."""
-    return "[" + ", ".join(map(text_literal, values)) + "]"
+    """Texts of the owner's, such as the paths of files, as SQL."""
+    return "[" + ", ".join(map(Source.literal, values)) + "]"
 
 
 PARQUET = (".parquet", ".pq")
@@ -212,6 +207,8 @@ _FACTS = (
     "name, type, type_length, num_children, converted_type, scale, precision, logical_type, "
     "CASE WHEN repetition_type = 'REPEATED' THEN 1 END"
 )
+#: What is longer behind its mark is missing.
+_LONGEST = LONGEST_TEXT + 1
 _PARTITION = re.compile(r"([^=]+)=([^=]*)")
 
 
@@ -298,7 +295,12 @@ class Database:
         described = cursor.execute(f"DESCRIBE {relation}").fetchall()
         cursor.close()
         columns = tuple(
-            Physical(column, "object", OBJECT, _short(row[0]))
+            Physical(
+                column,
+                "object",
+                OBJECT,
+                f"CASE WHEN strlen({row[0]}) <= {_LONGEST} THEN {row[0]} END",
+            )
             if way == OBJECTS
             else physical_column(column, row[0], row[1], _PLAIN)
             for column, way, row in zip(rows.names, rows.ways, described, strict=True)
@@ -334,7 +336,7 @@ class Database:
         """
         if file not in self._attached:
             alias = f"file{len(self._attached)}"
-            self.execute(f"ATTACH {text_literal(file)} AS {alias} (READ_ONLY)")
+            self.execute(f"ATTACH {Source.literal(file)} AS {alias} (READ_ONLY)")
             self._attached[file] = alias
         alias = self._attached[file]
         named = self.execute(
@@ -391,11 +393,6 @@ def _partitions(file: str) -> tuple[str, ...]:
     """The names in the folders of a path such as /data/year=2013/month=1/rows.parquet."""
     parts = (_PARTITION.fullmatch(part) for part in PurePath(file).parts[:-1])
     return tuple(part[1] for part in parts if part is not None)
-
-
-def _short(objects: str) -> str:
-    """What is too long behind its mark is missing."""
-    return f"CASE WHEN strlen({objects}) <= {LONGEST_TEXT + 1} THEN {objects} END"
 
 
 def _enough(memory: str) -> bool:

@@ -9,9 +9,8 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from farthing.engine.sources.base import Source, without_trace
 from farthing.engine.sources.files import (
@@ -51,6 +50,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _Opened = TypeVar("_Opened")
+#: A data frame, its name, and location and selection of its rows.
+_Frame: TypeAlias = tuple[Any, str, str | None, str | None]
 
 
 @cache
@@ -151,16 +152,6 @@ def physical_column(name: str, declared: str) -> Physical:
     return Physical(name, declared, _FAMILIES.get(declared, OTHER), sql)
 
 
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """A data frame of Spark, and where its rows are."""
-
-    frame: Any
-    name: str
-    location: str | None
-    selection: str | None = None
-
-
 class SparkSource(Source):
     """Tables in a Spark session."""
 
@@ -169,35 +160,36 @@ class SparkSource(Source):
     instant = "TIMESTAMP '2000-01-01 00:00:00'"
     clock = "TIMESTAMP_NTZ"
 
-    def __init__(self, session: Any, tables: Sequence[_Frame], *, own: bool) -> None:
+    def __init__(self, session: Any, frames: Sequence[_Frame], *, own: bool) -> None:
         self._session = session
         self._own = own
         self._views: list[str] = []
-        super().__init__([self._table(table) for table in tables])
+        super().__init__([self._table(*frame) for frame in frames])
 
-    def _table(self, table: _Frame) -> SourceTable:
+    def _table(
+        self, frame: Any, name: str, location: str | None, selection: str | None
+    ) -> SourceTable:
         """Our own name for the table, which goes with the source."""
         view = f"farthing_source_{id(self):x}_{len(self._views)}"
-        table.frame.createOrReplaceTempView(view)
+        frame.createOrReplaceTempView(view)
         self._views.append(view)
-        failing = _stored_in_milliseconds(table.frame)
+        failing = _stored_in_milliseconds(frame)
         columns = (
             Physical(field.name, "timestamp in milliseconds", OTHER, "NULL")
             if field.name in failing
             else physical_column(field.name, field.dataType.simpleString())
-            for field in table.frame.schema.fields
+            for field in frame.schema.fields
         )
-        part = SourcePart(view, tuple(columns))
-        return SourceTable(table.name, table.location, (part,), table.selection)
+        return SourceTable(name, location, (SourcePart(view, tuple(columns)),), selection)
 
     def public_table(self, join: PublicJoin) -> SourceTable:
-        public = _in_words(join.table, lambda: _opened(self._session, join.table))
-        if public.selection is not None:
-            raise InvalidInput(f"a public table must be a file or a table, got {join.table:.200}")
-        place, location = join.table, public.location
+        place = join.table
+        frame, _, location, selection = _in_words(place, lambda: _opened(self._session, place))
+        if selection is not None:
+            raise InvalidInput(f"a public table must be a file or a table, got {place:.200}")
         if location is not None and location.startswith("file:") and is_path_for_spark(place):
             place = location.removeprefix("file:")
-        return replace(self._table(public), name=place)
+        return self._table(frame, place, location, None)
 
     @staticmethod
     def literal(text: str) -> str:
@@ -233,7 +225,7 @@ def open_spark(given: Sequence[Any], spark: Any) -> SparkSource:
         frames = [
             _opened(session, os.fspath(data))
             if isinstance(data, str | os.PathLike)
-            else _Frame(data, "table", None)
+            else (data, "table", None, None)
             for data in given
         ]
         return SparkSource(session, frames, own=is_address(spark))
@@ -257,9 +249,9 @@ def _opened(session: Any, text: str) -> _Frame:
         folder, pattern = spark_location(text), spark_selection(text)
         frame = session.read.parquet(text)
         require_inside(map(spark_location, frame.inputFiles()), folder)
-        return _Frame(frame, title_of(text), folder, pattern)
+        return frame, title_of(text), folder, pattern
     frame, name = session.table(text), text.split(".")[-1].strip("`")
-    return _Frame(frame, name, *location_of_table(session, frame, text))
+    return frame, name, *location_of_table(session, frame, text)
 
 
 def _stored_in_milliseconds(frame: Any) -> frozenset[str]:

@@ -287,24 +287,21 @@ def pairs_above(units: ir.Table, limit: int, most: int) -> Bounded:
 
 def shape_of(units: ir.Table) -> ir.Table:
     """How many units have how many labels: `label` is u and the number of labels."""
-    import ibis
-
-    text = ibis.literal("u") + units.labels.cast("string")
-    counted = units.mutate(shape=text).group_by("shape").aggregate(n=lambda t: t.count())
-    return _shape(counted)
+    return _tallied(units, "u", units.labels)
 
 
 def sizes_of(histogram: ir.Table, most: int) -> ir.Table:
     """How many labels have which count, up to `most`: `label` is l and the count."""
     import ibis
 
-    size = ibis.least(histogram[COUNT], most).cast("int64")
-    text = ibis.literal("l") + size.cast("string")
-    counted = histogram.select(shape=text).group_by("shape").aggregate(n=lambda t: t.count())
-    return _shape(counted)
+    return _tallied(histogram, "l", ibis.least(histogram[COUNT], most).cast("int64"))
 
 
-def _shape(counted: Any) -> ir.Table:
+def _tallied(table: ir.Table, mark: str, number: Any) -> ir.Table:
+    import ibis
+
+    shapes = table.select(shape=ibis.literal(mark) + number.cast("string"))
+    counted = shapes.group_by("shape").aggregate(n=lambda t: t.count())
     return counted.select(**{LABEL: counted["shape"], COUNT: counted["n"].cast(WHOLE)})
 
 

@@ -364,21 +364,22 @@ def _exact(side: str, column: Any, kind: str, value: Decimal) -> Any:
 
     places, smallest, largest = _reach(column, kind)
     units = value.scaleb(places, context=EXACT)
-    floor = int(units.to_integral_value(ROUND_FLOOR))
-    whole = units == floor
-    if side == "equal":
-        if not whole or not smallest <= floor <= largest:
-            return ibis.literal(False)
-        return column == _units(floor, places, kind)
-    if side in ("at_least", "above"):
-        first = floor if side == "at_least" and whole else floor + 1
-        if first > largest:
-            return ibis.literal(False)
-        return column >= _units(max(first, smallest), places, kind)
-    last = floor - 1 if side == "below" and whole else floor
-    if last < smallest:
+    floor, ceiling = (int(units.to_integral_value(to)) for to in (ROUND_FLOOR, ROUND_CEILING))
+    first, last = {
+        "equal": (ceiling, floor),
+        "at_least": (ceiling, largest),
+        "above": (floor + 1, largest),
+        "at_most": (smallest, floor),
+        "below": (smallest, ceiling - 1),
+    }[side]
+    first, last = max(first, smallest), min(last, largest)
+    if first > last:
         return ibis.literal(False)
-    return column <= _units(min(last, largest), places, kind)
+    if side == "equal":
+        return column == _units(first, places, kind)
+    if side in ("at_least", "above"):
+        return column >= _units(first, places, kind)
+    return column <= _units(last, places, kind)
 
 
 def _reach(column: Any, kind: str) -> tuple[int, int, int]:

@@ -127,9 +127,7 @@ def weighed_ranks(
     (above, below), limit = weights, per_key_limit
     reached = (grouped.table[VALUE] >= ibis.literal(threshold, "int64")).ifelse(1, 0)
     pairs = grouped.pairs(reached=reached.sum(), rows=lambda t: t.count())
-    share = pairs.reached.cast("float64") * float(limit) / pairs[ROWS].cast("float64")
-    whole = (share + 0.5).floor().cast(WHOLE)
-    kept = (pairs[ROWS] <= limit).ifelse(pairs.reached.cast(WHOLE), whole)
+    kept = scaled_to(pairs.reached, pairs[ROWS], limit)
     rest = ibis.least(pairs[ROWS], limit).cast(WHOLE) - kept
     return totals(grouped, pairs, [(above * kept - below * rest, max(weights) * limit)])
 

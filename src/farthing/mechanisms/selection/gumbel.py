@@ -25,7 +25,7 @@ from farthing.mechanisms.protocol import (
     selection_accuracy,
     told_apart,
 )
-from farthing.mechanisms.selection.draws import STOP, Selection
+from farthing.mechanisms.selection.exponential import STOP, Selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from farthing.mechanisms.protocol import (
     check,
     selection_accuracy,
 )
-from farthing.mechanisms.selection.draws import Selection
+from farthing.mechanisms.selection.exponential import Selection
 
 _LARGEST_DENOMINATOR = 1000
 #: Scores below this are moved to it, so that they stay within 64 bits.
