@@ -6,11 +6,12 @@ states its accuracy. `ExponentialMechanism` and the randomized responses are bui
 run on scores or on a bit.
 """
 
-from farthing.mechanisms.combined import Groups, Largest, PerLabel, Repeated
+from farthing.mechanisms.combined import Groups, Largest, PerLabel
 from farthing.mechanisms.counts.known_counts import (
     ClippedSum,
     KnownCounts,
     NoisyTotals,
+    Repeated,
     TopKWithCounts,
     ordered_counts,
 )

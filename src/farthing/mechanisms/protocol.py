@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import le
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from flint import arb
 
@@ -134,6 +134,7 @@ def require_confidence(confidence: float) -> float:
 #: What composition charges: guarantees, each with how often it is used. Independent steps.
 Uses: TypeAlias = tuple[tuple[Guarantee, int], ...]
 
+Data = TypeVar("Data")
 Data_contra = TypeVar("Data_contra", contravariant=True)
 
 
@@ -292,6 +293,21 @@ class Repeatable(Mechanism[Data_contra], Protocol[Data_contra]):
     ) -> Expectation:
         """The error of one number."""
         return Expectation(noise_accuracy(self.noise, confidence))
+
+
+@dataclass(frozen=True, slots=True)
+class Around(Mechanism[Data], Generic[Data]):
+    """A mechanism that runs another one, on the same data."""
+
+    mechanism: Mechanism[Data]
+
+    @property
+    def assumes(self) -> Contribution:
+        return self.mechanism.assumes
+
+    @property
+    def candidates(self) -> int | None:
+        return self.mechanism.candidates
 
 
 def _at_most(own: int | None, limit: int | None) -> bool:

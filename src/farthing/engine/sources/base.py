@@ -84,7 +84,7 @@ _Made = TypeVar("_Made")
 
 def without_trace(
     work: Callable[[], _Made],
-    failed: FarthingError,
+    failed: FarthingError | type[FarthingError],
     said: str,
     *,
     passing: type[Exception] | tuple[type[Exception], ...] = (InvalidInput, Unsupported),
@@ -261,7 +261,7 @@ class Source(ABC):
         """The rows of a statement, or EngineFailure without a word of what the engine said."""
         said = f"a statement failed on {self.name} ({self.dialect.name})"
         return without_trace(
-            lambda: self.fetch(statement).cast(statement.gives), EngineFailure(), said, passing=()
+            lambda: self.fetch(statement).cast(statement.gives), EngineFailure, said, passing=()
         )
 
     @contextmanager
@@ -273,7 +273,7 @@ class Source(ABC):
         said = f"{self.name} ({self.dialect.name}) does not answer"
         with ExitStack() as held:
             without_trace(
-                lambda: held.enter_context(self.answering()), EngineSilent(), said, passing=()
+                lambda: held.enter_context(self.answering()), EngineSilent, said, passing=()
             )
             yield
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -16,17 +17,26 @@ from farthing.mechanisms.noise.discrete import Coordinate, Noise, coordinate_noi
 from farthing.mechanisms.noise.exact_sampling import Integers, system_bits
 from farthing.mechanisms.protocol import (
     DEFAULT_CONFIDENCE,
+    Around,
     Contribution,
+    Data,
+    Errors,
     Expectation,
+    Interval,
     Mechanism,
     Release,
     Repeatable,
     Uses,
     check,
+    noise_accuracy,
     require_confidence,
     summed_uses,
 )
 from farthing.mechanisms.selection.gumbel import KnownGumbel, UnknownGumbel
+
+_LARGEST_BOUND = 1 << 62
+#: Sums of more draws than this are bounded one by one: the exact law of Laplace sums is long.
+_MOST_DRAWS = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,9 +210,6 @@ class TopKWithCounts(Repeatable[Histogram]):
         return replace(expected, counts=self.counting.expect(confidence).counts)
 
 
-_LARGEST_BOUND = 1 << 62
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClippedSum(Repeatable[int]):
     """The sum plus the noise that its guarantee asks for, as one count.
@@ -304,3 +311,57 @@ class NoisyTotals(Mechanism[tuple[int, ...]]):
     ) -> Expectation:
         """Intervals around the totals."""
         return Expectation(totals=self.half_widths(require_confidence(confidence)))
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated(Around[Data], Generic[Data]):
+    """The mean of `times` independent draws of each number, for labels that are found once.
+
+    It costs `times` draws of the numbers and everything else once; taking the mean is free.
+    """
+
+    mechanism: Repeatable[Data]
+    times: int
+
+    def __post_init__(self) -> None:
+        require_count("times", self.times, at_least=1)
+
+    @property
+    def guarantees(self) -> Uses:
+        """One draw of everything, and further draws of the numbers."""
+        return self._with_recounts(self.mechanism.guarantees, None)
+
+    def guarantees_for(self, release: Release) -> Uses:
+        """The same for the labels that were found."""
+        return self._with_recounts(self.mechanism.guarantees_for(release), len(release.labels))
+
+    def _with_recounts(self, first: Uses, labels: int | None) -> Uses:
+        again = self.mechanism.recount(labels)
+        return summed_uses(*first, *((guarantee, n * (self.times - 1)) for guarantee, n in again))
+
+    def run(self, data: Data) -> Release:
+        """Labels found once, with means."""
+        return self.mechanism.mean(data, self.times)
+
+    def errors(self, release: Release, confidence: float, *, together: bool = False) -> Errors:
+        """Those of the means."""
+        if release.counts is None:
+            return None
+        errors = self.mechanism.errors_of_mean
+        return errors(release, confidence, self.times, together=together)
+
+    def total(self, release: Release, confidence: float) -> Interval | None:
+        """Independent noise partly cancels: the sum is a multiple of the mean of all draws."""
+        counts, draws = release.counts or (), self.times * len(release.labels)
+        if not counts or draws > _MOST_DRAWS:
+            return Mechanism.total(self, release, confidence)
+        wide = len(counts) * (self.mechanism.noise.half_width(confidence, draws) + release.moved)
+        return sum(counts) - wide, sum(counts) + wide
+
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """That of the mechanism, with the error of the means."""
+        expected = self.mechanism.expect(confidence, domain_size=domain_size)
+        counts = noise_accuracy(self.mechanism.noise, confidence, self.times)
+        return replace(expected, counts=counts)
