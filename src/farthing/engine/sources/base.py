@@ -46,6 +46,7 @@ from farthing.engine.sql.statement import (
     written,
 )
 from farthing.errors import FarthingError, InvalidInput, Unsupported
+from farthing.optional import Later
 from farthing.schema import (
     BOOLEAN,
     DATE,
@@ -60,8 +61,11 @@ from farthing.schema import (
 )
 
 if TYPE_CHECKING:
+    import ibis
     import ibis.expr.types as ir
     import pyarrow as pa
+else:
+    ibis = Later("ibis")
 
 #: What engines say when they fail may quote the data. It goes to handlers that an owner attached
 #: to this logger on purpose, to no other and not to the terminal.
@@ -192,8 +196,6 @@ class Source(ABC):
 
     def declared(self, schema: Schema) -> ir.Table:
         """Every declared column under its own name, with the type of its kind."""
-        import ibis
-
         self.require_distinct(schema)
         self._require_zones(schema)
         stored = Schema(tuple(column for column in schema.columns if column.parts is None))
@@ -366,8 +368,6 @@ class Source(ABC):
 
 def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
     """The types of declared columns, as Arrow has them."""
-    import ibis
-
     return ibis.schema(_types(columns)).to_pyarrow()
 
 
@@ -383,8 +383,6 @@ def _types(columns: Iterable[Column]) -> dict[str, str]:
 
 def _joined(table: ir.Table, parts: Sequence[str], schema: Schema) -> Any:
     """One text for several columns, different for different values; missing where one part is."""
-    import ibis
-
     text = key_text([table[name] for name in parts], [schema.kinds[name] for name in parts])
     whole = reduce(and_, (table[name].notnull() for name in parts))
     return whole.ifelse(text, ibis.null("string"))

@@ -31,9 +31,12 @@ import numpy as np
 
 from farthing.engine.sources.tables import LONGEST_TEXT
 from farthing.errors import InvalidInput
+from farthing.optional import Later
 
 if TYPE_CHECKING:
     import pyarrow as pa
+else:
+    pa = Later("pyarrow")
 
 CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 SQLITE = (".sqlite", ".sqlite3")
@@ -67,8 +70,6 @@ def copied(
     parts: Iterable[Sequence[pa.Array]],
 ) -> Copied:
     """Columns of these types, from parts that are lists of arrays."""
-    import pyarrow as pa
-
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InvalidInput(f"two columns are called {twice!r:.60}")
@@ -79,8 +80,6 @@ def copied(
 
 def csv_rows(files: Sequence[str]) -> Copied:
     """The rows of all files; columns are those of the first file, found by name in the others."""
-    import pyarrow as pa
-
     names = _header(files[0])
     types = [pa.binary()] * len(names)
     parts = (part for file in files for part in _csv_parts(file, names))
@@ -88,8 +87,6 @@ def csv_rows(files: Sequence[str]) -> Copied:
 
 
 def _csv_parts(file: str, names: Sequence[str]) -> Iterator[list[pa.Array]]:
-    import pyarrow as pa
-
     here = _header(file)
     places = [here.index(name) if name in here else None for name in names]
     skip = 1  # the line of names
@@ -171,8 +168,6 @@ def _sqlite_parts(
     path: str, table: str, names: Sequence[str], types: Sequence[pa.DataType]
 ) -> Iterator[list[pa.Array]]:
     """The declared columns by name: * would give generated ones too."""
-    import pyarrow as pa
-
     with _connected(path) as connection:
         connection.text_factory = bytes
         columns = ", ".join(map(_name, names))
@@ -185,8 +180,6 @@ def _sqlite_parts(
 
 
 def _fitting(value: Any, dtype: pa.DataType) -> Any:
-    import pyarrow as pa
-
     if dtype == pa.int64():
         return value if isinstance(value, int) else None
     if dtype == pa.float64():
@@ -208,8 +201,6 @@ def _connected(path: str) -> Iterator[sqlite3.Connection]:
 
 def _affinity(declared: str) -> tuple[str, pa.DataType]:
     """By the rules of SQLite's type affinity, in their order."""
-    import pyarrow as pa
-
     if "INT" in declared:
         return TYPED, pa.int64()
     if any(word in declared for word in ("CHAR", "CLOB", "TEXT")):
@@ -234,8 +225,6 @@ _EDGE = 300_000_000_000_000_000
 
 def frame_rows(frame: Any) -> Copied:
     """The rows of a table in memory."""
-    import pyarrow as pa
-
     names, columns = _columns(frame)
     ways, arrays = zip(*columns, strict=True) if columns else ((), ())
     table = pa.Table.from_arrays(list(arrays), names=[f"c{i}" for i in range(len(arrays))])
@@ -244,8 +233,6 @@ def frame_rows(frame: Any) -> Copied:
 
 
 def _columns(frame: Any) -> tuple[list[str], list[tuple[str, pa.ChunkedArray]]]:
-    import pyarrow as pa
-
     module = type(frame).__module__.split(".")[0]
     if module == "polars":
         import polars
@@ -267,7 +254,6 @@ def _columns(frame: Any) -> tuple[list[str], list[tuple[str, pa.ChunkedArray]]]:
 def _from_pandas(series: Any) -> tuple[str, pa.ChunkedArray]:
     """Objects, and categories that may be objects, are written down one by one."""
     import pandas as pd
-    import pyarrow as pa
 
     if series.dtype != object and not isinstance(series.dtype, pd.CategoricalDtype):
         try:
@@ -283,7 +269,6 @@ def _from_pandas(series: Any) -> tuple[str, pa.ChunkedArray]:
 
 def _plain(column: pa.ChunkedArray) -> tuple[str, pa.ChunkedArray]:
     """A type that DuckDB takes whatever the values are; what has none is missing everywhere."""
-    import pyarrow as pa
     from pyarrow import types
 
     kind = column.type
@@ -315,7 +300,6 @@ def _plain(column: pa.ChunkedArray) -> tuple[str, pa.ChunkedArray]:
 
 def _microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Times in microseconds; those too far away to be converted are missing."""
-    import pyarrow as pa
     from pyarrow import compute
 
     kind = column.type

@@ -54,8 +54,8 @@ from farthing.engine.sources.tables import (
     shared_readers,
 )
 from farthing.engine.sql.statement import Dialect, filled
-from farthing.errors import InvalidInput, Unsupported
-from farthing.optional import installing
+from farthing.errors import InvalidInput
+from farthing.optional import required
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, KINDS, REAL, TEXT, TIMESTAMP
 
 
@@ -221,13 +221,10 @@ class Database:
     def __init__(self, memory: str | None, threads: int | None = None) -> None:
         if memory is not None and not _enough(memory):
             raise InvalidInput(f'memory must be an amount of at least "256MB", got {memory!r:.40}')
-        try:
-            import duckdb
-        except ImportError:
-            raise Unsupported(f"DuckDB is not installed; {installing('engine')}") from None
+        duckdb = required("duckdb")
         spill = tempfile.mkdtemp(prefix="farthing-spill-")
         self._clean = weakref.finalize(self, shutil.rmtree, spill, ignore_errors=True)
-        config: dict[str, str | bool | int | float | list[str]] = {
+        config = {
             "temp_directory": spill,
             "autoinstall_known_extensions": "false",
             "default_collation": "",

@@ -17,8 +17,8 @@ from farthing.engine.sources.files import local_path
 from farthing.engine.sources.postgres import ADDRESSES, open_postgres
 from farthing.engine.sources.spark import open_spark
 from farthing.entry_points import load
-from farthing.errors import FarthingError, InvalidInput, Unsupported
-from farthing.optional import installing
+from farthing.errors import FarthingError, InvalidInput
+from farthing.optional import required
 
 GROUP = "farthing.sources"
 #: Schemes that no package can take.
@@ -40,10 +40,7 @@ def open_source(
     A list of paths (or of tables of Spark's catalogue), or of tables in a database, is read as one.
     DuckDB takes this much `memory`, and so many `threads` of the machine; else all of them.
     """
-    try:
-        import ibis  # noqa: F401 # every engine needs it
-    except ImportError:
-        raise Unsupported(f"Ibis is not installed; {installing('engine')}") from None
+    required("ibis")  # every engine needs it
     several = list(data) if isinstance(data, list | tuple) else [data]
     tables = [table] if table is None or isinstance(table, str) else list(table)
     if not several or not tables:

@@ -29,11 +29,15 @@ from farthing.engine.sources.tables import (
 from farthing.engine.sql.statement import Dialect, Parameter, Statement
 from farthing.errors import InvalidInput, Unsupported
 from farthing.ledger.errors import Unavailable
-from farthing.optional import installing
+from farthing.optional import Later, required
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT, TIMESTAMP
 
 if TYPE_CHECKING:
+    import psycopg
     import pyarrow as pa
+else:
+    pa = Later("pyarrow")
+    psycopg = Later("psycopg")
 
 
 @cache
@@ -190,8 +194,6 @@ class _Connections:
     @contextmanager
     def one(self) -> Iterator[Any]:
         """A connection that answers, for this caller alone."""
-        import psycopg
-
         connection = self._places.get(timeout=PATIENCE)
         try:
             if self._shut:
@@ -219,8 +221,6 @@ class _Connections:
 
     def _made(self) -> Any:
         """A new connection, closed again if it turns out not to be what it should be."""
-        import psycopg
-
         connection: Any = psycopg.connect(
             self._url,
             autocommit=True,
@@ -243,8 +243,6 @@ class _Connections:
 
 
 def _answers(connection: Any) -> bool:
-    import psycopg
-
     try:
         connection.execute("SELECT 1")
     except psycopg.Error:
@@ -294,8 +292,6 @@ class PostgresSource(Source):
         return "(CAST('" + text.replace("'", "''") + '\' AS text) COLLATE "C")'
 
     def fetch(self, statement: Statement) -> pa.Table:
-        import pyarrow as pa
-
         sent = [_sendable(parameter) for parameter in statement.parameters]
         thread, ending = threading.get_ident(), threading.Lock()
         with self._connection() as used, used.transaction(), used.cursor() as cursor:
@@ -333,10 +329,7 @@ def open_postgres(url: str, *, tables: Sequence[str | None]) -> PostgresSource:
             "this is a database: say which of its tables to read with table= (--table on the "
             "command line)"
         )
-    try:
-        import psycopg
-    except ImportError:
-        raise Unsupported(f"psycopg is not installed; {installing('engine')}") from None
+    required("psycopg")
     shown = " and ".join(names)
 
     def opened() -> PostgresSource:
@@ -430,8 +423,6 @@ def _root(connection: Any, schema: str, table: str) -> str:
 
 def _server(connection: Any) -> str:
     """The server by its own identifier where it may be asked, and the database."""
-    import psycopg
-
     try:
         row = connection.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
         server = str(row[0])

@@ -21,7 +21,7 @@ from typing import Any
 
 from farthing.engine.sources.base import log
 from farthing.errors import InvalidInput, Unsupported
-from farthing.optional import installing
+from farthing.optional import installing, required
 
 #: What statements rely on, forced on the session before each of them: text is never expanded,
 #: a and A are two columns, and no value raises an error.
@@ -96,20 +96,17 @@ def session_of(spark: Any) -> Any:
     """The session itself, one at a Spark Connect address (sc://…), or a local one ("local")."""
     if not isinstance(spark, str):
         return spark
-    try:
-        with without_warnings():
-            from pyspark.sql import SparkSession
-    except ImportError:
-        raise Unsupported(f"PySpark is not installed; {installing('spark')}") from None
+    with without_warnings():
+        sessions = required("pyspark.sql").SparkSession
     if is_address(spark):
         try:
             with without_warnings():  # of its own: an existing one may be at another address
-                return SparkSession.builder.remote(spark).create()
+                return sessions.builder.remote(spark).create()
         except ImportError:
             raise Unsupported(f"Spark Connect needs gRPC; {installing('spark')}") from None
     if not spark.startswith("local"):
         raise InvalidInput('spark must be a session, an address sc://host:port, or "local[N]"')
-    return _started(SparkSession, spark)
+    return _started(sessions, spark)
 
 
 def is_address(spark: Any) -> bool:

@@ -39,14 +39,15 @@ import numpy.typing as npt
 from farthing.engine.filters import require_value
 from farthing.engine.sql.statement import as_bytes, keyed_number
 from farthing.errors import InvalidInput
+from farthing.optional import Later
 from farthing.schema import BOOLEAN, DATE, DECIMAL, DIGITS, INTEGER, TEXT, TIMESTAMP, Value
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
-
-if TYPE_CHECKING:
+    import ibis
     import ibis.expr.types as ir
     import pyarrow as pa
+else:
+    ibis = Later("ibis")
 
 #: The label of one row of a histogram: a value, or one value for each column of the key.
 Label: TypeAlias = Value | tuple[Value, ...]
@@ -68,8 +69,6 @@ def key_text(columns: Sequence[Any], kinds: Sequence[str]) -> ir.StringValue:
 
 def value_text(column: Any, kind: str) -> ir.StringValue:
     """The text of one value."""
-    import ibis
-
     if kind == TEXT:
         text = ibis.literal("s") + column
     elif kind == INTEGER:
@@ -183,8 +182,6 @@ class Bounded:
 
     def __post_init__(self) -> None:
         """Nothing that it gives can be missing, and every column has exactly its type."""
-        import ibis
-
         table = self.expression
         present = {
             name: ibis.coalesce(table[name], "" if dtype.is_string() else 0).cast(
@@ -222,15 +219,11 @@ def bounded_histogram(
 
 def largest(histogram: ir.Table, count: int) -> ir.Table:
     """The `count` largest counts; ties go by the text of the label, in code-point order."""
-    import ibis
-
     return histogram.order_by(ibis.desc(COUNT), ibis.asc(histogram[LABEL])).limit(count)
 
 
 def counted_rows(rows: ir.Table, unit: TypedColumn, per_key_limit: int) -> Bounded:
     """One row, one column `n`: the sum over units of min(rows, per_key_limit)."""
-    import ibis
-
     owned = _owned(rows, unit, {})
     units = owned.group_by("who").aggregate(rows=lambda t: t.count())
     amount = ibis.least(units.rows, per_key_limit)
@@ -247,8 +240,6 @@ def _owned(rows: Any, unit: TypedColumn, columns: Mapping[str, TypedColumn]) -> 
 
 def _pairs(owned: Any, per_key_limit: int) -> Any:
     """Each (unit, key) once, with the amount it adds where that is not 1: min(rows, limit)."""
-    import ibis
-
     if per_key_limit == 1:
         return owned.distinct()
     counted = owned.group_by(owned.columns).aggregate(rows=lambda t: t.count())
@@ -266,8 +257,6 @@ def labels_of_units(
     rows: ir.Table, unit: TypedColumn, keys: Sequence[TypedColumn], most: int
 ) -> ir.Table:
     """One row for each unit: `labels`, how many different ones it has, counted up to `most`."""
-    import ibis
-
     pairs = _owned(rows, unit, {f"key{i}": key for i, key in enumerate(keys)}).distinct()
     units = pairs.group_by("who").aggregate(labels=lambda t: t.count())
     return units.select(labels=ibis.least(units.labels, most))
@@ -278,8 +267,6 @@ def pairs_above(units: ir.Table, limit: int, most: int) -> Bounded:
 
     A unit with m labels, counted up to `most`, adds max(m − limit, 0) ≤ most − limit.
     """
-    import ibis
-
     above: Any = ibis.greatest(units.labels - limit, 0)
     total = units.aggregate(**{COUNT: ibis.coalesce(above.sum(), 0).cast(WHOLE)})
     return Bounded(total, per_key_limit=most - limit)
@@ -292,14 +279,10 @@ def shape_of(units: ir.Table) -> ir.Table:
 
 def sizes_of(histogram: ir.Table, most: int) -> ir.Table:
     """How many labels have which count, up to `most`: `label` is l and the count."""
-    import ibis
-
     return _tallied(histogram, "l", ibis.least(histogram[COUNT], most).cast("int64"))
 
 
 def _tallied(table: ir.Table, mark: str, number: Any) -> ir.Table:
-    import ibis
-
     shapes = table.select(shape=ibis.literal(mark) + number.cast("string"))
     counted = shapes.group_by("shape").aggregate(n=lambda t: t.count())
     return counted.select(**{LABEL: counted["shape"], COUNT: counted["n"].cast(WHOLE)})
@@ -349,8 +332,6 @@ class Order:
         once, so that its digest is taken there; a key with a missing part is equal to none and
         gets its digest here.
         """
-        import ibis
-
         columns = [f"key{i}" for i in range(len(self.kinds))]
         many = (
             pairs.group_by(over="who")
@@ -381,14 +362,10 @@ class Order:
 
     def _number(self, text: Any) -> Any:
         """From 1 to 2^28."""
-        import ibis
-
         return keyed_number(ibis.literal(self.secret) + text) + 1
 
 
 def _placed(rows: Any, columns: Sequence[str], place: Any) -> Any:
     """With the place of each key in its unit: by its number, then by itself."""
-    import ibis
-
     ties = [ibis.asc(rows[name], nulls_first=True) for name in columns]
     return rows.mutate(place=place.over(group_by=rows.who, order_by=[rows.order, *ties]))

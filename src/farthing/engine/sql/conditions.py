@@ -32,6 +32,7 @@ from farthing.engine.keys import Bins, Key, Period, column_of
 from farthing.engine.sql.bounding import EXACT, Label, TypedColumn, key_text, text_of
 from farthing.engine.sql.statement import Texts, as_bytes
 from farthing.errors import InvalidInput
+from farthing.optional import Later
 from farthing.schema import (
     BOOLEAN,
     DATE,
@@ -49,7 +50,10 @@ from farthing.schema import (
 )
 
 if TYPE_CHECKING:
+    import ibis
     import ibis.expr.types as ir
+else:
+    ibis = Later("ibis")
 
 _FITS: dict[str, tuple[type, ...]] = {
     INTEGER: (int, float, Decimal),
@@ -222,8 +226,6 @@ def fixed_point(column: Any, kind: str, places: int) -> Any:
 
     No value can make the conversion fail: numbers are moved into ±2^52 units before it.
     """
-    import ibis
-
     if kind == INTEGER and places == 0:
         return column
     number = column.cast("float64")
@@ -238,8 +240,6 @@ def between(number: Any, lower: Any, upper: Any) -> Any:
 
     A missing one stays missing: the largest and smallest of several leave out what is missing.
     """
-    import ibis
-
     moved = number if lower is None else ibis.greatest(number, lower)
     moved = moved if upper is None else ibis.least(moved, upper)
     return number.isnull().ifelse(ibis.null(number.type()), moved)
@@ -257,8 +257,6 @@ def moved_into(column: Any, kind: str, bounds: Bounds) -> Any:
 
 def _bound(column: Any, kind: str, bound: float | None, towards: str) -> Any:
     """A bound as a value of the column: the next one inside, or the last there is."""
-    import ibis
-
     if bound is None:
         return None
     if kind == REAL:
@@ -307,8 +305,6 @@ def _binned(
     table: ir.Table, key: Bins, kinds: Mapping[str, str], texts: Texts, bounds: Bounds
 ) -> Any:
     """The text of the range that holds the value: compared exactly, as a filter would."""
-    import ibis
-
     name = key.column
     ranges = [Between(name, at_least=low, below=high) for low, high in pairwise(key.edges)]
     if key.closed(bounds):
@@ -321,8 +317,6 @@ def _binned(
 
 
 def _among(column: Any, kind: str, values: Sequence[Value], texts: Texts) -> Any:
-    import ibis
-
     if kind == TEXT:
         return texts.one_of(column, [value for value in values if isinstance(value, str)])
     if kind == INTEGER:
@@ -335,8 +329,6 @@ def _among(column: Any, kind: str, values: Sequence[Value], texts: Texts) -> Any
 
 def _compared(side: str, column: Any, kind: str, value: Value, texts: Texts) -> Any:
     """One comparison. Numbers and dates are literals made from typed numbers and dates."""
-    import ibis
-
     if isinstance(value, str):
         return _COMPARE[side](column, texts.literal(value))
     if kind == TIMESTAMP and isinstance(value, date):
@@ -360,8 +352,6 @@ def _exact(side: str, column: Any, kind: str, value: Decimal) -> Any:
     A bound between two of the column's values is moved to the one that keeps the same rows; a
     bound beyond all of them keeps every row, or none.
     """
-    import ibis
-
     places, smallest, largest = _reach(column, kind)
     units = value.scaleb(places, context=EXACT)
     floor, ceiling = (int(units.to_integral_value(to)) for to in (ROUND_FLOOR, ROUND_CEILING))
@@ -390,8 +380,6 @@ def _reach(column: Any, kind: str) -> tuple[int, int, int]:
 
 
 def _units(units: int, places: int, kind: str) -> Any:
-    import ibis
-
     if kind == INTEGER:
         return ibis.literal(units, "int64")
     return ibis.literal(Decimal(units).scaleb(-places), f"decimal({DIGITS}, {places})")

@@ -30,6 +30,7 @@ from farthing.mechanisms.noise.exact_sampling import (
     Integers,
     Inversion,
     accept,
+    accepted_draws,
     exact_ball,
     geometric,
     symmetric_half_width,
@@ -194,14 +195,12 @@ class DiscreteGaussianNoise:
     def draw(self, count: int, source: BitSource) -> Integers:
         """`count` independent exact draws."""
         proposals = DiscreteLaplaceNoise(Fraction(self._envelope))
-        kept = [np.zeros(0, dtype=np.int64)]
-        missing = count
-        while missing > 0:
-            batch = proposals.draw(missing + missing // 2 + 16, source)
-            accepted = batch[self._keep(batch, source)]
-            kept.append(accepted)
-            missing -= accepted.size
-        return np.concatenate(kept)[:count]
+
+        def batch(missing: int) -> Integers:
+            drawn = proposals.draw(missing + missing // 2 + 16, source)
+            return drawn[self._keep(drawn, source)]
+
+        return accepted_draws(count, batch)
 
     @property
     def _envelope(self) -> int:

@@ -233,6 +233,17 @@ def geometric(rate: Fraction, size: int | None) -> Inversion:
     return Inversion(lambda j: missing(j) / missing(size), size)
 
 
+def accepted_draws(count: int, batch: Callable[[int], Integers]) -> Integers:
+    """`count` draws by rejection; `batch(missing)` has those that were kept of a few proposals more
+    than are missing."""
+    kept = [np.zeros(0, dtype=np.int64)]
+    missing = count
+    while missing > 0:
+        kept.append(batch(missing))
+        missing -= kept[-1].size
+    return np.concatenate(kept)[:count]
+
+
 class Acceptance:
     """Coins with probability e^−(rate·distance), for distances that come back often."""
 

@@ -21,6 +21,7 @@ from farthing.mechanisms.noise.exact_sampling import (
     Acceptance,
     BitSource,
     Integers,
+    accepted_draws,
     exact_ball,
     first_look,
     geometric,
@@ -60,13 +61,9 @@ class RoundedGaussianNoise:
 
     def draw(self, count: int, source: BitSource) -> Integers:
         """`count` independent exact draws."""
-        kept = [np.zeros(0, dtype=np.int64)]
-        missing = count
-        while missing > 0:
-            batch = self._kept_of(2 * missing + missing // 4 + 16, source)
-            kept.append(batch)
-            missing -= batch.size
-        return np.concatenate(kept)[:count]
+        return accepted_draws(
+            count, lambda missing: self._kept_of(2 * missing + missing // 4 + 16, source)
+        )
 
     def _kept_of(self, proposals: int, source: BitSource) -> Integers:
         """The accepted ones of `proposals` proposals, scaled and rounded.
