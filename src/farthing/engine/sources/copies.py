@@ -29,9 +29,10 @@ from uuid import UUID
 
 import numpy as np
 
-from farthing.engine.sources.tables import LONGEST_TEXT
+from farthing.engine.sources.tables import BYTES, INSTANT, LONGEST_TEXT
 from farthing.errors import InvalidInput
 from farthing.optional import Later
+from farthing.schema import BOOLEAN, DATE, REAL, TEXT, TIMESTAMP
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -216,7 +217,18 @@ def _name(value: str) -> str:
 
 #: The marks: text, bytes that are text, true or false, exact numbers, floats, days, times of no
 #: zone, and times of some zone.
-WORDS, ENCODED_WORDS, TRUTH, EXACT, FLOAT, DAYS_MARK, LOCAL, ZONED = "sybnrdtz"
+_WORDS, _ENCODED, _TRUTH, _EXACT, _FLOAT, _DAY, _LOCAL, _ZONED = "sybnrdtz"
+#: The family of what is behind each mark, and how DuckDB reads it.
+MARKS = {
+    _WORDS: (TEXT, "substr({x}, 2)"),
+    _EXACT: (TEXT, "substr({x}, 2)"),
+    _ENCODED: (BYTES, "encode(substr({x}, 2))"),
+    _TRUTH: (BOOLEAN, "({x} = 'btrue')"),
+    _FLOAT: (REAL, "TRY_CAST(substr({x}, 2) AS DOUBLE)"),
+    _DAY: (DATE, "TRY_CAST(substr({x}, 2) AS DATE)"),
+    _LOCAL: (TIMESTAMP, "TRY_CAST(substr({x}, 2) AS TIMESTAMP)"),
+    _ZONED: (INSTANT, "TRY_CAST(substr({x}, 2) AS TIMESTAMPTZ)"),
+}
 #: Whole numbers have at most this many digits, and exact ones at most this many on each side.
 _DIGITS, _PLACES = 40, 200
 #: Microseconds that every time of the years 1 to 9999 has, and no time that cannot be a date.
@@ -335,22 +347,22 @@ def _as_python(value: Any) -> object:
 
 def _marked(value: object) -> tuple[str, str] | None:
     if isinstance(value, str):
-        return WORDS, value
+        return _WORDS, value
     if isinstance(value, UUID):
-        return WORDS, str(value)
+        return _WORDS, str(value)
     if isinstance(value, bytes):
-        return ENCODED_WORDS, value.decode()
+        return _ENCODED, value.decode()
     if isinstance(value, bool):
-        return TRUTH, "true" if value else "false"
+        return _TRUTH, "true" if value else "false"
     if isinstance(value, int):
-        return (EXACT, str(value)) if abs(value) < 10**_DIGITS else None
+        return (_EXACT, str(value)) if abs(value) < 10**_DIGITS else None
     if isinstance(value, float):
-        return (FLOAT, repr(float(value))) if value == value else None
+        return (_FLOAT, repr(float(value))) if value == value else None
     if isinstance(value, Decimal):
         return _exact(value)
     if isinstance(value, datetime):
         return _time(value) if value == value else None  # not a time is no time
-    return (DAYS_MARK, value.isoformat()) if isinstance(value, date) else None
+    return (_DAY, value.isoformat()) if isinstance(value, date) else None
 
 
 def _exact(value: Decimal) -> tuple[str, str] | None:
@@ -363,13 +375,13 @@ def _exact(value: Decimal) -> tuple[str, str] | None:
     text = f"{value:f}"
     if "." in text:
         text = text.rstrip("0").rstrip(".")
-    return EXACT, text if value else "0"
+    return _EXACT, text if value else "0"
 
 
 def _time(value: datetime) -> tuple[str, str]:
     """Without what is finer than microseconds."""
-    mark = LOCAL
+    mark = _LOCAL
     if value.utcoffset() is not None:
-        mark, value = ZONED, value.astimezone(UTC).replace(tzinfo=None)
+        mark, value = _ZONED, value.astimezone(UTC).replace(tzinfo=None)
     text = datetime.isoformat(value, " ", "microseconds")
-    return mark, f"{text}+00" if mark == ZONED else text
+    return mark, f"{text}+00" if mark == _ZONED else text

@@ -21,18 +21,11 @@ from typing import Any
 from farthing.engine.sources.base import Source, without_trace
 from farthing.engine.sources.copies import (
     CSV,
-    DAYS_MARK,
-    ENCODED_WORDS,
-    EXACT,
-    FLOAT,
-    LOCAL,
+    MARKS,
     OBJECTS,
     SQLITE,
-    TRUTH,
     TYPED,
     UNTYPED,
-    WORDS,
-    ZONED,
     Copied,
     csv_rows,
     sqlite_rows,
@@ -123,24 +116,12 @@ _TYPED = shared_readers(
     utc="timezone('UTC', {x})",
 )
 
-#: What each mark says about the text behind it, and how that becomes a value of this family.
-_MARKED = (
-    (WORDS, TEXT, "substr({x}, 2)"),
-    (EXACT, TEXT, "substr({x}, 2)"),
-    (ENCODED_WORDS, BYTES, "encode(substr({x}, 2))"),
-    (TRUTH, BOOLEAN, "({x} = 'btrue')"),
-    (FLOAT, REAL, "TRY_CAST(substr({x}, 2) AS DOUBLE)"),
-    (DAYS_MARK, DATE, "TRY_CAST(substr({x}, 2) AS DATE)"),
-    (LOCAL, TIMESTAMP, "TRY_CAST(substr({x}, 2) AS TIMESTAMP)"),
-    (ZONED, INSTANT, "TRY_CAST(substr({x}, 2) AS TIMESTAMPTZ)"),
-)
-
 
 def _of_objects(kind: str) -> str:
     """Every value as a column of its own type is read."""
     cases = (
         f"WHEN '{mark}' THEN {_TYPED[kind, family].replace('{x}', value)}"
-        for mark, family, value in _MARKED
+        for mark, (family, value) in MARKS.items()
         if (kind, family) in _TYPED
     )
     return f"CASE left({{x}}, 1) {' '.join(cases)} END"
