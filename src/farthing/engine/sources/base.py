@@ -251,9 +251,7 @@ class Source(ABC):
 
     def statement(self, expression: ir.Table, texts: Texts) -> Statement:
         """The statement for an expression over one table that `declared` gave."""
-        import ibis.expr.operations as ops
-
-        names = {node.name for node in expression.op().find(ops.UnboundTable)}
+        names = {node.name for node in expression.op().find(ibis.expr.operations.UnboundTable)}
         readings = [reading for reading in self._readings.values() if {reading.name} == names]
         if not readings:
             raise InvalidInput("a statement is about one declared table of this source")

@@ -51,17 +51,9 @@ from farthing.errors import InvalidInput
 from farthing.optional import required
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, KINDS, REAL, TEXT, TIMESTAMP
 
-
-@cache
-def _compiler() -> Any:
-    from ibis.backends.sql.compilers import DuckDBCompiler
-
-    return DuckDBCompiler()
-
-
 DIALECT = Dialect(
     name="duckdb",
-    compiler=_compiler,
+    compiler=cache(lambda: required("ibis.backends.sql.compilers").DuckDBCompiler()),
     quote='"',
     text="${n}",
     one_of_texts="({x}) IN (SELECT UNNEST(CAST(${n} AS VARCHAR[])))",

@@ -40,16 +40,9 @@ else:
     psycopg = Later("psycopg")
 
 
-@cache
-def _compiler() -> Any:
-    from ibis.backends.sql.compilers import PostgresCompiler
-
-    return PostgresCompiler()
-
-
 DIALECT = Dialect(
     name="postgres",
-    compiler=_compiler,
+    compiler=cache(lambda: required("ibis.backends.sql.compilers").PostgresCompiler()),
     quote='"',
     text="CAST(${n} AS text)",
     one_of_texts="({x}) = ANY(CAST(${n} AS text[]))",
