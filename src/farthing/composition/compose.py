@@ -264,7 +264,7 @@ def compose(
 def _require_concurrent(items: Losses) -> None:
     """Unsupported for what no concurrent composition theorem covers.
 
-    A bounded-range item is one answer, given while conversations are open. `interactive/charge.py`
+    A bounded-range item is one answer, given while conversations are open. `farthing.interactive`
     refuses to sell a conversation as bounded range.
     """
     for loss, _ in items:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import shlex
 import shutil
 import stat
 import tempfile
@@ -19,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from farthing.engine.sources.base import log
+from farthing.engine.sources.base import without_trace
 from farthing.errors import InvalidInput, Unsupported
 from farthing.optional import installing, required
 
@@ -159,14 +160,13 @@ def quiet_java(home: str) -> str:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     script = folder / "bin" / "java"
     script.parent.mkdir()
-    quoted = "'" + home.replace("'", "'\\''") + "/bin/java'"
     script.write_text(
         "#!/bin/sh\n"
         "for option do\n"
         "  shift\n"
         '  [ "$option" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$option"\n'
         "done\n"
-        f'exec {quoted} "$@"\n',
+        f'exec {shlex.quote(home + "/bin/java")} "$@"\n',
         encoding="utf-8",
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
@@ -190,19 +190,14 @@ def _started(builder: Any, master: str) -> Any:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.extraJavaOptions": java,
     }
-    making = builder.builder.master(master)
-    for name, value in settings.items():
-        making = making.config(name, value)
+    making = builder.builder.master(master).config(map=settings)
     home, before = java_home(), os.environ.get("JAVA_HOME")
     os.environ["JAVA_HOME"] = home
+    failed = Unsupported("Spark could not be started; it needs Java 17 or newer")
     try:
         with without_warnings():
-            return making.getOrCreate()
-    except Exception:
-        log.exception("Spark could not be started")
+            return without_trace(making.getOrCreate, failed, "Spark could not be started")
     finally:
-        if before is None:
-            del os.environ["JAVA_HOME"]
-        else:
+        del os.environ["JAVA_HOME"]
+        if before is not None:
             os.environ["JAVA_HOME"] = before
-    raise Unsupported("Spark could not be started; it needs Java 17 or newer")
