@@ -187,7 +187,10 @@ class _Connections:
     @contextmanager
     def one(self) -> Iterator[Any]:
         """A connection that answers, for this caller alone."""
-        connection = self._places.get(timeout=PATIENCE)
+        try:
+            connection = self._places.get(timeout=PATIENCE)
+        except queue.Empty:
+            raise TimeoutError("every connection is in use") from None
         try:
             if self._shut:
                 raise psycopg.OperationalError("the source is shut")

@@ -325,23 +325,18 @@ def score_array(scores: ArrayLike) -> Scores:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeastTotal(Mechanism[Histogram]):
+class LeastTotal(ByScore, Mechanism[Histogram]):
     """One label whose total is about the least: the exponential mechanism with score −total.
 
     A unit more changes all totals by amounts that differ from one another by at most
     `score_range`, so the draw is ε-bounded range (Definition of [DDR20]).
     """
 
-    epsilon: float
     score_range: int
 
     def __post_init__(self) -> None:
         check(self, "epsilon")
         require_count("score_range", self.score_range, at_least=1)
-
-    @property
-    def _choice(self) -> ExponentialMechanism:
-        return ExponentialMechanism(epsilon=self.epsilon, score_range=self.score_range)
 
     @property
     def assumes(self) -> Contribution:
@@ -355,11 +350,12 @@ class LeastTotal(Mechanism[Histogram]):
 
     def run(self, totals: Histogram) -> Release:
         """The chosen label alone."""
-        return Release(labels_at(totals, [self._choice.run(-totals.counts)]))
+        chosen = Selection(-totals.counts, self.rate, system_bits()).draw()
+        return Release(labels_at(totals, [chosen]))
 
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
     ) -> Expectation:
         """How far the chosen total may lie above the least, among `domain_size` labels."""
         size = require_count("domain_size", domain_size, at_least=1)
-        return Expectation(selection=self._choice.accuracy(domain_size=size, confidence=confidence))
+        return Expectation(selection=self.accuracy(domain_size=size, confidence=confidence))
