@@ -49,6 +49,8 @@ class Later:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # looking at us loads nothing
         self.__dict__[name] = getattr(required(self._module), name)  # the next time without us
         return self.__dict__[name]
 
