@@ -25,7 +25,7 @@ from farthing.mechanisms import (
     UnknownGumbel,
     ordered_counts,
 )
-from farthing.mechanisms.noise.randomness import BitSource
+from farthing.mechanisms.noise.exact_sampling import BitSource
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,19 @@ def required(module: str) -> Any:
         raise refusal from None
 
 
+class Later:
+    """A module that is loaded when it is used: it takes long to load, or may not be installed."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # looking at us loads nothing
+        self.__dict__[name] = getattr(required(self._module), name)  # the next time without us
+        return self.__dict__[name]
+
+
 def explained(error: ModuleNotFoundError) -> Unsupported | None:
     """What to install, if one of our extras brings the library."""
     name = (error.name or "").partition(".")[0]

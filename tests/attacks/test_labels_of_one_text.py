@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import farthing as fa
-from farthing.engine.sql.keys import labels_of, text_of
+from farthing.engine.sql.bounding import labels_of, text_of
 from farthing.errors import InvalidInput
 from farthing.mechanisms.combined import PerLabel
-from farthing.mechanisms.counts.totals import NoisyTotals
+from farthing.mechanisms.counts.known_counts import NoisyTotals
 
 LONG = "123456789012345678"
 

@@ -9,7 +9,7 @@ import pytest
 
 from farthing.engine.sources import copies as sqlite_files
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sources.readers import LONGEST_TEXT
+from farthing.engine.sources.tables import LONGEST_TEXT
 from farthing.schema import DECIMAL, INTEGER, KINDS, REAL, TEXT, Column, Schema
 from tests.engine.engines import read
 

@@ -19,7 +19,7 @@ import pytest
 
 from farthing.engine.kinds.fields import MOST_KEYS
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sources.readers import LONGEST_TEXT
+from farthing.engine.sources.tables import LONGEST_TEXT
 from farthing.errors import InvalidInput
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, KEYS, KINDS, REAL, TEXT, Column, Schema
 from tests.engine.engines import histogram, on_postgres, on_spark, proposed, read

@@ -21,7 +21,7 @@ from farthing.engine import context as compiling
 from farthing.engine.kinds import KINDS
 from farthing.engine.sources.duckdb import DuckDBSource
 from farthing.lab.audit import audit
-from farthing.mechanisms.noise import randomness
+from farthing.mechanisms.noise import exact_sampling
 from farthing.schema import DATE, INTEGER, TEXT, TIMESTAMP, Column, Schema
 from tests.engine.engines import on_postgres
 
@@ -153,7 +153,7 @@ def unpaid(monkeypatch):
     monkeypatch.setattr(Analyst, "reserve", _free(Analyst))
     monkeypatch.setattr(Analyst, "close", lambda *_, **__: Settled(1, None))
     monkeypatch.setattr(Source, "unchanged", lambda _: 0)  # nobody writes: each is read once
-    with randomness._seeded(11):
+    with exact_sampling._seeded(11):
         yield
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sql.keys import labels_of
+from farthing.engine.sql.bounding import labels_of
 from farthing.schema import DIGITS, Column, Schema
 from tests.engine.engines import histogram, on_postgres, on_spark
 

@@ -15,7 +15,7 @@ import pytest
 
 import farthing as fa
 from farthing import engine
-from farthing.mechanisms.noise import randomness
+from farthing.mechanisms.noise import exact_sampling
 from tests.engine.icu_server import IcuServer
 from tests.ledger.server import Server
 
@@ -40,9 +40,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def source() -> Iterator[randomness.BitSource]:
+def source() -> Iterator[exact_sampling.BitSource]:
     """All mechanisms run inside a test replay this seed."""
-    with randomness._seeded(20200905) as seeded:
+    with exact_sampling._seeded(20200905) as seeded:
         yield seeded
 
 

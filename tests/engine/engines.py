@@ -20,12 +20,12 @@ from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.bounding import (
     Bounded,
+    Label,
     bounded_histogram,
     labels_and_counts,
     largest,
 )
 from farthing.engine.sql.conditions import condition, within
-from farthing.engine.sql.keys import Label
 from farthing.engine.sql.measuring import Grouped
 from farthing.engine.sql.statement import Texts
 from farthing.ledger.declared_data import Limits

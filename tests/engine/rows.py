@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from farthing.engine.sql.keys import text_of
+from farthing.engine.sql.bounding import text_of
 
 TEXTS = (None, "", "é", "a|b", "~", "~p", "x'y", "\\", "a", "日本", "a\x00", "NULL", "n", " a")
 DAYS = (

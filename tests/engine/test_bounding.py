@@ -9,13 +9,8 @@ from hypothesis import strategies as st
 
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sql.bounding import (
-    Bounded,
-    bounded_histogram,
-    counted_rows,
-    counts_of,
-    fixed_point,
-)
+from farthing.engine.sql.bounding import Bounded, bounded_histogram, counted_rows, counts_of
+from farthing.engine.sql.conditions import fixed_point
 from farthing.engine.sql.statement import Texts
 from farthing.errors import InvalidInput
 from farthing.schema import INTEGER

@@ -11,7 +11,7 @@ import pytest
 
 import farthing as fa
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sql.keys import text_of
+from farthing.engine.sql.bounding import text_of
 from farthing.errors import InvalidInput
 from farthing.schema import INTEGER, REAL, TEXT, Column, Schema, schema_from_json, with_unit
 from tests.engine.engines import histogram

@@ -13,7 +13,7 @@ import pytest
 
 from farthing.engine.filters import value_from_json, value_to_json
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sql.keys import labels_of, text_of
+from farthing.engine.sql.bounding import labels_of, text_of
 from farthing.errors import InvalidInput
 from farthing.schema import DECIMAL, TEXT, Column, Schema
 from tests.engine.engines import histogram

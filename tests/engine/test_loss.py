@@ -119,7 +119,7 @@ def test_the_share_holds_as_often_as_it_says() -> None:
     """Sampled with the noises of two counts; one of a third of the width fails."""
     from farthing.guarantees.kinds import PureDP
     from farthing.mechanisms import Histogram, KnownCounts, Repeated
-    from farthing.mechanisms.accuracy import joint_level
+    from farthing.mechanisms.protocol import joint_level
 
     once = KnownCounts(coordinate=PureDP(0.1), contribution_limit=1, per_key_limit=1)
     above = KnownCounts(coordinate=PureDP(0.1), contribution_limit=1, per_key_limit=3)

@@ -26,7 +26,7 @@ from farthing.engine.kinds.totals import (
     VarianceQuery,
 )
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sql.keys import text_of
+from farthing.engine.sql.bounding import text_of
 from farthing.engine.sql.measuring import WEIGHT
 from farthing.errors import InvalidInput, Unattainable
 from farthing.guarantees.kinds import Gaussian, PureDP

@@ -13,14 +13,8 @@ import pytest
 
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sql.bounding import (
-    Bounded,
-    between,
-    bounded_histogram,
-    counted_rows,
-    counts_of,
-    fixed_point,
-)
+from farthing.engine.sql.bounding import Bounded, bounded_histogram, counted_rows, counts_of
+from farthing.engine.sql.conditions import between, fixed_point
 from farthing.engine.sql.statement import Texts
 from farthing.errors import InvalidInput
 from farthing.schema import INTEGER, Schema

@@ -42,17 +42,15 @@ from farthing.engine.sql import measuring
 from farthing.engine.sql.bounding import (
     LABEL,
     Bounded,
-    between,
     bounded_histogram,
     counted_rows,
     counts_of,
-    fixed_point,
     labels_and_counts,
     labels_of_units,
     largest,
     pairs_above,
 )
-from farthing.engine.sql.conditions import condition
+from farthing.engine.sql.conditions import between, condition, fixed_point
 from farthing.engine.sql.measuring import UNITS, total_name
 from farthing.engine.sql.statement import Texts
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, PureDP

@@ -18,7 +18,7 @@ from farthing.engine.kinds.counts import CountQuery, HistogramQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.top_k import TopKQuery
 from farthing.engine.kinds.totals import SumQuery
-from farthing.engine.sql.keys import labels_of, text_of
+from farthing.engine.sql.bounding import labels_of, text_of
 from farthing.errors import InvalidInput
 
 columns = st.sampled_from(["country", "age", "day", "é|~"])

@@ -19,17 +19,15 @@ from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.bounding import (
     Bounded,
-    between,
     bounded_histogram,
     counted_rows,
-    fixed_point,
     labels_of_units,
     largest,
     pairs_above,
     shape_of,
     sizes_of,
 )
-from farthing.engine.sql.conditions import condition, within
+from farthing.engine.sql.conditions import between, condition, fixed_point, within
 from farthing.engine.sql.measuring import Grouped, weighed_ranks
 from farthing.engine.sql.statement import Texts
 from farthing.schema import INTEGER, REAL, Schema

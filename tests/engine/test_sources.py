@@ -23,7 +23,7 @@ from farthing.engine.errors import EngineSilent
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sources.spark_session import quiet_java, session_of
-from farthing.engine.sql.bounding import fixed_point
+from farthing.engine.sql.conditions import fixed_point
 from farthing.engine.sql.statement import Statement, Texts
 from farthing.errors import InvalidInput, Unsupported
 from farthing.ledger.errors import Unavailable

@@ -16,8 +16,8 @@ from farthing.engine import filters
 from farthing.engine.keys import PERIODS, Period
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
+from farthing.engine.sql.bounding import labels_of, text_of, value_text
 from farthing.engine.sql.conditions import condition, key_column
-from farthing.engine.sql.keys import labels_of, text_of, value_text
 from farthing.engine.sql.statement import Texts
 from farthing.errors import InvalidInput
 from farthing.schema import TEXT, TIMESTAMP, Column, Schema

@@ -27,7 +27,7 @@ MODULE = """
 import duckdb, pyarrow.parquet as pq
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.duckdb import open_rows
-from farthing.engine.sources.duckdb_reading import DIALECT, READERS, physical_column
+from farthing.engine.sources.duckdb_files import DIALECT, READERS, physical_column
 from farthing.engine.sources.tables import SourcePart, SourceTable
 
 class ShelfSource(Source):

@@ -29,7 +29,7 @@ from farthing.lab.figures.cr22 import (
     two_orders,
 )
 from farthing.lab.figures.ddr20_smith25 import six_bounds
-from farthing.mechanisms.noise.randomness import _seeded
+from farthing.mechanisms.noise.exact_sampling import _seeded
 from oracle.reference import mp
 from oracle.test_order_effects import dp_first, dp_later
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from farthing.mechanisms.noise import randomness
+from farthing.mechanisms.noise import exact_sampling
 
 
 @pytest.fixture(autouse=True)
-def source() -> Iterator[randomness.BitSource]:
+def source() -> Iterator[exact_sampling.BitSource]:
     """All conversations of a test replay this seed."""
-    with randomness._seeded(20220917) as seeded:
+    with exact_sampling._seeded(20220917) as seeded:
         yield seeded

@@ -19,7 +19,7 @@ from farthing.interactive import (
     require_paid,
 )
 from farthing.interactive.protocol import Draws, noise_shifted_by
-from farthing.mechanisms.noise import randomness
+from farthing.mechanisms.noise import exact_sampling
 
 TARIFF = fa.Tariff(
     {
@@ -102,7 +102,7 @@ class TestManyAtOnce:
 
     def test_numbers_are_used_once_and_have_the_right_law(self) -> None:
         narrow, wide = noise_shifted_by(1.0, 1), noise_shifted_by(0.1, 1)
-        with randomness._seeded(7):
+        with exact_sampling._seeded(7):
             draw = Draws()
             found = [(draw(narrow), draw(wide)) for _ in range(20_000)]
         for column, noise in zip(np.array(found).T, (narrow, wide), strict=True):

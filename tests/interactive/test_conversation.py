@@ -21,7 +21,7 @@ from farthing.interactive import (
     mechanism_to_json,
     require_chargeable,
 )
-from farthing.mechanisms.noise import randomness
+from farthing.mechanisms.noise import exact_sampling
 
 WATCH = SparseVector(positives=2, threshold_epsilon=1.0, answer_epsilon=1.0)
 CLASSIC = SparseVector(
@@ -166,10 +166,10 @@ def questions() -> list:
 def test_a_stored_conversation_goes_on_as_if_nothing_had_happened() -> None:
     """Stored after every answer and opened from the text: the same draws, the same answers."""
     mechanism = ALL[-1]
-    with randomness._seeded(7):
+    with exact_sampling._seeded(7):
         straight = Conversation(mechanism)
         wanted = [straight.ask(question) for question in questions()]
-    with randomness._seeded(7):
+    with exact_sampling._seeded(7):
         conversation = Conversation(mechanism)
         found = []
         for question in questions():
@@ -181,7 +181,7 @@ def test_a_stored_conversation_goes_on_as_if_nothing_had_happened() -> None:
     assert conversation.to_json() == straight.to_json()
 
 
-def test_opening_again_draws_nothing(source: randomness.BitSource) -> None:
+def test_opening_again_draws_nothing(source: exact_sampling.BitSource) -> None:
     kept = Conversation(WATCH).to_json()
 
     def refuse(_: int) -> bytes:

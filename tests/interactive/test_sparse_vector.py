@@ -141,8 +141,8 @@ def test_the_scales_are_those_of_the_proof() -> None:
         8,
     ]
     guess = GuessAndCheck(epsilon=0.5, corrections=2, tolerance=5, sensitivity=3)
-    assert guess._watch._watching.query_noise == noise_shifted_by(0.5, 2 * 3)
-    assert guess._watch._watching.value_noise == noise_shifted_by(0.25, 3)
+    assert guess._watching.query_noise == noise_shifted_by(0.5, 2 * 3)
+    assert guess._watching.value_noise == noise_shifted_by(0.25, 3)
 
 
 def test_what_is_charged() -> None:

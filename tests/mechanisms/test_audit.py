@@ -34,7 +34,7 @@ from farthing.mechanisms import (
     UnknownCounts,
     UnknownGumbel,
 )
-from farthing.mechanisms.noise import randomness
+from farthing.mechanisms.noise import exact_sampling
 
 from .claims import claimed
 
@@ -258,7 +258,7 @@ def test_the_bound_holds_at_the_stated_confidence() -> None:
     mechanism = GeneralizedRandomizedResponse(epsilon=1.0, largest_loss=0.5)
     too_high, reached = 0, []
     for seed in range(60):
-        with randomness._seeded(seed):
+        with exact_sampling._seeded(seed):
             result = audit(mechanism, 0, 1, trials=300, confidence=0.9)
         too_high += result.epsilon > 0.5
         reached.append(result.epsilon)
@@ -272,7 +272,7 @@ def test_equal_inputs_show_nothing() -> None:
     same = histogram(a=5)
     positive = 0
     for seed in range(30):
-        with randomness._seeded(seed):
+        with exact_sampling._seeded(seed):
             positive += (
                 audit(mechanism, same, same, trials=200, confidence=0.8, view=count_of("a")).epsilon
                 > 0

@@ -19,9 +19,8 @@ from farthing.mechanisms import (
     UnknownCounts,
     UnknownGumbel,
 )
-from farthing.mechanisms.noise.exact_sampling import Acceptance
-from farthing.mechanisms.noise.randomness import system_bits
-from farthing.mechanisms.top_counts import ranked, top_counts
+from farthing.mechanisms.histogram import ranked, top_counts
+from farthing.mechanisms.noise.exact_sampling import Acceptance, system_bits
 
 ONE = {"contribution_limit": 1, "per_key_limit": 1}
 

@@ -22,9 +22,9 @@ from farthing.mechanisms import (
     ThresholdedCounts,
     UnknownCounts,
 )
-from farthing.mechanisms.accuracy import joint_level
-from farthing.mechanisms.counts.conditional_intervals import intervals_after
-from farthing.mechanisms.noise.calibrated import TruncatedGaussianNoise
+from farthing.mechanisms.counts.unknown_counts import intervals_after
+from farthing.mechanisms.noise.discrete import TruncatedGaussianNoise
+from farthing.mechanisms.protocol import joint_level
 
 LIMITS = {"contribution_limit": 1, "per_key_limit": 1}
 NOISES = {

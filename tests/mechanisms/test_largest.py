@@ -7,7 +7,7 @@ import pytest
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import PureDP
 from farthing.mechanisms import Histogram, KnownCounts, Largest
-from farthing.mechanisms.noise import randomness
+from farthing.mechanisms.noise import exact_sampling
 
 COUNTING = KnownCounts(coordinate=PureDP(0.5), contribution_limit=4, per_key_limit=1)
 HISTOGRAM = Histogram(list("abcdef"), [10, 70, 30, 70, 0, 50])
@@ -16,9 +16,9 @@ HISTOGRAM = Histogram(list("abcdef"), [10, 70, 30, 70, 0, 50])
 @pytest.mark.parametrize("k", [1, 3, 6, 9])
 def test_the_first_k_of_the_noisy_counts(k: int) -> None:
     for seed in range(30):
-        with randomness._seeded(seed):
+        with exact_sampling._seeded(seed):
             whole = COUNTING.run(HISTOGRAM)
-        with randomness._seeded(seed):
+        with exact_sampling._seeded(seed):
             kept = Largest(COUNTING, k).run(HISTOGRAM)
         pairs = sorted(
             zip(whole.labels, whole.counts or (), strict=True), key=lambda p: (-p[1], p[0])

@@ -28,7 +28,7 @@ from farthing.mechanisms import (
     UnknownCounts,
     UnknownGumbel,
 )
-from farthing.mechanisms.noise import randomness
+from farthing.mechanisms.noise import exact_sampling
 
 from .claims import claimed
 
@@ -176,9 +176,9 @@ def test_only_the_candidates_and_the_next_count_are_looked_at(name: str) -> None
     counts = np.array(COUNTS[2])
     seen = np.sort(np.argsort(-counts, kind="stable")[: mechanism.candidates + 1])
     for seed in range(20):
-        with randomness._seeded(seed):
+        with exact_sampling._seeded(seed):
             whole = mechanism.run(Histogram(LABELS, counts))
-        with randomness._seeded(seed):
+        with exact_sampling._seeded(seed):
             part = mechanism.run(Histogram(np.array(LABELS)[seen], counts[seen]))
         assert asdict(whole) == asdict(part)
 

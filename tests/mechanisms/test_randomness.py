@@ -9,15 +9,15 @@ from collections import Counter
 import pytest
 
 import farthing.mechanisms as mechanisms
-from farthing.mechanisms.noise import randomness
-from farthing.mechanisms.noise.randomness import BitSource
+from farthing.mechanisms.noise import exact_sampling
+from farthing.mechanisms.noise.exact_sampling import BitSource
 
 from .fit import fits
 
 
 def test_default_source_reads_the_operating_system() -> None:
     read: list[int] = []
-    original = randomness.os.urandom
+    original = exact_sampling.os.urandom
     source = BitSource(lambda size: (read.append(size), original(size))[1])
     assert inspect.signature(BitSource).parameters["read"].default is original
     values = [source.word() for _ in range(1000)]
@@ -26,21 +26,21 @@ def test_default_source_reads_the_operating_system() -> None:
 
 
 def test_outside_a_test_block_every_source_is_fresh() -> None:
-    token = randomness._TEST_SOURCE.set(None)
+    token = exact_sampling._TEST_SOURCE.set(None)
     try:
-        first, second = randomness.system_bits(), randomness.system_bits()
+        first, second = exact_sampling.system_bits(), exact_sampling.system_bits()
         assert first is not second
         assert first.bits(256) != second.bits(256)
     finally:
-        randomness._TEST_SOURCE.reset(token)
+        exact_sampling._TEST_SOURCE.reset(token)
 
 
 def test_seeded_blocks_replay_and_end() -> None:
-    with randomness._seeded(1) as first:
+    with exact_sampling._seeded(1) as first:
         before = first.bits(500)
-    with randomness._seeded(1) as again:
+    with exact_sampling._seeded(1) as again:
         assert again.bits(500) == before
-    with randomness._seeded(2) as other:
+    with exact_sampling._seeded(2) as other:
         assert other.bits(500) != before
 
 

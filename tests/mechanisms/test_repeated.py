@@ -24,10 +24,10 @@ from farthing.mechanisms import (
     TopKWithCounts,
     UnknownGumbel,
 )
-from farthing.mechanisms.accuracy import noise_accuracy
-from farthing.mechanisms.noise import randomness
+from farthing.mechanisms.noise import exact_sampling
 from farthing.mechanisms.noise.discrete import laplace_sum_tail
-from farthing.mechanisms.noise.randomness import BitSource
+from farthing.mechanisms.noise.exact_sampling import BitSource
+from farthing.mechanisms.protocol import noise_accuracy
 
 from .fit import fits
 
@@ -75,9 +75,9 @@ def test_once_is_the_mechanism_itself(mechanism: Any) -> None:
     assert once.guarantees == mechanism.guarantees
     assert once.expect(0.9) == mechanism.expect(0.9)
     for seed in range(20):
-        with randomness._seeded(seed):
+        with exact_sampling._seeded(seed):
             alone = mechanism.run(data)
-        with randomness._seeded(seed):
+        with exact_sampling._seeded(seed):
             assert once.run(data) == alone
 
 

@@ -29,9 +29,9 @@ from farthing.mechanisms import (
     UnknownCounts,
     coordinate_noise,
 )
-from farthing.mechanisms.accuracy import noise_accuracy
-from farthing.mechanisms.noise.randomness import BitSource
+from farthing.mechanisms.noise.exact_sampling import BitSource
 from farthing.mechanisms.noise.rounded_gaussian import _Fraction
+from farthing.mechanisms.protocol import noise_accuracy
 
 from .fit import fits
 

@@ -15,16 +15,17 @@ import numpy as np
 import pytest
 
 from farthing.errors import InvalidInput
-from farthing.mechanisms.noise.calibrated import TruncatedGaussianNoise
 from farthing.mechanisms.noise.discrete import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
+    TruncatedGaussianNoise,
     _digits,
     geometric,
 )
 from farthing.mechanisms.noise.exact_sampling import (
     EXPONENT_ERROR,
     Acceptance,
+    BitSource,
     Inversion,
     _exponential,
     accept,
@@ -32,7 +33,6 @@ from farthing.mechanisms.noise.exact_sampling import (
     exact_ball,
     scaled_floor,
 )
-from farthing.mechanisms.noise.randomness import BitSource
 
 from .fit import fits
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farthing.mechanisms.noise import randomness
-from farthing.mechanisms.noise.randomness import BitSource
-from farthing.mechanisms.selection.draws import STOP, Selection
+from farthing.mechanisms.noise import exact_sampling
+from farthing.mechanisms.noise.exact_sampling import BitSource
+from farthing.mechanisms.selection.exponential import STOP, Selection
 
 from .fit import fits
 
@@ -136,7 +136,7 @@ def test_undecided_bucket_is_refined() -> None:
     st.integers(0, 2**32),
 )
 def test_every_candidate_comes_exactly_once(scores: list[int], rate: float, seed: int) -> None:
-    with randomness._seeded(seed) as source:
+    with exact_sampling._seeded(seed) as source:
         race = Selection(np.array(scores), Fraction(rate), source)
         assert sorted(race.draw() for _ in scores) == list(range(len(scores)))
 

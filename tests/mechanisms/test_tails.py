@@ -9,8 +9,12 @@ import pytest
 from flint import arb, ctx
 
 from farthing.errors import NotCertified
-from farthing.mechanisms.noise.calibrated import at_least_one, truncated_noise
-from farthing.mechanisms.noise.discrete import DiscreteGaussianNoise, DiscreteLaplaceNoise
+from farthing.mechanisms.noise.discrete import (
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    at_least_one,
+    truncated_noise,
+)
 from farthing.numerics.ball import Ball
 from farthing.numerics.search import least_reaching
 

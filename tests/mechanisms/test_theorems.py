@@ -25,7 +25,7 @@ from farthing.mechanisms import (
     UnknownCounts,
     UnknownGumbel,
 )
-from farthing.mechanisms.top_counts import top_counts
+from farthing.mechanisms.histogram import top_counts
 
 from .fit import fits
 

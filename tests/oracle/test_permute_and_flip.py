@@ -14,7 +14,7 @@ from flint import arb
 import farthing as fa
 from farthing.guarantees.losses import loss_of
 from farthing.mechanisms import PermuteAndFlipMechanism
-from farthing.mechanisms.noise import randomness
+from farthing.mechanisms.noise import exact_sampling
 from farthing.numerics.ball import in_balls, up
 from tests.mechanisms.fit import fits
 
@@ -54,7 +54,7 @@ def test_the_integral_is_the_algorithm(scores):
 @pytest.mark.parametrize("scores", [[0, 0, 0], [2, 1, 0], [1.5, 1.5, -0.25, -4.0]])
 def test_the_sampler(scores):
     mechanism = PermuteAndFlipMechanism(epsilon=0.8, score_range=1.0)
-    with randomness._seeded(5):
+    with exact_sampling._seeded(5):
         drawn = [mechanism.run(scores) for _ in range(6000)]
     exact = law([0.8 * s for s in scores])
     assert fits(drawn, {y: float(p) for y, p in enumerate(exact)})

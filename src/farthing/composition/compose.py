@@ -273,7 +273,7 @@ def compose(
     adaptivity = require_choice("adaptivity", adaptivity, ADAPTIVITIES)
     tolerance = require_real("tolerance", tolerance, above=0, below=1)
     given = items_from(items)
-    if adaptivity == "concurrent":  # `interactive/charge.py` sells no conversation as bounded range
+    if adaptivity == "concurrent":  # `farthing.interactive` sells no conversation as bounded range
         for loss, _ in given.facing():
             if (why := loss.why_not_concurrent()) is not None:
                 raise Unsupported(why)

@@ -16,9 +16,9 @@ from farthing.engine.kinds.fields import label_from_json, label_to_json
 from farthing.engine.show import rendering, sheet
 from farthing.engine.show.captions import Names
 from farthing.engine.show.sheet import Sheet, amount, one_number, percent
-from farthing.engine.sql.keys import Label
+from farthing.engine.sql.bounding import Label
 from farthing.ledger import Snapshot
-from farthing.mechanisms.accuracy import Interval
+from farthing.mechanisms.protocol import Interval
 from farthing.numerics.rounding import shown_up
 from farthing.schema import DeclaredValues
 from farthing.wording import many, plain

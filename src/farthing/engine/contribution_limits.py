@@ -27,7 +27,7 @@ from farthing.engine.kinds.top_k import AT_ONCE, TopKQuery
 from farthing.engine.purchase import buy, items_for, items_together
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Accuracy
-from farthing.mechanisms.accuracy import Interval
+from farthing.mechanisms.protocol import Interval
 
 Bought = TypeVar("Bought")
 

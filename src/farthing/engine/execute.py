@@ -27,7 +27,7 @@ from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import RegisteredBatch, Reservation, RowsChanged, Terms, Use
 from farthing.ledger.registered_lists import Registered
 from farthing.mechanisms import Release
-from farthing.mechanisms.accuracy import Interval, joint_level
+from farthing.mechanisms.protocol import Interval, joint_level
 
 log = logging.getLogger("farthing.engine")
 

@@ -198,19 +198,19 @@ def filter_to_json(where: Filter | None) -> dict[str, Any] | None:
 
 def columns_of(where: Filter | None) -> frozenset[str]:
     """Every column that a filter looks at."""
-    return frozenset(condition.column for condition, _ in _conditions(where))
+    return frozenset(condition.column for condition, _ in conditions_of(where))
 
 
-def _conditions(where: Filter | None, depth: int = 1) -> Iterator[tuple[Condition, int]]:
+def conditions_of(where: Filter | None, depth: int = 1) -> Iterator[tuple[Condition, int]]:
     """The conditions on one column each, and how deep they nest."""
     match where:
         case None:
             return
         case AllOf(parts) | AnyOf(parts):
             for part in parts:
-                yield from _conditions(part, depth + 1)
+                yield from conditions_of(part, depth + 1)
         case Not(part):
-            yield from _conditions(part, depth + 1)
+            yield from conditions_of(part, depth + 1)
         case _:
             yield where, depth
 
@@ -357,7 +357,7 @@ def _require_shallow(where: object) -> None:
 
 def _require_small(where: Filter) -> None:
     """Parts were checked when they were made, so nothing here nests much deeper than allowed."""
-    depths = [depth for _, depth in _conditions(where)]
+    depths = [depth for _, depth in conditions_of(where)]
     if max(depths) > DEEPEST:
         raise InvalidInput(_TOO_DEEP)
     if len(depths) > MOST_CONDITIONS:

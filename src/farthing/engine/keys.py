@@ -215,14 +215,14 @@ def kind_of(key: Key, schema: Schema) -> str:
     kind = schema[name].kind
     match key:
         case Bins():
-            _require(name, kind, NUMBERS, "a column with bins")
+            require_kind(name, kind, NUMBERS, "a column with bins")
             return TEXT
         case Period():
-            _require(name, kind, (DATE, TIMESTAMP), f"a column with a {key.period}")
+            require_kind(name, kind, (DATE, TIMESTAMP), f"a column with a {key.period}")
             if key.period == "hour" and kind == DATE:
                 raise InvalidInput(f"{name} is {kind}: a date has no hour")
             return TIMESTAMP if key.period == "hour" else DATE
-    _require(name, kind, KEYS, "a key")
+    require_kind(name, kind, KEYS, "a key")
     return kind
 
 
@@ -236,7 +236,8 @@ def domain_of(key: Key, schema: Schema) -> tuple[str | int, ...] | None:
     return schema[column_of(key)].categories
 
 
-def _require(name: str, kind: str, allowed: tuple[str, ...], what: str) -> None:
+def require_kind(name: str, kind: str, allowed: tuple[str, ...], what: str) -> None:
+    """The column can be used like this, or InvalidInput."""
     if kind not in allowed:
         raise InvalidInput(f"{what} must be {' or '.join(allowed)}, but {name} is {kind}")
 

@@ -31,7 +31,7 @@ from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.errors import InvalidInput
 from farthing.ledger import Dataset, Ledger, Limits, OpenedConversation, Purse
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence
+from farthing.mechanisms.protocol import DEFAULT_CONFIDENCE, require_confidence
 from farthing.schema import Schema, unit_name
 from farthing.wording import plain
 

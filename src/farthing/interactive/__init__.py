@@ -1,19 +1,26 @@
 """Interactive mechanisms: conversations that are charged once, when they are opened.
 
 `SparseVector` and `GuessAndCheck` are opened with `Conversation` and composed with `Concurrent`;
-`charge` says what one may be sold as, `stored` keeps one as plain data.
+`protocol` says what one may be sold as, `stored` keeps one as plain data.
 """
 
-from farthing.interactive.charge import cheapest_items, require_chargeable, require_paid
-from farthing.interactive.guess_and_check import Guess, GuessAndCheck
 from farthing.interactive.protocol import (
     Concurrent,
     Conversation,
     ConversationOver,
     InteractiveMechanism,
     Verdict,
+    cheapest_items,
+    require_chargeable,
+    require_paid,
 )
-from farthing.interactive.sparse_vector import Exceeds, SparseVector, WatchAccuracy
+from farthing.interactive.sparse_vector import (
+    Exceeds,
+    Guess,
+    GuessAndCheck,
+    SparseVector,
+    WatchAccuracy,
+)
 from farthing.interactive.stored import (
     SealedState,
     covers_growing_rows,

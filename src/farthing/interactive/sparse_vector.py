@@ -2,7 +2,8 @@
 
 One noisy threshold for all positive answers is the variant of [LSL17] (Appendix B of
 [Lyu22]); a new one after each of them (`refresh_after=1`) is the classic one. Both, and everything
-between, are proved for discrete noise in docs/theory/concurrency.md.
+between, are proved for discrete noise in docs/theory/concurrency.md. Guess-and-Check, Algorithm 1
+of [Lyu22], asks it how far off a guess is: only wrong guesses are paid for.
 
 A question carries the true number, which the holder of the data computes. Between neighbours it may
 change by at most `sensitivity`. `monotone` means that adding a unit never lowers a number that is
@@ -12,7 +13,7 @@ asked about (counts, sums of numbers that are not negative).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 
 from flint import arb
@@ -28,8 +29,7 @@ from farthing.interactive.protocol import (
     require_keys,
     require_whole,
 )
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence
-from farthing.mechanisms.protocol import Uses
+from farthing.mechanisms.protocol import DEFAULT_CONFIDENCE, Uses, require_confidence
 from farthing.numerics.ball import Ball, down, in_balls
 from farthing.numerics.search import least_reaching
 
@@ -54,37 +54,19 @@ class WatchAccuracy:
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """The noises of a conversation, and how many thresholds and positive answers it has."""
+    """What is drawn in a conversation, how often, and what that costs.
+
+    There are `thresholds` noisy thresholds for `positives` positive answers; a threshold serves
+    `refresh_after` of them (None: all).
+    """
 
     threshold_noise: Noise
     query_noise: Noise
     value_noise: Noise | None
     thresholds: int
     positives: int
-
-
-@in_balls
-def watch_accuracy(watching: Watching, questions: int, confidence: float) -> WatchAccuracy:
-    """Union bound over thresholds (both tails), questions (one tail) and numbers (both tails).
-
-    A number far below its threshold is answered wrongly only if its own noise is large, one far
-    above only if it is small: one tail per question. Half of the failures go to numbers if there
-    are any. Given everything before, the noise of the next answer is fresh, so the bound holds
-    for questions chosen from earlier answers.
-    """
-    count = require_count("questions", questions, at_least=1)
-    level = require_confidence(confidence)
-    failures = 1 - arb(level)
-    value_error = None
-    if watching.value_noise is not None:
-        failures /= 2
-        value_error = _reach(watching.value_noise, 2 * min(count, watching.positives), failures)
-    threshold_error = min(
-        _reach(watching.threshold_noise, 2 * min(count, watching.thresholds), share * failures)
-        + _reach(watching.query_noise, count, (1 - share) * failures)
-        for share in (*_SHARES, *(1 - share for share in _SHARES[1:]))
-    )
-    return WatchAccuracy(threshold_error, value_error, level)
+    refresh_after: int | None
+    guarantees: Uses
 
 
 def _reach(noise: Noise, tails: int, failures: Ball) -> int:
@@ -112,8 +94,84 @@ class WatchState:
     positives_left: int
 
 
+class _Watch:
+    """A mechanism that compares numbers with noisy thresholds."""
+
+    __slots__ = ()
+
+    _watching: Watching
+
+    @property
+    def guarantees(self) -> Uses:
+        """One ε-DP item per noisy threshold, one per number that may be given out."""
+        return self._watching.guarantees
+
+    @in_balls
+    def accuracy(self, questions: int, confidence: float = DEFAULT_CONFIDENCE) -> WatchAccuracy:
+        """Accuracy over up to `questions` answers together.
+
+        A union bound over thresholds (both tails), questions (one tail) and numbers (both tails).
+        A number far below its threshold is answered wrongly only if its own noise is large, one far
+        above only if it is small: one tail per question. Half of the failures go to numbers if
+        there are any. Given everything before, the noise of the next answer is fresh, so the bound
+        holds for questions chosen from earlier answers.
+        """
+        watching = self._watching
+        count = require_count("questions", questions, at_least=1)
+        level = require_confidence(confidence)
+        failures = 1 - arb(level)
+        value_error = None
+        if watching.value_noise is not None:
+            failures /= 2
+            value_error = _reach(watching.value_noise, 2 * min(count, watching.positives), failures)
+        threshold_error = min(
+            _reach(watching.threshold_noise, 2 * min(count, watching.thresholds), share * failures)
+            + _reach(watching.query_noise, count, (1 - share) * failures)
+            for share in (*_SHARES, *(1 - share for share in _SHARES[1:]))
+        )
+        return WatchAccuracy(threshold_error, value_error, level)
+
+    def begin(self) -> Drawing[WatchState]:
+        """Draw the first threshold."""
+        noise = yield self._watching.threshold_noise
+        return WatchState(noise, self._watching.positives)
+
+    def compare(
+        self, state: WatchState, height: int, threshold: int, value: int
+    ) -> Drawing[tuple[Verdict, WatchState]]:
+        """Positive if height + noise ≥ threshold + its noise; `value` is what may be given out."""
+        watching = self._watching
+        noise = yield watching.query_noise
+        if height + noise < threshold + state.threshold_noise:
+            return Verdict(positive=False), state
+        shown = None
+        if watching.value_noise is not None:
+            shown = value + (yield watching.value_noise)
+        left = state.positives_left - 1
+        kept, served = state.threshold_noise, watching.refresh_after
+        if left > 0 and served and (watching.positives - left) % served == 0:
+            kept = yield watching.threshold_noise
+        return Verdict(positive=True, value=shown), WatchState(kept, left)
+
+    def halted(self, state: WatchState, /) -> bool:
+        """After the last positive answer."""
+        return state.positives_left == 0
+
+    def state_to_json(self, state: WatchState, /) -> Json:
+        """Two whole numbers."""
+        return asdict(state)
+
+    def state_from_json(self, data: Json, /) -> WatchState:
+        """The state, checked against the number of positive answers that were bought."""
+        require_keys(data, "threshold_noise", "positives_left")
+        left = require_whole(data["positives_left"], at_least=0)
+        if left > self._watching.positives:
+            raise InvalidInput("a stored conversation has more answers left than were bought")
+        return WatchState(require_whole(data["threshold_noise"]), left)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparseVector:
+class SparseVector(_Watch):
     """Answers until `positives` answers were positive.
 
     Each noisy threshold costs threshold_epsilon + answer_epsilon and serves `refresh_after`
@@ -146,18 +204,25 @@ class SparseVector:
         value = None
         if self.value_epsilon is not None:
             value = require_real("value_epsilon", self.value_epsilon, above=0)
+        refresh = None if self.refresh_after is None else served
+        thresholds = -(-positives // served)
+        guarantees: Uses = ((PureDP(_sum_up(threshold, answers)), thresholds),)
+        if value is not None:
+            guarantees += ((PureDP(value), positives),)
         watching = Watching(
             noise_shifted_by(threshold, shift),
             noise_shifted_by(answers, (1 if self.monotone else 2) * served * shift),
             None if value is None else noise_shifted_by(value, shift),
-            -(-positives // served),
+            thresholds,
             positives,
+            refresh,
+            guarantees,
         )
         checked = {
             "positives": positives,
             "threshold_epsilon": threshold,
             "answer_epsilon": answers,
-            "refresh_after": None if self.refresh_after is None else served,
+            "refresh_after": refresh,
             "value_epsilon": value,
             "sensitivity": shift,
             "_watching": watching,
@@ -201,65 +266,13 @@ class SparseVector:
         )
 
     @property
-    def guarantees(self) -> Uses:
-        """One ε-DP item per noisy threshold, one per number that may be given out."""
-        watched = (PureDP(_sum_up(self.threshold_epsilon, self.answer_epsilon)), self.thresholds)
-        if self.value_epsilon is None:
-            return (watched,)
-        return (watched, (PureDP(self.value_epsilon), self.positives))
-
-    @property
     def thresholds(self) -> int:
         """How many noisy thresholds there are."""
         return self._watching.thresholds
 
-    def accuracy(self, questions: int, confidence: float = DEFAULT_CONFIDENCE) -> WatchAccuracy:
-        """Accuracy over up to `questions` answers together."""
-        return watch_accuracy(self._watching, questions, confidence)
-
-    def begin(self) -> Drawing[WatchState]:
-        """Draw the first threshold."""
-        noise = yield self._watching.threshold_noise
-        return WatchState(noise, self.positives)
-
     def reply(self, state: WatchState, question: Exceeds, /) -> Drawing[tuple[Verdict, WatchState]]:
         """Compare the number with its threshold."""
         return self.compare(state, question.value, question.threshold, question.value)
-
-    def compare(
-        self, state: WatchState, height: int, threshold: int, value: int
-    ) -> Drawing[tuple[Verdict, WatchState]]:
-        """Positive if height + noise ≥ threshold + its noise; `value` is what may be given out."""
-        noise = yield self._watching.query_noise
-        if height + noise < threshold + state.threshold_noise:
-            return Verdict(positive=False), state
-        shown = None
-        if self._watching.value_noise is not None:
-            shown = value + (yield self._watching.value_noise)
-        left = state.positives_left - 1
-        kept = state.threshold_noise
-        if left > 0 and self.refresh_after and (self.positives - left) % self.refresh_after == 0:
-            kept = yield self._watching.threshold_noise
-        return Verdict(positive=True, value=shown), WatchState(kept, left)
-
-    def halted(self, state: WatchState, /) -> bool:
-        """After the last positive answer."""
-        return state.positives_left == 0
-
-    def state_to_json(self, state: WatchState, /) -> Json:
-        """Two whole numbers."""
-        return {
-            "threshold_noise": state.threshold_noise,
-            "positives_left": state.positives_left,
-        }
-
-    def state_from_json(self, data: Json, /) -> WatchState:
-        """The state, checked against the number of positive answers that were bought."""
-        require_keys(data, "threshold_noise", "positives_left")
-        left = require_whole(data["positives_left"], at_least=0)
-        if left > self.positives:
-            raise InvalidInput("a stored conversation has more answers left than were bought")
-        return WatchState(require_whole(data["threshold_noise"]), left)
 
 
 def _sum_up(first: float, second: float) -> float:
@@ -267,3 +280,83 @@ def _sum_up(first: float, second: float) -> float:
     exact = Fraction(first) + Fraction(second)
     nearest = float(exact)
     return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """Is `guess` within the tolerance of `value`? The value is the true number, never shown."""
+
+    value: int = field(repr=False)
+    guess: int
+
+    def __post_init__(self) -> None:
+        require_whole(self.value)
+        require_whole(self.guess)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuessAndCheck(_Watch):
+    """Says whether guesses are right within `tolerance`, and corrects up to `corrections` of them.
+
+    |value − guess| changes by at most the sensitivity, so this is a sparse vector with one
+    threshold (ε for it and 2ε for the answers) beside `corrections` numbers of ε/corrections each:
+    4ε in all [Lyu22, Theorem 5]. A distance is not monotone even if the number is. The items of
+    `guarantees`, 3ε for checking and ε/corrections for each correction, compose to less than 4ε
+    where a δ is allowed. Of `accuracy`, the threshold is the tolerance.
+    """
+
+    epsilon: float
+    corrections: int
+    tolerance: int
+    sensitivity: int = 1
+    _watching: Watching = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        epsilon = require_real("epsilon", self.epsilon, above=0)
+        corrections = require_count("corrections", self.corrections, at_least=1)
+        tolerance = require_count("tolerance", self.tolerance, at_least=1)
+        watch = SparseVector(
+            positives=corrections,
+            threshold_epsilon=epsilon,
+            answer_epsilon=2 * epsilon,
+            value_epsilon=_share(epsilon, corrections),
+            sensitivity=self.sensitivity,
+        )
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "corrections", corrections)
+        object.__setattr__(self, "tolerance", tolerance)
+        object.__setattr__(self, "sensitivity", watch.sensitivity)
+        object.__setattr__(self, "_watching", watch._watching)
+
+    @classmethod
+    @in_balls
+    def from_epsilons(
+        cls,
+        checking: float,
+        correcting: float,
+        *,
+        corrections: int,
+        tolerance: int,
+        sensitivity: int = 1,
+    ) -> GuessAndCheck:
+        """The largest ε for which checking costs `checking` and each correction `correcting`."""
+        checks = require_real("checking", checking, above=0)
+        numbers = require_real("correcting", correcting, above=0)
+        count = require_count("corrections", corrections, at_least=1)
+        return cls(
+            epsilon=min(down(arb(checks) / 3), down(arb(numbers) * count)),
+            corrections=count,
+            tolerance=tolerance,
+            sensitivity=sensitivity,
+        )
+
+    def reply(self, state: WatchState, question: Guess, /) -> Drawing[tuple[Verdict, WatchState]]:
+        """Positive if the guess is wrong; then the answer has the number."""
+        distance = abs(question.value - question.guess)
+        return self.compare(state, distance, self.tolerance, question.value)
+
+
+@in_balls
+def _share(epsilon: float, corrections: int) -> float:
+    """ε/corrections, rounded down, so that all corrections together cost at most ε."""
+    return down(arb(epsilon) / corrections)

@@ -15,7 +15,6 @@ from typing import Any
 
 from farthing.canonical import digest
 from farthing.errors import InvalidInput
-from farthing.interactive.guess_and_check import GuessAndCheck
 from farthing.interactive.protocol import (
     Concurrent,
     Conversation,
@@ -24,7 +23,7 @@ from farthing.interactive.protocol import (
     Part,
     require_keys,
 )
-from farthing.interactive.sparse_vector import SparseVector
+from farthing.interactive.sparse_vector import GuessAndCheck, SparseVector
 
 #: The name in stored data → the mechanism. A new mechanism is one line here.
 KINDS: dict[str, type[SparseVector] | type[GuessAndCheck]] = {

@@ -6,16 +6,33 @@ states its accuracy. `ExponentialMechanism` and the randomized responses are bui
 run on scores or on a bit.
 """
 
-from farthing.mechanisms.accuracy import Accuracy, Expectation
-from farthing.mechanisms.combined import Groups, Largest, PerLabel, Repeated
-from farthing.mechanisms.counts.known_counts import KnownCounts, TopKWithCounts, ordered_counts
-from farthing.mechanisms.counts.totals import ClippedSum, NoisyTotals
+from farthing.mechanisms.combined import Groups, Largest, PerLabel
+from farthing.mechanisms.counts.known_counts import (
+    ClippedSum,
+    KnownCounts,
+    NoisyTotals,
+    Repeated,
+    TopKWithCounts,
+    ordered_counts,
+)
 from farthing.mechanisms.counts.unknown_counts import ThresholdedCounts, UnknownCounts
 from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.noise.calibrated import Noise, TruncatedGaussianNoise, coordinate_noise
-from farthing.mechanisms.noise.discrete import DiscreteGaussianNoise, DiscreteLaplaceNoise
+from farthing.mechanisms.noise.discrete import (
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    Noise,
+    TruncatedGaussianNoise,
+    coordinate_noise,
+)
 from farthing.mechanisms.noise.rounded_gaussian import RoundedGaussianNoise
-from farthing.mechanisms.protocol import Contribution, Mechanism, Release, Uses
+from farthing.mechanisms.protocol import (
+    Accuracy,
+    Contribution,
+    Expectation,
+    Mechanism,
+    Release,
+    Uses,
+)
 from farthing.mechanisms.randomized_response import (
     GeneralizedRandomizedResponse,
     LeakyAnswer,

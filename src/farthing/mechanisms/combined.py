@@ -1,60 +1,41 @@
-"""Mechanisms made from others: the largest counts, the mean of several draws, one run per label."""
+"""Mechanisms made from others: the largest counts, and one run per label."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic
 
 from farthing.errors import InvalidInput, require_count
-from farthing.mechanisms.accuracy import (
-    DEFAULT_CONFIDENCE,
-    Expectation,
-    Interval,
-    joint_level,
-    noise_accuracy,
-)
 from farthing.mechanisms.counts.unknown_counts import ThresholdedCounts
 from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.noise.calibrated import Noise
 from farthing.mechanisms.protocol import (
+    DEFAULT_CONFIDENCE,
+    Around,
     Contribution,
-    Data_contra,
+    Data,
+    Errors,
+    Expectation,
     Mechanism,
     Release,
     Uses,
+    joint_level,
     summed_uses,
 )
 
-Data = TypeVar("Data")
-
-#: Sums of more draws than this are bounded one by one: the exact law of Laplace sums is long.
-_MOST_DRAWS = 512
-
 
 @dataclass(frozen=True, slots=True)
-class Largest(Mechanism[Data], Generic[Data]):
+class Largest(Around[Data], Generic[Data]):
     """The k largest counts of a release, highest first; ties stay in its order.
 
     This is post-processing, so the price is that of the mechanism. Counts that are left out were
     drawn too, and must be paid for although the release no longer shows them.
     """
 
-    mechanism: Mechanism[Data]
     k: int
 
     def __post_init__(self) -> None:
         require_count("k", self.k, at_least=1)
-
-    @property
-    def assumes(self) -> Contribution:
-        """That of the mechanism."""
-        return self.mechanism.assumes
-
-    @property
-    def candidates(self) -> int | None:
-        """That of the mechanism."""
-        return self.mechanism.candidates
 
     @property
     def guarantees(self) -> Uses:
@@ -70,9 +51,7 @@ class Largest(Mechanism[Data], Generic[Data]):
         kept = tuple(counts[i] for i in order)
         return replace(release, labels=labels, counts=kept, among=len(counts))
 
-    def errors(
-        self, release: Release, confidence: float, *, together: bool = False
-    ) -> float | tuple[Interval, ...] | None:
+    def errors(self, release: Release, confidence: float, *, together: bool = False) -> Errors:
         """Labels are shown because of their noise, so the intervals of all labels must hold."""
         return self.mechanism.errors(release, confidence, together=together)
 
@@ -84,91 +63,6 @@ class Largest(Mechanism[Data], Generic[Data]):
         expected = self.mechanism.expect(level, domain_size=domain_size)
         assert expected.counts is not None
         return replace(expected, counts=replace(expected.counts, confidence=confidence))
-
-
-class Repeatable(Mechanism[Data_contra], Protocol[Data_contra]):
-    """A mechanism that can draw its numbers again for the labels it has found."""
-
-    @property
-    def noise(self) -> Noise:
-        """What is added to each number."""
-
-    def recount(self, labels: int | None) -> Uses:
-        """The price of drawing the numbers of this many labels (None: the most) once more."""
-
-    def mean(self, data: Data_contra, times: int, /) -> Release:
-        """Labels found once, with the mean of `times` draws of each number."""
-
-    def errors_of_mean(
-        self, release: Release, confidence: float, times: int, *, together: bool
-    ) -> float:
-        """The half-width of each of these means."""
-
-
-@dataclass(frozen=True, slots=True)
-class Repeated(Mechanism[Data], Generic[Data]):
-    """The mean of `times` independent draws of each number, for labels that are found once.
-
-    It costs `times` draws of the numbers and everything else once; taking the mean is free.
-    """
-
-    mechanism: Repeatable[Data]
-    times: int
-
-    def __post_init__(self) -> None:
-        require_count("times", self.times, at_least=1)
-
-    @property
-    def assumes(self) -> Contribution:
-        """That of the mechanism."""
-        return self.mechanism.assumes
-
-    @property
-    def candidates(self) -> int | None:
-        """That of the mechanism."""
-        return self.mechanism.candidates
-
-    @property
-    def guarantees(self) -> Uses:
-        """One draw of everything, and further draws of the numbers."""
-        return self._with_recounts(self.mechanism.guarantees, None)
-
-    def guarantees_for(self, release: Release) -> Uses:
-        """The same for the labels that were found."""
-        return self._with_recounts(self.mechanism.guarantees_for(release), len(release.labels))
-
-    def _with_recounts(self, first: Uses, labels: int | None) -> Uses:
-        again = self.mechanism.recount(labels)
-        return summed_uses(*first, *((guarantee, n * (self.times - 1)) for guarantee, n in again))
-
-    def run(self, data: Data) -> Release:
-        """Labels found once, with means."""
-        return self.mechanism.mean(data, self.times)
-
-    def errors(
-        self, release: Release, confidence: float, *, together: bool = False
-    ) -> float | tuple[Interval, ...] | None:
-        """Those of the means."""
-        if release.counts is None:
-            return None
-        errors = self.mechanism.errors_of_mean
-        return errors(release, confidence, self.times, together=together)
-
-    def total(self, release: Release, confidence: float) -> Interval | None:
-        """Independent noise partly cancels: the sum is a multiple of the mean of all draws."""
-        counts, draws = release.counts or (), self.times * len(release.labels)
-        if not counts or draws > _MOST_DRAWS:
-            return Mechanism.total(self, release, confidence)
-        wide = len(counts) * (self.mechanism.noise.half_width(confidence, draws) + release.moved)
-        return sum(counts) - wide, sum(counts) + wide
-
-    def expect(
-        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
-    ) -> Expectation:
-        """That of the mechanism, with the error of the means."""
-        expected = self.mechanism.expect(confidence, domain_size=domain_size)
-        counts = noise_accuracy(self.mechanism.noise, confidence, self.times)
-        return replace(expected, counts=counts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,28 +1,25 @@
-"""Histograms: labels with whole-number counts, checked once, as mechanisms take them."""
+"""Histograms: labels with whole-number counts, checked once, as mechanisms take them.
+
+Mechanisms for unknown domains look at the largest counts alone, and need an order of labels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeGuard
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from farthing.errors import InvalidInput
 from farthing.mechanisms.noise.exact_sampling import Integers
+from farthing.mechanisms.protocol import Release
 
 Labels: TypeAlias = npt.NDArray[Any]
 
-
-class SupportsArray(Protocol):
-    """Anything with `__array__`, such as an Arrow array."""
-
-    def __array__(self) -> npt.NDArray[Any]:
-        """The values as a NumPy array."""
-
-
-ArrayLike: TypeAlias = Sequence[Any] | npt.NDArray[Any] | SupportsArray
 
 #: Counts stay below this, so that a count plus noise stays inside 64 bits.
 LARGEST_COUNT = 1 << 62
@@ -85,27 +82,20 @@ class Histogram:
 def _label_array(labels: ArrayLike) -> Labels:
     if isinstance(labels, (str, bytes)):
         raise InvalidInput("labels must be a sequence of labels, got a single string")
-    array = _object_array(labels) if _needs_objects(labels) else np.asarray(labels)
+    array: Labels
+    if isinstance(labels, (list, tuple)) and (
+        len(kinds := set(map(type, labels))) != 1 or kinds == {tuple}
+    ):
+        array = np.empty(len(labels), dtype=object)  # NumPy would make a table, or common text
+        array[:] = labels
+    else:
+        array = np.asarray(labels)
     if array.ndim != 1:
         raise InvalidInput(f"labels must be one-dimensional, got {array.ndim} dimensions")
     if array.dtype.kind not in "iuUSbO":
         raise InvalidInput(
             f"labels must be whole numbers, text or tuples of them, got the type {array.dtype}"
         )
-    return array
-
-
-def _needs_objects(labels: ArrayLike) -> TypeGuard[Sequence[Any]]:
-    """True for Python sequences that NumPy would turn into a table or into common text."""
-    if not isinstance(labels, (list, tuple)):
-        return False
-    kinds = {type(label) for label in labels}
-    return len(kinds) != 1 or kinds == {tuple}
-
-
-def _object_array(labels: Sequence[Any]) -> Labels:
-    array = np.empty(len(labels), dtype=object)
-    array[:] = labels
     return array
 
 
@@ -117,16 +107,11 @@ def _count_array(counts: ArrayLike) -> Integers:
         return np.zeros(0, dtype=np.int64)
     if array.dtype.kind == "O":
         _refuse("whole numbers", [not _is_whole(value) for value in array.tolist()])
-        _refuse(
-            "at least 0 and below 2^62",
-            [not 0 <= value < LARGEST_COUNT for value in array.tolist()],
-        )
     elif array.dtype.kind == "f":
         _refuse("whole numbers", ~(np.isfinite(array) & (np.floor(array) == array)))
     elif array.dtype.kind not in "iu":
         raise InvalidInput(f"counts must be whole numbers, got the type {array.dtype}")
-    if array.dtype.kind != "O":
-        _refuse("at least 0 and below 2^62", (array < 0) | (array >= LARGEST_COUNT))
+    _refuse("at least 0 and below 2^62", (array < 0) | (array >= LARGEST_COUNT))
     return array.astype(np.int64)
 
 
@@ -164,3 +149,77 @@ def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         array = array.copy()
         array.flags.writeable = False
     return array
+
+
+@dataclass(frozen=True, slots=True)
+class TopCounts:
+    """Positions of the largest positive counts, the counts, and the largest one left out (or 0)."""
+
+    positions: Integers
+    counts: Integers
+    cutoff: int
+
+
+def positive_counts(histogram: Histogram) -> TopCounts:
+    """Every label with a positive count; nothing is left out."""
+    present = np.flatnonzero(histogram.counts)
+    return TopCounts(present, histogram.counts[present], 0)
+
+
+def top_counts(histogram: Histogram, candidates: int) -> TopCounts:
+    """The `candidates` largest positive counts; ties at the edge go by `label_order`.
+
+    The proofs need a fixed order of labels here, the same for every dataset: then a label
+    whose count did not rise cannot enter because another user joined. A caller that hands in
+    only the largest candidates + 1 counts must break its ties by the same order.
+    """
+    present = np.flatnonzero(histogram.counts)
+    if present.size <= candidates:
+        return positive_counts(histogram)
+    counts = histogram.counts[present]
+    edge = counts.size - candidates
+    ordered = np.partition(counts, (edge - 1, edge))
+    lowest, cutoff = int(ordered[edge]), int(ordered[edge - 1])
+    above = present[counts > lowest]
+    ties = present[counts == lowest]
+    chosen = _first_by_label(histogram.labels, ties, candidates - above.size)
+    index = np.concatenate((above, chosen))
+    return TopCounts(index, histogram.counts[index], cutoff)
+
+
+def _first_by_label(labels: Labels, positions: Integers, count: int) -> Integers:
+    if count == positions.size:
+        return positions
+    tied = labels[positions]
+    if tied.dtype.kind == "O":
+        keys = [label_order(label) for label in tied.tolist()]
+        order = np.array(sorted(range(len(keys)), key=keys.__getitem__)[:count], dtype=np.int64)
+    else:
+        order = np.argsort(tied, kind="stable")[:count]
+    return positions[order]
+
+
+def ranked(histogram: Histogram, positions: Integers, counts: Integers) -> Release:
+    """The labels at these positions with their counts, highest first; ties by `label_order`.
+
+    The order is a function of what is released, so it tells nothing more.
+    """
+    order = np.argsort(-counts, kind="stable")
+    labels, ordered = list(labels_at(histogram, positions[order])), counts[order].tolist()
+    key = None if {type(label) for label in labels} <= {str} else label_order
+    edges = [0, *(np.flatnonzero(np.diff(counts[order])) + 1).tolist(), len(labels)]
+    for start, end in pairwise(edges):
+        if end - start > 1:
+            labels[start:end] = sorted(labels[start:end], key=key)
+    return Release(tuple(labels), tuple(ordered))
+
+
+def labels_at(histogram: Histogram, positions: Integers | Sequence[int]) -> tuple[Any, ...]:
+    """Labels as plain Python values."""
+    return tuple(histogram.labels[positions].tolist())
+
+
+def label_order(label: object) -> tuple[str, Any]:
+    """A fixed order of all labels: by type, then by value, tuples and others by their text."""
+    kind = type(label).__name__
+    return (kind, label) if isinstance(label, (str, int, bytes)) else (kind, repr(label))

@@ -2,23 +2,139 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import le
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from flint import arb
 
 from farthing.errors import require_count, require_real
 from farthing.guarantees.kinds import ApproximateDP, Guarantee
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, Interval
+from farthing.mechanisms.noise.discrete import Noise
 from farthing.numerics.ball import down, in_balls
+
+DEFAULT_CONFIDENCE = 0.95
+
+#: Where a number lies: both ends belong to it.
+Interval: TypeAlias = tuple[float, float]
+#: Where released numbers lie: one half-width for all, an interval for each, or no number.
+Errors: TypeAlias = float | tuple[Interval, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Expected error, and half-width of a confidence interval.
+
+    For counts the error is |released − true| of one count before anything is withheld; for
+    selections it is how far the score of the chosen candidate lies below the best one.
+    """
+
+    expected_error: float
+    half_width: float
+    confidence: float
+
+    def divided(self, by: float) -> Accuracy:
+        """The same accuracy in a unit that is `by` times larger."""
+        return Accuracy(self.expected_error / by, self.half_width / by, self.confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What to expect before running.
+
+    `counts`: the error of each released number. `selection`: how far, in counts, a selected
+    label may lie below the best remaining one. `told_apart`: of two labels whose counts differ
+    by this much, the larger comes first with probability `confidence`.
+
+    The cutoff is the largest count that the mechanism does not look at. `found_from`: a label whose
+    count exceeds the cutoff by this much is found with probability `confidence`. `above_cutoff`:
+    a noisy count that exceeds the noisy cutoff by less is withheld. `threshold`: noisy counts
+    below it are withheld.
+
+    `totals`: half-widths, which hold together, of the totals that a number is computed from.
+    """
+
+    counts: Accuracy | None = None
+    selection: Accuracy | None = None
+    found_from: float | None = None
+    threshold: int | None = None
+    above_cutoff: int | None = None
+    totals: tuple[float, ...] | None = None
+    told_apart: float | None = None
+
+    @property
+    def shown_from(self) -> int | None:
+        """About how large the count of a label must be to be shown; None if all are."""
+        given = (self.threshold, self.above_cutoff, self.found_from)
+        return next((math.ceil(least) for least in given if least is not None), None)
+
+
+@lru_cache(maxsize=1024)
+def noise_accuracy(noise: Noise, confidence: float, times: int = 1) -> Accuracy:
+    """Accuracy of one count with this noise, or of the mean of `times` such counts."""
+    level = require_confidence(confidence)
+    return Accuracy(noise.expected_absolute(times), noise.half_width(level, times), level)
+
+
+def joint_level(confidence: float, count: int) -> float:
+    """The confidence that each of `count` independent intervals needs for all of them to hold.
+
+    level^(1/count), rounded up.
+    """
+    level = require_confidence(confidence)
+    if count <= 1:
+        return level
+    return min(math.nextafter(math.exp(math.log(level) / count), 1), math.nextafter(1, 0))
+
+
+def selection_accuracy(rate: float, competitors: int, confidence: float) -> Accuracy:
+    """Accuracy of one draw of the exponential mechanism among competitors + 1 candidates.
+
+    Expected error: the draw maximises E[score] + entropy/rate, the maximum is at least the
+    best score, and the entropy is at most ln(competitors + 1). Half-width: all candidates at
+    least w below the best one weigh together at most competitors·e^(−rate·w) of it.
+    """
+    level = require_confidence(confidence)
+    odds = competitors * level / (1 - level)
+    width = math.log(odds) / rate if odds > 1 else 0.0
+    return Accuracy(math.log1p(competitors) / rate, width, level)
+
+
+def told_apart(rate: float, confidence: float) -> float:
+    """The difference between two counts from which their order is right with this probability.
+
+    A candidate of weight e^(rate·gap) comes before one of weight 1 with probability
+    1/(1 + e^(−rate·gap)), whatever other candidates there are.
+    """
+    level = require_confidence(confidence)
+    return max(0.0, math.log(level / (1 - level)) / rate)
+
+
+def losing(log_odds: list[float]) -> float:
+    """X/(1 + X), X = Σ e^l: the chance that a candidate comes after one of its rivals.
+
+    l is the log-weight of each rival (or group of rivals) relative to the candidate.
+    """
+    if not log_odds:
+        return 0.0
+    peak = max(log_odds)
+    total = peak + math.log(sum(math.exp(value - peak) for value in log_odds))
+    return 1 / (1 + math.exp(-total)) if total > -700 else 0.0
+
+
+def require_confidence(confidence: float) -> float:
+    """A confidence level strictly between 0 and 1."""
+    return require_real("confidence", confidence, above=0, below=1)
+
 
 #: What composition charges: guarantees, each with how often it is used. Independent steps.
 Uses: TypeAlias = tuple[tuple[Guarantee, int], ...]
 
+Data = TypeVar("Data")
 Data_contra = TypeVar("Data_contra", contravariant=True)
 
 
@@ -117,9 +233,7 @@ class Mechanism(Protocol[Data_contra]):
         `domain_size`, the number of labels, is needed by selections from a known domain.
         """
 
-    def errors(
-        self, release: Release, confidence: float, *, together: bool = False
-    ) -> float | tuple[Interval, ...] | None:
+    def errors(self, release: Release, confidence: float, *, together: bool = False) -> Errors:
         """Where the true numbers lie: one half-width for all, or an interval for each.
 
         Each holds with probability `confidence` given that it was released; with `together`, all
@@ -140,6 +254,62 @@ class Mechanism(Protocol[Data_contra]):
         return total - width, total + width
 
 
+class Repeatable(Mechanism[Data_contra], Protocol[Data_contra]):
+    """A mechanism that can draw its numbers again for the labels it has found."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def noise(self) -> Noise:
+        """What is added to each number."""
+
+    @abstractmethod
+    def recount(self, labels: int | None) -> Uses:
+        """The price of drawing the numbers of this many labels (None: the most) once more."""
+
+    def run(self, data: Data_contra, /) -> Release:
+        """One draw of each number."""
+        return self.mean(data, 1)
+
+    @abstractmethod
+    def mean(self, data: Data_contra, times: int, /) -> Release:
+        """Labels found once, with the mean of `times` draws of each number."""
+
+    def errors(self, release: Release, confidence: float, *, together: bool = False) -> Errors:
+        """Those of a single draw."""
+        return self.errors_of_mean(release, confidence, 1, together=together)
+
+    def errors_of_mean(
+        self, release: Release, confidence: float, times: int, *, together: bool
+    ) -> float:
+        """The half-width of each mean: independent noise; if labels were chosen by their counts,
+        all must hold anyway."""
+        among = release.among or (len(release.labels) if together else 1)
+        return self.noise.half_width(joint_level(confidence, among), times) + release.moved
+
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """The error of one number."""
+        return Expectation(noise_accuracy(self.noise, confidence))
+
+
+@dataclass(frozen=True, slots=True)
+class Around(Mechanism[Data], Generic[Data]):
+    """A mechanism that runs another one, on the same data."""
+
+    mechanism: Mechanism[Data]
+
+    @property
+    def assumes(self) -> Contribution:
+        return self.mechanism.assumes
+
+    @property
+    def candidates(self) -> int | None:
+        return self.mechanism.candidates
+
+
 def _at_most(own: int | None, limit: int | None) -> bool:
     """None is no limit."""
     return limit is None or (own is not None and own <= limit)
@@ -158,40 +328,24 @@ def summed_uses(*pairs: tuple[Guarantee, int]) -> Uses:
     return tuple((guarantee, count) for guarantee, count in total.items() if count > 0)
 
 
-def _positive(name: str, value: object) -> float:
-    return require_real(name, value, above=0)
-
-
-def _at_least_one(name: str, value: object) -> int:
-    return require_count(name, value, at_least=1)
-
-
-def _probability(name: str, value: object) -> float:
-    return require_real(name, value, above=0, below=1)
-
-
 #: name → check. epsilon: per draw or per coordinate; contribution_limit: how many counts one
 #: unit raises (ℓ0, Δ); per_key_limit: by how much each (ℓ∞, τ); candidates: how many of the
 #: largest counts are looked at (d̄).
 CHECKS: dict[str, Callable[[str, object], object]] = {
-    "epsilon": _positive,
-    "score_range": _positive,
-    "delta": _probability,
-    "probability": _probability,
-    "k": _at_least_one,
-    "candidates": _at_least_one,
-    "contribution_limit": _at_least_one,
-    "per_key_limit": _at_least_one,
+    **dict.fromkeys(("epsilon", "score_range"), partial(require_real, above=0)),
+    **dict.fromkeys(("delta", "probability"), partial(require_real, above=0, below=1)),
+    **dict.fromkeys(
+        ("k", "candidates", "contribution_limit", "per_key_limit"),
+        partial(require_count, at_least=1),
+    ),
 }
 
 
 def check(mechanism: object, *names: str, optional: tuple[str, ...] = ()) -> None:
     """Replace each named field of a frozen mechanism by its checked value."""
-    for name in names:
-        object.__setattr__(mechanism, name, CHECKS[name](name, getattr(mechanism, name)))
-    for name in optional:
+    for name in (*names, *optional):
         value = getattr(mechanism, name)
-        if value is not None:
+        if name in names or value is not None:
             object.__setattr__(mechanism, name, CHECKS[name](name, value))
 
 

@@ -8,8 +8,7 @@ from flint import arb
 
 from farthing.errors import InvalidInput, require_real
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange
-from farthing.mechanisms.noise.exact_sampling import bernoulli
-from farthing.mechanisms.noise.randomness import system_bits
+from farthing.mechanisms.noise.exact_sampling import bernoulli, system_bits
 from farthing.mechanisms.protocol import Uses, check
 from farthing.numerics.ball import Ball
 

@@ -16,7 +16,7 @@ from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.errors import FarthingError, InvalidInput
 from farthing.ledger import Ledger
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE
+from farthing.mechanisms.protocol import DEFAULT_CONFIDENCE
 from farthing.server.access.callers import Doorkeeper
 from farthing.server.access.oidc import Issuer
 from farthing.server.access.store import AccessStore

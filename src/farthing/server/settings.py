@@ -33,7 +33,7 @@ from urllib.parse import urlsplit
 from farthing.engine.sources.files import is_path_for_spark
 from farthing.errors import InvalidInput, did_you_mean, require_count, require_real
 from farthing.ledger.records import require_name
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, require_confidence
+from farthing.mechanisms.protocol import DEFAULT_CONFIDENCE, require_confidence
 
 T = TypeVar("T")
 

@@ -25,9 +25,8 @@ from farthing.engine.kinds.fields import (
     unscaled,
 )
 from farthing.engine.show.captions import Names, Words, caption, offered
-from farthing.engine.sql.bounding import Bounded, TypedColumn, bounded_histogram
+from farthing.engine.sql.bounding import Bounded, Label, TypedColumn, bounded_histogram
 from farthing.engine.sql.conditions import condition, key_column, moved_into
-from farthing.engine.sql.keys import Label
 from farthing.engine.sql.statement import Texts
 from farthing.engine.where_text.conditions import clipped_columns
 from farthing.errors import InvalidInput, did_you_mean
@@ -41,8 +40,8 @@ from farthing.guarantees.kinds import (
 )
 from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Expectation, KnownCounts, Mechanism, Release, ThresholdedCounts
-from farthing.mechanisms.accuracy import Interval
-from farthing.mechanisms.noise.calibrated import Coordinate
+from farthing.mechanisms.noise.discrete import Coordinate
+from farthing.mechanisms.protocol import Interval
 from farthing.schema import Bounds, DeclaredValues, Schema
 
 if TYPE_CHECKING:

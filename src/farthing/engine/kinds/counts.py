@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from farthing.engine.keys import require_kind
 from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import COUNT, LEAK, Paid, Query, Rows, counts_with, thresholded
 from farthing.engine.kinds.labels import KeyQuery, LabelQuery
@@ -21,7 +22,6 @@ from farthing.engine.sql.bounding import (
     labels_of_units,
     pairs_above,
 )
-from farthing.engine.sql.conditions import require_kind
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Histogram, Mechanism, Release, Repeated
 from farthing.schema import KEYS, Schema

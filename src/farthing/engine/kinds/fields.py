@@ -19,7 +19,7 @@ from farthing.engine.filters import (
     value_to_json,
 )
 from farthing.engine.keys import Key, key_from, key_to_json
-from farthing.engine.sql.keys import Label, text_of
+from farthing.engine.sql.bounding import Label, text_of
 from farthing.engine.where_text.conditions import where_from
 from farthing.errors import InvalidInput, require_count, require_real
 

@@ -17,12 +17,18 @@ from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import Query, Rows
 from farthing.engine.kinds.fields import AUTO, require_categories, stated
 from farthing.engine.show.captions import Names, Words, listed_labels
-from farthing.engine.sql.bounding import Bounded, TypedColumn, labels_and_counts
+from farthing.engine.sql.bounding import (
+    Bounded,
+    Label,
+    TypedColumn,
+    labels_and_counts,
+    labels_of,
+    text_of,
+)
 from farthing.engine.sql.conditions import require_fits, within
-from farthing.engine.sql.keys import Label, labels_of, text_of
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Release
-from farthing.mechanisms.accuracy import Interval, joint_level
+from farthing.mechanisms.protocol import Interval, joint_level
 from farthing.schema import DECIMAL, INTEGER, TIMESTAMP, Schema
 from farthing.wording import many
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from farthing.engine.keys import require_kind
 from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import COUNT, LEAK, Paid, Rows, thresholded
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.show.captions import Names, Words
-from farthing.engine.sql.bounding import Bounded, between, fixed_point
-from farthing.engine.sql.conditions import require_kind, within
-from farthing.engine.sql.keys import Label, labels_of, text_of
+from farthing.engine.sql.bounding import Bounded, Label, labels_of, text_of
+from farthing.engine.sql.conditions import between, fixed_point, within
 from farthing.engine.sql.measuring import VALUE, Grouped
 from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import Limits

@@ -43,9 +43,9 @@ from farthing.engine.sql.measuring import (
 )
 from farthing.errors import InvalidInput
 from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Repeated
-from farthing.mechanisms.accuracy import Interval
 from farthing.mechanisms.combined import Groups
-from farthing.mechanisms.counts.totals import NoisyTotals
+from farthing.mechanisms.counts.known_counts import NoisyTotals
+from farthing.mechanisms.protocol import Interval
 from farthing.schema import Bounds, Column, DeclaredValues
 
 if TYPE_CHECKING:

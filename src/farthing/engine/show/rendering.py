@@ -26,7 +26,7 @@ from farthing.engine.show.sheet import (
     width,
 )
 from farthing.mechanisms import Expectation
-from farthing.mechanisms.accuracy import Interval
+from farthing.mechanisms.protocol import Interval
 from farthing.wording import plain
 
 _BAR = 24  # characters

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.errors import Unsupported
-from farthing.mechanisms.accuracy import Interval
+from farthing.mechanisms.protocol import Interval
 from farthing.wording import THIN, many, plain
 
 if TYPE_CHECKING:

@@ -10,19 +10,24 @@ from __future__ import annotations
 import itertools
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from farthing.engine.errors import EngineFailure, EngineSilent
-from farthing.engine.sources.readers import DAYS, INSTANT, OBJECT, OTHER, TIMES, WIDE, Readers
 from farthing.engine.sources.tables import (
+    DAYS,
+    INSTANT,
+    OBJECT,
+    OTHER,
+    TIMES,
+    WIDE,
     Physical,
     PublicJoin,
-    PublicTable,
+    Readers,
     SourcePart,
     SourceTable,
     in_order,
@@ -30,7 +35,7 @@ from farthing.engine.sources.tables import (
     together,
     with_places,
 )
-from farthing.engine.sql.keys import key_text
+from farthing.engine.sql.bounding import key_text
 from farthing.engine.sql.statement import (
     ColumnReading,
     Dialect,
@@ -40,7 +45,8 @@ from farthing.engine.sql.statement import (
     filled,
     written,
 )
-from farthing.errors import InvalidInput
+from farthing.errors import FarthingError, InvalidInput, Unsupported
+from farthing.optional import Later
 from farthing.schema import (
     BOOLEAN,
     DATE,
@@ -55,8 +61,11 @@ from farthing.schema import (
 )
 
 if TYPE_CHECKING:
+    import ibis
     import ibis.expr.types as ir
     import pyarrow as pa
+else:
+    ibis = Later("ibis")
 
 #: What engines say when they fail may quote the data. It goes to handlers that an owner attached
 #: to this logger on purpose, to no other and not to the terminal.
@@ -72,6 +81,29 @@ _TYPES = {
     DATE: "date",
     TIMESTAMP: "timestamp(6)",
 }
+
+
+_Made = TypeVar("_Made")
+
+
+def without_trace(
+    work: Callable[[], _Made],
+    failed: FarthingError | type[FarthingError],
+    said: str,
+    *,
+    passing: type[Exception] | tuple[type[Exception], ...] = (InvalidInput, Unsupported),
+) -> _Made:
+    """What `work` gives. If it fails, the owner's log has the reason, and `failed` is raised.
+
+    It is raised where nothing is being handled, so it carries no trace of the engine's own error.
+    """
+    try:
+        return work()
+    except passing:
+        raise
+    except Exception:
+        log.exception(said)
+    raise failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +161,8 @@ class Source(ABC):
         """A text of the owner's as SQL, of the type and the collation that texts are read in."""
         return "'" + text.replace("'", "''") + "'"
 
-    def public_table(self, join: PublicJoin) -> PublicTable:
-        """The public table of a join, or InvalidInput."""
+    def public_table(self, join: PublicJoin) -> SourceTable:
+        """The public table of a join; its name says where it is. InvalidInput if there is none."""
         raise InvalidInput(f"{self.dialect.name} has no public tables, got {join.table:.200}")
 
     def unchanged(self) -> Hashable | None:
@@ -165,8 +197,6 @@ class Source(ABC):
     def declared(self, schema: Schema) -> ir.Table:
         """Every declared column under its own name, with the type of its kind. Columns that are
         computed are added later (`engine.computed`)."""
-        import ibis
-
         self.require_distinct(schema)
         self._require_zones(schema)
         own = (c for c in schema.columns if c.parts is None and c.expression is None)
@@ -203,8 +233,8 @@ class Source(ABC):
         places = []
         for join in joins_of(schema):
             table = self.public_table(join)
-            there = {column.name for part in table.parts for column in part.columns}
-            lacking = [column.name for column in join.read_as.columns if column.name not in there]
+            wanted = [column.name for column in join.read_as.columns]
+            lacking = [name for name in wanted if name not in table.columns]
             if lacking:
                 raise InvalidInput(f"{join.table:.200} has no column {lacking[0]!r:.60}")
             key = join.read_as.columns[0]
@@ -218,14 +248,12 @@ class Source(ABC):
                     f"the key {join.key!r:.60} of {join.table:.200} must be unique, but "
                     f"{repeated!s:.60} is there more than once"
                 )
-            places.append(table.place)
+            places.append(table.name)
         return with_places(schema, places)
 
     def statement(self, expression: ir.Table, texts: Texts) -> Statement:
         """The statement for an expression over one table that `declared` gave."""
-        import ibis.expr.operations as ops
-
-        names = {node.name for node in expression.op().find(ops.UnboundTable)}
+        names = {node.name for node in expression.op().find(ibis.expr.operations.UnboundTable)}
         readings = [reading for reading in self._readings.values() if {reading.name} == names]
         if not readings:
             raise InvalidInput("a statement is about one declared table of this source")
@@ -233,11 +261,10 @@ class Source(ABC):
 
     def run(self, statement: Statement) -> pa.Table:
         """The rows of a statement, or EngineFailure without a word of what the engine said."""
-        try:
-            return self.fetch(statement).cast(statement.gives)
-        except Exception:
-            log.exception("a statement failed on %s (%s)", self.name, self.dialect.name)
-        raise EngineFailure  # out here, so that the error carries no trace of the engine's own
+        said = f"a statement failed on {self.name} ({self.dialect.name})"
+        return without_trace(
+            lambda: self.fetch(statement).cast(statement.gives), EngineFailure, said, passing=()
+        )
 
     @contextmanager
     def ready(self) -> Iterator[None]:
@@ -245,15 +272,11 @@ class Source(ABC):
 
         Asked before farthings are reserved, and about no row: whoever has to wait waits here.
         """
+        said = f"{self.name} ({self.dialect.name}) does not answer"
         with ExitStack() as held:
-            answers = False
-            try:
-                held.enter_context(self.answering())
-                answers = True
-            except Exception:
-                log.exception("%s (%s) does not answer", self.name, self.dialect.name)
-            if not answers:  # out here, so that the error carries no trace of the engine's own
-                raise EngineSilent
+            without_trace(
+                lambda: held.enter_context(self.answering()), EngineSilent, said, passing=()
+            )
             yield
 
     def read_column(self, column: Column, physical: Physical | None) -> str:
@@ -272,20 +295,13 @@ class Source(ABC):
 
     def _require_zones(self, schema: Schema) -> None:
         """The engine knows every declared zone, or InvalidInput: not only once a row has a time."""
-        for column in schema.columns:
-            zone = column.time_zone or "UTC"
-            if zone in self._zones:
-                continue
+        gives = arrow_schema([Column("probed", DATE)])
+        for zone in sorted({column.time_zone or "UTC" for column in schema.columns} - self._zones):
             day = filled(self.readers[DATE, INSTANT], x=self.instant, zone=zone)
-            try:
-                probed = arrow_schema([Column("probed", DATE)])
-                self.fetch(Statement(f"SELECT {day} AS probed", probed))
-            except Exception:
-                log.exception("the time zone %s failed on %s", zone, self.dialect.name)
-            else:
-                self._zones.add(zone)
-                continue
-            raise InvalidInput(f"{self.dialect.name} does not know the time zone {zone}")
+            probe = partial(self.fetch, Statement(f"SELECT {day} AS probed", gives))
+            unknown = f"{self.dialect.name} does not know the time zone {zone}"
+            without_trace(probe, InvalidInput(unknown), unknown, passing=())
+            self._zones.add(zone)
 
     def _reading(self, name: str, schema: Schema) -> ColumnReading:
         """Total functions inside, then declared categories, then public tables."""
@@ -352,8 +368,6 @@ class Source(ABC):
 
 def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
     """The types of declared columns, as Arrow has them."""
-    import ibis
-
     return ibis.schema(_types(columns)).to_pyarrow()
 
 
@@ -369,8 +383,6 @@ def _types(columns: Iterable[Column]) -> dict[str, str]:
 
 def _joined(table: ir.Table, parts: Sequence[str], schema: Schema) -> Any:
     """One text for several columns, different for different values; missing where one part is."""
-    import ibis
-
     text = key_text([table[name] for name in parts], [schema.kinds[name] for name in parts])
     whole = reduce(and_, (table[name].notnull() for name in parts))
     return whole.ifelse(text, ibis.null("string"))

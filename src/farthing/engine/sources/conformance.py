@@ -26,10 +26,9 @@ from farthing.engine.sql.bounding import (
     TypedColumn,
     bounded_histogram,
     counted_rows,
-    fixed_point,
     largest,
 )
-from farthing.engine.sql.conditions import condition
+from farthing.engine.sql.conditions import condition, fixed_point
 from farthing.engine.sql.measuring import Grouped, totals, weighted_values
 from farthing.engine.sql.statement import Statement, Texts
 from farthing.ledger.declared_data import require_location
@@ -40,28 +39,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LARGEST = 2**63 - 1
-#: What the cells of each column are drawn from. Only the column `number` is text that is read as
+#: The kind of each column, and what its cells are drawn from. Only `number` is text that is read as
 #: something else.
-_CELLS: dict[str, list[Any]] = {
-    "member": [None, 1, 2, 3, 4, _LARGEST],
-    "text": [None, "", "a", "A", "á", "a ", "a|b", "~p", "x'y", '"', "\\n", "${x}", "日本"],
-    "whole": [None, 0, 1, -1, _LARGEST, -_LARGEST - 1],
-    "worth": [None, 0.0, -0.5, 1.5, 2.5, 1e300, -1e300, 5e-324, 0.1],
-    "number": [None, "12", " 7 ", "1.50", "-0", "1e3", "9" * 40, "twelve", "", "0x10"],
-    "day": [None, date(1, 1, 1), date(2024, 2, 29), date(9999, 12, 31)],
-    "at": [None, datetime(1, 1, 1), datetime(2024, 2, 29, 23, 59, 59, 999999)],  # of no zone
-    "flag": [None, True, False],
+_COLUMNS: dict[str, tuple[str, list[Any]]] = {
+    "member": (INTEGER, [None, 1, 2, 3, 4, _LARGEST]),
+    "text": (TEXT, [None, "", "a", "A", "á", "a ", "a|b", "~p", "x'y", '"', "\\n", "${x}", "日本"]),
+    "whole": (INTEGER, [None, 0, 1, -1, _LARGEST, -_LARGEST - 1]),
+    "worth": (REAL, [None, 0.0, -0.5, 1.5, 2.5, 1e300, -1e300, 5e-324, 0.1]),
+    "number": (TEXT, [None, "12", " 7 ", "1.50", "-0", "1e3", "9" * 40, "twelve", "", "0x10"]),
+    "day": (DATE, [None, date(1, 1, 1), date(2024, 2, 29), date(9999, 12, 31)]),
+    "at": (TIMESTAMP, [None, datetime(1, 1, 1), datetime(2024, 2, 29, 23, 59, 59, 999999)]),
+    "flag": (BOOLEAN, [None, True, False]),
 }
-_KINDS = {
-    "member": INTEGER,
-    "text": TEXT,
-    "whole": INTEGER,
-    "worth": REAL,
-    "number": TEXT,
-    "day": DATE,
-    "at": TIMESTAMP,
-    "flag": BOOLEAN,
-}
+_KINDS = {name: kind for name, (kind, _) in _COLUMNS.items()}
 #: Other kinds that columns are declared to have: what does not fit is missing.
 _OTHERWISE = (
     {"whole": DECIMAL, "worth": INTEGER, "number": INTEGER, "flag": TEXT, "at": DATE},
@@ -193,5 +183,7 @@ def _rows(count: int) -> pa.Table:
     import pyarrow as pa
 
     draw = random.Random(count)
-    drawn = {name: [draw.choice(cells) for _ in range(count)] for name, cells in _CELLS.items()}
+    drawn = {
+        name: [draw.choice(cells) for _ in range(count)] for name, (_, cells) in _COLUMNS.items()
+    }
     return pa.table(drawn, schema=arrow_schema(_schema().columns))

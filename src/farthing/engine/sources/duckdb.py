@@ -6,24 +6,20 @@ access is off, except for the files of the source, and the configuration is lock
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.sources.base import Proposal, Source, log
-from farthing.engine.sources.duckdb_files import Database
-from farthing.engine.sources.duckdb_reading import DIALECT, READERS, physical_column
+from farthing.engine.sources.base import Proposal, Source, without_trace
+from farthing.engine.sources.copies import frame_rows
+from farthing.engine.sources.duckdb_files import DIALECT, READERS, Database
 from farthing.engine.sources.files import local_path
-from farthing.engine.sources.frames import frame_rows
 from farthing.engine.sources.tables import (
     Physical,
     PublicJoin,
-    PublicTable,
-    SourcePart,
     SourceTable,
 )
 from farthing.engine.sql.statement import Statement, Texts, filled
@@ -46,7 +42,6 @@ class DuckDBSource(Source):
         super().__init__(tables)
         self._database = database
         self._memory = memory
-        self._copies = itertools.count()
         self._running: dict[int, Any] = {}  # cursors by the thread that uses them
 
     def proposed_schema(self) -> Proposal:
@@ -124,7 +119,7 @@ class DuckDBSource(Source):
         if len(names) != len(schema.columns):
             raise InvalidInput("DuckDB cannot tell columns apart whose names differ in case only")
 
-    def public_table(self, join: PublicJoin) -> PublicTable:
+    def public_table(self, join: PublicJoin) -> SourceTable:
         """The table is opened by itself and copied: the connection may read no other file."""
         path, _, table = join.table.rpartition("#")
         whole = not path or os.path.exists(join.table)
@@ -134,27 +129,12 @@ class DuckDBSource(Source):
             if public.location is None or public.selection is not None:
                 raise InvalidInput(f"a public table must be a file or a folder, got {path:.200}")
             rows = public.run(public.statement(public.declared(join.read_as), Texts()))
-            there = {column.name for column in public.columns}
         finally:
             public.shut()
+        there = {column.name for column in public.columns}
         kept = [column.name for column in join.read_as.columns if column.name in there]
-        relation = f"public_copy{next(self._copies)}"
-        cursor = self._database.cursor()
-        try:
-            cursor.register(
-                "given", rows.select(kept).rename_columns([f"c{i}" for i in range(len(kept))])
-            )
-            cursor.execute(f"CREATE TABLE {relation} AS SELECT * FROM given")
-            cursor.unregister("given")
-            described = cursor.execute(f"DESCRIBE {relation}").fetchall()
-        finally:
-            cursor.close()
-        columns = tuple(
-            physical_column(column, row[0], row[1], "{x}")
-            for column, row in zip(kept, described, strict=True)
-        )
-        place = public.location.removeprefix("file:")
-        return PublicTable(place, public.location, (SourcePart(relation, columns),))
+        part = self._database.copy(frame_rows(rows.select(kept)))
+        return SourceTable(public.location.removeprefix("file:"), public.location, (part,))
 
     def shut(self) -> None:
         self._database.close()
@@ -165,14 +145,9 @@ def open_files(
 ) -> DuckDBSource:
     """A source from paths and the tables in them: each a file, a folder of Parquet files or a
     pattern such as events/*.parquet."""
-    database = Database(memory, threads)
-    try:
-        tables = [database.table(path, table) for path, table in given]
-        database.lock()
-        return DuckDBSource(database, tables, memory=memory)
-    except BaseException:
-        database.close()
-        raise
+    return _opened(
+        lambda database: [database.table(path, table) for path, table in given], memory, threads
+    )
 
 
 def open_rows(
@@ -182,18 +157,28 @@ def open_rows(
 
     `location` says which data it is, such as shelf:/place/rows; None if nobody knows.
     """
-    database = Database(memory)
-    try:
-        part = database.copy(frame_rows(frame))
+    return without_trace(
+        lambda: _opened(
+            lambda database: [SourceTable(name, location, (database.copy(frame_rows(frame)),))],
+            memory,
+        ),
+        InvalidInput("the table could not be read; the owner's log says why"),
+        "a table in memory could not be opened",
+    )
+
+
+def _opened(
+    tables: Callable[[Database], list[SourceTable]], memory: str | None, threads: int | None = None
+) -> DuckDBSource:
+    """A source from the tables of a new database, which is closed again if that fails."""
+    with ExitStack() as undo:
+        database = Database(memory, threads)
+        undo.callback(database.close)
+        opened = tables(database)
         database.lock()
-        return DuckDBSource(database, [SourceTable(name, location, (part,))], memory=memory)
-    except InvalidInput:
-        database.close()
-        raise
-    except Exception:
-        database.close()
-        log.exception("a table in memory could not be opened")
-    raise InvalidInput("the table could not be read; the owner's log says why")
+        source = DuckDBSource(database, opened, memory=memory)
+        undo.pop_all()
+        return source
 
 
 def _interruptible(work: Callable[[], pa.Table], stop: Callable[[], None]) -> pa.Table:

@@ -52,9 +52,7 @@ def location_of(path: str) -> str:
     """The file or folder itself, links followed; for a pattern the folder it looks into."""
     path = local_path(path)
     if _is_pattern(path):
-        parts = Path(path).parts
-        wild = next((i for i, part in enumerate(parts) if set(part) & WILD), len(parts))
-        path = str(Path(*parts[:wild])) if wild else "."
+        path = _without_pattern(path)
     return f"file:{os.path.realpath(path)}"
 
 

@@ -11,14 +11,14 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from farthing.engine.sources.base import Source, log
+from farthing.engine.sources.base import Source, without_trace
 from farthing.engine.sources.duckdb import open_files, open_rows
 from farthing.engine.sources.files import local_path
 from farthing.engine.sources.postgres import ADDRESSES, open_postgres
 from farthing.engine.sources.spark import open_spark
 from farthing.entry_points import load
-from farthing.errors import FarthingError, InvalidInput, Unsupported
-from farthing.optional import installing
+from farthing.errors import FarthingError, InvalidInput
+from farthing.optional import required
 
 GROUP = "farthing.sources"
 #: Schemes that no package can take.
@@ -40,10 +40,7 @@ def open_source(
     A list of paths (or of tables of Spark's catalogue), or of tables in a database, is read as one.
     DuckDB takes this much `memory`, and so many `threads` of the machine; else all of them.
     """
-    try:
-        import ibis  # noqa: F401 # every engine needs it
-    except ImportError:
-        raise Unsupported(f"Ibis is not installed; {installing('engine')}") from None
+    required("ibis")  # every engine needs it
     several = list(data) if isinstance(data, list | tuple) else [data]
     tables = [table] if table is None or isinstance(table, str) else list(table)
     if not several or not tables:
@@ -71,14 +68,12 @@ def _open_outside(scheme: str, address: str, tables: Sequence[str | None]) -> So
     """The source that a package gives, or InvalidInput without a word of what its engine said."""
     packages = load(GROUP)
     opener = cast(Callable[[str, Sequence[str | None]], object], packages[scheme])
-    try:
-        source = opener(address, tables)
-    except FarthingError:
-        raise
-    except Exception:
-        log.exception("the source %s could not be opened", scheme)
-    else:
-        if isinstance(source, Source):
-            return source
+    source = without_trace(
+        lambda: opener(address, tables),
+        InvalidInput(f"the data at {scheme}:// could not be opened; the owner's log says why"),
+        f"the source {scheme} could not be opened",
+        passing=FarthingError,
+    )
+    if not isinstance(source, Source):
         raise packages.refused(scheme, f"it must return a Source, got {type(source).__name__}")
-    raise InvalidInput(f"the data at {scheme}:// could not be opened; the owner's log says why")
+    return source

@@ -1,22 +1,152 @@
-"""PostgreSQL: tables of one database, and connections that are replaced when they die."""
+"""PostgreSQL: tables of one database, and connections that are replaced when they die.
+
+It has no cast that cannot fail, so a CASE stands before each.
+"""
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.sources.base import Source, log
-from farthing.engine.sources.postgres_reading import DIALECT, READERS, physical_column
-from farthing.engine.sources.tables import PublicJoin, PublicTable, SourcePart, SourceTable
-from farthing.engine.sql.statement import Statement
-from farthing.errors import FarthingError, InvalidInput, Unsupported
+from farthing.engine.sources.base import Source, without_trace
+from farthing.engine.sources.tables import (
+    INSTANT,
+    LONGEST_TEXT,
+    OTHER,
+    UNIVERSAL,
+    WIDE,
+    Physical,
+    PublicJoin,
+    SourcePart,
+    SourceTable,
+    shared_readers,
+)
+from farthing.engine.sql.statement import Dialect, Parameter, Statement
+from farthing.errors import InvalidInput, Unsupported
 from farthing.ledger.errors import Unavailable
-from farthing.optional import installing
+from farthing.optional import Later, required
+from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT, TIMESTAMP
 
 if TYPE_CHECKING:
+    import psycopg
     import pyarrow as pa
+else:
+    pa = Later("pyarrow")
+    psycopg = Later("psycopg")
+
+
+DIALECT = Dialect(
+    name="postgres",
+    compiler=cache(lambda: required("ibis.backends.sql.compilers").PostgresCompiler()),
+    quote='"',
+    text="CAST(${n} AS text)",
+    one_of_texts="({x}) = ANY(CAST(${n} AS text[]))",
+    one_of_numbers="({x}) = ANY(CAST(${n} AS bigint[]))",
+    as_bytes='({x}) COLLATE "C"',
+    digest="CAST(CAST('x0' || left(md5({x}), 7) AS bit(32)) AS bigint)",
+    common_table="AS NOT MATERIALIZED",
+)
+
+_WHOLE_NUMERIC = (
+    "CASE WHEN {x} BETWEEN -9223372036854775808 AND 9223372036854775807 "
+    "THEN CASE WHEN {x} = trunc({x}) THEN CAST({x} AS bigint) END END"
+)
+_WHOLE_FLOAT = (
+    "CASE WHEN {x} >= CAST(-9223372036854775808 AS float8) "
+    "AND {x} < CAST(9223372036854775808 AS float8) "
+    "THEN CASE WHEN {x} = trunc(CAST({x} AS float8)) THEN CAST({x} AS bigint) END END"
+)
+#: NaN and Infinity are larger than every number; what is too small for a float is 0.
+_FLOAT = (
+    "CASE WHEN abs({x}) < 1e-300 THEN CAST(0 AS float8) "
+    "WHEN abs({x}) <= 1.7976931348623157e308 THEN CAST({x} AS float8) END"
+)
+_DECIMAL = (
+    "CASE WHEN abs({x}) < {edge} THEN CASE WHEN abs(round(CAST({x} AS numeric), {places})) < {edge}"
+    " THEN CAST({x} AS numeric(18, {places})) END END"
+)
+#: Whole numbers are written without a fraction, as on the other engines.
+_REAL_TEXT = (
+    "CASE WHEN {x} = trunc(CAST({x} AS float8)) AND abs({x}) < 9007199254740992 "
+    "THEN CAST(CAST({x} AS bigint) AS text) ELSE CAST(CAST({x} AS float8) AS text) END"
+)
+_PARSED = "CAST(btrim({x}) AS numeric)"
+_YEAR = "CAST(substr(btrim({x}), 1, 4) AS integer)"
+_MONTH = "CAST(substr(btrim({x}), 6, 2) AS integer)"
+_OF_MONTH = "CAST(substr(btrim({x}), 9, 2) AS integer)"
+_LENGTH = (
+    f"CASE WHEN {_MONTH} IN (4, 6, 9, 11) THEN 30 WHEN {_MONTH} <> 2 THEN 31 "
+    f"WHEN {_YEAR} % 4 = 0 AND ({_YEAR} % 100 <> 0 OR {_YEAR} % 400 = 0) THEN 29 ELSE 28 END"
+)
+_IS_DAY = f"{_YEAR} >= 1 AND {_MONTH} BETWEEN 1 AND 12 AND {_OF_MONTH} BETWEEN 1 AND {_LENGTH}"
+#: Not so far away that no zone has a day for it.
+_NEAR = (
+    "{x} BETWEEN TIMESTAMPTZ '0002-01-01 00:00:00+00 BC' AND TIMESTAMPTZ '10001-01-01 00:00:00+00'"
+)
+
+
+READERS = shared_readers(
+    {
+        (INTEGER, WIDE): _WHOLE_NUMERIC,
+        (INTEGER, REAL): _WHOLE_FLOAT,
+        (INTEGER, TEXT): _WHOLE_NUMERIC.replace("{x}", _PARSED),
+        (REAL, WIDE): _FLOAT,
+        (REAL, REAL): "CASE WHEN {x} <> CAST('NaN' AS float8) THEN CAST({x} AS float8) END",
+        (REAL, TEXT): _FLOAT.replace("{x}", _PARSED),
+        (DECIMAL, INTEGER): _DECIMAL.replace("{x}", "CAST({x} AS numeric)"),
+        (DECIMAL, WIDE): _DECIMAL,
+        (DECIMAL, REAL): _DECIMAL,
+        (DECIMAL, TEXT): _DECIMAL.replace("{x}", _PARSED),
+        (TEXT, WIDE): "CAST(trim_scale({x}) AS text)",
+        (TEXT, REAL): _REAL_TEXT,
+        (DATE, TEXT): f"CASE WHEN {_IS_DAY} THEN make_date({_YEAR}, {_MONTH}, {_OF_MONTH}) END",
+        (TIMESTAMP, TEXT): f"CASE WHEN {_IS_DAY} THEN CAST(replace(regexp_replace("
+        f"btrim({{x}}), '{UNIVERSAL}', ''), 'T', ' ') AS timestamp) END",
+    },
+    matching="{x} ~ '^{pattern}$'",
+    text="text",
+    double="float8",
+    clock="timestamp",
+    near=_NEAR,
+    local="timezone('{zone}', {x})",
+    utc="timezone('UTC', {x})",
+)
+
+
+#: By the name that the catalogue gives a type; all others fit no kind. The text of money depends on
+#: a locale.
+_FAMILIES = {
+    "boolean": BOOLEAN,
+    **dict.fromkeys(("smallint", "integer", "bigint", "oid"), INTEGER),
+    "numeric": WIDE,
+    **dict.fromkeys(("real", "double precision"), REAL),
+    **dict.fromkeys(("text", "character varying", "character", "name", "citext", "uuid"), TEXT),
+    "date": DATE,
+    "timestamp without time zone": TIMESTAMP,
+    "timestamp with time zone": INSTANT,
+}
+
+
+def physical_column(name: str, declared: str, modifier: int, enum: bool) -> Physical:
+    """A column by its declared type, without and with its modifier."""
+    sql = DIALECT.identifier(name)
+    if declared == "oid":  # it can be cast to few types
+        return Physical(name, declared, INTEGER, f"CAST({sql} AS bigint)")
+    family = TEXT if enum else _FAMILIES.get(declared, OTHER)
+    if family == TEXT:
+        text = f"CAST({sql} AS text)"
+        short = f"CASE WHEN octet_length({text}) <= {LONGEST_TEXT} THEN {text} END"
+        return Physical(name, declared, TEXT, f'({short} COLLATE "C")')
+    if family == WIDE and modifier >= 4:
+        # eleven bits with a sign: numeric(5, -3) has places too
+        return Physical(name, declared, WIDE, sql, (((modifier - 4) & 2047) ^ 1024) - 1024)
+    return Physical(name, declared, family, sql)
+
 
 ADDRESSES = ("postgresql://", "postgresql+psycopg://", "postgres://")
 #: Connections of one source at most, as many as a worker of the service has threads; and how many
@@ -45,65 +175,49 @@ class _Connections:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._room = threading.BoundedSemaphore(MOST)
-        self._idle: list[Any] = []
         self._shut = False
-        with self._made() as first:
-            self.path, self.server = _search_path(first), _server(first)
-            _force(first)
-            self._idle.append(first)
+        #: Connections that wait, on top of None for each that there is room for.
+        self._places: queue.LifoQueue[Any] = queue.LifoQueue()
+        for _ in range(MOST):
+            self._places.put(None)
+        #: Of the first connection: which data this is, and where it looks for plain names.
+        self.server: str | None = None
+        self.path: list[str] = []
 
     @contextmanager
     def one(self) -> Iterator[Any]:
         """A connection that answers, for this caller alone."""
-        if not self._room.acquire(timeout=PATIENCE):
-            raise TimeoutError("every connection is in use")
         try:
-            connection = self._living()
-            try:
-                yield connection
-            finally:
-                if self._shut:
-                    connection.close()
-                elif not connection.closed:
-                    self._idle.append(connection)
+            connection = self._places.get(timeout=PATIENCE)
+        except queue.Empty:
+            raise TimeoutError("every connection is in use") from None
+        try:
+            if self._shut:
+                raise psycopg.OperationalError("the source is shut")
+            if connection is None or not _answers(connection):
+                connection = self._made()
+            yield connection
         finally:
-            self._room.release()
+            if connection is not None and (self._shut or connection.closed):
+                connection.close()
+                connection = None
+            self._places.put(connection)
 
     def shut(self) -> None:
         """Close those that wait; the others close when they come back."""
         self._shut = True
-        while self._idle:
-            self._idle.pop().close()
-
-    def _living(self) -> Any:
-        import psycopg
-
-        if self._shut:
-            raise psycopg.OperationalError("the source is shut")
-        while True:
-            try:
-                connection = self._idle.pop()
-            except IndexError:
-                break
-            try:
-                connection.execute("SELECT 1")
-            except psycopg.Error:
+        waiting = []
+        with suppress(queue.Empty):
+            while True:
+                waiting.append(self._places.get_nowait())
+        for connection in waiting:
+            if connection is not None:
                 connection.close()
-            else:
-                return connection
-        with self._made() as connection:
-            if _server(connection) != self.server:
-                raise Unsupported("the address leads to another database now")
-            _force(connection)
-            return connection
+            self._places.put(None)
 
-    @contextmanager
-    def _made(self) -> Iterator[Any]:
+    def _made(self) -> Any:
         """A new connection, closed again if it turns out not to be what it should be."""
-        import psycopg
-
-        connection = psycopg.connect(
+        connection: Any = psycopg.connect(
             self._url,
             autocommit=True,
             connect_timeout=PATIENCE,
@@ -111,10 +225,25 @@ class _Connections:
         )
         try:
             connection.read_only = True
-            yield connection
+            server = _server(connection)
+            if self.server is None:
+                [path] = connection.execute("SELECT current_schemas(false)::text[]").fetchone()
+                self.server, self.path = server, list(path)
+            if server != self.server:
+                raise Unsupported("the address leads to another database now")
+            _force(connection)
+            return connection
         except BaseException:
             connection.close()
             raise
+
+
+def _answers(connection: Any) -> bool:
+    try:
+        connection.execute("SELECT 1")
+    except psycopg.Error:
+        connection.close()
+    return not connection.closed
 
 
 class PostgresSource(Source):
@@ -133,11 +262,10 @@ class PostgresSource(Source):
             names = [_resolved(connection, connections.path, table) for table in tables]
             super().__init__([_table(connection, *name) for name in names])
 
-    def public_table(self, join: PublicJoin) -> PublicTable:
+    def public_table(self, join: PublicJoin) -> SourceTable:
         with self._connections.one() as connection:
             schema, name = _resolved(connection, self._connections.path, join.table)
-            table = _table(connection, schema, name)
-        return PublicTable(f"{schema}.{name}", table.location, table.parts)
+            return replace(_table(connection, schema, name), name=f"{schema}.{name}")
 
     @contextmanager
     def answering(self) -> Iterator[None]:
@@ -150,23 +278,16 @@ class PostgresSource(Source):
             finally:
                 del self._held[thread]
 
-    @contextmanager
-    def _connection(self) -> Iterator[Any]:
+    def _connection(self) -> AbstractContextManager[Any]:
         """The one that this thread holds, or one for a moment."""
         held = self._held.get(threading.get_ident())
-        if held is not None:
-            yield held
-            return
-        with self._connections.one() as connection:
-            yield connection
+        return self._connections.one() if held is None else nullcontext(held)
 
     @staticmethod
     def literal(text: str) -> str:
         return "(CAST('" + text.replace("'", "''") + '\' AS text) COLLATE "C")'
 
     def fetch(self, statement: Statement) -> pa.Table:
-        import pyarrow as pa
-
         sent = [_sendable(parameter) for parameter in statement.parameters]
         thread, ending = threading.get_ident(), threading.Lock()
         with self._connection() as used, used.transaction(), used.cursor() as cursor:
@@ -204,29 +325,24 @@ def open_postgres(url: str, *, tables: Sequence[str | None]) -> PostgresSource:
             "this is a database: say which of its tables to read with table= (--table on the "
             "command line)"
         )
-    try:
-        import psycopg
-    except ImportError:
-        raise Unsupported(f"psycopg is not installed; {installing('engine')}") from None
+    required("psycopg")
     shown = " and ".join(names)
-    failure: FarthingError = InvalidInput(
-        f"the table {shown} could not be opened; the owner's log says why"
-    )
-    try:
+
+    def opened() -> PostgresSource:
         with ExitStack() as undo:
             connections = _Connections(url.replace("postgresql+psycopg://", "postgresql://"))
             undo.callback(connections.shut)
             source = PostgresSource(connections, names)
             undo.pop_all()
             return source
-    except (InvalidInput, Unsupported):
-        raise
+
+    failed = InvalidInput(f"the table {shown} could not be opened; the owner's log says why")
+    passing = (InvalidInput, Unsupported, psycopg.OperationalError)
+    try:
+        return without_trace(opened, failed, f"opening the table {shown}", passing=passing)
     except psycopg.OperationalError as error:
         why = str(error).partition("\n")[0]
-        failure = Unavailable(f"the database of {shown} cannot be reached: {why}", passes=True)
-    except Exception:
-        log.exception("the table %s could not be opened", shown)
-    raise failure  # out here, so that the error carries no trace of the engine's own
+    raise Unavailable(f"the database of {shown} cannot be reached: {why}", passes=True)
 
 
 def _force(connection: Any) -> None:
@@ -242,15 +358,10 @@ def _force(connection: Any) -> None:
 
 def _table(connection: Any, schema: str, name: str) -> SourceTable:
     relation = f"{DIALECT.identifier(schema)}.{DIALECT.identifier(name)}"
-    columns = (physical_column(*row) for row in _columns(connection, schema, name))
+    columns = tuple(physical_column(*row) for row in _columns(connection, schema, name))
     own, root = f"{schema}.{name}", _root(connection, schema, name)
-    location, part = f"{_server(connection)}/{root}", SourcePart(relation, tuple(columns))
-    return SourceTable(name, location, (part,), own if own != root else None)
-
-
-def _search_path(connection: Any) -> list[str]:
-    """Where plain names are looked for, before that is forced to be nowhere."""
-    return list(connection.execute("SELECT current_schemas(false)::text[]").fetchone()[0])
+    part, selection = SourcePart(relation, columns), None if own == root else own
+    return SourceTable(name, f"{_server(connection)}/{root}", (part,), selection)
 
 
 def _resolved(connection: Any, path: list[str], table: str) -> tuple[str, str]:
@@ -274,7 +385,7 @@ def _columns(connection: Any, schema: str, table: str) -> list[tuple[str, str, i
 
     A domain counts as the type it is made of.
     """
-    rows = connection.execute(
+    rows: list[tuple[str, str, int, bool]] = connection.execute(
         "WITH RECURSIVE typed AS (SELECT a.attnum, a.attname, a.atttypid AS type, "
         "a.atttypmod AS modifier FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid "
         "JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -287,7 +398,7 @@ def _columns(connection: Any, schema: str, table: str) -> list[tuple[str, str, i
         "FROM typed d JOIN pg_type t ON t.oid = d.type WHERE t.typtype <> 'd' ORDER BY d.attnum",
         (schema, table),
     ).fetchall()
-    return list(rows)
+    return rows
 
 
 def _root(connection: Any, schema: str, table: str) -> str:
@@ -308,8 +419,6 @@ def _root(connection: Any, schema: str, table: str) -> str:
 
 def _server(connection: Any) -> str:
     """The server by its own identifier where it may be asked, and the database."""
-    import psycopg
-
     try:
         row = connection.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
         server = str(row[0])
@@ -318,10 +427,8 @@ def _server(connection: Any) -> str:
     return f"postgresql:{server}/{connection.info.dbname}"
 
 
-def _sendable(parameter: str | tuple[str | int, ...]) -> str | list[str | int]:
-    """PostgreSQL has no text with a zero byte in it, so none of its values equals one."""
+def _sendable(parameter: Parameter) -> str | list[str | int]:
+    """PostgreSQL has no text with a zero byte in it, so none of its values equals one in a list."""
     if isinstance(parameter, str):
-        if "\0" in parameter:
-            raise InvalidInput("a text to compare with cannot contain the character NUL")
-        return parameter
+        return parameter  # psycopg refuses a zero byte
     return [value for value in parameter if not (isinstance(value, str) and "\0" in value)]

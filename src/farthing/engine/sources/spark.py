@@ -9,11 +9,10 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from farthing.engine.sources.base import Source, log
+from farthing.engine.sources.base import Source, without_trace
 from farthing.engine.sources.files import (
     is_path_for_spark,
     local_path,
@@ -23,19 +22,6 @@ from farthing.engine.sources.files import (
     spark_selection,
     title_of,
 )
-from farthing.engine.sources.readers import (
-    BYTES,
-    DAY,
-    INSTANT,
-    LONGEST_TEXT,
-    MOMENT,
-    NUMBER,
-    OTHER,
-    UNIVERSAL,
-    WHOLE_NUMBER,
-    WIDE,
-    shared_readers,
-)
 from farthing.engine.sources.spark_session import (
     force,
     is_address,
@@ -44,20 +30,28 @@ from farthing.engine.sources.spark_session import (
     without_warnings,
 )
 from farthing.engine.sources.tables import (
+    BYTES,
+    INSTANT,
+    LONGEST_TEXT,
+    OTHER,
+    UNIVERSAL,
+    WIDE,
     Physical,
     PublicJoin,
-    PublicTable,
     SourcePart,
     SourceTable,
+    shared_readers,
 )
 from farthing.engine.sql.statement import Dialect, Statement
-from farthing.errors import InvalidInput, Unsupported
+from farthing.errors import InvalidInput
 from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TEXT, TIMESTAMP
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _Opened = TypeVar("_Opened")
+#: A data frame, its name, and location and selection of its rows.
+_Frame: TypeAlias = tuple[Any, str, str | None, str | None]
 
 
 @cache
@@ -102,50 +96,34 @@ _NEAR = (
     "AND TIMESTAMP '9999-12-31 23:59:59.999999' + INTERVAL '2' DAY"
 )
 _LOCAL = "CAST(from_utc_timestamp({x}, '{zone}') AS TIMESTAMP_NTZ)"
-#: What a text says without its zone.
-_CLOCK = f"try_cast(regexp_replace(trim({{x}}), '{UNIVERSAL}', '') AS TIMESTAMP_NTZ)"
-
-
-def _matching(pattern: str, read: str, of: str = "{x}") -> str:
-    """`read` where the text matches; raw, so that nothing in the pattern is an escape."""
-    return f"CASE WHEN {of} RLIKE r'\\A(?:{pattern})\\z' THEN {read} END"
 
 
 READERS = shared_readers(
     {
         (INTEGER, WIDE): "CASE WHEN {x} = floor({x}) THEN try_cast({x} AS BIGINT) END",
         (INTEGER, REAL): _WHOLE_REAL,
-        (INTEGER, TEXT): _matching(
-            WHOLE_NUMBER, "try_cast(try_cast(trim({x}) AS DECIMAL(38, 0)) AS BIGINT)"
-        ),
+        (INTEGER, TEXT): "try_cast(try_cast(trim({x}) AS DECIMAL(38, 0)) AS BIGINT)",
         (REAL, WIDE): "CAST({x} AS DOUBLE)",
         (REAL, REAL): "CASE WHEN NOT isnan({x}) THEN CAST({x} AS DOUBLE) END",
-        (REAL, TEXT): _matching(
-            NUMBER,
-            "CASE WHEN abs(try_cast(trim({x}) AS DOUBLE)) <= 1.7976931348623157E308D "
-            "THEN try_cast(trim({x}) AS DOUBLE) END",
-        ),
+        (REAL, TEXT): "CASE WHEN abs(try_cast(trim({x}) AS DOUBLE)) <= 1.7976931348623157E308D "
+        "THEN try_cast(trim({x}) AS DOUBLE) END",
         **{(DECIMAL, family): _DECIMAL for family in (INTEGER, WIDE, REAL)},
-        (DECIMAL, TEXT): _matching(NUMBER, _DECIMAL.replace("{x}", "trim({x})")),
+        (DECIMAL, TEXT): _DECIMAL.replace("{x}", "trim({x})"),
         (TEXT, WIDE): _WIDE_TEXT,
         (TEXT, REAL): _REAL_TEXT,
         (TEXT, BYTES): f"CASE WHEN octet_length({{x}}) <= {LONGEST_TEXT} "
         "THEN try_validate_utf8(CAST({x} AS STRING)) END",
-        (DATE, TEXT): _matching(
-            DAY, "try_cast(substring(trim({x}), 1, 10) AS DATE)", of="trim({x})"
-        ),
-        (TIMESTAMP, TEXT): _matching(
-            MOMENT,
-            f"CASE WHEN trim({{x}}) RLIKE '{UNIVERSAL}' "
-            f"THEN {_LOCAL.replace('{x}', f'CAST({_CLOCK} AS TIMESTAMP)')} ELSE {_CLOCK} END",
-            of="trim({x})",
-        ),
+        (DATE, TEXT): "try_cast(substring(trim({x}), 1, 10) AS DATE)",
+        (TIMESTAMP, TEXT): f"try_cast(regexp_replace(trim({{x}}), '{UNIVERSAL}', '') "
+        "AS TIMESTAMP_NTZ)",
     },
+    matching="{x} RLIKE r'\\A(?:{pattern})\\z'",  # raw: nothing in the pattern is an escape
     text="STRING",
     double="DOUBLE",
     clock="TIMESTAMP_NTZ",
     near=_NEAR,
     local=_LOCAL,
+    utc="CAST({x} AS TIMESTAMP)",
 )
 
 _FAMILIES = {
@@ -174,16 +152,6 @@ def physical_column(name: str, declared: str) -> Physical:
     return Physical(name, declared, _FAMILIES.get(declared, OTHER), sql)
 
 
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """A data frame of Spark, and where its rows are."""
-
-    frame: Any
-    name: str
-    location: str | None
-    selection: str | None = None
-
-
 class SparkSource(Source):
     """Tables in a Spark session."""
 
@@ -192,35 +160,36 @@ class SparkSource(Source):
     instant = "TIMESTAMP '2000-01-01 00:00:00'"
     clock = "TIMESTAMP_NTZ"
 
-    def __init__(self, session: Any, tables: Sequence[_Frame], *, own: bool) -> None:
+    def __init__(self, session: Any, frames: Sequence[_Frame], *, own: bool) -> None:
         self._session = session
         self._own = own
         self._views: list[str] = []
-        super().__init__([self._table(table) for table in tables])
+        super().__init__([self._table(*frame) for frame in frames])
 
-    def _table(self, table: _Frame) -> SourceTable:
+    def _table(
+        self, frame: Any, name: str, location: str | None, selection: str | None
+    ) -> SourceTable:
         """Our own name for the table, which goes with the source."""
         view = f"farthing_source_{id(self):x}_{len(self._views)}"
-        table.frame.createOrReplaceTempView(view)
+        frame.createOrReplaceTempView(view)
         self._views.append(view)
-        failing = _stored_in_milliseconds(table.frame)
+        failing = _stored_in_milliseconds(frame)
         columns = (
             Physical(field.name, "timestamp in milliseconds", OTHER, "NULL")
             if field.name in failing
             else physical_column(field.name, field.dataType.simpleString())
-            for field in table.frame.schema.fields
+            for field in frame.schema.fields
         )
-        part = SourcePart(view, tuple(columns))
-        return SourceTable(table.name, table.location, (part,), table.selection)
+        return SourceTable(name, location, (SourcePart(view, tuple(columns)),), selection)
 
-    def public_table(self, join: PublicJoin) -> PublicTable:
-        public = _in_words(join.table, lambda: _opened(self._session, join.table))
-        if public.selection is not None:
-            raise InvalidInput(f"a public table must be a file or a table, got {join.table:.200}")
-        place, location = join.table, public.location
+    def public_table(self, join: PublicJoin) -> SourceTable:
+        place = join.table
+        frame, _, location, selection = _in_words(place, lambda: _opened(self._session, place))
+        if selection is not None:
+            raise InvalidInput(f"a public table must be a file or a table, got {place:.200}")
         if location is not None and location.startswith("file:") and is_path_for_spark(place):
             place = location.removeprefix("file:")
-        return PublicTable(place, location, self._table(public).parts)
+        return self._table(frame, place, location, None)
 
     @staticmethod
     def literal(text: str) -> str:
@@ -256,7 +225,7 @@ def open_spark(given: Sequence[Any], spark: Any) -> SparkSource:
         frames = [
             _opened(session, os.fspath(data))
             if isinstance(data, str | os.PathLike)
-            else _Frame(data, "table", None)
+            else (data, "table", None, None)
             for data in given
         ]
         return SparkSource(session, frames, own=is_address(spark))
@@ -266,14 +235,13 @@ def open_spark(given: Sequence[Any], spark: Any) -> SparkSource:
 
 def _in_words(shown: str, opened: Callable[[], _Opened]) -> _Opened:
     """What is opened, or InvalidInput without a word of what Spark said."""
-    try:
+
+    def quietly() -> _Opened:
         with quiet:
             return opened()
-    except (InvalidInput, Unsupported):
-        raise
-    except Exception:
-        log.exception("the source %s could not be opened", shown)
-    raise InvalidInput(f"{shown} could not be read by Spark; the owner's log says why")
+
+    failed = InvalidInput(f"{shown} could not be read by Spark; the owner's log says why")
+    return without_trace(quietly, failed, f"the source {shown} could not be opened")
 
 
 def _opened(session: Any, text: str) -> _Frame:
@@ -281,9 +249,9 @@ def _opened(session: Any, text: str) -> _Frame:
         folder, pattern = spark_location(text), spark_selection(text)
         frame = session.read.parquet(text)
         require_inside(map(spark_location, frame.inputFiles()), folder)
-        return _Frame(frame, title_of(text), folder, pattern)
+        return frame, title_of(text), folder, pattern
     frame, name = session.table(text), text.split(".")[-1].strip("`")
-    return _Frame(frame, name, *location_of_table(session, frame, text))
+    return frame, name, *location_of_table(session, frame, text)
 
 
 def _stored_in_milliseconds(frame: Any) -> frozenset[str]:

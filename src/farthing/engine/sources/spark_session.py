@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import shlex
 import shutil
 import stat
 import tempfile
@@ -19,9 +20,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from farthing.engine.sources.base import log
+from farthing.engine.sources.base import without_trace
 from farthing.errors import InvalidInput, Unsupported
-from farthing.optional import installing
+from farthing.optional import installing, required
 
 #: What statements rely on, forced on the session before each of them: text is never expanded,
 #: a and A are two columns, and no value raises an error.
@@ -96,20 +97,17 @@ def session_of(spark: Any) -> Any:
     """The session itself, one at a Spark Connect address (sc://…), or a local one ("local")."""
     if not isinstance(spark, str):
         return spark
-    try:
-        with without_warnings():
-            from pyspark.sql import SparkSession
-    except ImportError:
-        raise Unsupported(f"PySpark is not installed; {installing('spark')}") from None
+    with without_warnings():
+        sessions = required("pyspark.sql").SparkSession
     if is_address(spark):
         try:
             with without_warnings():  # of its own: an existing one may be at another address
-                return SparkSession.builder.remote(spark).create()
+                return sessions.builder.remote(spark).create()
         except ImportError:
             raise Unsupported(f"Spark Connect needs gRPC; {installing('spark')}") from None
     if not spark.startswith("local"):
         raise InvalidInput('spark must be a session, an address sc://host:port, or "local[N]"')
-    return _started(SparkSession, spark)
+    return _started(sessions, spark)
 
 
 def is_address(spark: Any) -> bool:
@@ -162,14 +160,13 @@ def quiet_java(home: str) -> str:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     script = folder / "bin" / "java"
     script.parent.mkdir()
-    quoted = "'" + home.replace("'", "'\\''") + "/bin/java'"
     script.write_text(
         "#!/bin/sh\n"
         "for option do\n"
         "  shift\n"
         '  [ "$option" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$option"\n'
         "done\n"
-        f'exec {quoted} "$@"\n',
+        f'exec {shlex.quote(home + "/bin/java")} "$@"\n',
         encoding="utf-8",
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
@@ -193,19 +190,14 @@ def _started(builder: Any, master: str) -> Any:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.driver.extraJavaOptions": java,
     }
-    making = builder.builder.master(master)
-    for name, value in settings.items():
-        making = making.config(name, value)
+    making = builder.builder.master(master).config(map=settings)
     home, before = java_home(), os.environ.get("JAVA_HOME")
     os.environ["JAVA_HOME"] = home
+    failed = Unsupported("Spark could not be started; it needs Java 17 or newer")
     try:
         with without_warnings():
-            return making.getOrCreate()
-    except Exception:
-        log.exception("Spark could not be started")
+            return without_trace(making.getOrCreate, failed, "Spark could not be started")
     finally:
-        if before is None:
-            del os.environ["JAVA_HOME"]
-        else:
+        del os.environ["JAVA_HOME"]
+        if before is not None:
             os.environ["JAVA_HOME"] = before
-    raise Unsupported("Spark could not be started; it needs Java 17 or newer")

@@ -1,8 +1,13 @@
-"""Tables as an engine declares them: several that are read as one, and public ones to join.
+"""Tables as an engine declares them, and how their columns are read.
 
-A join adds columns of a public table to every private row. A row stays one row, whatever the public
-table says: nothing is taken of a key that it has twice. So the join is a function of each private
-row by itself, and every limit and every guarantee is as without it.
+Several tables are read as one. A join adds columns of a public table to every private row. A row
+stays one row, whatever the public table says: nothing is taken of a key that it has twice. So the
+join is a function of each private row by itself, and every limit and every guarantee is as without
+it.
+
+An engine's own types are sorted into families. For a kind of the schema and a family there is one
+template of SQL that no value can make fail; a pair without a template is missing everywhere. Most
+templates are the same on every engine and are written here; each engine adds its own.
 """
 
 from __future__ import annotations
@@ -10,10 +15,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
+from farthing.engine.sql.statement import filled
 from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import location_of_several
-from farthing.schema import TEXT, Column, Schema
+from farthing.schema import (
+    BOOLEAN,
+    DATE,
+    DECIMAL,
+    DIGITS,
+    INTEGER,
+    REAL,
+    TEXT,
+    TIMESTAMP,
+    Column,
+    Schema,
+)
 
 #: The column that says which of several tables a row is from, unless one of them has its own.
 TABLE_COLUMN = "table"
@@ -111,18 +129,6 @@ def _titles(tables: Sequence[SourceTable]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class PublicTable:
-    """A public table on the engine of the private rows.
-
-    `place` says where it is, for the ledger; `location` which data that is.
-    """
-
-    place: str
-    location: str | None
-    parts: tuple[SourcePart, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class PublicJoin:
     """What one public table adds by one key: `columns` of the schema, in its order."""
 
@@ -136,7 +142,7 @@ class PublicJoin:
         """The public table's own columns: the key as the private column is declared, and others."""
         by = self.by
         key = Column(self.key, by.kind, places=by.places, time_zone=by.time_zone)
-        return Schema((key, *(_of_table(column) for column in self.columns)))
+        return Schema((key, *map(_in_its_table, self.columns)))
 
 
 def joins_of(schema: Schema) -> list[PublicJoin]:
@@ -155,17 +161,113 @@ def joins_of(schema: Schema) -> list[PublicJoin]:
 def with_places(schema: Schema, places: Sequence[str]) -> Schema:
     """The schema with the place of each of its joins spelled out."""
     spelled = {join.table: place for join, place in zip(joins_of(schema), places, strict=True)}
-    return Schema(tuple(_placed(column, spelled) for column in schema.columns))
+    columns = (
+        replace(column, lookup=replace(column.lookup, table=spelled[column.lookup.table]))
+        if column.lookup is not None
+        else column
+        for column in schema.columns
+    )
+    return Schema(tuple(columns))
 
 
-def _placed(column: Column, spelled: Mapping[str, str]) -> Column:
-    lookup = column.lookup
-    if lookup is None:
-        return column
-    return replace(column, lookup=replace(lookup, table=spelled[lookup.table]))
-
-
-def _of_table(column: Column) -> Column:
+def _in_its_table(column: Column) -> Column:
     """The column as the public table has it."""
     assert column.lookup is not None
     return replace(column, name=column.lookup.column or column.name, lookup=None)
+
+
+#: Families of types besides those that have the name of a kind. `OBJECT`: texts that start with a
+#: mark of the type that each of them has. `OTHER`: everything that nobody can ask about.
+WIDE, BYTES, INSTANT, OBJECT, OTHER = "wide", "bytes", "instant", "object", "other"
+#: Text of more bytes than this is missing, so that no engine fails on what it makes of it.
+LONGEST_TEXT = 1 << 20
+
+#: (kind of the schema, family of the engine's type) → template with {x} for the column, {places},
+#: {zone} and {edge} (what a decimal is less than) for what the schema says.
+Readers: TypeAlias = Mapping[tuple[str, str], str]
+
+_NUMBER = "[ ]*[+-]?([0-9]{1,200}([.][0-9]{0,200})?|[.][0-9]{1,200})([eE][+-]?[0-9]{1,3})?[ ]*"
+_UNIVERSAL = "(Z|[+]00(:?00)?)"
+#: How a time of UTC ends.
+UNIVERSAL = f"{_UNIVERSAL}$"
+#: Which texts are read as which kind, the same on every engine; times are of no zone, or of UTC.
+_PATTERNS = {
+    INTEGER: "[ ]*[+-]?[0-9]{1,200}([.]0{0,200})?[ ]*",
+    REAL: _NUMBER,
+    DECIMAL: _NUMBER,
+    DATE: "[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.Z+-]*)?",
+    TIMESTAMP: "[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9]"
+    f"(:[0-5][0-9]([.][0-9]{{1,6}})?)?{_UNIVERSAL}?)?",
+}
+#: The days that a date can be, and the times that a timestamp can be, as SQL.
+DAYS = "DATE '0001-01-01' AND DATE '9999-12-31'"
+TIMES = "{type} '0001-01-01 00:00:00' AND {type} '9999-12-31 23:59:59.999999'"
+_TRUE, _FALSE = "('true', 't', 'yes', 'y', '1')", "('false', 'f', 'no', 'n', '0')"
+_SIGN = "CASE WHEN {x} = 0 THEN false WHEN {x} = 1 THEN true END"
+
+
+def shared_readers(
+    own: Readers,
+    *,
+    matching: str,
+    text: str,
+    double: str,
+    clock: str,
+    near: str,
+    local: str,
+    utc: str,
+) -> Readers:
+    """An engine's own templates, and those that are the same everywhere.
+
+    `matching` is true of a text {x} of which all matches {pattern}. `text`, `double` and `clock`
+    are the engine's names of the types of text, 64-bit floats and times without a zone. `near` is
+    true of instants for which every zone has a day; `local` is the time of an instant in {zone},
+    and `utc` the instant of a time in UTC. `own` must read numbers, real numbers as text, and texts
+    that match as numbers, days and times, whose zone it leaves out; what it says of other pairs
+    goes before what is said here.
+    """
+
+    def read(kind: str, template: str, of: str) -> str:
+        return f"CASE WHEN {filled(matching, x=of, pattern=_PATTERNS[kind])} THEN {template} END"
+
+    moment, trimmed = own[TIMESTAMP, TEXT], "trim({x})"
+    zoned = local.replace("{x}", utc.replace("{x}", moment))
+    in_utc = filled(matching, x=trimmed, pattern=f".*{_UNIVERSAL}")
+    types = {
+        INTEGER: "BIGINT",
+        REAL: double,
+        DECIMAL: f"DECIMAL({DIGITS}, {{places}})",
+        TEXT: text,
+        BOOLEAN: "BOOLEAN",
+        DATE: "DATE",
+        TIMESTAMP: clock,
+    }
+    times = TIMES.replace("{type}", clock)
+    return {
+        **{(kind, OTHER): f"CAST(NULL AS {name})" for kind, name in types.items()},
+        (INTEGER, INTEGER): "CAST({x} AS BIGINT)",
+        (INTEGER, BOOLEAN): "CAST(CAST({x} AS INTEGER) AS BIGINT)",
+        (REAL, INTEGER): f"CAST({{x}} AS {double})",
+        (REAL, BOOLEAN): f"CAST(CAST({{x}} AS INTEGER) AS {double})",
+        (DECIMAL, BOOLEAN): own[DECIMAL, INTEGER].replace("{x}", "CAST({x} AS INTEGER)"),
+        (TEXT, INTEGER): f"CAST({{x}} AS {text})",
+        (TEXT, BOOLEAN): "CASE WHEN {x} THEN 'true' WHEN NOT {x} THEN 'false' END",
+        (TEXT, TEXT): "{x}",
+        (TEXT, DATE): f"CASE WHEN {{x}} BETWEEN {DAYS} THEN CAST({{x}} AS {text}) END",
+        (BOOLEAN, BOOLEAN): "{x}",
+        **{(BOOLEAN, number): _SIGN for number in (INTEGER, WIDE, REAL)},
+        (BOOLEAN, TEXT): f"CASE WHEN lower(trim({{x}})) IN {_TRUE} THEN true "
+        f"WHEN lower(trim({{x}})) IN {_FALSE} THEN false END",
+        (DATE, DATE): "{x}",
+        (DATE, TIMESTAMP): f"CASE WHEN {{x}} BETWEEN {times} THEN CAST({{x}} AS DATE) END",
+        (DATE, INSTANT): f"CASE WHEN {near} THEN CAST({local} AS DATE) END",
+        (TIMESTAMP, TIMESTAMP): "{x}",
+        (TIMESTAMP, INSTANT): f"CASE WHEN {near} THEN {local} END",
+        (TIMESTAMP, DATE): f"CASE WHEN {{x}} BETWEEN {DAYS} THEN CAST({{x}} AS {clock}) END",
+        **own,
+        **{(kind, TEXT): read(kind, own[kind, TEXT], "{x}") for kind in (INTEGER, REAL, DECIMAL)},
+        (DATE, TEXT): read(DATE, own[DATE, TEXT], trimmed),
+        (TIMESTAMP, TEXT): read(
+            TIMESTAMP, f"CASE WHEN {in_utc} THEN {zoned} ELSE {moment} END", trimmed
+        ),
+    }

@@ -9,25 +9,153 @@ compared as bytes and no value is strange.
 
 The order within a unit depends on the secret, the unit and its keys only, so adding a unit
 changes nothing about the others: it raises at most Δ counts, each by at most τ.
+
+A key has one text on every engine. It decides which keys of a unit are kept, how ties are broken
+and which bytes leave the engine:
+
+    missing    n
+    text       s and the text
+    integer    i and its decimal digits
+    decimal    m and the decimal digits of the number times 10^18
+    boolean    b0 or b1
+    date       d and year·10000 + month·100 + day in decimal digits
+    timestamp  t, the same, and hour, minute and second in two digits each
+
+Several columns are joined by |; inside their texts ~ is written ~~ and | is written ~p.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Context, Decimal
+from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from farthing.engine.sql.keys import key_text, value_text
-from farthing.engine.sql.statement import keyed_number
+from farthing.engine.filters import require_value
+from farthing.engine.sql.statement import as_bytes, keyed_number
 from farthing.errors import InvalidInput
-from farthing.schema import INTEGER
+from farthing.optional import Later
+from farthing.schema import BOOLEAN, DATE, DECIMAL, DIGITS, INTEGER, TEXT, TIMESTAMP, Value
 
 if TYPE_CHECKING:
+    import ibis
     import ibis.expr.types as ir
     import pyarrow as pa
+else:
+    ibis = Later("ibis")
+
+#: The label of one row of a histogram: a value, or one value for each column of the key.
+Label: TypeAlias = Value | tuple[Value, ...]
+JOINT = "|"
+#: Digits on both sides of the point of any number that can be a label.
+EXACT = Context(prec=3 * DIGITS)
+
+
+def key_text(columns: Sequence[Any], kinds: Sequence[str]) -> ir.StringValue:
+    """The text of a key of one or several columns, compared as bytes."""
+    if len(columns) == 1:
+        return as_bytes(value_text(columns[0], kinds[0]))
+    texts = (
+        _escaped(value_text(column, kind)) if kind == TEXT else value_text(column, kind)
+        for column, kind in zip(columns, kinds, strict=True)
+    )
+    return as_bytes(reduce(lambda left, right: left + JOINT + right, texts))
+
+
+def value_text(column: Any, kind: str) -> ir.StringValue:
+    """The text of one value."""
+    if kind == TEXT:
+        text = ibis.literal("s") + column
+    elif kind == INTEGER:
+        text = ibis.literal("i") + column.cast("string")
+    elif kind == DECIMAL:
+        places = column.type().scale
+        wide = column.cast(f"decimal({2 * DIGITS}, {places})")  # room for the product on DuckDB too
+        units = (wide * 10**places).cast("int64")
+        zeros = ibis.literal("0" * (DIGITS - places))
+        text = (units == 0).ifelse("m0", ibis.literal("m") + units.cast("string") + zeros)
+    elif kind == BOOLEAN:
+        text = column.isnull().ifelse(ibis.null("string"), column.ifelse("b1", "b0"))
+    else:
+        digits = column.year() * 10000 + column.month() * 100 + column.day()
+        if kind == TIMESTAMP:
+            digits = digits.cast("int32").cast("int64")  # what Ibis takes for 64 bits may be 32
+            for part in (column.hour(), column.minute(), column.second()):
+                digits = digits * 100 + part.cast("int64")
+        text = ibis.literal("d" if kind == DATE else "t") + digits.cast("string")
+    return ibis.coalesce(text, "n")
+
+
+def text_of(label: Label) -> str:
+    """The text of a label, as the engines write it."""
+    if isinstance(label, tuple):
+        return JOINT.join(_escaped(_text(part)) for part in label)
+    return _text(label)
+
+
+def labels_of(texts: Sequence[str], width: int) -> tuple[Label, ...]:
+    """The labels that have these texts."""
+    if width == 1:
+        kinds = {text[0] for text in texts}
+        if kinds == {"s"}:
+            return tuple([text[1:] for text in texts])
+        if kinds == {"i"}:
+            return tuple([int(text[1:]) for text in texts])
+        return tuple(map(_value, texts))
+    return tuple(tuple(_value(_unescape(p)) for p in t.split(JOINT)) for t in texts)
+
+
+def _text(value: Value) -> str:
+    match value:
+        case None:
+            return "n"
+        case bool():
+            return "b1" if value else "b0"
+        case int():
+            return f"i{value}"
+        case Decimal():
+            return f"m{int(value.scaleb(DIGITS, context=EXACT))}"
+        case datetime():
+            return f"t{value.year * 10000 + value.month * 100 + value.day}{value:%H%M%S}"
+        case date():
+            return f"d{value.year * 10000 + value.month * 100 + value.day}"
+        case _:
+            return f"s{value}"
+
+
+def _value(text: str) -> Value:
+    match text[:1]:
+        case "n":
+            return None
+        case "s":
+            return text[1:]
+        case "i":
+            return int(text[1:])
+        case "b":
+            return text == "b1"
+        case "m":
+            return require_value(Decimal(text[1:]).scaleb(-DIGITS, context=EXACT))
+    days, clock = (text[1:], "") if text[0] == "d" else (text[1:-6], text[-6:])
+    year, rest = divmod(int(days), 10000)
+    month, day = divmod(rest, 100)
+    if not clock:
+        return date(year, month, day)
+    return datetime(year, month, day, int(clock[:2]), int(clock[2:4]), int(clock[4:]))  # of no zone
+
+
+def _unescape(text: str) -> str:
+    return "~".join(part.replace("~p", JOINT) for part in text.split("~~"))
+
+
+def _escaped(text: Any) -> Any:
+    """Of a text, or of an expression that is one."""
+    return text.replace("~", "~~").replace(JOINT, "~p")
+
 
 #: An expression, and the kind of what it holds.
 TypedColumn: TypeAlias = tuple[Any, str]
@@ -36,8 +164,6 @@ LABEL, COUNT = "label", "n"
 WHOLE = "decimal(38, 0)"
 #: Products of two digests stay below 2^63; their remainders fill 31 bits.
 PRIME = (1 << 31) - 1
-#: Values beyond this are moved to it before they become whole numbers: doubles are exact here.
-LARGEST_EXACT = 1 << 52
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +182,6 @@ class Bounded:
 
     def __post_init__(self) -> None:
         """Nothing that it gives can be missing, and every column has exactly its type."""
-        import ibis
-
         table = self.expression
         present = {
             name: ibis.coalesce(table[name], "" if dtype.is_string() else 0).cast(
@@ -95,48 +219,16 @@ def bounded_histogram(
 
 def largest(histogram: ir.Table, count: int) -> ir.Table:
     """The `count` largest counts; ties go by the text of the label, in code-point order."""
-    import ibis
-
     return histogram.order_by(ibis.desc(COUNT), ibis.asc(histogram[LABEL])).limit(count)
 
 
 def counted_rows(rows: ir.Table, unit: TypedColumn, per_key_limit: int) -> Bounded:
     """One row, one column `n`: the sum over units of min(rows, per_key_limit)."""
-    import ibis
-
     owned = _owned(rows, unit, {})
     units = owned.group_by("who").aggregate(rows=lambda t: t.count())
     amount = ibis.least(units.rows, per_key_limit)
     total = units.aggregate(**{COUNT: ibis.coalesce(amount.sum(), 0).cast(WHOLE)})
     return Bounded(total, per_key_limit=per_key_limit)
-
-
-def fixed_point(column: Any, kind: str, places: int) -> Any:
-    """A numeric column in whole units of the last decimal place.
-
-    No value can make the conversion fail: numbers are moved into ±2^52 units before it.
-    """
-    import ibis
-
-    if kind == INTEGER and places == 0:
-        return column
-    number = column.cast("float64")
-    edge = float(LARGEST_EXACT) / 10**places
-    inside = between(number, -edge, edge) * float(10**places)
-    whole = (inside + 0.5).floor().cast("int64")
-    return number.isnull().ifelse(ibis.null("int64"), whole)
-
-
-def between(number: Any, lower: float, upper: float) -> Any:
-    """A number moved to the nearest of two bounds; a missing one stays missing.
-
-    The largest and smallest of several leave out what is missing, on every engine.
-    """
-    import ibis
-
-    return number.isnull().ifelse(
-        ibis.null(number.type()), ibis.least(ibis.greatest(number, lower), upper)
-    )
 
 
 def _owned(rows: Any, unit: TypedColumn, columns: Mapping[str, TypedColumn]) -> Any:
@@ -148,8 +240,6 @@ def _owned(rows: Any, unit: TypedColumn, columns: Mapping[str, TypedColumn]) -> 
 
 def _pairs(owned: Any, per_key_limit: int) -> Any:
     """Each (unit, key) once, with the amount it adds where that is not 1: min(rows, limit)."""
-    import ibis
-
     if per_key_limit == 1:
         return owned.distinct()
     counted = owned.group_by(owned.columns).aggregate(rows=lambda t: t.count())
@@ -159,9 +249,7 @@ def _pairs(owned: Any, per_key_limit: int) -> Any:
 
 def _added_up(amounts: Any, columns: Sequence[str]) -> Any:
     return amounts.group_by(columns).aggregate(
-        amount=lambda t: (t.amount.sum() if "amount" in t.columns else t.count()).cast(
-            "decimal(38, 0)"
-        )
+        amount=lambda t: (t.amount.sum() if "amount" in t.columns else t.count()).cast(WHOLE)
     )
 
 
@@ -169,8 +257,6 @@ def labels_of_units(
     rows: ir.Table, unit: TypedColumn, keys: Sequence[TypedColumn], most: int
 ) -> ir.Table:
     """One row for each unit: `labels`, how many different ones it has, counted up to `most`."""
-    import ibis
-
     pairs = _owned(rows, unit, {f"key{i}": key for i, key in enumerate(keys)}).distinct()
     units = pairs.group_by("who").aggregate(labels=lambda t: t.count())
     return units.select(labels=ibis.least(units.labels, most))
@@ -181,8 +267,6 @@ def pairs_above(units: ir.Table, limit: int, most: int) -> Bounded:
 
     A unit with m labels, counted up to `most`, adds max(m − limit, 0) ≤ most − limit.
     """
-    import ibis
-
     above: Any = ibis.greatest(units.labels - limit, 0)
     total = units.aggregate(**{COUNT: ibis.coalesce(above.sum(), 0).cast(WHOLE)})
     return Bounded(total, per_key_limit=most - limit)
@@ -190,24 +274,17 @@ def pairs_above(units: ir.Table, limit: int, most: int) -> Bounded:
 
 def shape_of(units: ir.Table) -> ir.Table:
     """How many units have how many labels: `label` is u and the number of labels."""
-    import ibis
-
-    text = ibis.literal("u") + units.labels.cast("string")
-    counted = units.mutate(shape=text).group_by("shape").aggregate(n=lambda t: t.count())
-    return _shape(counted)
+    return _tallied(units, "u", units.labels)
 
 
 def sizes_of(histogram: ir.Table, most: int) -> ir.Table:
     """How many labels have which count, up to `most`: `label` is l and the count."""
-    import ibis
-
-    size = ibis.least(histogram[COUNT], most).cast("int64")
-    text = ibis.literal("l") + size.cast("string")
-    counted = histogram.select(shape=text).group_by("shape").aggregate(n=lambda t: t.count())
-    return _shape(counted)
+    return _tallied(histogram, "l", ibis.least(histogram[COUNT], most).cast("int64"))
 
 
-def _shape(counted: Any) -> ir.Table:
+def _tallied(table: ir.Table, mark: str, number: Any) -> ir.Table:
+    shapes = table.select(shape=ibis.literal(mark) + number.cast("string"))
+    counted = shapes.group_by("shape").aggregate(n=lambda t: t.count())
     return counted.select(**{LABEL: counted["shape"], COUNT: counted["n"].cast(WHOLE)})
 
 
@@ -255,8 +332,6 @@ class Order:
         once, so that its digest is taken there; a key with a missing part is equal to none and
         gets its digest here.
         """
-        import ibis
-
         columns = [f"key{i}" for i in range(len(self.kinds))]
         many = (
             pairs.group_by(over="who")
@@ -287,14 +362,10 @@ class Order:
 
     def _number(self, text: Any) -> Any:
         """From 1 to 2^28."""
-        import ibis
-
         return keyed_number(ibis.literal(self.secret) + text) + 1
 
 
 def _placed(rows: Any, columns: Sequence[str], place: Any) -> Any:
     """With the place of each key in its unit: by its number, then by itself."""
-    import ibis
-
     ties = [ibis.asc(rows[name], nulls_first=True) for name in columns]
     return rows.mutate(place=place.over(group_by=rows.who, order_by=[rows.order, *ties]))

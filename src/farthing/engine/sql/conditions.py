@@ -16,12 +16,23 @@ from itertools import pairwise
 from operator import and_, or_
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.filters import AllOf, AnyOf, Between, Equals, Filter, Not, OneOf, Present
+from farthing.engine.filters import (
+    AllOf,
+    AnyOf,
+    Between,
+    Condition,
+    Equals,
+    Filter,
+    Not,
+    OneOf,
+    Present,
+    conditions_of,
+)
 from farthing.engine.keys import Bins, Key, Period, column_of
-from farthing.engine.sql.bounding import TypedColumn
-from farthing.engine.sql.keys import EXACT, Label, key_text, text_of
+from farthing.engine.sql.bounding import EXACT, Label, TypedColumn, key_text, text_of
 from farthing.engine.sql.statement import Texts, as_bytes
 from farthing.errors import InvalidInput
+from farthing.optional import Later
 from farthing.schema import (
     BOOLEAN,
     DATE,
@@ -39,7 +50,10 @@ from farthing.schema import (
 )
 
 if TYPE_CHECKING:
+    import ibis
     import ibis.expr.types as ir
+else:
+    ibis = Later("ibis")
 
 _FITS: dict[str, tuple[type, ...]] = {
     INTEGER: (int, float, Decimal),
@@ -50,6 +64,8 @@ _FITS: dict[str, tuple[type, ...]] = {
     REAL: (int, float, Decimal),
     DECIMAL: (int, float, Decimal),
 }
+#: Values beyond this are moved to it before they become whole numbers: doubles are exact here.
+_LARGEST_EXACT = 1 << 52
 _SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
 #: How a value and a bound are compared, of Python and of Ibis alike.
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
@@ -61,12 +77,6 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 }
 #: What Ibis calls the periods; weeks begin on Monday on every engine.
 _TRUNCATED = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
-
-
-def require_kind(name: str, kind: str, allowed: Sequence[str], what: str) -> None:
-    """The column can be used like this, or InvalidInput."""
-    if kind not in allowed:
-        raise InvalidInput(f"{what} must be {' or '.join(allowed)}, but {name} is {kind}")
 
 
 def require_fits(name: str, kind: str, value: Value) -> None:
@@ -82,24 +92,24 @@ def require_fits(name: str, kind: str, value: Value) -> None:
 
 def check_filter(where: Filter | None, kinds: Mapping[str, str]) -> None:
     """Every comparison of the filter is between things of one kind. Looks at the schema only."""
-    match where:
-        case AllOf(parts) | AnyOf(parts):
-            for part in parts:
-                check_filter(part, kinds)
-        case Not(part):
-            check_filter(part, kinds)
-        case Equals(column, value):
-            require_fits(column, kinds[column], value)
-        case OneOf(column, values):
-            for value in values:
-                require_fits(column, kinds[column], value)
-        case Between(column):
-            if kinds[column] == BOOLEAN:
-                raise InvalidInput(f"{column} is boolean and has no ranges")
-            for _, value in where.sides:
-                require_fits(column, kinds[column], value)
-        case _:
-            return
+    for wanted, _ in conditions_of(where):
+        column, kind = wanted.column, kinds[wanted.column]
+        if isinstance(wanted, Between) and kind == BOOLEAN:
+            raise InvalidInput(f"{column} is boolean and has no ranges")
+        for value in _values(wanted):
+            require_fits(column, kind, value)
+
+
+def _values(wanted: Condition) -> tuple[Value, ...]:
+    """What a column is compared with."""
+    match wanted:
+        case Equals(_, value):
+            return (value,)
+        case OneOf(_, values):
+            return values
+        case Between():
+            return tuple(value for _, value in wanted.sides)
+    return ()
 
 
 def require_possible(where: Filter | None, schema: Schema) -> None:
@@ -117,9 +127,9 @@ def _contradiction(where: Filter, schema: Schema) -> str | None:
     match where:
         case AllOf(parts):
             inner = [_contradiction(part, schema) for part in parts]
-            own: dict[str, list[Equals | OneOf | Between | Present]] = {}
+            own: dict[str, list[Condition]] = {}
             for part in parts:
-                if isinstance(part, Equals | OneOf | Between | Present):
+                if isinstance(part, Condition):
                     own.setdefault(part.column, []).append(part)
             inner += [None if _possible(same, schema[c]) else c for c, same in own.items()]
             return next((column for column in inner if column is not None), None)
@@ -132,13 +142,9 @@ def _contradiction(where: Filter, schema: Schema) -> str | None:
             return None if _possible([where], schema[where.column]) else where.column
 
 
-def _possible(conditions: Sequence[Equals | OneOf | Between | Present], column: Column) -> bool:
+def _possible(conditions: Sequence[Condition], column: Column) -> bool:
     """Whether one value, or a missing one, meets all of these conditions."""
-    listed = [
-        wanted.values if isinstance(wanted, OneOf) else (wanted.value,)
-        for wanted in conditions
-        if isinstance(wanted, OneOf | Equals)
-    ]
+    listed = [_values(wanted) for wanted in conditions if isinstance(wanted, OneOf | Equals)]
     if len(listed) == len(conditions) and all(None in values for values in listed):
         return True
     ranges = [wanted for wanted in conditions if isinstance(wanted, Between)]
@@ -175,77 +181,84 @@ def _comparable(value: Value, kind: str) -> Any:
 
 
 def condition(
-    table: ir.Table, where: Filter, kinds: Mapping[str, str], texts: Texts
+    table: ir.Table,
+    where: Filter,
+    kinds: Mapping[str, str],
+    texts: Texts,
+    *,
+    denied: bool = False,
 ) -> ir.BooleanValue:
-    """A filter as an expression. A comparison that no value can satisfy is never true."""
-    match where:
-        case Equals(column, None):
-            return table[column].isnull()
-        case Equals(column, value):
-            return _compared("equal", table[column], kinds[column], value, texts)
-        case OneOf(column, values):
-            known = tuple(value for value in values if value is not None)
-            parts = [_among(table[column], kinds[column], known, texts)] if known else []
-            if None in values:
-                parts.append(table[column].isnull())
-            return reduce(or_, parts)
-        case Between(column):
-            sides = (
-                _compared(side, table[column], kinds[column], value, texts)
-                for side, value in where.sides
-            )
-            return reduce(and_, sides)
-        case Present(column):
-            return table[column].notnull()
-        case AllOf(parts):
-            return reduce(and_, (condition(table, part, kinds, texts) for part in parts))
-        case AnyOf(parts):
-            return reduce(or_, (condition(table, part, kinds, texts) for part in parts))
-        case Not(part):
-            return _denied(table, part, kinds, texts)
+    """A filter as an expression, or its negation in SQL's three-valued logic.
 
-
-def _denied(
-    table: ir.Table, where: Filter, kinds: Mapping[str, str], texts: Texts
-) -> ir.BooleanValue:
-    """The negation in SQL's three-valued logic, with every NOT beside one comparison.
-
-    There "not missing, and not" says it, so no engine's own NOT ever meets a missing value. What
-    is left are "and" and "or", which are true or not whether a part is missing or false.
+    A comparison that no value can satisfy is never true. Every NOT stands beside one comparison,
+    where "not missing, and not" says it, so no engine's own NOT ever meets a missing value. What is
+    left are "and" and "or", which are true or not whether a part is missing or false.
     """
     match where:
         case Not(part):
-            return condition(table, part, kinds, texts)
-        case AllOf(parts):
-            return reduce(or_, (_denied(table, part, kinds, texts) for part in parts))
-        case AnyOf(parts):
-            return reduce(and_, (_denied(table, part, kinds, texts) for part in parts))
-        case Present(column):
-            return table[column].isnull()
-        case Equals(column) | OneOf(column) | Between(column):
-            return table[column].notnull() & ~condition(table, where, kinds, texts)
+            return condition(table, part, kinds, texts, denied=not denied)
+        case AllOf(parts) | AnyOf(parts):
+            joint = or_ if isinstance(where, AnyOf) != denied else and_
+            inner = (condition(table, part, kinds, texts, denied=denied) for part in parts)
+            return reduce(joint, inner)
+    column, kind = table[where.column], kinds[where.column]
+    match where:
+        case Present() | Equals(_, None):
+            present = isinstance(where, Present) != denied
+            return column.notnull() if present else column.isnull()
+        case Equals(_, value):
+            holds = _compared("equal", column, kind, value, texts)
+        case OneOf(_, values):
+            known = tuple(value for value in values if value is not None)
+            choices = [_among(column, kind, known, texts)] if known else []
+            if None in values:
+                choices.append(column.isnull())
+            holds = reduce(or_, choices)
+        case Between():
+            holds = reduce(
+                and_, (_compared(side, column, kind, value, texts) for side, value in where.sides)
+            )
+    return column.notnull() & ~holds if denied else holds
 
 
-def moved_into(column: Any, kind: str, bounds: Bounds) -> Any:
-    """A number moved to the nearest value of its column within declared bounds.
+def fixed_point(column: Any, kind: str, places: int) -> Any:
+    """A numeric column in whole units of the last decimal place.
+
+    No value can make the conversion fail: numbers are moved into ±2^52 units before it.
+    """
+    if kind == INTEGER and places == 0:
+        return column
+    number = column.cast("float64")
+    edge = float(_LARGEST_EXACT) / 10**places
+    inside = between(number, -edge, edge) * float(10**places)
+    whole = (inside + 0.5).floor().cast("int64")
+    return number.isnull().ifelse(ibis.null("int64"), whole)
+
+
+def between(number: Any, lower: Any, upper: Any) -> Any:
+    """A number moved to the nearest of two bounds, of which either may be None.
 
     A missing one stays missing: the largest and smallest of several leave out what is missing.
     """
-    import ibis
-
-    moved = column
-    for bound, towards, moving in zip(
-        bounds, (ROUND_CEILING, ROUND_FLOOR), (ibis.greatest, ibis.least), strict=True
-    ):
-        if bound is not None:
-            moved = moving(moved, _bound(column, kind, bound, towards))
-    return column.isnull().ifelse(ibis.null(column.type()), moved)
+    moved = number if lower is None else ibis.greatest(number, lower)
+    moved = moved if upper is None else ibis.least(moved, upper)
+    return number.isnull().ifelse(ibis.null(number.type()), moved)
 
 
-def _bound(column: Any, kind: str, bound: float, towards: str) -> Any:
+def moved_into(column: Any, kind: str, bounds: Bounds) -> Any:
+    """A number moved to the nearest value of its column within declared bounds."""
+    lower, upper = bounds
+    return between(
+        column,
+        _bound(column, kind, lower, ROUND_CEILING),
+        _bound(column, kind, upper, ROUND_FLOOR),
+    )
+
+
+def _bound(column: Any, kind: str, bound: float | None, towards: str) -> Any:
     """A bound as a value of the column: the next one inside, or the last there is."""
-    import ibis
-
+    if bound is None:
+        return None
     if kind == REAL:
         return ibis.literal(float(bound), "float64")
     places, smallest, largest = _reach(column, kind)
@@ -292,8 +305,6 @@ def _binned(
     table: ir.Table, key: Bins, kinds: Mapping[str, str], texts: Texts, bounds: Bounds
 ) -> Any:
     """The text of the range that holds the value: compared exactly, as a filter would."""
-    import ibis
-
     name = key.column
     ranges = [Between(name, at_least=low, below=high) for low, high in pairwise(key.edges)]
     if key.closed(bounds):
@@ -306,8 +317,6 @@ def _binned(
 
 
 def _among(column: Any, kind: str, values: Sequence[Value], texts: Texts) -> Any:
-    import ibis
-
     if kind == TEXT:
         return texts.one_of(column, [value for value in values if isinstance(value, str)])
     if kind == INTEGER:
@@ -320,8 +329,6 @@ def _among(column: Any, kind: str, values: Sequence[Value], texts: Texts) -> Any
 
 def _compared(side: str, column: Any, kind: str, value: Value, texts: Texts) -> Any:
     """One comparison. Numbers and dates are literals made from typed numbers and dates."""
-    import ibis
-
     if isinstance(value, str):
         return _COMPARE[side](column, texts.literal(value))
     if kind == TIMESTAMP and isinstance(value, date):
@@ -345,25 +352,24 @@ def _exact(side: str, column: Any, kind: str, value: Decimal) -> Any:
     A bound between two of the column's values is moved to the one that keeps the same rows; a
     bound beyond all of them keeps every row, or none.
     """
-    import ibis
-
     places, smallest, largest = _reach(column, kind)
     units = value.scaleb(places, context=EXACT)
-    floor = int(units.to_integral_value(ROUND_FLOOR))
-    whole = units == floor
-    if side == "equal":
-        if not whole or not smallest <= floor <= largest:
-            return ibis.literal(False)
-        return column == _units(floor, places, kind)
-    if side in ("at_least", "above"):
-        first = floor if side == "at_least" and whole else floor + 1
-        if first > largest:
-            return ibis.literal(False)
-        return column >= _units(max(first, smallest), places, kind)
-    last = floor - 1 if side == "below" and whole else floor
-    if last < smallest:
+    floor, ceiling = (int(units.to_integral_value(to)) for to in (ROUND_FLOOR, ROUND_CEILING))
+    first, last = {
+        "equal": (ceiling, floor),
+        "at_least": (ceiling, largest),
+        "above": (floor + 1, largest),
+        "at_most": (smallest, floor),
+        "below": (smallest, ceiling - 1),
+    }[side]
+    first, last = max(first, smallest), min(last, largest)
+    if first > last:
         return ibis.literal(False)
-    return column <= _units(min(last, largest), places, kind)
+    if side == "equal":
+        return column == _units(first, places, kind)
+    if side in ("at_least", "above"):
+        return column >= _units(first, places, kind)
+    return column <= _units(last, places, kind)
 
 
 def _reach(column: Any, kind: str) -> tuple[int, int, int]:
@@ -374,8 +380,6 @@ def _reach(column: Any, kind: str) -> tuple[int, int, int]:
 
 
 def _units(units: int, places: int, kind: str) -> Any:
-    import ibis
-
     if kind == INTEGER:
         return ibis.literal(units, "int64")
     return ibis.literal(Decimal(units).scaleb(-places), f"decimal({DIGITS}, {places})")

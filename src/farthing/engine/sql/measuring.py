@@ -17,12 +17,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.sql.bounding import COUNT, LABEL, Order
+from farthing.engine.sql.bounding import COUNT, LABEL, Order, key_text
 from farthing.engine.sql.bounding import WHOLE as WHOLE
-from farthing.engine.sql.keys import key_text
+from farthing.optional import Later
 
 if TYPE_CHECKING:
+    import ibis
     import ibis.expr.types as ir
+else:
+    ibis = Later("ibis")
 
 WHO, VALUE, ROWS = "who", "value", "rows"
 #: What a row weighs whose unit is within its limit. Units with this many times more rows than they
@@ -48,8 +51,6 @@ class Grouped:
 
     def pairs(self, **aggregates: Any) -> ir.Table:
         """Each (unit, key) that counts, with aggregates of its rows."""
-        import ibis
-
         pairs = self.table.group_by([WHO, *self.keys]).aggregate(**aggregates)
         return self.first(pairs, ibis.row_number()) if self.keys else pairs
 
@@ -74,8 +75,6 @@ def totals(grouped: Grouped, pairs: ir.Table, amounts: Sequence[tuple[Any, int]]
     An amount is an expression over `pairs` and the most that its size may be: whatever the rows
     hold, it is moved to within that.
     """
-    import ibis
-
     named = {}
     for i, (amount, most) in enumerate(amounts):
         edge = ibis.literal(most).cast(WHOLE)
@@ -123,14 +122,10 @@ def weighed_ranks(
     proportion of its rows, to the nearest whole row. So it moves the number by at most
     w₊·per_key_limit upwards or w₋·per_key_limit downwards.
     """
-    import ibis
-
     (above, below), limit = weights, per_key_limit
     reached = (grouped.table[VALUE] >= ibis.literal(threshold, "int64")).ifelse(1, 0)
     pairs = grouped.pairs(reached=reached.sum(), rows=lambda t: t.count())
-    share = pairs.reached.cast("float64") * float(limit) / pairs[ROWS].cast("float64")
-    whole = (share + 0.5).floor().cast(WHOLE)
-    kept = (pairs[ROWS] <= limit).ifelse(pairs.reached.cast(WHOLE), whole)
+    kept = scaled_to(pairs.reached, pairs[ROWS], limit)
     rest = ibis.least(pairs[ROWS], limit).cast(WHOLE) - kept
     return totals(grouped, pairs, [(above * kept - below * rest, max(weights) * limit)])
 
@@ -142,8 +137,6 @@ def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.
     together at most per_key_limit·WEIGHT. With `units` there is a column `n1` too, and a row more
     for each label: nothing weighs anything there, and `n1` is the number of its units.
     """
-    import ibis
-
     keys = list(grouped.keys)
     rows = grouped.table.group_by([WHO, *keys, VALUE]).aggregate(rows=lambda t: t.count())
     if keys:

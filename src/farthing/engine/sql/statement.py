@@ -24,12 +24,8 @@ if TYPE_CHECKING:
 #: What an engine is handed beside a statement: a text, or a list of texts or of whole numbers.
 Parameter: TypeAlias = str | tuple[str | int, ...]
 
-_TEXT, _LIST, _BYTES, _DIGEST = (
-    "farthing_text",
-    "farthing_one_of",
-    "farthing_bytes",
-    "farthing_digest",
-)
+#: A marker function is called this and the field of `Dialect` that says what engines have for it.
+_MARK = "farthing_"
 _PART = re.compile(r"\{([a-z]+)\}")
 _COLUMN = "farthing_column"
 
@@ -94,14 +90,15 @@ class Texts:
 
     def literal(self, value: str) -> Any:
         """An expression that is this text."""
-        return _function(_TEXT, ("int64",), "string")(self._keep(require_unicode(value)))
+        return _marker("text", ("int64",), "string")(self._keep(require_unicode(value)))
 
     def one_of(self, column: Any, values: Iterable[str] | Iterable[int]) -> Any:
         """Whether a column of texts or of whole numbers has one of these values."""
-        kind, known = "int64", tuple[str | int, ...](values)
         if column.type().is_string():
-            kind, known = "string", tuple(map(require_unicode, known))
-        return _function(_LIST, (kind, "int64"), "boolean")(column, self._keep(known))
+            texts = self._keep(tuple(map(require_unicode, values)))
+            return _marker("one_of_texts", ("string", "int64"), "boolean")(column, texts)
+        numbers = self._keep(tuple[str | int, ...](values))
+        return _marker("one_of_numbers", ("int64", "int64"), "boolean")(column, numbers)
 
     def _keep(self, value: Parameter) -> int:
         self._values.append(value)
@@ -121,12 +118,12 @@ def require_unicode(value: object) -> str:
 
 def as_bytes(text: Any) -> Any:
     """A text that is compared and ordered by its bytes, whatever it was made from."""
-    return _function(_BYTES, ("string",), "string")(text)
+    return _marker("as_bytes", ("string",), "string")(text)
 
 
 def keyed_number(text: Any) -> Any:
     """The first 28 bits of the MD5 of a text, as a whole number."""
-    return _function(_DIGEST, ("string",), "int64")(text)
+    return _marker("digest", ("string",), "int64")(text)
 
 
 def written(
@@ -135,7 +132,7 @@ def written(
     """The statement for an expression over the table that `reading` describes."""
     compiler = dialect.compiler()
     tree = compiler.to_sqlglot(expression).copy()  # Ibis uses one node in several places
-    _replace_markers(tree, dialect, texts.values, len(reading.parameters) + 1)
+    _replace_markers(tree, dialect, len(reading.parameters) + 1)
     gives = expression.schema().to_pyarrow()
     names = ", ".join(map(dialect.identifier, gives.names))
     sql = (
@@ -152,37 +149,28 @@ def filled(template: str, **parts: str) -> str:
 
 
 @cache
-def _function(name: str, inputs: tuple[str, ...], output: str) -> Any:
-    """A marker, which no engine has: `written` replaces it."""
+def _marker(field: str, inputs: tuple[str, ...], output: str) -> Any:
+    """A function that no engine has: `written` replaces it by a template of the dialect."""
     import ibis
 
-    def of_one(given): ...  # type: ignore[no-untyped-def] # the signature is given below
-
-    def of_two(given, place): ...  # type: ignore[no-untyped-def] # the signature is given below
-
-    return ibis.udf.scalar.builtin(name=name, signature=(inputs, output))(
-        of_one if len(inputs) == 1 else of_two
-    )
+    marker = ibis.udf.scalar.builtin(name=_MARK + field, signature=(inputs, output))
+    return marker((lambda _given: None) if len(inputs) == 1 else (lambda _given, _place: None))
 
 
-def _replace_markers(
-    tree: Any, dialect: Dialect, values: tuple[Parameter, ...], first: int
-) -> None:
-    """Every marker becomes what the engine has for it, the inner ones before the outer ones."""
+def _replace_markers(tree: Any, dialect: Dialect, first: int) -> None:
+    """Every marker becomes what the engine has for it, the inner ones before the outer ones.
+
+    Where the template holds {n}, the last argument is the place of a parameter, counted on from
+    `first`.
+    """
     import sqlglot.expressions as sge
 
-    templates = {_BYTES: dialect.as_bytes, _DIGEST: dialect.digest, _TEXT: dialect.text}
     for node in reversed(list(tree.find_all(sge.Anonymous))):
         name, given = node.name.lower(), node.expressions
-        if name not in (*templates, _LIST):
-            continue
-        place = int(given[-1].name) if name in (_TEXT, _LIST) else 0
-        template = templates.get(name)
-        if template is None:
-            numbers = values[place] != () and isinstance(values[place][0], int)
-            template = dialect.one_of_numbers if numbers else dialect.one_of_texts
-        sql = filled(template, x=_COLUMN, n=str(first + place))
-        node.replace(_parsed(sql, dialect, given[0]))
+        if name.startswith(_MARK):
+            template = getattr(dialect, name.removeprefix(_MARK))
+            n = first + int(given[-1].name) if "{n}" in template else 0
+            node.replace(_parsed(filled(template, x=_COLUMN, n=str(n)), dialect, given[0]))
 
 
 def _parsed(sql: str, dialect: Dialect, column: Any) -> Any:

@@ -34,7 +34,7 @@ from sqlglot import TokenType
 from sqlglot import expressions as sge
 
 from farthing.engine.keys import PERIODS, Bins, Key, Period, column_of, key_from
-from farthing.engine.sql.keys import Label
+from farthing.engine.sql.bounding import Label
 from farthing.engine.where_text.conditions import ConditionReader
 from farthing.engine.where_text.parsing import SqlText, shown
 from farthing.engine.where_text.writing import name_in_sql, value_in_sql

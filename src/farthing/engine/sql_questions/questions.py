@@ -26,7 +26,7 @@ from farthing.engine.keys import Key, key_to_json
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.completed import check_query
-from farthing.engine.sql.keys import Label
+from farthing.engine.sql.bounding import Label
 from farthing.engine.sql_questions.clauses import (
     COUNT,
     Aggregate,

@@ -40,7 +40,7 @@ from farthing.lab.finite.systems import (
     Reply,
     align,
 )
-from farthing.mechanisms.noise.randomness import BitSource, system_bits
+from farthing.mechanisms.noise.exact_sampling import BitSource, system_bits
 from farthing.mechanisms.randomized_response import LeakyAnswer, require_bit
 from farthing.numerics.ball import Ball, ends, in_balls
 

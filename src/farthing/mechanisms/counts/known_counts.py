@@ -1,33 +1,46 @@
-"""Counts of known labels, and of labels that were selected first."""
+"""Counts of known labels and of labels that were selected first, and totals of whole numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Generic
 
 import numpy as np
 import numpy.typing as npt
 
-from farthing.errors import InvalidInput
+from farthing.errors import InvalidInput, require_count
 from farthing.guarantees.kinds import PureDP
-from farthing.mechanisms.accuracy import (
+from farthing.mechanisms.histogram import Histogram
+from farthing.mechanisms.noise.discrete import Coordinate, Noise, coordinate_noise
+from farthing.mechanisms.noise.exact_sampling import Integers, system_bits
+from farthing.mechanisms.protocol import (
     DEFAULT_CONFIDENCE,
+    Around,
+    Contribution,
+    Data,
+    Errors,
     Expectation,
     Interval,
-    joint_level,
+    Mechanism,
+    Release,
+    Repeatable,
+    Uses,
+    check,
     noise_accuracy,
+    require_confidence,
+    summed_uses,
 )
-from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.noise.calibrated import Coordinate, Noise, coordinate_noise
-from farthing.mechanisms.noise.exact_sampling import Integers
-from farthing.mechanisms.noise.randomness import system_bits
-from farthing.mechanisms.protocol import Contribution, Mechanism, Release, Uses, check, summed_uses
 from farthing.mechanisms.selection.gumbel import KnownGumbel, UnknownGumbel
+
+_LARGEST_BOUND = 1 << 62
+#: Sums of more draws than this are bounded one by one: the exact law of Laplace sums is long.
+_MOST_DRAWS = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownCounts(Mechanism[Histogram]):
+class KnownCounts(Repeatable[Histogram]):
     """Every count of the domain plus the noise that its guarantee asks for.
 
     A unit changes at most `contribution_limit` counts, each by at most per_key_limit whole
@@ -70,34 +83,14 @@ class KnownCounts(Mechanism[Histogram]):
         limit = self.contribution_limit
         return ((self.coordinate, limit if labels is None else min(limit, labels)),)
 
-    def run(self, histogram: Histogram) -> Release:
-        """Noisy counts in the order of the domain; they may be negative."""
-        return self.mean(histogram, 1)
-
     def mean(self, histogram: Histogram, times: int) -> Release:
-        """The mean of `times` independent noisy counts for each label."""
+        """The mean of `times` noisy counts of each label, in the order of the domain.
+
+        Counts may be negative.
+        """
         noise, source = self.noise, system_bits()
         draws = [histogram.counts + noise.draw(len(histogram), source) for _ in range(times)]
         return Release(tuple(histogram.labels.tolist()), exact_means(draws))
-
-    def errors(
-        self, release: Release, confidence: float, *, together: bool = False
-    ) -> float | tuple[Interval, ...] | None:
-        """Independent noise; if labels were chosen by their counts, all must hold anyway."""
-        return self.errors_of_mean(release, confidence, 1, together=together)
-
-    def errors_of_mean(
-        self, release: Release, confidence: float, times: int, *, together: bool
-    ) -> float:
-        """The same for the mean of `times` draws."""
-        among = release.among or (len(release.labels) if together else 1)
-        return self.noise.half_width(joint_level(confidence, among), times) + release.moved
-
-    def expect(
-        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
-    ) -> Expectation:
-        """The error of one count."""
-        return Expectation(noise_accuracy(self.noise, confidence))
 
 
 def exact_means(draws: Sequence[Integers]) -> tuple[int | float, ...]:
@@ -137,7 +130,7 @@ def ordered_counts(noisy: Sequence[float] | npt.NDArray[np.generic]) -> npt.NDAr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopKWithCounts(Mechanism[Histogram]):
+class TopKWithCounts(Repeatable[Histogram]):
     """Gumbel discovery, then a noisy count for each label that was found.
 
     `counting` says which noise and how many of the counts a unit can change: a list of j labels
@@ -191,10 +184,6 @@ class TopKWithCounts(Mechanism[Histogram]):
         """The price of counting this many of the labels (None: all k) once more."""
         return self.counting.recount(self.selection.k if labels is None else labels)
 
-    def run(self, histogram: Histogram) -> Release:
-        """Labels in the discovered order, with counts."""
-        return self.mean(histogram, 1)
-
     def mean(self, histogram: Histogram, times: int) -> Release:
         """Labels discovered once, with the mean of `times` noisy counts for each."""
         chosen, stopped = self.selection.choose(histogram)
@@ -209,18 +198,6 @@ class TopKWithCounts(Mechanism[Histogram]):
         moved = max(abs(new - old) for new, old in zip(counts, noisy, strict=True))
         return Release(release.labels, counts, stopped, moved)
 
-    def errors(
-        self, release: Release, confidence: float, *, together: bool = False
-    ) -> float | tuple[Interval, ...] | None:
-        """The noise of the counts has no part in which labels were found."""
-        return self.counting.errors(release, confidence, together=together)
-
-    def errors_of_mean(
-        self, release: Release, confidence: float, times: int, *, together: bool
-    ) -> float:
-        """The same for the mean of `times` draws."""
-        return self.counting.errors_of_mean(release, confidence, times, together=together)
-
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
     ) -> Expectation:
@@ -231,3 +208,160 @@ class TopKWithCounts(Mechanism[Histogram]):
         """
         expected = self.selection.expect(confidence, domain_size=domain_size)
         return replace(expected, counts=self.counting.expect(confidence).counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClippedSum(Repeatable[int]):
+    """The sum plus the noise that its guarantee asks for, as one count.
+
+    Adding a unit adds a whole number between `lower` and `upper`, so it moves the sum by at most
+    the larger bound (docs/theory/mechanisms.md, Theorems 1, 2 and 2a, with τ that bound).
+    """
+
+    coordinate: Coordinate
+    lower: int
+    upper: int
+
+    def __post_init__(self) -> None:
+        lower = require_count("lower", self.lower, at_least=-_LARGEST_BOUND)
+        upper = require_count("upper", self.upper, at_least=lower)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+        if lower == upper == 0:
+            raise InvalidInput("lower and upper must not both be 0")
+        _ = self.noise  # the scale is checked when the mechanism is made
+
+    @property
+    def noise(self) -> Noise:
+        """What is added."""
+        return coordinate_noise(self.coordinate, self.assumes.per_key_limit)
+
+    @property
+    def assumes(self) -> Contribution:
+        """One number, changed by at most the larger bound."""
+        return Contribution(1, max(abs(self.lower), abs(self.upper)))
+
+    @property
+    def guarantees(self) -> Uses:
+        """One coordinate."""
+        return ((self.coordinate, 1),)
+
+    def recount(self, labels: int | None) -> Uses:
+        """The price of drawing the sum once more."""
+        return self.guarantees
+
+    def mean(self, total: int, times: int) -> Release:
+        """The mean of `times` noisy sums, as the nearest float; a single one stays whole.
+
+        In Python's whole numbers: nothing overflows.
+        """
+        drawn = times * total + sum(self.noise.draw(times, system_bits()).tolist())
+        return Release(("sum",), (drawn if times == 1 else float(Fraction(drawn, times)),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyTotals(Mechanism[tuple[int, ...]]):
+    """Each total plus the noise that its guarantee asks for.
+
+    A unit changes the i-th total by a whole number of at most `limits[i]`, up or down: one
+    coordinate each, with noise as many times wider (Theorem 12 of docs/theory/mechanisms.md).
+    """
+
+    coordinate: Coordinate
+    limits: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.limits:
+            raise InvalidInput("there must be at least one total, got none")
+        for limit in self.limits:
+            require_count("a limit of a total", limit, at_least=1)
+        _ = self.noises  # the scales are checked when the mechanism is made
+
+    @property
+    def noises(self) -> tuple[Noise, ...]:
+        """What is added to each total."""
+        return tuple(coordinate_noise(self.coordinate, limit) for limit in self.limits)
+
+    @property
+    def assumes(self) -> Contribution:
+        """One label, with that many numbers."""
+        return Contribution(1, self.limits[0], self.limits[1:])
+
+    @property
+    def guarantees(self) -> Uses:
+        """One coordinate for each total."""
+        return ((self.coordinate, len(self.limits)),)
+
+    def run(self, totals: tuple[int, ...]) -> Release:
+        """The noisy totals, in Python's whole numbers: nothing overflows."""
+        source = system_bits()
+        drawn = tuple(
+            total + int(noise.draw(1, source)[0])
+            for total, noise in zip(totals, self.noises, strict=True)
+        )
+        return Release(tuple(range(len(drawn))), drawn)
+
+    def half_widths(self, confidence: float) -> tuple[float, ...]:
+        """Intervals around the totals that hold all together."""
+        each = 1 - (1 - confidence) / len(self.limits)
+        return tuple(noise.half_width(each) for noise in self.noises)
+
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """Intervals around the totals."""
+        return Expectation(totals=self.half_widths(require_confidence(confidence)))
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated(Around[Data], Generic[Data]):
+    """The mean of `times` independent draws of each number, for labels that are found once.
+
+    It costs `times` draws of the numbers and everything else once; taking the mean is free.
+    """
+
+    mechanism: Repeatable[Data]
+    times: int
+
+    def __post_init__(self) -> None:
+        require_count("times", self.times, at_least=1)
+
+    @property
+    def guarantees(self) -> Uses:
+        """One draw of everything, and further draws of the numbers."""
+        return self._with_recounts(self.mechanism.guarantees, None)
+
+    def guarantees_for(self, release: Release) -> Uses:
+        """The same for the labels that were found."""
+        return self._with_recounts(self.mechanism.guarantees_for(release), len(release.labels))
+
+    def _with_recounts(self, first: Uses, labels: int | None) -> Uses:
+        again = self.mechanism.recount(labels)
+        return summed_uses(*first, *((guarantee, n * (self.times - 1)) for guarantee, n in again))
+
+    def run(self, data: Data) -> Release:
+        """Labels found once, with means."""
+        return self.mechanism.mean(data, self.times)
+
+    def errors(self, release: Release, confidence: float, *, together: bool = False) -> Errors:
+        """Those of the means."""
+        if release.counts is None:
+            return None
+        errors = self.mechanism.errors_of_mean
+        return errors(release, confidence, self.times, together=together)
+
+    def total(self, release: Release, confidence: float) -> Interval | None:
+        """Independent noise partly cancels: the sum is a multiple of the mean of all draws."""
+        counts, draws = release.counts or (), self.times * len(release.labels)
+        if not counts or draws > _MOST_DRAWS:
+            return Mechanism.total(self, release, confidence)
+        wide = len(counts) * (self.mechanism.noise.half_width(confidence, draws) + release.moved)
+        return sum(counts) - wide, sum(counts) + wide
+
+    def expect(
+        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
+    ) -> Expectation:
+        """That of the mechanism, with the error of the means."""
+        expected = self.mechanism.expect(confidence, domain_size=domain_size)
+        counts = noise_accuracy(self.mechanism.noise, confidence, self.times)
+        return replace(expected, counts=counts)

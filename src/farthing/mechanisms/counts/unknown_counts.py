@@ -4,10 +4,15 @@ A label that only one of two neighbours has, or looks at, must hardly ever be re
 noise the threshold is the smallest that keeps the chance of that at δ, exactly. Truncated
 noise spends δ on the ends of its support instead (`truncated_noise`), so none of δ is left
 for the threshold, and the threshold is the smallest that such a label *never* reaches.
+
+A noisy count that reached the threshold is likely to have positive noise. Given that n + Z ≥ T, the
+released v = n + Z has the law of the noise cut off at T, and its confidence interval holds every
+n ≥ 1 that this law does not reject on either side (docs/theory/mechanisms.md, section 11).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -15,31 +20,35 @@ import numpy as np
 from flint import arb
 
 from farthing.errors import InvalidInput, require_count
-from farthing.mechanisms.accuracy import (
-    DEFAULT_CONFIDENCE,
-    Expectation,
-    Interval,
-    joint_level,
-    noise_accuracy,
-)
-from farthing.mechanisms.counts.conditional_intervals import intervals_after
-from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.noise.calibrated import (
+from farthing.mechanisms.histogram import Histogram, TopCounts, positive_counts, ranked, top_counts
+from farthing.mechanisms.noise.discrete import (
     Coordinate,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
     Noise,
     TruncatedGaussianNoise,
     at_least_one,
     coordinate_noise,
     truncated_noise,
 )
-from farthing.mechanisms.noise.discrete import DiscreteGaussianNoise, DiscreteLaplaceNoise
-from farthing.mechanisms.noise.exact_sampling import Integers
-from farthing.mechanisms.noise.randomness import system_bits
+from farthing.mechanisms.noise.exact_sampling import Integers, system_bits
 from farthing.mechanisms.noise.rounded_gaussian import RoundedGaussianNoise
-from farthing.mechanisms.protocol import Contribution, Mechanism, Release, Uses, check, leak_once
-from farthing.mechanisms.top_counts import TopCounts, positive_counts, ranked, top_counts
+from farthing.mechanisms.protocol import (
+    DEFAULT_CONFIDENCE,
+    Contribution,
+    Errors,
+    Expectation,
+    Interval,
+    Mechanism,
+    Release,
+    Uses,
+    check,
+    joint_level,
+    leak_once,
+    noise_accuracy,
+)
 from farthing.numerics.ball import in_balls, middle
-from farthing.numerics.search import least_reaching
+from farthing.numerics.search import last_whole, least_reaching
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +113,7 @@ class ThresholdedCounts(CountsOfUnknown):
         """The error of one count, and the threshold."""
         return Expectation(noise_accuracy(self.noise, confidence), threshold=self.threshold)
 
-    def errors(
-        self, release: Release, confidence: float, *, together: bool = False
-    ) -> float | tuple[Interval, ...] | None:
+    def errors(self, release: Release, confidence: float, *, together: bool = False) -> Errors:
         """Intervals given that a count was released (docs/theory/mechanisms.md, section 11).
 
         Given which labels were released, their noises are still independent.
@@ -167,9 +174,7 @@ class UnknownCounts(CountsOfUnknown):
         counts = replace(noise_accuracy(self.noise, level), confidence=confidence)
         return Expectation(counts, above_cutoff=self.threshold)
 
-    def errors(
-        self, release: Release, confidence: float, *, together: bool = False
-    ) -> float | tuple[Interval, ...] | None:
+    def errors(self, release: Release, confidence: float, *, together: bool = False) -> Errors:
         """The threshold is a noisy count too, so what a release says about one label depends on
         all of them. So the intervals of all candidates hold together, shown or not."""
         return self.noise.half_width(joint_level(confidence, self.candidates))
@@ -219,3 +224,61 @@ def _truncated(
         contribution_limit=mechanism.contribution_limit,
         delta=mechanism.delta,
     )
+
+
+def intervals_after(
+    noise: Noise, threshold: int, counts: Sequence[int | float], confidence: float
+) -> tuple[Interval, ...]:
+    """One interval for each released count, all of which reached the threshold."""
+    whole = [int(count) for count in counts]
+    offsets = (_offsets(noise, threshold, count - threshold, confidence) for count in whole)
+    return tuple((v - down, v + up) for v, (down, up) in zip(whole, offsets, strict=True))
+
+
+@lru_cache(maxsize=4096)
+def _offsets(noise: Noise, threshold: int, above: int, confidence: float) -> tuple[int, int]:
+    """How far the interval of a count that is `above` the threshold reaches down and up.
+
+    The further above the threshold, the shorter the interval is downwards and the longer upwards;
+    upwards it is never longer than without a threshold. So far above the threshold the lower offset
+    is that of a nearer count and the upper one that without a threshold. Neither is too short, and
+    many counts share them.
+    """
+    beyond = _without_threshold(noise, confidence)
+    far = 4 * beyond + 4
+    if above > far:
+        down, _ = _offsets(noise, threshold, far, confidence)
+        return min(down, threshold + above - 1), beyond
+    return _searched(noise, threshold, above, confidence)
+
+
+@lru_cache(maxsize=64)
+@in_balls
+def _without_threshold(noise: Noise, confidence: float) -> int:
+    """The largest w with Pr[Z ≥ w] ≥ (1 − confidence)/2, or one more."""
+    return least_reaching(noise.tail, (1 - arb(confidence)) / 2, start=0)
+
+
+@in_balls
+def _searched(noise: Noise, threshold: int, above: int, confidence: float) -> tuple[int, int]:
+    """The exact ends; numbers that ball arithmetic cannot decide belong to the interval.
+
+    With n = v − down the upper tail of v is tail(down)/tail(down − above), with n = v + up the
+    lower one is 1 − tail(1 − up)/tail(−above − up); n beyond where tail is 0 is never released.
+    """
+    miss = (1 - arb(confidence)) / 2
+
+    def low_enough(down: int) -> bool:
+        reached = noise.tail(down - above)
+        return reached != 0 and not noise.tail(down) < miss * reached
+
+    def high_enough(up: int) -> bool:
+        reached = noise.tail(-above - up)
+        return not reached - noise.tail(1 - up) < miss * reached
+
+    furthest = threshold + above  # n = 0, which no released label has
+    down = last_whole(low_enough, 0, furthest)
+    step = 1
+    while high_enough(step):
+        step *= 2
+    return down, last_whole(high_enough, 0, step)

@@ -1,32 +1,43 @@
-"""Discrete noise: Pr[Z = z] proportional to e^(−|z|/scale) or to e^(−z²/2σ²) on the whole numbers.
+"""Discrete noise: Laplace, Gaussian, Gaussian that is cut off, and the one a guarantee asks for.
 
-Laplace noise is a difference of geometric numbers; Gaussian noise is drawn from it by rejection
-[CKS20].
+Pr[Z = z] is proportional to e^(−|z|/scale) or to e^(−z²/2σ²) on the whole numbers. Laplace noise is
+a difference of geometric numbers; Gaussian noise is drawn from it by rejection [CKS20].
+
+Noise that never exceeds a bound T makes "no label that a neighbour lacks is ever released"
+certain instead of likely. The price is δ for the ends of the support that only one of two
+neighbours can reach; what is left is no worse than the whole Gaussian. Lemma C and
+Theorems 6 and 7 of docs/theory/mechanisms.md. As printed in [CR22] the mechanism is not private.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from flint import arb
 
 from farthing.errors import InvalidInput
+from farthing.guarantees.kinds import DiscreteGaussian, Gaussian, PureDP
 from farthing.mechanisms.noise.exact_sampling import (
+    BitSource,
     Booleans,
     Integers,
     Inversion,
     accept,
+    accepted_draws,
     exact_ball,
+    geometric,
     symmetric_half_width,
 )
-from farthing.mechanisms.noise.randomness import BitSource
+from farthing.mechanisms.noise.rounded_gaussian import RoundedGaussianNoise
 from farthing.numerics.ball import Ball, hull, in_balls
-from farthing.numerics.search import turning_point
+from farthing.numerics.search import least_reaching, turning_point
 
 #: With counts below 2^62 and scales up to this, sums stay inside 64 bits: noise beyond 2^62
 #: has probability below e^−(2^22).
@@ -131,17 +142,6 @@ def _digits(scale: Fraction) -> tuple[tuple[int, Inversion], ...]:
     return tuple(digits)
 
 
-def geometric(rate: Fraction, size: int | None) -> Inversion:
-    """Pr[X = j] proportional to e^(−rate·j) on 0 … size − 1, or on all j ≥ 0."""
-
-    def missing(j: int) -> Ball:
-        return -(-exact_ball(j * rate.numerator, rate.denominator)).expm1()
-
-    if size is None:
-        return Inversion(missing, None)
-    return Inversion(lambda j: missing(j) / missing(size), size)
-
-
 def laplace_sum_tail(times: int, at: float) -> float:
     """Pr[|S| > at] for the sum of `times` continuous Laplace numbers of scale 1.
 
@@ -195,14 +195,12 @@ class DiscreteGaussianNoise:
     def draw(self, count: int, source: BitSource) -> Integers:
         """`count` independent exact draws."""
         proposals = DiscreteLaplaceNoise(Fraction(self._envelope))
-        kept = [np.zeros(0, dtype=np.int64)]
-        missing = count
-        while missing > 0:
-            batch = proposals.draw(missing + missing // 2 + 16, source)
-            accepted = batch[self._keep(batch, source)]
-            kept.append(accepted)
-            missing -= accepted.size
-        return np.concatenate(kept)[:count]
+
+        def batch(missing: int) -> Integers:
+            drawn = proposals.draw(missing + missing // 2 + 16, source)
+            return drawn[self._keep(drawn, source)]
+
+        return accepted_draws(count, batch)
 
     @property
     def _envelope(self) -> int:
@@ -246,22 +244,22 @@ class DiscreteGaussianNoise:
         """Pr[Z ≥ least]."""
         if least < 1:
             return 1 - self.tail(1 - least)
-        return self.weight_from(least) / self.total_weight()
+        return self._weight_from(least) / self._total_weight()
 
-    def weight_from(self, least: int) -> Ball:
+    def _weight_from(self, least: int) -> Ball:
         """The sum of g(j) over j ≥ least ≥ 1."""
         if self.sigma_squared <= _SUMMED**2:
             return _summed_from(self.sigma_squared, least)
         return self._integrated_from(least)
 
-    def total_weight(self) -> Ball:
+    def _total_weight(self) -> Ball:
         """The sum of g over all whole numbers.
 
         For large σ by Poisson summation: σ√2π·(1 + 2·Σ e^(−2π²σ²k²)), where the last sum is below
         e^(−σ²) for σ > 1.
         """
         if self.sigma_squared <= _SUMMED**2:
-            return 1 + 2 * self.weight_from(1)
+            return 1 + 2 * self._weight_from(1)
         return self._sigma() * (2 * arb.pi()).sqrt() * (1 + hull(arb(0), (-arb(_SUMMED**2)).exp()))
 
     def _integrated_from(self, least: int) -> Ball:
@@ -316,3 +314,123 @@ def _summed_from(sigma_squared: Fraction, least: int) -> Ball:
         term *= ratio
         ratio *= step
     return total + hull(arb(0), term / (1 - ratio))
+
+
+#: The guarantee of one noisy count, from which its noise follows.
+Coordinate: TypeAlias = PureDP | Gaussian | DiscreteGaussian
+
+
+class Noise(Hashable, Protocol):
+    """A symmetric distribution on the whole numbers that is drawn from exactly."""
+
+    def draw(self, count: int, source: BitSource) -> Integers:
+        """`count` independent exact draws."""
+
+    def tail(self, least: int) -> Ball:
+        """Pr[Z ≥ least]."""
+
+    def expected_absolute(self, times: int = 1) -> float:
+        """E|Z|, or that of the mean of `times` draws."""
+
+    def half_width(self, confidence: float, times: int = 1) -> float:
+        """A w with Pr[|Z| ≤ w] ≥ confidence, or that of the mean; the smallest for one draw."""
+
+
+def coordinate_noise(
+    coordinate: Coordinate, per_key_limit: int
+) -> DiscreteLaplaceNoise | DiscreteGaussianNoise | RoundedGaussianNoise:
+    """The noise to add to a whole number that a unit changes by at most per_key_limit.
+
+    PureDP(ε): discrete Laplace noise of scale per_key_limit/ε. Gaussian(σ): a rounded normal number
+    of standard deviation σ·per_key_limit. DiscreteGaussian(σ, per_key_limit): discrete Gaussian
+    noise with the same σ·per_key_limit. Floats are taken as exact fractions.
+    """
+    match coordinate:
+        case PureDP(epsilon):
+            if epsilon == 0:
+                raise InvalidInput("the epsilon of the coordinate must be greater than 0, got 0")
+            return DiscreteLaplaceNoise(per_key_limit / Fraction(epsilon))
+        case Gaussian(noise_multiplier):
+            return RoundedGaussianNoise(Fraction(noise_multiplier) * per_key_limit)
+        case DiscreteGaussian(noise_multiplier, sensitivity):
+            if sensitivity != per_key_limit:
+                raise InvalidInput(
+                    "the sensitivity of the coordinate must be per_key_limit, "
+                    f"got {sensitivity} and {per_key_limit}"
+                )
+            return DiscreteGaussianNoise((Fraction(noise_multiplier) * sensitivity) ** 2)
+    raise InvalidInput(
+        "the coordinate must be PureDP, Gaussian or DiscreteGaussian, "
+        f"got {type(coordinate).__name__}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedGaussianNoise:
+    """Discrete or rounded Gaussian noise conditioned on |Z| ≤ bound.
+
+    The condition makes |Z| smaller, so the errors and widths of `whole` still hold.
+    """
+
+    whole: DiscreteGaussianNoise | RoundedGaussianNoise
+    bound: int
+
+    def draw(self, count: int, source: BitSource) -> Integers:
+        """`count` independent exact draws: draws of the whole noise, kept if within the bound."""
+        kept = self.whole.draw(count, source)
+        outside = np.flatnonzero(np.abs(kept) > self.bound)
+        while outside.size:
+            kept[outside] = self.whole.draw(outside.size, source)
+            outside = outside[np.abs(kept[outside]) > self.bound]
+        return kept
+
+    def tail(self, least: int) -> Ball:
+        """Pr[Z ≥ least]."""
+        if least < 1:
+            return 1 - self.tail(1 - least)
+        if least > self.bound:
+            return arb(0)
+        beyond = self.whole.tail(self.bound + 1)
+        return (self.whole.tail(least) - beyond) / (1 - 2 * beyond)
+
+    def difference_tail(self, least: int) -> Ball:
+        """At most 2·Pr[Z ≥ least/2] for Pr[Z − Z' ≥ least]: one of the two must go half the way."""
+        return 2 * self.tail((least + 1) // 2)
+
+    def expected_absolute(self, times: int = 1) -> float:
+        """At most that of the whole noise."""
+        return self.whole.expected_absolute(times)
+
+    def half_width(self, confidence: float, times: int = 1) -> float:
+        """At most that of the whole noise, and never beyond the bound."""
+        return min(self.whole.half_width(confidence, times), self.bound)
+
+
+@lru_cache(maxsize=256)
+@in_balls
+def truncated_noise(
+    whole: DiscreteGaussianNoise | RoundedGaussianNoise,
+    *,
+    per_key_limit: int,
+    contribution_limit: int,
+    delta: float,
+) -> TruncatedGaussianNoise:
+    """With the smallest bound T for which the supports overlap enough: 1 − (1 − η)^Δ ≤ δ.
+
+    η = Pr[Z > T − per_key_limit] is the part of the support around one count that lies outside
+    the support around a count that is per_key_limit lower. It replaces equation (10) of [CR22]
+    for noise on whole numbers, with independent coordinates instead of a union bound.
+    """
+
+    def outside(bound: int) -> Ball:
+        one = TruncatedGaussianNoise(whole, bound).tail(bound - per_key_limit + 1)
+        return at_least_one(one, contribution_limit)
+
+    return TruncatedGaussianNoise(whole, least_reaching(outside, arb(delta), start=per_key_limit))
+
+
+def at_least_one(probability: Ball, count: int) -> Ball:
+    """1 − (1 − p)^count: the probability that one of `count` independent events happens."""
+    if probability >= 1:
+        return arb(1)
+    return -(count * (-probability).log1p()).expm1()

@@ -1,4 +1,9 @@
-"""Exact draws with random bits that are read as needed: inversion, and coins for rejection.
+"""Random bits of the operating system, and exact draws with them: inversion, coins for rejection.
+
+Every run of a mechanism opens its own source of bits, so nothing is shared between threads or
+inherited across a fork. Bits are read in blocks, because one system call per draw would cost more
+than the draw. A seeded source exists for tests only: it is installed for the extent of a `with`
+block by the private `_seeded`; no constructor and no `run` accepts a seed.
 
 A uniform real u in [0, 1) is a stream of bits. To draw from a distribution on 0, 1, 2, … with
 F(j) = Pr[X < j], return the number of j ≥ 1 with F(j) ≤ u. Only as many bits of u are looked at
@@ -19,9 +24,13 @@ the exact version reads further bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -29,9 +38,74 @@ import numpy.typing as npt
 from flint import arb, ctx, fmpq
 
 from farthing.errors import NotCertified
-from farthing.mechanisms.noise.randomness import WORD_BITS, BitSource, Words
 from farthing.numerics.ball import Ball, in_balls, middle
 from farthing.numerics.search import last_whole, least_reaching
+
+Words = npt.NDArray[np.uint64]
+
+WORD_BITS = 64
+_FIRST_BLOCK = 64
+_LARGEST_BLOCK = 1 << 14
+
+
+class BitSource:
+    """Independent uniform bits, as arrays of 64-bit words or as whole numbers of any size."""
+
+    __slots__ = ("_block", "_next", "_read", "_words")
+
+    def __init__(self, read: Callable[[int], bytes] = os.urandom) -> None:
+        self._read = read
+        self._block = _FIRST_BLOCK
+        self._words: list[int] = []
+        self._next = 0
+
+    def words(self, count: int) -> Words:
+        """`count` independent uniform 64-bit words."""
+        return np.frombuffer(self._read(8 * count), dtype=np.uint64)
+
+    def word(self) -> int:
+        """One uniform 64-bit word."""
+        if self._next == len(self._words):
+            self._words = self.words(self._block).tolist()
+            self._next = 0
+            self._block = min(2 * self._block, _LARGEST_BLOCK)
+        self._next += 1
+        return self._words[self._next - 1]
+
+    def bits(self, count: int) -> int:
+        """A uniform whole number below 2^count."""
+        number = 0
+        for _ in range(0, count, WORD_BITS):
+            number = number << WORD_BITS | self.word()
+        return number >> -count % WORD_BITS
+
+    def below(self, bound: int) -> int:
+        """A uniform whole number in [0, bound), by rejection: exact, no modulo bias."""
+        width = (bound - 1).bit_length()
+        while True:
+            number = self.bits(width)
+            if number < bound:
+                return number
+
+
+_TEST_SOURCE: ContextVar[BitSource | None] = ContextVar("_TEST_SOURCE", default=None)
+
+
+def system_bits() -> BitSource:
+    """A source for one run: the operating system, except inside a test's `_seeded` block."""
+    return _TEST_SOURCE.get() or BitSource()
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[BitSource]:
+    """For tests only: every source opened inside the block replays the same seed."""
+    source = BitSource(np.random.Generator(np.random.PCG64(seed)).bytes)
+    token = _TEST_SOURCE.set(source)
+    try:
+        yield source
+    finally:
+        _TEST_SOURCE.reset(token)
+
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -126,21 +200,48 @@ class Inversion:
         return last_whole(lambda j: self._threshold(j, bits) < prefix, high // 2, high) + 1
 
 
+def _lies_below(word: int, threshold: Callable[[int], int], source: BitSource) -> bool:
+    """Whether a uniform number that starts with `word` is below x, exactly (see the proof above).
+
+    `threshold(bits)` is floor(2^bits·x).
+    """
+    bits = WORD_BITS
+    while word == (edge := threshold(bits)):
+        word, bits = word << WORD_BITS | source.word(), bits + WORD_BITS
+    return word < edge
+
+
 def bernoulli(probability: Callable[[], Ball], source: BitSource) -> bool:
     """True with the exact probability that `probability` encloses."""
-    word, bits = source.word(), WORD_BITS
-    while True:
-        threshold = scaled_floor(probability, bits)
-        if word != threshold:
-            return word < threshold
-        word = word << WORD_BITS | source.word()
-        bits += WORD_BITS
+    return _lies_below(source.word(), partial(scaled_floor, probability), source)
 
 
 @in_balls
 def symmetric_half_width(tail: Callable[[int], Ball], confidence: float) -> int:
     """The smallest w with Pr[|Z| ≤ w] ≥ confidence, where Pr[Z ≥ w] = Pr[Z ≤ −w] = tail(w)."""
     return least_reaching(lambda w: 2 * tail(w + 1), 1 - arb(confidence))
+
+
+def geometric(rate: Fraction, size: int | None) -> Inversion:
+    """Pr[X = j] proportional to e^(−rate·j) on 0 … size − 1, or on all j ≥ 0."""
+
+    def missing(j: int) -> Ball:
+        return -(-exact_ball(j * rate.numerator, rate.denominator)).expm1()
+
+    if size is None:
+        return Inversion(missing, None)
+    return Inversion(lambda j: missing(j) / missing(size), size)
+
+
+def accepted_draws(count: int, batch: Callable[[int], Integers]) -> Integers:
+    """`count` draws by rejection; `batch(missing)` has those that were kept of a few proposals more
+    than are missing."""
+    kept = [np.zeros(0, dtype=np.int64)]
+    missing = count
+    while missing > 0:
+        kept.append(batch(missing))
+        missing -= kept[-1].size
+    return np.concatenate(kept)[:count]
 
 
 class Acceptance:
@@ -161,18 +262,16 @@ class Acceptance:
         return scaled_floor(lambda: (-exact_ball(numerator, denominator)).exp(), bits)
 
     def accepts(self, distance: int | Fraction, source: BitSource) -> bool:
-        """True with probability e^−(rate·distance), exactly (see the proof above)."""
+        """True with probability e^−(rate·distance), exactly."""
         if distance == 0:
             return True
         threshold = self._thresholds.get(distance)
         if threshold is None:
             threshold = self._thresholds[distance] = self.weight(distance, WORD_BITS)
-        word, bits = source.word(), WORD_BITS
-        while word == threshold:
-            word = word << WORD_BITS | source.word()
-            bits += WORD_BITS
-            threshold = self.weight(distance, bits)
-        return word < threshold
+        word = source.word()
+        if word != threshold:
+            return word < threshold
+        return _lies_below(word, partial(self.weight, distance), source)
 
 
 def accept(exponents: Floats, exact: Callable[[int], Fraction], source: BitSource) -> Booleans:
@@ -185,8 +284,10 @@ def accept(exponents: Floats, exact: Callable[[int], Fraction], source: BitSourc
     """
     words = source.words(exponents.size)
     accepted, undecided = first_look(exponents, words)
+    coin = Acceptance(Fraction(1))
     for index in undecided.tolist():
-        accepted[index] = _refine(int(words[index]), exact(index), source)
+        threshold = partial(coin.weight, exact(index))
+        accepted[index] = _lies_below(int(words[index]), threshold, source)
     return accepted
 
 
@@ -198,15 +299,6 @@ def first_look(exponents: Floats, words: Words) -> tuple[Booleans, Integers]:
     cells = (words >> np.uint64(11)).astype(np.float64)
     accepted = cells + 1 <= low
     return accepted, np.flatnonzero(~accepted & (cells < high))
-
-
-def _refine(word: int, exponent: Fraction, source: BitSource) -> bool:
-    weight = Acceptance(exponent).weight
-    bits = WORD_BITS
-    while word == weight(1 if exponent else 0, bits):
-        word = word << WORD_BITS | source.word()
-        bits += WORD_BITS
-    return word < weight(1 if exponent else 0, bits)
 
 
 def _exponential(x: Floats) -> Floats:

@@ -16,15 +16,17 @@ import numpy as np
 from flint import arb
 
 from farthing.errors import InvalidInput
-from farthing.mechanisms.noise.discrete import geometric
 from farthing.mechanisms.noise.exact_sampling import (
+    WORD_BITS,
     Acceptance,
+    BitSource,
     Integers,
+    accepted_draws,
     exact_ball,
     first_look,
+    geometric,
     symmetric_half_width,
 )
-from farthing.mechanisms.noise.randomness import WORD_BITS, BitSource
 from farthing.numerics.ball import Ball
 
 #: With counts below 2^62 sums stay inside 64 bits: noise beyond 2^62 has probability e^−(2^27).
@@ -59,13 +61,9 @@ class RoundedGaussianNoise:
 
     def draw(self, count: int, source: BitSource) -> Integers:
         """`count` independent exact draws."""
-        kept = [np.zeros(0, dtype=np.int64)]
-        missing = count
-        while missing > 0:
-            batch = self._kept_of(2 * missing + missing // 4 + 16, source)
-            kept.append(batch)
-            missing -= batch.size
-        return np.concatenate(kept)[:count]
+        return accepted_draws(
+            count, lambda missing: self._kept_of(2 * missing + missing // 4 + 16, source)
+        )
 
     def _kept_of(self, proposals: int, source: BitSource) -> Integers:
         """The accepted ones of `proposals` proposals, scaled and rounded.
@@ -121,14 +119,6 @@ class RoundedGaussianNoise:
         """Pr[Z ≥ least] = Pr[G ≥ least − ½]."""
         at = Fraction(2 * least - 1, 2) / self.deviation
         return (exact_ball(at.numerator, at.denominator) / arb(2).sqrt()).erfc() / 2
-
-    def weight_from(self, least: int) -> Ball:
-        """The same: the weights are probabilities."""
-        return self.tail(least)
-
-    def total_weight(self) -> Ball:
-        """1."""
-        return arb(1)
 
     def half_width(self, confidence: float, times: int = 1) -> float:
         """The smallest w with Pr[|Z| ≤ w] ≥ confidence; for a mean at most ½ more than that.

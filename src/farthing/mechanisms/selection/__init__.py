@@ -1,4 +1,4 @@
 """Selections: one or several candidates, chosen by their scores.
 
-`draws` is the exponential mechanism drawn exactly; the other modules say what is scored.
+`exponential` draws the exponential mechanism exactly; the other modules say what is scored.
 """

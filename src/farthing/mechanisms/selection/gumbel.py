@@ -8,27 +8,24 @@ from fractions import Fraction
 
 from farthing.errors import InvalidInput, require_count, require_real
 from farthing.guarantees.kinds import BoundedRange
-from farthing.mechanisms.accuracy import (
-    DEFAULT_CONFIDENCE,
-    Expectation,
-    losing,
-    require_confidence,
-    selection_accuracy,
-    told_apart,
-)
-from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.noise.randomness import system_bits
+from farthing.mechanisms.histogram import Histogram, labels_at, top_counts
+from farthing.mechanisms.noise.exact_sampling import system_bits
 from farthing.mechanisms.protocol import (
+    DEFAULT_CONFIDENCE,
     Contribution,
+    Expectation,
     Mechanism,
     Release,
     Uses,
     check,
     epsilon_less_leak,
     leak_once,
+    losing,
+    require_confidence,
+    selection_accuracy,
+    told_apart,
 )
-from farthing.mechanisms.selection.draws import STOP, Selection
-from farthing.mechanisms.top_counts import labels_at, top_counts
+from farthing.mechanisms.selection.exponential import STOP, Selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from numpy.typing import ArrayLike
+
 from farthing.guarantees.kinds import PermuteAndFlip
-from farthing.mechanisms.histogram import ArrayLike
-from farthing.mechanisms.noise.exact_sampling import Acceptance
-from farthing.mechanisms.noise.randomness import system_bits
+from farthing.mechanisms.noise.exact_sampling import Acceptance, system_bits
 from farthing.mechanisms.protocol import Uses
 from farthing.mechanisms.selection.exponential import ByScore, score_array
 

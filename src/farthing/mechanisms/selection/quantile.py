@@ -9,12 +9,19 @@ import numpy as np
 
 from farthing.errors import InvalidInput, require_count
 from farthing.guarantees.kinds import BoundedRange
-from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE, Expectation, selection_accuracy
 from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.noise.exact_sampling import Integers
-from farthing.mechanisms.noise.randomness import system_bits
-from farthing.mechanisms.protocol import Contribution, Mechanism, Release, Uses, check
-from farthing.mechanisms.selection.draws import Selection
+from farthing.mechanisms.noise.exact_sampling import Integers, system_bits
+from farthing.mechanisms.protocol import (
+    DEFAULT_CONFIDENCE,
+    Contribution,
+    Expectation,
+    Mechanism,
+    Release,
+    Uses,
+    check,
+    selection_accuracy,
+)
+from farthing.mechanisms.selection.exponential import Selection
 
 _LARGEST_DENOMINATOR = 1000
 #: Scores below this are moved to it, so that they stay within 64 bits.
