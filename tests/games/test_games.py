@@ -81,13 +81,9 @@ def test_simulation_notices_a_wrong_strategy() -> None:
     wrong = adversary([(BR(1.0), 6)], epsilon_g=-1.5, cells=10)
     shifted = Strategy(
         right.losses, right.start, right.epsilon_g, right.value, right.grid,
-        {left: _shifted(plan) for left, plan in wrong.plans.items()},
+        {left: (items, 1.0 - choices) for left, (items, choices) in wrong.plans.items()},
     )  # fmt: skip
     assert attained(shifted).upper < 0.999 * attained(right).upper
-
-
-def _shifted(plan):
-    return type(plan)(plan.items, 1.0 - plan.choices)
 
 
 def test_a_game_against_the_real_mechanisms() -> None:
