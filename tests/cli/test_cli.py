@@ -211,6 +211,7 @@ def test_an_interrupt_says_what_became_of_the_budget(wait: str) -> None:
     code = f"""
 import os, signal, sys
 from farthing.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # started in the background it is ignored
 {wait}
 main.app.command("wait")(wait)
 sys.argv = ["farthing", "wait"]
