@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import statistics
 from collections import defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -256,6 +257,12 @@ def test_intervals_hold(kind: Any, group: str, places: int, paid: Any) -> None:
         narrow = Expectation(totals=tuple(part * width for width in stated.totals or ()))
         runs = (query.estimate(mechanism.run(totals), narrow)[1] for _ in range(300))
         return sum(low - 1e-9 <= truth <= high + 1e-9 for low, high in runs) / 300
+
+    if kind is MeanQuery:
+        plain = replace(query, by=None, categories=None, contribution_limit=None)
+        drawn = [mechanism.run(totals) for _ in range(600)]
+        told = [plain.errors(mechanism, release, 0.95)[0] for release in drawn]
+        assert sum(low - 1e-9 <= truth <= high + 1e-9 for low, high in told) / 600 >= 0.923
 
     assert covered(1.0) >= 0.912
     if group == "spread":

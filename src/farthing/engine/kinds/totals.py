@@ -43,7 +43,7 @@ from farthing.engine.sql.measuring import (
 )
 from farthing.errors import InvalidInput
 from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Repeated
-from farthing.mechanisms.combined import Groups
+from farthing.mechanisms.combined import Groups, PerLabel
 from farthing.mechanisms.counts.known_counts import NoisyTotals
 from farthing.mechanisms.protocol import Interval
 from farthing.schema import Bounds, Column, DeclaredValues
@@ -175,15 +175,26 @@ class MeanQuery(TotalsQuery):
         """The mean, between the bounds of the question."""
         rows, middle, *_ = _ranges(release, expectation)
         count, total, *_ = _numbers(release)
+        return self._value(total / max(count, 1.0)), self._between(_ratio(middle, rows))
+
+    def errors(
+        self, mechanism: Mechanism[Any], release: Release, confidence: float
+    ) -> tuple[Interval, ...]:
+        """By the noise of both totals together, which is less than that of each by itself."""
+        totals = mechanism.measure if isinstance(mechanism, PerLabel) else mechanism
+        assert isinstance(totals, NoisyTotals)
+        drawn = (_numbers(part) for part in self.parts_of(release))
+        return tuple(self._between(totals.ratio(n, confidence, self.reach)) for n in drawn)
+
+    def _between(self, ratios: Interval) -> Interval:
+        """The means of which these are the ratios, wider by what rounding can have moved them."""
+        low, high = _wider(ratios, 2 * self.rounding + _scaling(self))
+        return self._value(low), self._value(high)
+
+    def _value(self, ratio: float) -> float:
+        """From half steps around the middle to the column, within its bounds."""
         lower, upper = (bound / float(10**self.decimals) for bound in self.bounds)
-
-        def value(ratio: float) -> float:
-            """From half steps around the middle to the column, within its bounds."""
-            return min(max(lower + self.unstepped((self.reach + ratio) / 2), lower), upper)
-
-        low, high = _ratio(middle, rows)
-        moved = 2 * self.rounding + _scaling(self)
-        return value(total / max(count, 1.0)), (value(low - moved), value(high + moved))
+        return min(max(lower + self.unstepped((self.reach + ratio) / 2), lower), upper)
 
     def width_times_rows(self, expectation: Expectation) -> float | None:
         """A mean m of n rows moves by (sum's error + |m|·rows' error)/n; |m| is at most R."""

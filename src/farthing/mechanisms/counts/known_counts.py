@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Generic
 
 import numpy as np
@@ -13,7 +15,13 @@ import numpy.typing as npt
 from farthing.errors import InvalidInput, require_count
 from farthing.guarantees.kinds import PureDP
 from farthing.mechanisms.histogram import Histogram
-from farthing.mechanisms.noise.discrete import Coordinate, Noise, coordinate_noise
+from farthing.mechanisms.noise.discrete import (
+    Coordinate,
+    CoordinateNoise,
+    DiscreteLaplaceNoise,
+    Noise,
+    coordinate_noise,
+)
 from farthing.mechanisms.noise.exact_sampling import Integers, system_bits
 from farthing.mechanisms.protocol import (
     DEFAULT_CONFIDENCE,
@@ -33,6 +41,7 @@ from farthing.mechanisms.protocol import (
     summed_uses,
 )
 from farthing.mechanisms.selection.gumbel import KnownGumbel, UnknownGumbel
+from farthing.numerics.search import turning_point
 
 _LARGEST_BOUND = 1 << 62
 #: Sums of more draws than this are bounded one by one: the exact law of Laplace sums is long.
@@ -278,7 +287,7 @@ class NoisyTotals(Mechanism[tuple[int, ...]]):
         _ = self.noises  # the scales are checked when the mechanism is made
 
     @property
-    def noises(self) -> tuple[Noise, ...]:
+    def noises(self) -> tuple[CoordinateNoise, ...]:
         """What is added to each total."""
         return tuple(coordinate_noise(self.coordinate, limit) for limit in self.limits)
 
@@ -306,11 +315,68 @@ class NoisyTotals(Mechanism[tuple[int, ...]]):
         each = 1 - (1 - confidence) / len(self.limits)
         return tuple(noise.half_width(each) for noise in self.noises)
 
+    def ratio(self, drawn: Sequence[float], confidence: float, largest: float) -> Interval:
+        """What the second total over the first may be, within ±largest, by what was drawn.
+
+        For the true ratio m, s − m·n of the drawn totals is one noise less m times the other,
+        whatever the totals are. So {m : |s − m·n| ≤ w(m)} holds it with this confidence (Theorem 15
+        of docs/theory/mechanisms.md, after Fieller). Where n may be 0 nothing is known.
+        """
+        rows, sums = self.noises[:2]
+        count, total = drawn[:2]
+        if count <= rows.half_width(confidence):
+            return -largest, largest
+        middle = min(max(total / count, -largest), largest)
+
+        def end(side: float) -> float:
+            """The last one towards this side that is possible."""
+
+            def possible(step: float) -> bool:
+                m = middle + step * (side - middle)
+                return abs(total - m * count) <= difference_half_width(sums, rows, m, confidence)
+
+            return middle + (side - middle) * turning_point(possible, 0.0, 1.0, width=1e-9)[1]
+
+        return end(-largest), end(largest)
+
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
     ) -> Expectation:
         """Intervals around the totals."""
         return Expectation(totals=self.half_widths(require_confidence(confidence)))
+
+
+def difference_half_width(
+    one: CoordinateNoise, other: CoordinateNoise, weight: float, confidence: float
+) -> float:
+    """A w with Pr[|Z − weight·Z′| ≤ w] ≥ confidence, for independent noise of one family.
+
+    That of continuous noise, and half a step for each of the two, which are whole numbers.
+    """
+    size = abs(weight)
+    if isinstance(one, DiscreteLaplaceNoise) and isinstance(other, DiscreteLaplaceNoise):
+        continuous = _laplace_half_width(float(one.scale), size * float(other.scale), confidence)
+    else:
+        deviations = math.sqrt(one.variance + size**2 * other.variance)
+        continuous = NormalDist().inv_cdf((1 + confidence) / 2) * deviations
+    return continuous + (1 + size) / 2
+
+
+def _laplace_half_width(one: float, other: float, confidence: float) -> float:
+    """The w with Pr[|X + Y| > w] = 1 − confidence for Laplace X, Y of these scales a and b:
+    (a²·e^(−w/a) − b²·e^(−w/b))/(a² − b²), and (1 + w/2a)·e^(−w/a) where they are equal."""
+    wide, narrow = max(one, other), min(one, other)
+    equal = wide - narrow < 1e-6 * wide
+
+    def outside(width: float) -> float:
+        if equal:
+            return (1 + width / (2 * wide)) * math.exp(-width / wide)
+        near = narrow**2 * math.exp(-width / narrow) if narrow > 0 else 0.0
+        return (wide**2 * math.exp(-width / wide) - near) / (wide**2 - narrow**2)
+
+    missed = 1 - confidence
+    high = 4 * wide * math.log(4 / missed)
+    return turning_point(lambda width: outside(width) > missed, 0.0, high, width=1e-9)[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -336,9 +336,11 @@ class Noise(Hashable, Protocol):
         """A w with Pr[|Z| ≤ w] ≥ confidence, or that of the mean; the smallest for one draw."""
 
 
-def coordinate_noise(
-    coordinate: Coordinate, per_key_limit: int
-) -> DiscreteLaplaceNoise | DiscreteGaussianNoise | RoundedGaussianNoise:
+#: The noise of one noisy count.
+CoordinateNoise: TypeAlias = DiscreteLaplaceNoise | DiscreteGaussianNoise | RoundedGaussianNoise
+
+
+def coordinate_noise(coordinate: Coordinate, per_key_limit: int) -> CoordinateNoise:
     """The noise to add to a whole number that a unit changes by at most per_key_limit.
 
     PureDP(ε): discrete Laplace noise of scale per_key_limit/ε. Gaussian(σ): a rounded normal number
