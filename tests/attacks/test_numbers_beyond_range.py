@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import farthing as fa
-from farthing.cli.values import value_of
+from farthing.cli.forms import value_of
 from farthing.engine.filters import require_value
 from farthing.errors import InvalidInput
 from farthing.schema import DECIMAL, INTEGER, Column, Schema

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import farthing as fa
-from farthing.cli.output import PATIENCE_SECONDS
+from farthing.cli.options import PATIENCE_SECONDS
 from farthing.ledger import Dataset, Ledger
 
 AT_ONCE = """

@@ -15,7 +15,7 @@ from farthing.engine.local import LocalBackend
 from farthing.engine.session import Session
 from farthing.engine.sources.duckdb import DuckDBSource
 from farthing.ledger import Ledger
-from farthing.server.answer_cache import Remembered
+from farthing.server.service import Remembered
 
 ROWS = {"who": [1, 2, 3, 1, 2], "what": ["a", "a", "b", "b", None], "n": [1, 0, 1, 1, 1]}
 

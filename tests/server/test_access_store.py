@@ -10,10 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from farthing.server.access import tokens
-from farthing.server.access.callers import AnalystCaller, Doorkeeper, OwnerCaller
-from farthing.server.access.store import AccessStore
-from farthing.server.access.tokens import find, listed, mint, withdraw
+from farthing.server import access as tokens
+from farthing.server.access import AccessStore, find, listed, mint, withdraw
+from farthing.server.callers import AnalystCaller, Doorkeeper, OwnerCaller
 from farthing.server.jobs import DONE, Run, Runner
 from farthing.server.problems import Refused
 from farthing.server.protection import ReleaseClock

@@ -18,9 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 import farthing as fa
 from farthing.errors import InvalidInput
-from farthing.server.access import oidc
-from farthing.server.access.callers import AnalystCaller, OwnerCaller
-from farthing.server.access.oidc import Issuer
+from farthing.server import callers as oidc
+from farthing.server.callers import AnalystCaller, Issuer, OwnerCaller
 from farthing.server.problems import Refused
 from farthing.server.settings import OidcSettings, settings_from
 from tests.server.deployment import Deployment, free_port

@@ -16,7 +16,7 @@ from farthing.engine import EngineFailure
 from farthing.errors import InvalidInput
 from farthing.ledger import DoesNotFit
 from farthing.server import protection
-from farthing.server.access.callers import AnalystCaller
+from farthing.server.callers import AnalystCaller
 from farthing.server.problems import Refused
 from farthing.server.protection import AuditLog, Rates, ReleaseClock
 from farthing.server.routes.requests import Inquiry, on_time

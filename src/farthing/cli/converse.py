@@ -15,11 +15,17 @@ from typing import Annotated, Any
 import typer
 
 from farthing.cli import options
-from farthing.cli.forms import POSITIONAL, command, options_of, with_options
-from farthing.cli.opening import Opening, Source, option
-from farthing.cli.options import Name, say
-from farthing.cli.output import console, patience, print_json
-from farthing.cli.values import filter_of
+from farthing.cli.forms import (
+    POSITIONAL,
+    Opening,
+    Source,
+    command,
+    filter_of,
+    option,
+    options_of,
+    with_options,
+)
+from farthing.cli.options import Name, console, patience, print_json, say
 from farthing.engine.conversation import ConversationAnswer
 from farthing.engine.conversation_kinds import CONVERSATIONS, conversation_from
 from farthing.engine.conversation_kinds.base import ConversationKind

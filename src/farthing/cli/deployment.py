@@ -1,4 +1,4 @@
-"""`farthing serve`, `farthing doctor`, `farthing statement`.
+"""`farthing serve`, `doctor`, `statement`, `figures`.
 
 Their libraries may not be installed, so they are imported when a command runs.
 """
@@ -8,15 +8,17 @@ from __future__ import annotations
 import io
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from farthing.cli import options
-from farthing.cli.options import Name, Output, put, say
-from farthing.cli.output import patience, print_json
-from farthing.errors import InvalidInput
+from farthing.cli.options import Name, Output, console, patience, print_json, put, say
+from farthing.errors import InvalidInput, require_choice
+from farthing.optional import required
+from farthing.whole_files import whole_file
 
 
 def serve(
@@ -115,3 +117,33 @@ def statement(
     with ledger.Ledger.open(where, upgrade=False) as book, patience("writing the statement"):
         data = ledger.statement(book.reader(), name, delta=delta)
     put(output, io.StringIO(json.dumps(data) + "\n" if as_json else ledger.markdown(data)))
+
+
+def figures(
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="A folder; made if need be.", show_default=False)
+    ],
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only", metavar="NAME", help="Draw this one; may be repeated.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Draw every figure of the papers, and some of ours.
+
+    Each as SVG, as PNG for light and dark paper, and its points as CSV; captions are in index.md.
+    All of them take some minutes.
+    """
+    required("matplotlib")
+    from farthing.lab.figures import FIGURES, as_markdown, write_figure  # takes time to load
+
+    wanted = [require_choice("--only", name, FIGURES) for name in only or FIGURES]
+    for place, name in enumerate(wanted, 1):
+        began = time.monotonic()
+        with patience(f"{place}/{len(wanted)}  {name}"):
+            write_figure(FIGURES[name], out)
+        took = f"{time.monotonic() - began:.1f} s"
+        console().print(f"{place}/{len(wanted)}  {name}  ({took})", markup=False)
+    with whole_file(out / "index.md") as file:
+        file.write(as_markdown([FIGURES[name] for name in wanted], folder="", head="# Figures\n"))

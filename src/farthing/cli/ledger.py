@@ -15,8 +15,17 @@ from rich.table import Table
 
 from farthing.cli import options
 from farthing.cli.forms import AtLedger, add_operations, at_ledger
-from farthing.cli.options import AnyName, Name, Output, put, reading, say
-from farthing.cli.output import console, patience, print_json
+from farthing.cli.options import (
+    AnyName,
+    Name,
+    Output,
+    console,
+    patience,
+    print_json,
+    put,
+    reading,
+    say,
+)
 from farthing.engine.desk import Desk
 from farthing.ledger import Account, Ledger, Purse, Reader, export_lines, import_lines, verify
 from farthing.wording import many, plain

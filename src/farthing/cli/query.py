@@ -16,10 +16,19 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import typer
 
 from farthing.cli import options
-from farthing.cli.forms import POSITIONAL, command, options_of, with_options
-from farthing.cli.opening import Opening, Source, option
-from farthing.cli.output import console, patience, print_json
-from farthing.cli.values import categories_of, filter_of, keys_of
+from farthing.cli.forms import (
+    POSITIONAL,
+    Opening,
+    Source,
+    categories_of,
+    command,
+    filter_of,
+    keys_of,
+    option,
+    options_of,
+    with_options,
+)
+from farthing.cli.options import console, patience, print_json
 from farthing.engine.answer import Answer
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import ROLES, Query

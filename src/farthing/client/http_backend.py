@@ -7,8 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import quote
 
-from farthing.client.errors import refused_price
-from farthing.client.wire import Wire
+from farthing.client.wire import Wire, refused_price
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.accuracy_target import Aim
 from farthing.engine.answer import Answer, Answers, PastRelease

@@ -24,9 +24,8 @@ from farthing.engine.sources.spark_session import java_home
 from farthing.errors import FarthingError
 from farthing.ledger import Ledger
 from farthing.ledger.declared_data import places_in
-from farthing.server.access.oidc import Issuer
-from farthing.server.access.store import AccessStore
-from farthing.server.access.tokens import listed
+from farthing.server.access import AccessStore, listed
+from farthing.server.callers import Issuer
 from farthing.server.settings import DatasetSettings, Settings, read_settings
 from farthing.wording import many
 

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, delete, or_, select, update
 
-from farthing.server.access.store import AccessStore, jobs
+from farthing.server.access import AccessStore, jobs
 from farthing.server.problems import Refused, nothing_here, problem_of
 from farthing.server.protection import ReleaseClock
 from farthing.server.settings import Protections

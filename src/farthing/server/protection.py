@@ -21,7 +21,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from starlette.exceptions import HTTPException
 
 from farthing.errors import InvalidInput
-from farthing.server.access.store import written_now
+from farthing.server.access import written_now
 from farthing.server.problems import Refused, plain_problem, problem_of
 from farthing.server.settings import Settings
 

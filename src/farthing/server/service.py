@@ -1,31 +1,122 @@
-"""What one worker holds open: the ledger, the access store, a source for each dataset."""
+"""What one worker holds open: the ledger, the access store, a source for each dataset, caches.
+
+A cache has plans, releases and terms for some seconds. An entry belongs to one analyst. Its key is
+the request and everything that the answer depends on: what is declared, granted, and spent by this
+analyst, and nothing that others do.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Self
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
+from fastapi import Response
+from fastapi.responses import JSONResponse
+
+from farthing.canonical import digest
+from farthing.composition.tariffs.certificate import Certificate
+from farthing.composition.tariffs.tariff import Price
 from farthing.engine import query_from
 from farthing.engine.compile import statement_of
 from farthing.engine.context import Context
 from farthing.engine.desk import Desk
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
+from farthing.engine.statement_cache import ExpiringCache, StatementCache
 from farthing.errors import FarthingError, InvalidInput
-from farthing.ledger import Ledger
+from farthing.ledger import Analyst, Dataset, Ledger, Purse, Snapshot
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE
-from farthing.server.access.callers import Doorkeeper
-from farthing.server.access.oidc import Issuer
-from farthing.server.access.store import AccessStore
-from farthing.server.access.tokens import StoredTokens
-from farthing.server.answer_cache import Remembered
+from farthing.server.access import AccessStore, StoredTokens
+from farthing.server.callers import CallerGrants, Doorkeeper, Issuer
 from farthing.server.jobs import Runner
 from farthing.server.protection import Rates, ReleaseClock, UnpaidWork
 from farthing.server.settings import DatasetSettings, Settings
+
+#: How long an answer is kept, how many of them, and how large each may be.
+KEPT_SECONDS, MOST, LARGEST_BYTES = 10.0, 1000, 1 << 16
+
+
+class Circumstances(NamedTuple):
+    """What an answer depends on that reads no rows."""
+
+    analyst: str
+    datasets: tuple[str, ...] | None
+    dataset: str
+    month: int
+    declared_and_granted: CallerGrants
+
+
+class ServedAnalyst(Analyst):
+    """An analyst who may not learn what others spend, nor what is left of the cap."""
+
+    sees_the_cap = False
+
+
+class CachedAnalyst(ServedAnalyst):
+    """An analyst for as long as nothing changes: the ledger is looked at once.
+
+    For plans, which promise nothing: whatever pays looks everything up again.
+    """
+
+    def snapshot(self) -> Snapshot:
+        return self._kept_snapshot
+
+    def about(self) -> Dataset:
+        return self._kept_snapshot.about
+
+    def certificate(self) -> Certificate:
+        return self._kept_snapshot.certificate
+
+    @cached_property
+    def _kept_snapshot(self) -> Snapshot:
+        return super().snapshot()
+
+
+def left_in(purse: Purse) -> Price:
+    """What is left of a purse, whatever the cap."""
+    return purse.left()
+
+
+class Remembered:
+    """Answers and analysts of one worker."""
+
+    def __init__(self) -> None:
+        self._answers = ExpiringCache[bytes](MOST, KEPT_SECONDS)
+        self._analysts = ExpiringCache[CachedAnalyst](MOST, KEPT_SECONDS)
+        self._recent: dict[tuple[str, str], StatementCache] = {}
+
+    def answer(
+        self, circumstances: Circumstances, asked: Any, make: Callable[[], dict[str, Any] | None]
+    ) -> Response | None:
+        """What `make` gives, or gave a moment ago; None, and nothing is kept, if it gives None."""
+        key = (circumstances, digest(asked))
+        kept = self._answers.get(key)
+        if kept is None:
+            made = make()
+            if made is None:
+                return None
+            kept = bytes(JSONResponse(made).body)
+            if len(kept) <= LARGEST_BYTES:
+                self._answers.keep(key, kept)
+        return Response(kept, media_type="application/json")
+
+    def recent(self, analyst: Analyst) -> StatementCache:
+        """What the last questions of somebody who has a purse made of the rows."""
+        return self._recent.setdefault((analyst.dataset, analyst.name), StatementCache())
+
+    def analyst(self, circumstances: Circumstances, ledger: Ledger) -> CachedAnalyst:
+        """An analyst whose facts are those of a moment ago, if what they depend on is the same."""
+        kept = self._analysts.get(circumstances)
+        if kept is None:
+            kept = CachedAnalyst(ledger.book, circumstances.dataset, circumstances.analyst)
+            self._analysts.keep(circumstances, kept)
+        return kept
+
 
 log = logging.getLogger("farthing.server")
 

@@ -33,8 +33,8 @@ from farthing.engine.kinds.moments import MeanQuery, StandardDeviationQuery, Var
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.sum import SumQuery
 from farthing.engine.kinds.top_k import TopKQuery
-from farthing.entry_points import load
 from farthing.errors import InvalidInput, Unsupported, require_choice
+from farthing.optional import load
 
 log = logging.getLogger("farthing.extensions")
 

@@ -12,8 +12,7 @@ from farthing.engine import EngineFailure, Plan
 from farthing.engine.spending import spending_of
 from farthing.ledger import AlreadySettled
 from farthing.ledger.records import BATCH
-from farthing.server.access.callers import AnalystCaller, granted, grants_of
-from farthing.server.answer_cache import Circumstances
+from farthing.server.callers import AnalystCaller, granted, grants_of
 from farthing.server.jobs import Outcome, Run
 from farthing.server.problems import does_not_fit, nothing_here
 from farthing.server.routes.dependencies import (
@@ -21,8 +20,11 @@ from farthing.server.routes.dependencies import (
     AnyCaller,
     At,
     IdempotencyKey,
+    Later,
     Prefer,
     UnpaidRoute,
+    answered_once,
+    is_used,
     refusals,
 )
 from farthing.server.routes.requests import (
@@ -33,7 +35,7 @@ from farthing.server.routes.requests import (
     purse_json,
     require_planned,
 )
-from farthing.server.routes.responses import Later, answered_once, is_used
+from farthing.server.service import Circumstances
 
 #: What is light, and answered whatever else its caller does.
 light_router = APIRouter(prefix="/v1", tags=["everybody"])

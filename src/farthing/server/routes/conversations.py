@@ -23,11 +23,13 @@ from farthing.server.routes.dependencies import (
     AnalystHere,
     At,
     IdempotencyKey,
+    Later,
     UnpaidRoute,
+    answered_once,
+    not_interrupted,
     refusals,
 )
 from farthing.server.routes.requests import Inquiry, PlannedPrice, on_time, require_planned
-from farthing.server.routes.responses import Later, answered_once, not_interrupted
 
 conversation_router = APIRouter(
     prefix="/v1/datasets/{dataset}/conversations", route_class=UnpaidRoute, tags=["conversations"]

@@ -18,10 +18,9 @@ from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Dataset, DoesNotFit, KeptRelease, Purse, ReleaseSummary
 from farthing.ledger.errors import Damaged, Unavailable, WrongSchema
-from farthing.server.access.callers import AnalystCaller, grants_of
-from farthing.server.answer_cache import Circumstances, ServedAnalyst, left_in
+from farthing.server.callers import AnalystCaller, grants_of
 from farthing.server.problems import Refused, does_not_fit, note, nothing_here
-from farthing.server.service import Service
+from farthing.server.service import Circumstances, ServedAnalyst, Service, left_in
 
 #: Queries in one batch at most: planning them must not hold up others.
 MOST_IN_A_BATCH = 500
