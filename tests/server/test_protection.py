@@ -18,7 +18,7 @@ from farthing.ledger import DoesNotFit
 from farthing.server import protection
 from farthing.server.callers import AnalystCaller
 from farthing.server.problems import Refused
-from farthing.server.protection import AuditLog, Rates, ReleaseClock
+from farthing.server.protection import AuditLog, ReleaseClock, request_rate
 from farthing.server.routes.requests import Inquiry, on_time
 from farthing.server.service import Service
 from farthing.server.settings import read_settings
@@ -117,16 +117,16 @@ def test_so_many_requests_a_minute(deploy) -> None:
 
 
 def test_a_rate_comes_back() -> None:
-    rates = Rates(6000)  # a hundred a second
+    rates = request_rate(6000)  # a hundred a second
 
     def hurry() -> None:
         for _ in range(20_000):
-            rates.take("ann")
+            rates.take("ann", 1, at_least=1)
 
     with pytest.raises(Refused):
         hurry()
     time.sleep(0.1)
-    rates.take("ann")
+    rates.take("ann", 1, at_least=1)
 
 
 def test_a_log_that_cannot_be_written_is_said_at_the_start(tmp_path) -> None:

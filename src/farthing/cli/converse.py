@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +21,7 @@ from farthing.cli.forms import (
     Source,
     command,
     filter_of,
+    flag_of,
     option,
     options_of,
     with_options,
@@ -31,6 +32,7 @@ from farthing.engine.conversation_kinds import CONVERSATIONS, conversation_from
 from farthing.engine.conversation_kinds.base import ConversationKind
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.fields import help_of
 from farthing.engine.session import Session
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger, OpenedConversation
@@ -80,11 +82,9 @@ def _kind_options() -> list[inspect.Parameter]:
     """The fields of every kind of conversation as options, each once; left out if not given."""
     options: dict[str, inspect.Parameter] = {}
     for kind in CONVERSATIONS.values():
-        for name, (plain_type, words) in kind.help().items():
-            optional: Any = plain_type | None
-            flag = f"--{name.replace('_', '-')}"
-            flag += f"/--no-{name.replace('_', '-')}" if plain_type is bool else ""
-            annotation: Any = Annotated[optional, option(flag, words, _WATCH)]
+        for name, field in help_of(kind).items():
+            flag = flag_of(name, truth=field.type is bool)
+            annotation: Any = Annotated[field.type | None, option(flag, field.words, _WATCH)]
             options.setdefault(
                 name, inspect.Parameter(name, POSITIONAL, default=None, annotation=annotation)
             )
@@ -105,7 +105,7 @@ def _open_command() -> Callable[..., None]:
 def _kind_from(given: dict[str, Any]) -> ConversationKind:
     """The kind whose required fields are given, or else the one that requires nothing."""
     needed = {
-        word: {f.name for f in fields(kind) if f.default is MISSING}
+        word: {name for name, field in help_of(kind).items() if field.needed}
         for word, kind in CONVERSATIONS.items()
     }
     word = max((w for w in needed if needed[w] <= given.keys()), key=lambda w: len(needed[w]))

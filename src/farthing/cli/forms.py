@@ -85,9 +85,15 @@ def command(app: typer.Typer, name: str) -> Callable[[Filled], Filled]:
     return register
 
 
+def flag_of(name: str, *, truth: bool = False) -> str:
+    """The flag for a field; for one that is true or false with its opposite."""
+    flag = f"--{name.replace('_', '-')}"
+    return f"{flag}/--no-{flag[2:]}" if truth else flag
+
+
 def field_option(name: str) -> Any:
     """The option for a field that operations have too."""
-    return typer.Option(f"--{name.replace('_', '-')}", help=FIELDS[name].words)
+    return typer.Option(flag_of(name), help=FIELDS[name].words)
 
 
 @dataclass(frozen=True)
@@ -142,7 +148,7 @@ def _typed(field: Given) -> Iterator[inspect.Parameter]:
     if field.nothing and default is NEEDED:
         default = None
     shown: dict[str, Any] = {"help": field.words, "show_default": default not in (NEEDED, None)}
-    flag = field.option or f"--{field.name.replace('_', '-')}"
+    flag = field.option or flag_of(field.name)
     if field.argument:
         option = typer.Argument(metavar=field.argument, **shown)
     elif len(field.choices) == 1:

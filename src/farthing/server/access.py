@@ -14,16 +14,16 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 from sqlalchemy import (
-    ClauseElement,
     Column,
     Connection,
+    Executable,
     Float,
     Index,
     Integer,
@@ -103,57 +103,33 @@ def written_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _make_tables(connection: Connection) -> bool:
-    metadata.create_all(connection)
-    return True
-
-
-class AccessStore:
+class AccessStore(Store):
     """The database, open. Safe to share between threads; each process opens its own."""
 
     def __init__(self, target: str) -> None:
-        self._store = Store(target, create=True)
+        super().__init__(target, create=True)
         try:
-            self.write(_make_tables)
+            self.do(metadata.create_all)
         except Unavailable:  # another worker made the same tables at this moment
-            self.write(_make_tables)
+            self.do(metadata.create_all)
         self.add(keys, {"id": 1, "secret": secrets.token_hex(32)})
         self.secret = str(self.ask(lambda connection: connection.scalar(select(keys.c.secret))))
 
     def add(self, table: Table, row: Mapping[str, Any]) -> bool:
         """A new row, unless there is one with this key already."""
+        added = sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
+        made = added.values(**row).on_conflict_do_nothing().returning(*table.primary_key)
+        return len(self.do(lambda connection: list(connection.execute(made)))) == 1
 
-        def work(connection: Connection) -> list[Any]:
-            on_sqlite = connection.dialect.name == "sqlite"
-            added = sqlite.insert(table) if on_sqlite else postgresql.insert(table)
-            made = added.values(**row).on_conflict_do_nothing().returning(*table.primary_key)
-            return list(connection.execute(made))
+    def change(self, statement: Executable) -> None:
+        """One statement that writes."""
+        self.do(lambda connection: connection.execute(statement))
 
-        return len(self.write(work)) == 1
-
-    def write(self, work: Callable[[Connection], T]) -> T:
-        """The result of `work` in one transaction; never None."""
-        made = self._store.write(work, patience=PATIENCE_SECONDS)
-        if made is None:
-            raise Unavailable("the service's database changed its mind")
-        return made
-
-    def ask(self, work: Callable[[Connection], T]) -> T:
-        """One snapshot."""
-        return self._store.ask(work)
-
-    @property
-    def is_file(self) -> bool:
-        """Whether reads are local and do not wait for writers."""
-        return self._store.is_sqlite
-
-    def look_up(self, statement: ClauseElement, parameters: Mapping[str, Any]) -> list[Any]:
-        """The rows of a prepared statement."""
-        return self._store.look_up(statement, parameters)
-
-    def shut(self) -> None:
-        """Give the connections back."""
-        self._store.shut()
+    def do(self, work: Callable[[Connection], T]) -> T:
+        """The result of `work` in one transaction, which is committed."""
+        done = self.write(lambda connection: (work(connection),), patience=PATIENCE_SECONDS)
+        assert done is not None
+        return done[0]
 
 
 PREFIX = "fth"
@@ -185,7 +161,8 @@ class TokenRecord:
     @property
     def is_valid(self) -> bool:
         """Neither revoked nor expired."""
-        expired = self.expires is not None and datetime.fromisoformat(self.expires) <= _now()
+        now = datetime.now(UTC)
+        expired = self.expires is not None and datetime.fromisoformat(self.expires) <= now
         return self.revoked is None and not expired
 
     def lets_in(self, analyst: str, dataset: str) -> bool:
@@ -194,15 +171,7 @@ class TokenRecord:
         return theirs and (self.datasets is None or dataset in self.datasets)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "role": self.role,
-            "name": self.name,
-            "datasets": None if self.datasets is None else list(self.datasets),
-            "created": self.created,
-            "expires": self.expires,
-            "revoked": self.revoked,
-        }
+        return {**asdict(self), "datasets": None if self.datasets is None else list(self.datasets)}
 
 
 def mint(
@@ -222,11 +191,7 @@ def mint(
     identity, secret = secrets.token_hex(8), secrets.token_hex(32)
     until = None if expires is None else expires.astimezone(UTC).isoformat(timespec="seconds")
     record = TokenRecord(identity, role, name, limited, written_now(), until, None)
-    row = {
-        **record.to_json(),
-        "datasets": json.dumps(None if limited is None else list(limited)),
-        "hash": _hasher.hash(secret),
-    }
+    row = {**record.to_json(), "datasets": json.dumps(limited), "hash": _hasher.hash(secret)}
     store.add(tokens, row)
     return f"{PREFIX}_{identity}_{secret}", record
 
@@ -239,26 +204,17 @@ def find(store: AccessStore, identity: str) -> TokenRecord | None:
 
 def listed(store: AccessStore) -> list[TokenRecord]:
     """Every token, the latest first."""
-
-    def look(connection: Connection) -> list[TokenRecord]:
-        rows = connection.execute(_KNOWN.order_by(tokens.c.created.desc(), tokens.c.id))
-        return [_record(row) for row in rows]
-
-    return store.ask(look)
+    ordered = _KNOWN.order_by(tokens.c.created.desc(), tokens.c.id)
+    return store.ask(lambda connection: [_record(row) for row in connection.execute(ordered)])
 
 
 def withdraw(store: AccessStore, identity: str) -> TokenRecord:
     """Revoke a token, on every worker."""
-
-    def work(connection: Connection) -> int:
-        one = update(tokens).filter_by(id=identity).where(tokens.c.revoked.is_(None))
-        connection.execute(one.values(revoked=written_now()))
-        return 1
-
     found = find(store, identity)
     if found is None:
         raise NotInLedger(f"there is no token {identity!r:.40}")
-    store.write(work)
+    one = update(tokens).filter_by(id=identity).where(tokens.c.revoked.is_(None))
+    store.change(one.values(revoked=written_now()))
     return find(store, identity) or found
 
 
@@ -310,11 +266,6 @@ def is_genuine(store: AccessStore, token: str) -> bool:
 
 
 def _record(row: Any) -> TokenRecord:
-    identity, role, name, datasets, created, expires, revoked = row
+    identity, role, name, datasets, *times = row
     limited = json.loads(datasets)
-    only = None if limited is None else tuple(limited)
-    return TokenRecord(identity, role, name, only, created, expires, revoked)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+    return TokenRecord(identity, role, name, None if limited is None else tuple(limited), *times)

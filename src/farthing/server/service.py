@@ -20,7 +20,6 @@ from fastapi.responses import JSONResponse
 
 from farthing.canonical import digest
 from farthing.composition.tariffs.certificate import Certificate
-from farthing.composition.tariffs.tariff import Price
 from farthing.engine import query_from
 from farthing.engine.compile import statement_of
 from farthing.engine.context import Context
@@ -29,12 +28,12 @@ from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.engine.statement_cache import ExpiringCache, StatementCache
 from farthing.errors import FarthingError, InvalidInput
-from farthing.ledger import Analyst, Dataset, Ledger, Purse, Snapshot
+from farthing.ledger import Analyst, Dataset, Ledger, Snapshot
 from farthing.mechanisms.accuracy import DEFAULT_CONFIDENCE
 from farthing.server.access import AccessStore, StoredTokens
 from farthing.server.callers import CallerGrants, Doorkeeper, Issuer
 from farthing.server.jobs import Runner
-from farthing.server.protection import Rates, ReleaseClock, UnpaidWork
+from farthing.server.protection import PerMinute, ReleaseClock, UnpaidWork, request_rate
 from farthing.server.settings import DatasetSettings, Settings
 
 #: How long an answer is kept, how many of them, and how large each may be.
@@ -75,11 +74,6 @@ class CachedAnalyst(ServedAnalyst):
     @cached_property
     def _kept_snapshot(self) -> Snapshot:
         return super().snapshot()
-
-
-def left_in(purse: Purse) -> Price:
-    """What is left of a purse, whatever the cap."""
-    return purse.left()
 
 
 class Remembered:
@@ -133,7 +127,7 @@ class Service:
     access: AccessStore
     sources: Mapping[str, Source]
     doorkeeper: Doorkeeper
-    rates: Rates
+    rates: PerMinute
     unpaid: UnpaidWork
     runner: Runner
     remembered: Remembered
@@ -167,7 +161,7 @@ class Service:
                 access=access,
                 sources=sources,
                 doorkeeper=Doorkeeper(access, elsewhere),
-                rates=Rates(max(1, limits.requests_per_minute // settings.workers)),
+                rates=request_rate(max(1, limits.requests_per_minute // settings.workers)),
                 unpaid=UnpaidWork(limits.unpaid_seconds_per_minute / settings.workers),
                 runner=runner,
                 remembered=Remembered(),

@@ -7,12 +7,10 @@ whom, is not part of it. `kinds/__init__.py` lists the kinds, and no kind knows 
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, get_args, get_type_hints
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from farthing.engine.filters import Filter, columns_of
 from farthing.engine.keys import Key
@@ -21,6 +19,7 @@ from farthing.engine.kinds.fields import (
     QuestionEpsilon,
     Where,
     field_to_json,
+    help_of,
     label_from_json,
     unscaled,
 )
@@ -304,7 +303,7 @@ class Query(ABC):
     @classmethod
     def field_names(cls) -> tuple[str, ...]:
         """Names of the fields, in the order in which values without a name are taken."""
-        return _field_names(cls)
+        return tuple(help_of(cls))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data with every field, so that a new default changes no old query. Only an ε that
@@ -329,11 +328,13 @@ class Query(ABC):
     def from_fields(cls, values: Mapping[str, Any]) -> Self:
         """Made from its fields; InvalidInput if one is not known or is missing."""
         cls._require_known(values)
-        needed = [name for name in _required(cls) if name not in values]
+        needed = [
+            f"{name} ({one.words[:1].lower()}{one.words[1:].rstrip('.')})"
+            for name, one in help_of(cls).items()
+            if one.needed and name not in values
+        ]
         if needed:
-            hints = get_type_hints(cls, include_extras=True)
-            meant = (f"{name} ({_words(hints[name])})" for name in needed)
-            raise InvalidInput(f"{cls.kind} needs {' and '.join(meant)}")
+            raise InvalidInput(f"{cls.kind} needs {' and '.join(needed)}")
         return cls(**values)
 
     @classmethod
@@ -372,21 +373,6 @@ def check_query(query: Query, schema: Schema, unit: str) -> None:
         )
     check_filter(query.filter, schema.kinds)
     query.check_columns(schema)
-
-
-@cache
-def _field_names(cls: type[Query]) -> tuple[str, ...]:
-    return tuple(inspect.signature(cls).parameters)
-
-
-def _required(cls: type[Query]) -> list[str]:
-    return [f.name for f in fields(cls) if f.default is MISSING]
-
-
-def _words(hint: Any) -> str:
-    """What stands beside the type of a field, as part of a sentence."""
-    text = str(get_args(hint)[-1]).rstrip(".")
-    return text[0].lower() + text[1:]
 
 
 def counts_with(paid: Paid, contribution_limit: int, per_key_limit: int) -> KnownCounts:

@@ -14,6 +14,7 @@ from farthing.engine import Conversation, query_from
 from farthing.engine.conversation_kinds import CONVERSATIONS, conversation_from
 from farthing.engine.conversation_kinds.base import ConversationKind
 from farthing.engine.kinds.base import Query as EngineQuery
+from farthing.engine.kinds.fields import help_of
 from farthing.errors import InvalidInput, require_real
 from farthing.interactive.stored import mechanism_to_json
 from farthing.ledger import NotInLedger, OpenedConversation
@@ -45,8 +46,8 @@ def _describe(schema: dict[str, Any]) -> None:
     schema["examples"] = [{"kind": "threshold", "positives": 1}]
     schema["additionalProperties"] = False
     for kind in CONVERSATIONS.values():
-        for name, (plain_type, words) in kind.help().items():
-            described = {**TypeAdapter(plain_type).json_schema(), "description": words}
+        for name, field in help_of(kind).items():
+            described = {**TypeAdapter(field.type).json_schema(), "description": field.words}
             schema["properties"].setdefault(name, described)
 
 

@@ -25,7 +25,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import Field
-from sqlalchemy import delete, select, update
+from sqlalchemy import and_, delete, select, update
 
 from farthing.canonical import digest
 from farthing.server.access import AccessStore, answered
@@ -80,7 +80,7 @@ async def any_caller(
             headers={"WWW-Authenticate": "Bearer"},
         )
     request.state.caller = caller
-    service.rates.take(caller.token)
+    service.rates.take(caller.token, 1, at_least=1)
     return caller
 
 
@@ -259,11 +259,6 @@ _LONGEST = 200
 _ASYNC = re.compile(r"(^|[,;\s])respond-async($|[,;\s])")
 
 
-def respond(outcome: Outcome) -> JSONResponse:
-    """Status and body as they are."""
-    return JSONResponse(outcome[1], outcome[0])
-
-
 @dataclass(frozen=True, slots=True)
 class Later:
     """What is to run in a thread of its own, and whether its caller wants to wait for it."""
@@ -287,7 +282,8 @@ async def answered_once(
         prepared = await service.unpaid.do(caller.key, prepare)
         return await _run_or_job(service, prepared) if isinstance(prepared, Later) else prepared
 
-    return respond(await once(service.access, caller.key, key, asked, work))
+    status, body = await once(service.access, caller.key, key, asked, work)
+    return JSONResponse(body, status)
 
 
 async def _run_or_job(service: Service, later: Later) -> Outcome:
@@ -330,10 +326,12 @@ async def once(
         outcome = await work()
     except Exception as error:
         outcome = problem_of(error)
-    # what was refused charged nothing, and may be tried again
-    settle = _forget if outcome[0] in REFUSALS else _keep
     try:
-        await run_in_threadpool(settle, store, caller, key, outcome)
+        own = and_(answered.c.caller == caller, answered.c.key == key)
+        kept = update(answered).values(status=outcome[0], body=json.dumps(outcome[1]))
+        # what was refused charged nothing, and may be tried again
+        settled = delete(answered) if outcome[0] in REFUSALS else kept
+        await run_in_threadpool(store.change, settled.where(own))
     except Exception as error:  # the key stays as it began, and runs nothing
         note(error)
     return outcome
@@ -350,7 +348,8 @@ def _begin(store: AccessStore, caller: str, key: str, asked: Any) -> Outcome | N
     body = digest(asked)
     row = {"caller": caller, "key": key, "digest": body, "at": time.time()}
     if _look(store, caller, key) is None and store.add(answered, row):
-        _tidy(store)
+        if secrets.randbelow(TIDY_EVERY) == 0:
+            store.change(delete(answered).where(answered.c.at < time.time() - KEPT_SECONDS))
         return None
     found = _look(store, caller, key)
     if found is None or found.digest != body:
@@ -366,26 +365,5 @@ def _begin(store: AccessStore, caller: str, key: str, asked: Any) -> Outcome | N
 
 
 def _look(store: AccessStore, caller: str, key: str) -> Any:
-    return store.ask(
-        lambda connection: connection.execute(
-            select(answered).filter_by(caller=caller, key=key)
-        ).one_or_none()
-    )
-
-
-def _keep(store: AccessStore, caller: str, key: str, outcome: Outcome) -> None:
-    values = {"status": outcome[0], "body": json.dumps(outcome[1])}
-    one = update(answered).filter_by(caller=caller, key=key).values(**values)
-    store.write(lambda connection: connection.execute(one))
-
-
-def _tidy(store: AccessStore) -> None:
-    """Delete old keys, now and then."""
-    if secrets.randbelow(TIDY_EVERY) == 0:
-        old = delete(answered).where(answered.c.at < time.time() - KEPT_SECONDS)
-        store.write(lambda connection: connection.execute(old))
-
-
-def _forget(store: AccessStore, caller: str, key: str, _: Outcome) -> None:
-    one = delete(answered).filter_by(caller=caller, key=key)
-    store.write(lambda connection: connection.execute(one))
+    own = select(answered).filter_by(caller=caller, key=key)
+    return store.ask(lambda connection: connection.execute(own).one_or_none())

@@ -13,9 +13,8 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
 from functools import cache
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -23,9 +22,11 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from farthing.engine.conversation_kinds import CONVERSATIONS
+from farthing.engine.conversation_kinds.base import ConversationKind
 from farthing.engine.desk.operations import OPERATIONS
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.fields import FieldHelp, help_of
 from farthing.server.access import find
 from farthing.server.callers import AnalystCaller, Caller, OwnerCaller
 from farthing.server.jobs import RUNNING, JobRecord
@@ -95,7 +96,7 @@ async def follow_job(identity: str, service: At, caller: AnyCaller) -> Streaming
 
 def _own(service: Service, caller: Caller, identity: str) -> JobRecord:
     """A job of the caller, about a dataset that the token is for."""
-    found = service.runner.find(caller.key, identity)
+    found = service.runner.records.find(caller.key, identity)
     if isinstance(caller, AnalystCaller) and not caller.may_see(found.dataset or ""):
         raise nothing_here()
     return found
@@ -201,6 +202,7 @@ CHOICES = {
     ]
 }
 #: What a question can be made to reach; by default the width of its numbers.
+AIM = FieldHelp(float | None, "", None)
 AIMS = {
     "top_k": ("half_width", "tells_apart"),
     "mean": ("half_width", "rows"),
@@ -221,47 +223,33 @@ TYPES = {bool: "yes", int: "whole", float: "number"}
 WATCHED = {"count": True, "distinct": True, "sum": True, "quantile": False}
 
 
-def form_of(kind: type[Any], name: str) -> dict[str, Any]:
+def form_of(kind: type[Query | ConversationKind], name: str) -> dict[str, Any]:
     """The form of a kind of question or conversation, from its dataclass."""
     return {
         "words": name.replace("_", " ").capitalize(),
         "help": (kind.__doc__ or "").partition("\n")[0],
-        "fields": list(_fields(kind, name)),
-        "aims": [_field(aim, "", float | None) for aim in AIMS.get(name, ("half_width",))],
+        "fields": [_field(field, one, name) for field, one in help_of(kind).items()],
+        "aims": [_field(aim, AIM) for aim in AIMS.get(name, ("half_width",))],
     }
 
 
-def _fields(kind: type[Any], name: str) -> Iterator[dict[str, Any]]:
-    hints = get_type_hints(kind, include_extras=True)
-    defaults = {one.name: one.default for one in fields(kind)}
-    for field in kind.field_names() if issubclass(kind, Query) else defaults:
-        hint, words = hints[field], ""
-        if get_origin(hint) is Annotated:
-            hint, words = get_args(hint)[:2]
-        yield _field(field, words, hint, kind=name, default=defaults[field])
-
-
-def _field(
-    name: str, words: str, hint: Any, *, kind: str = "", default: Any = None
-) -> dict[str, Any]:
+def _field(name: str, given: FieldHelp, kind: str = "") -> dict[str, Any]:
     known = f"{kind} {name}"
     label, better = WORDS.get(known) or WORDS.get(name) or (name.replace("_", " ").capitalize(), "")
-    types = [one for one in get_args(hint) or (hint,) if one is not type(None)]
-    group = (
-        "first" if name in FIRST or default is MISSING else "limits" if name in LIMITS else "more"
-    )
+    types = [one for one in get_args(given.type) or (given.type,) if one is not type(None)]
+    group = "limits" if name in LIMITS else "more"
     control = CONTROLS.get(known) or CONTROLS.get(name) or TYPES.get(types[-1], "text")
     if any(get_origin(one) is Literal for one in types):  # a number, or a word such as auto
         control = "whole"
     return {
         "name": name,
         "label": label,
-        "help": better or words,
+        "help": better or given.words,
         "kind": "choice" if name in CHOICES else control,
         "choices": CHOICES.get(name, []),
-        "needed": default is MISSING,
-        "start": None if default is MISSING else default,
-        "group": "first" if default is MISSING else group,
+        "needed": given.needed,
+        "start": None if given.needed else given.default,
+        "group": "first" if given.needed or name in FIRST else group,
     }
 
 
@@ -278,7 +266,7 @@ def _described() -> dict[str, Any]:
         "questions": {name: form_of(kind, name) for name, kind in KINDS.items()},
         "watched": watched,
         "conversations": {
-            name: {**form_of(kind, name), "aims": [_field("questions", "", int, default=100)]}
+            name: {**form_of(kind, name), "aims": [_field("questions", FieldHelp(int, "", 100))]}
             for name, kind in CONVERSATIONS.items()
         },
     }

@@ -16,11 +16,11 @@ from farthing.engine import Answer, Answers, Batch, LocalBackend, Plan, Question
 from farthing.engine.context import Context, record_in_words
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
-from farthing.ledger import Dataset, DoesNotFit, KeptRelease, Purse, ReleaseSummary
+from farthing.ledger import DoesNotFit, KeptRelease, Purse, ReleaseSummary
 from farthing.ledger.errors import Damaged, Unavailable, WrongSchema
 from farthing.server.callers import AnalystCaller, grants_of
 from farthing.server.problems import Refused, does_not_fit, note, nothing_here
-from farthing.server.service import Circumstances, ServedAnalyst, Service, left_in
+from farthing.server.service import Circumstances, ServedAnalyst, Service
 
 #: Queries in one batch at most: planning them must not hold up others.
 MOST_IN_A_BATCH = 500
@@ -136,10 +136,6 @@ class Inquiry:
             half_width=body.half_width, tells_apart=body.tells_apart, rows=body.rows
         )
 
-    def left(self) -> Price:
-        """What is left of the analyst's own purse."""
-        return self.analyst.remaining()
-
     def told(self, answer: Answer | Answers) -> dict[str, Any]:
         """What comes back for a run; `id` names the release that it is, if it is kept as one."""
         if isinstance(answer, Answers):
@@ -186,11 +182,15 @@ class Inquiry:
 
     def release(self, kept: ReleaseSummary) -> dict[str, Any]:
         """One of the analyst's own releases: never an entry number, never a hash."""
+        try:
+            asked = record_in_words(kept.question, self.analyst.about())
+        except FarthingError:
+            asked = "a question"
         queries = {name: one.get("query") for name, one in kept.question.items()}
         found = {
             "id": self.name_of(kept.entry),
             "at": kept.time,
-            "asked": _in_words(kept, self.analyst.about()),
+            "asked": asked,
             "query": queries[""] if set(queries) == {""} else None,
             "batch": None if set(queries) == {""} else queries,
             "price": asdict(kept.price),
@@ -240,7 +240,7 @@ def purse_json(purse: Purse) -> dict[str, Any]:
         "farthings_spent": purse.farthings_spent,
         "delta_units": purse.delta_units,
         "delta_units_spent": purse.delta_units_spent,
-        "left": asdict(left_in(purse)),
+        "left": asdict(purse.left()),
         "renewal": purse.renewal,
         "month": purse.month,
         "open": purse.open,
@@ -265,7 +265,7 @@ def _refused(inquiry: Inquiry, error: Exception) -> Exception:
     no "try again later", or a request that is sent again could be charged twice.
     """
     if isinstance(error, DoesNotFit) and isinstance(error.requested, Price):
-        return does_not_fit(error.requested, inquiry.left())
+        return does_not_fit(error.requested, inquiry.analyst.remaining())
     if isinstance(error, Damaged | Unavailable | WrongSchema):
         note(error)
         words = "it may be spent, and what was released is among your releases"
@@ -275,10 +275,3 @@ def _refused(inquiry: Inquiry, error: Exception) -> Exception:
 
 def _masked(data: bytes, mask: bytes) -> bytes:
     return bytes(one ^ other for one, other in zip(data, mask, strict=True))
-
-
-def _in_words(kept: ReleaseSummary, about: Dataset) -> str:
-    try:
-        return record_in_words(kept.question, about)
-    except FarthingError:
-        return "a question"
