@@ -304,19 +304,14 @@ def verify_command(
     """Prove every number of a certificate again, from scratch."""
     with patience("verifying"):
         certificate = verify(file)
-    if as_json:
-        print_json(
-            {
-                "verified": True,
-                "claims": len(certificate.epsilons) + len(certificate.deltas),
-                "farthings": certificate.tariff.farthings,
-                "digest": certificate.digest,
-            }
-        )
-        return
     claims = len(certificate.epsilons) + len(certificate.deltas)
-    console().print(f"[bold green]verified[/bold green]: {claims} claims proved again")
-    console().print(f"digest {certificate.digest}")
+    held, digest = certificate.tariff.farthings, certificate.digest
+    _print(
+        as_json,
+        {"verified": True, "claims": claims, "farthings": held, "digest": digest},
+        f"[bold green]verified[/bold green]: {claims} claims proved again",
+        f"digest {digest}",
+    )
 
 
 @tariff.command("check")
@@ -332,10 +327,8 @@ def check_command(file: CertificateFile, as_json: options.AsJson = False) -> Non
             claims = checker.check(data, tell)
     except (checker.Refused, OSError, UnicodeDecodeError) as error:
         raise NotCertified(f"{file} is refused: {error}") from None
-    if as_json:
-        print_json({"checked": True, "claims": claims})
-        return
-    console().print(f"[bold green]checked[/bold green]: {claims} claims follow from the tariff")
+    words = f"[bold green]checked[/bold green]: {claims} claims follow from the tariff"
+    _print(as_json, {"checked": True, "claims": claims}, words)
 
 
 @tariff.command("propose")

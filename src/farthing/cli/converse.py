@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -23,8 +22,7 @@ from farthing.cli.forms import (
     filter_of,
     flag_of,
     option,
-    options_of,
-    with_options,
+    table_command,
 )
 from farthing.cli.options import Name, console, patience, print_json, say
 from farthing.engine.conversation import ConversationAnswer
@@ -66,8 +64,9 @@ class Open(Opening):
     plan: Annotated[bool, option("--plan", "Price and accuracy only.", _WATCH)] = False
     as_json: options.AsJson = False
 
-    def watch(self, source: str, kind: ConversationKind) -> None:
+    def watch(self, source: str, given: dict[str, Any]) -> None:
         """Plan it or open it, and print what came out."""
+        kind = _kind_from(given)  # refused before a budget is signed
         with self.open(source, plan_only=self.plan) as session:
             planned = session.watching(kind).plan(questions=self.questions)
             if self.plan:
@@ -91,19 +90,9 @@ def _kind_options() -> list[inspect.Parameter]:
     return list(options.values())
 
 
-def _open_command() -> Callable[..., None]:
-    shared, own = options_of(Open), _kind_options()
-    data = inspect.Parameter("source", POSITIONAL, annotation=Source)
-
-    def run(source: str, **given: Any) -> None:
-        opening = Open(**{p.name: given.pop(p.name) for p in shared})
-        opening.watch(source, _kind_from({n: v for n, v in given.items() if v is not None}))
-
-    return with_options(run, [data, *own, *shared], Open.__doc__)
-
-
-def _kind_from(given: dict[str, Any]) -> ConversationKind:
+def _kind_from(options: dict[str, Any]) -> ConversationKind:
     """The kind whose required fields are given, or else the one that requires nothing."""
+    given = {name: value for name, value in options.items() if value is not None}
     needed = {
         word: {name for name, field in help_of(kind).items() if field.needed}
         for word, kind in CONVERSATIONS.items()
@@ -112,7 +101,7 @@ def _kind_from(given: dict[str, Any]) -> ConversationKind:
     return conversation_from({"kind": word, **given})
 
 
-converse.command("open")(_open_command())
+converse.command("open")(table_command(Open, _kind_options(), Open.watch, Open.__doc__))
 
 
 @command(converse, "ask")

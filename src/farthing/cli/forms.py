@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -43,14 +43,8 @@ from farthing.schema import BOOLEAN, DATE, DECIMAL, INTEGER, REAL, TIMESTAMP, Sc
 POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
-class Form(Protocol):
-    """What was filled in."""
-
-    def run(self) -> None:
-        """Do it."""
-
-
-Filled = TypeVar("Filled", bound=type[Form])
+#: A dataclass with a method `run`.
+Form = TypeVar("Form", bound=type[Any])
 
 
 def options_of(form: type[Any]) -> list[inspect.Parameter]:
@@ -72,10 +66,10 @@ def with_options(
     return run
 
 
-def command(app: typer.Typer, name: str) -> Callable[[Filled], Filled]:
+def command(app: typer.Typer, name: str) -> Callable[[Form], Form]:
     """Register a form as a command; its docstring is the help."""
 
-    def register(form: Filled) -> Filled:
+    def register(form: Form) -> Form:
         def run(**given: Any) -> None:
             form(**given).run()
 
@@ -195,6 +189,12 @@ def option(flag: str, words: str, panel: str, **more: Any) -> Any:
     return typer.Option(flag, help=words, rich_help_panel=panel, **more)
 
 
+TableName = Annotated[
+    str | None, option("--table", "The table in a database; a,b for several.", DATA)
+]
+Spark = Annotated[str | None, option("--spark", "Run on Spark: sc://host:port or local[N].", DATA)]
+
+
 @dataclass(frozen=True)
 class Opening:
     """Where the data and the budget are, and who asks; its fields are options."""
@@ -213,12 +213,8 @@ class Opening:
     dataset: Annotated[
         str | None, option("--dataset", "The dataset's name in the ledger.", DATA)
     ] = None
-    table: Annotated[
-        str | None, option("--table", "The table in a database; a,b for several.", DATA)
-    ] = None
-    spark: Annotated[
-        str | None, option("--spark", "Run on Spark: sc://host:port or local[N].", DATA)
-    ] = None
+    table: TableName = None
+    spark: Spark = None
     log: Annotated[
         Path | None,
         option(
@@ -247,6 +243,25 @@ class Opening:
                 spark=self.spark,
                 plan_only=plan_only,
             )
+
+
+Filled = TypeVar("Filled", bound=Opening)
+
+
+def table_command(
+    form: type[Filled],
+    own: list[inspect.Parameter],
+    act: Callable[[Filled, str, dict[str, Any]], None],
+    words: str | None,
+) -> Callable[..., None]:
+    """A command about a table: `act` gets the form, the data and the values of its own options."""
+    shared = options_of(form)
+    data = inspect.Parameter("source", POSITIONAL, annotation=Source)
+
+    def run(source: str, **given: Any) -> None:
+        act(form(**{p.name: given.pop(p.name) for p in shared}), source, given)
+
+    return with_options(run, [data, *own, *shared], words)
 
 
 #: One of several keys: no comma but in brackets or in double quotes.

@@ -16,7 +16,16 @@ from typing import Annotated
 import typer
 
 from farthing.cli import options
-from farthing.cli.forms import AtLedger, add_operations, at_ledger, command, field_option
+from farthing.cli.forms import (
+    AtLedger,
+    Spark,
+    TableName,
+    add_operations,
+    at_ledger,
+    command,
+    field_option,
+)
+from farthing.cli.forms import Source as Data
 from farthing.cli.ledger import history_table
 from farthing.cli.options import AnyName, Name, console, patience, print_json, say, warn
 from farthing.composition.tariffs.certificate import Certificate
@@ -40,21 +49,6 @@ owner = typer.Typer(
 
 #: How a day is written.
 _DAY = {"formats": ["%Y-%m-%d"], "metavar": "YYYY-MM-DD", "show_default": False}
-
-Data = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA",
-        help="Parquet, CSV, a DuckDB or SQLite file, or postgresql://…; a,b for several as one.",
-        show_default=False,
-    ),
-]
-TableName = Annotated[
-    str | None, typer.Option("--table", help="The table in a database; a,b for several.")
-]
-Spark = Annotated[
-    str | None, typer.Option("--spark", help="Run on Spark: sc://host:port or local[N].")
-]
 
 
 @contextmanager

@@ -26,8 +26,7 @@ from farthing.cli.forms import (
     flag_of,
     keys_of,
     option,
-    options_of,
-    with_options,
+    table_command,
 )
 from farthing.cli.options import console, patience, print_json
 from farthing.engine.answer import Answer
@@ -202,15 +201,11 @@ def _asked(session: Session, kind: type[Query], given: dict[str, Any]) -> Questi
 
 
 def _command(kind: type[Query]) -> Callable[..., None]:
-    shared = options_of(Common)
-    data = inspect.Parameter("source", POSITIONAL, annotation=Source)
-
-    def run(source: str, **given: Any) -> None:
-        common = Common(**{p.name: given.pop(p.name) for p in shared})
+    def act(common: Common, source: str, given: dict[str, Any]) -> None:
         with common.open(source, plan_only=common.plan) as session:
             common.answer(_asked(session, kind, given))
 
-    return with_options(run, [data, *_parameters(kind), *shared], kind.__doc__)
+    return table_command(Common, _parameters(kind), act, kind.__doc__)
 
 
 for _name, _kind in KINDS.items():

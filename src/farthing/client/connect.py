@@ -41,7 +41,7 @@ class RemoteDesk(Desk):
         path, fields = operation.address(given)
         about = str(given.get("dataset", ""))
         if operation.in_body:
-            return self._wire.post(path, fields, about, once=operation.once)
+            return self._wire.send("POST", path, about, body=fields, once=operation.once)
         stated = {name: value for name, value in fields.items() if value is not None}
         return self._wire.send(operation.method, path, about, params=stated)
 
@@ -87,7 +87,7 @@ def connect(
     with ExitStack() as undo:
         wire = Wire(url, token, patience)
         undo.callback(wire.shut)
-        me = wire.get("/v1/me")
+        me = wire.send("GET", "/v1/me")
         if me["role"] == "owner":
             if dataset is not None:
                 raise InvalidInput("an owner's desk is for every dataset: leave dataset out")

@@ -67,8 +67,10 @@ _ERRORS: Mapping[str, Callable[[str, str], FarthingError]] = {
 }
 
 
-def error_from(status: int, kind: str, message: str, dataset: str) -> FarthingError:
-    """The error for a refusal of this kind about this dataset."""
+def _error_in(told: Mapping[str, Any], status: int, words: str, dataset: str) -> FarthingError:
+    """The error for a refusal about this dataset; `words` if it has none of its own."""
+    error = told.get("error") or {}
+    kind, message = str(error.get("kind") or "failed"), str(error.get("message") or words)
     made = _ERRORS.get(kind)
     return ServiceRefused(status, kind, message) if made is None else made(message, dataset)
 
@@ -109,45 +111,29 @@ class Wire:
             base_url=self.url, timeout=_TIMEOUT, headers={"Authorization": f"Bearer {token}"}
         )
 
-    def get(
-        self, path: str, dataset: str = "", *, params: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """What is there."""
-        return self._told("GET", path, dataset, params=params or {})
-
-    def post(
+    def send(
         self,
+        method: str,
         path: str,
-        body: Mapping[str, Any],
         dataset: str = "",
         *,
-        once: bool = False,
+        body: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
+        once: bool = False,
     ) -> dict[str, Any]:
         """What comes of it; with `once` it is charged once however often it has to be sent."""
         headers = {"Idempotency-Key": uuid.uuid4().hex} if once else {}
-        return self._told("POST", path, dataset, json=body, headers=headers, params=params or {})
-
-    def send(
-        self, method: str, path: str, dataset: str = "", *, params: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """What comes of a request without a body."""
-        return self._told(method, path, dataset, params=params or {})
+        response = self._sent(method, path, json=body, params=params or {}, headers=headers)
+        status, told = response.status_code, _json_of(response)
+        if status == 202 and "job" in told:
+            status, told = self._followed(str(told["job"]["id"]))
+        if status >= 400 or "error" in told:
+            raise _error_in(told, status, f"the service answered with status {status}", dataset)
+        return told
 
     def shut(self) -> None:
         """Give the connections back."""
         self._client.close()
-
-    def _told(self, method: str, path: str, dataset: str, **how: Any) -> dict[str, Any]:
-        response = self._sent(method, path, **how)
-        status, body = response.status_code, _json_of(response)
-        if status == 202 and "job" in body:
-            status, body = self._followed(str(body["job"]["id"]))
-        if status >= 400 or "error" in body:
-            error = body.get("error") or {}
-            message = str(error.get("message") or f"the service answered with status {status}")
-            raise error_from(status, str(error.get("kind") or "failed"), message, dataset)
-        return body
 
     def _sent(self, method: str, path: str, **how: Any) -> httpx.Response:
         """The first answer that is one: lost requests are sent again, and too early ones later."""
@@ -200,9 +186,8 @@ class Wire:
         with self._client.stream("GET", f"/v1/jobs/{job}/events") as response:
             if response.status_code != 200:
                 response.read()
-                error = _json_of(response).get("error") or {}
-                words = str(error.get("message") or "the job cannot be followed")
-                raise error_from(response.status_code, str(error.get("kind")), words, "")
+                told = _json_of(response)
+                raise _error_in(told, response.status_code, "the job cannot be followed", "")
             ends = False
             for line in response.iter_lines():
                 if line.startswith("event:"):
