@@ -76,23 +76,12 @@ if TYPE_CHECKING:  # what needs the extras [ledger], [engine], [client]; loaded 
 
 __version__ = "1.0.0"
 
+_KEYS = ("bins", "year", "quarter", "month", "week", "day", "hour")
 _LATER = {
-    "Column": "farthing.schema",
-    "Declaration": "farthing.engine",
-    "Desk": "farthing.engine",
+    **dict.fromkeys(("Declaration", "Desk", "Session", "open", *_KEYS), "farthing.engine"),
+    **dict.fromkeys(("Column", "Lookup", "Schema"), "farthing.schema"),
     "Limits": "farthing.ledger",
-    "Lookup": "farthing.schema",
-    "Schema": "farthing.schema",
-    "Session": "farthing.engine",
-    "bins": "farthing.engine",
     "connect": "farthing.client",
-    "day": "farthing.engine",
-    "hour": "farthing.engine",
-    "month": "farthing.engine",
-    "open": "farthing.engine",
-    "quarter": "farthing.engine",
-    "week": "farthing.engine",
-    "year": "farthing.engine",
 }
 
 

@@ -9,6 +9,7 @@ import io
 import json
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -99,7 +100,7 @@ def doctor(
             say(False, {}, f"{word} {one.about}: {one.found}{advice}")
     well = all(one.ok for one in findings)
     if as_json:
-        print_json({"ok": well, "findings": [one.to_json() for one in findings]})
+        print_json({"ok": well, "findings": list(map(asdict, findings))})
     if not well:
         raise typer.Exit(1)
 

@@ -213,11 +213,6 @@ class Issuer:
         self._asked = self._got = float("-inf")
         self._turn = threading.Lock()
 
-    def caller(self, token: str) -> Caller | None:
-        """The caller of this token; None if it is rejected."""
-        found = self.admit(token)
-        return None if isinstance(found, NoEntry) else found
-
     def admit(self, token: str) -> Caller | NoEntry:
         """The caller of this token, or why it is rejected, without quoting the token."""
         if len(token) > LONGEST or token.count(".") != 2 or not token.isascii():
