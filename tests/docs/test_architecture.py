@@ -100,7 +100,7 @@ def test_a_question_over_http(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None
         threading.setprofile(None)
     named = walk("A question over HTTP")
     assert [name for name in order if name in named] == named
-    assert len(order) <= 83
+    assert len(order) <= 82
 
 
 def test_epsilon() -> None:

@@ -165,7 +165,7 @@ def test_what_fails_leaves_on_the_clock() -> None:
     waited: list[int] = []
     runner = SimpleNamespace(wait_for_the_clock=lambda: waited.append(1))
     inquiry = SimpleNamespace(
-        service=SimpleNamespace(runner=runner), left=lambda: Price(3), analyst=None
+        service=SimpleNamespace(runner=runner), analyst=SimpleNamespace(remaining=lambda: Price(3))
     )
 
     def fail(error: Exception) -> dict[str, object]:
@@ -189,3 +189,15 @@ def test_the_engine_waits_for_the_clock_of_the_service(deployed: Deployment) -> 
     inquiry = Inquiry.of(service, AnalystCaller("ann", "token"), "events")
     assert inquiry.session.backend._context.on_the_clock == service.runner.wait_for_the_clock
     service.shut()
+
+
+def test_nobody_finds_what_others_left(deployed: Deployment) -> None:
+    """How soon an answer comes would tell what they asked."""
+    service = Service.open(read_settings(deployed.configuration))
+    ann, bob, again = (
+        Inquiry.of(service, AnalystCaller(name, "token"), "events").session.backend._context.recent
+        for name in ("ann", "bob", "ann")
+    )
+    service.shut()
+    assert ann is again
+    assert ann is not bob

@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
-from fastapi import Response
-from fastapi.responses import JSONResponse
-
-from farthing.canonical import digest
 from farthing.composition.tariffs.certificate import Certificate
 from farthing.engine import query_from
 from farthing.engine.compile import statement_of
@@ -76,40 +72,16 @@ class CachedAnalyst(ServedAnalyst):
         return super().snapshot()
 
 
+@dataclass(frozen=True, slots=True)
 class Remembered:
-    """Answers and analysts of one worker."""
+    """What one worker keeps: answers and analysts for some seconds, statements of each analyst."""
 
-    def __init__(self) -> None:
-        self._answers = ExpiringCache[bytes](MOST, KEPT_SECONDS)
-        self._analysts = ExpiringCache[CachedAnalyst](MOST, KEPT_SECONDS)
-        self._recent: dict[tuple[str, str], StatementCache] = {}
-
-    def answer(
-        self, circumstances: Circumstances, asked: Any, make: Callable[[], dict[str, Any] | None]
-    ) -> Response | None:
-        """What `make` gives, or gave a moment ago; None, and nothing is kept, if it gives None."""
-        key = (circumstances, digest(asked))
-        kept = self._answers.get(key)
-        if kept is None:
-            made = make()
-            if made is None:
-                return None
-            kept = bytes(JSONResponse(made).body)
-            if len(kept) <= LARGEST_BYTES:
-                self._answers.keep(key, kept)
-        return Response(kept, media_type="application/json")
-
-    def recent(self, analyst: Analyst) -> StatementCache:
-        """What the last questions of somebody who has a purse made of the rows."""
-        return self._recent.setdefault((analyst.dataset, analyst.name), StatementCache())
-
-    def analyst(self, circumstances: Circumstances, ledger: Ledger) -> CachedAnalyst:
-        """An analyst whose facts are those of a moment ago, if what they depend on is the same."""
-        kept = self._analysts.get(circumstances)
-        if kept is None:
-            kept = CachedAnalyst(ledger.book, circumstances.dataset, circumstances.analyst)
-            self._analysts.keep(circumstances, kept)
-        return kept
+    answers: ExpiringCache[bytes] = field(default_factory=lambda: ExpiringCache(MOST, KEPT_SECONDS))
+    analysts: ExpiringCache[CachedAnalyst] = field(
+        default_factory=lambda: ExpiringCache(MOST, KEPT_SECONDS)
+    )
+    #: By dataset and name: nobody finds what others left.
+    statements: dict[tuple[str, str], StatementCache] = field(default_factory=dict)
 
 
 log = logging.getLogger("farthing.server")

@@ -33,6 +33,7 @@ from farthing.server.routes.requests import (
     RunBody,
     on_time,
     purse_json,
+    remembered_answer,
     require_planned,
 )
 from farthing.server.service import Circumstances
@@ -87,7 +88,7 @@ def plan_question(dataset: str, body: AskBody, service: At, caller: AnalystHere)
         return {**plan.to_json(), "lines": lines, "told": known}
 
     asked = {"plan": body.model_dump()}
-    found = service.remembered.answer(circumstances, asked, make)
+    found = remembered_answer(service, circumstances, asked, make)
     assert found is not None
     return found
 
@@ -122,7 +123,7 @@ async def run_question(
         circumstances = _circumstances(service, caller, dataset)
         if body.again or is_used(service.access, caller.key, idempotency_key):
             return None
-        return service.remembered.answer(circumstances, asked, plan)
+        return remembered_answer(service, circumstances, asked, plan)
 
     def prepare() -> Outcome | Later:
         known = None if planned else plan()

@@ -8,19 +8,28 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
+from fastapi import Response
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from farthing.canonical import canonical
+from farthing.canonical import canonical, digest
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Answer, Answers, Batch, LocalBackend, Plan, Question, Session
 from farthing.engine.context import Context, record_in_words
+from farthing.engine.statement_cache import StatementCache
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import DoesNotFit, KeptRelease, Purse, ReleaseSummary
 from farthing.ledger.errors import Damaged, Unavailable, WrongSchema
 from farthing.server.callers import AnalystCaller, grants_of
 from farthing.server.problems import Refused, does_not_fit, note, nothing_here
-from farthing.server.service import Circumstances, ServedAnalyst, Service
+from farthing.server.service import (
+    LARGEST_BYTES,
+    CachedAnalyst,
+    Circumstances,
+    ServedAnalyst,
+    Service,
+)
 
 #: Queries in one batch at most: planning them must not hold up others.
 MOST_IN_A_BATCH = 500
@@ -98,7 +107,12 @@ class Inquiry:
     @classmethod
     def for_plan(cls, service: Service, circumstances: Circumstances) -> Inquiry:
         """For what looks at no rows and pays nothing: with terms and purse as they were found."""
-        return cls._by(service, service.remembered.analyst(circumstances, service.ledger))
+        kept = service.remembered.analysts.get(circumstances)
+        if kept is None:
+            book = service.ledger.book
+            kept = CachedAnalyst(book, circumstances.dataset, circumstances.analyst)
+            service.remembered.analysts.keep(circumstances, kept)
+        return cls._by(service, kept)
 
     @classmethod
     def _by(cls, service: Service, analyst: ServedAnalyst) -> Inquiry:
@@ -106,8 +120,8 @@ class Inquiry:
         if source is None:
             raise nothing_here()
         level, clock = service.settings.confidence, service.runner.wait_for_the_clock
-        recent = service.remembered.recent(analyst)
-        begins = service.runner.begins
+        key, begins = (analyst.dataset, analyst.name), service.runner.begins
+        recent = service.remembered.statements.setdefault(key, StatementCache())
         context = Context(source, analyst, analyst.about(), level, clock, recent, begins)
         return cls(service, analyst, Session(LocalBackend(context)))
 
@@ -224,6 +238,25 @@ class Inquiry:
                 for delta, bracket in certificate.epsilons
             ],
         }
+
+
+def remembered_answer(
+    service: Service,
+    circumstances: Circumstances,
+    asked: Any,
+    make: Callable[[], dict[str, Any] | None],
+) -> Response | None:
+    """What `make` gives, or gave a moment ago; None, and nothing is kept, if it gives None."""
+    answers, key = service.remembered.answers, (circumstances, digest(asked))
+    kept = answers.get(key)
+    if kept is None:
+        made = make()
+        if made is None:
+            return None
+        kept = bytes(JSONResponse(made).body)
+        if len(kept) <= LARGEST_BYTES:
+            answers.keep(key, kept)
+    return Response(kept, media_type="application/json")
 
 
 def require_planned(price: Price, planned: PriceBody | None) -> None:
