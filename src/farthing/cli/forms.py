@@ -268,36 +268,33 @@ def table_command(
 _KEY = re.compile(r'(?:"(?:[^"]|"")*"|\((?:"(?:[^"]|"")*"|[^")])*\)|[^,"(])+')
 
 
-def value_of(schema: Schema, name: str, text: str) -> Any:
-    """A value of this column, as plain data."""
-    return _value(schema[name].kind, name, text)
-
-
-def _value(kind: str, name: str, text: str) -> Any:
-    try:
-        if kind == INTEGER:
-            return int(text) if text.lstrip("+-").isdecimal() else _whole(text)
-        if kind == REAL:
-            return float(text)
-        if kind == DECIMAL:
-            return value_to_json(require_value(Decimal(text)))
-        if kind == BOOLEAN:
-            return {"true": True, "false": False}[text.lower()]
-        if kind == DATE:
-            return {"date": date.fromisoformat(text).isoformat()}
-        if kind == TIMESTAMP:
-            return {"time": datetime.fromisoformat(text).isoformat()}
-    except (ValueError, KeyError, InvalidOperation):
-        raise InvalidInput(f"{name} is {kind}, got {text!r:.60}") from None
-    return text
-
-
 def _whole(text: str) -> int:
     """1e6 is 1000000; 1.5 is no whole number."""
+    if text.lstrip("+-").isdecimal():
+        return int(text)
     number = Decimal(text)
     if not number.is_finite() or number.adjusted() > 20 or number != int(number):
         raise ValueError
     return int(number)
+
+
+#: How values of a kind are typed; others are text.
+_READ: dict[str, Callable[[str], Any]] = {
+    INTEGER: _whole,
+    REAL: float,
+    DECIMAL: lambda text: require_value(Decimal(text)),
+    BOOLEAN: lambda text: {"true": True, "false": False}[text.lower()],
+    DATE: date.fromisoformat,
+    TIMESTAMP: datetime.fromisoformat,
+}
+
+
+def value_of(kind: str, name: str, text: str) -> Any:
+    """A value of a column of this kind and name, as plain data."""
+    try:
+        return value_to_json(_READ.get(kind, str)(text))
+    except (ValueError, KeyError, InvalidOperation):
+        raise InvalidInput(f"{name} is {kind}, got {text!r:.60}") from None
 
 
 def filter_of(schema: Schema, conditions: list[str]) -> dict[str, Any] | None:
@@ -324,13 +321,13 @@ def categories_of(schema: Schema, by: list[str], given: list[str]) -> list[Any] 
     keys = [key_from(name) for name in by]
     kinds = [kind_of(key, schema) for key in keys]
     if len(by) == 1:
-        return [_value(kinds[0], by[0], text) for text in given]
+        return [value_of(kinds[0], by[0], text) for text in given]
     labels = []
     for text in given:
         parts = next(csv.reader([text]))
         if len(parts) != len(by):
             raise InvalidInput(f"a category of {len(by)} columns looks like a,b, got {text!r:.60}")
-        labels.append(list(map(_value, kinds, by, parts)))
+        labels.append(list(map(value_of, kinds, by, parts)))
     return labels
 
 
@@ -349,5 +346,5 @@ def _condition(schema: Schema, text: str) -> dict[str, Any]:
         listed = next(csv.reader([values], strict=True), []) or [""]
     except csv.Error:
         raise InvalidInput(f"several values look like NO,SE, got {values!r:.60}") from None
-    found = [value_of(schema, name, value) for value in listed]
+    found = [value_of(schema[name].kind, name, value) for value in listed]
     return {name: found if len(found) > 1 else found[0]}
