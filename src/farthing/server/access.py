@@ -100,7 +100,11 @@ PATIENCE_SECONDS = 20.0
 
 def written_now() -> str:
     """Now in UTC, as rows have it."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return _now().isoformat(timespec="seconds")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 class AccessStore(Store):
@@ -161,8 +165,7 @@ class TokenRecord:
     @property
     def is_valid(self) -> bool:
         """Neither revoked nor expired."""
-        now = datetime.now(UTC)
-        expired = self.expires is not None and datetime.fromisoformat(self.expires) <= now
+        expired = self.expires is not None and datetime.fromisoformat(self.expires) <= _now()
         return self.revoked is None and not expired
 
     def lets_in(self, analyst: str, dataset: str) -> bool:
