@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -26,6 +25,7 @@ import httpx
 import jwt
 from sqlalchemy import ColumnElement, bindparam, case, literal_column, select
 
+from farthing.engine.statement_cache import ExpiringCache
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger
 from farthing.ledger.records import require_name
@@ -125,8 +125,7 @@ class Doorkeeper:
         self._store = store
         #: Who holds a token that was not minted here.
         self._elsewhere = elsewhere
-        self._right: OrderedDict[bytes, float] = OrderedDict()
-        self._turn = threading.Lock()
+        self._right = ExpiringCache[bool](MOST, REMEMBERED_SECONDS)
 
     def caller(self, token: str) -> Caller | None:
         """The caller of this token; None if it is forged, expired or revoked."""
@@ -156,23 +155,15 @@ class Doorkeeper:
 
     def is_quick(self, token: str) -> bool:
         """Whether `admit` is fast: no hashing, and a read that waits for no writer."""
-        return self._store.is_sqlite and self._was_right(_fingerprint(token))
+        return self._store.is_sqlite and bool(self._right.get(_fingerprint(token)))
 
     def _is_genuine(self, token: str) -> bool:
         seen = _fingerprint(token)
-        if self._was_right(seen):
-            return True
-        genuine = is_genuine(self._store, token)
-        if genuine:
-            with self._turn:
-                self._right[seen] = time.monotonic() + REMEMBERED_SECONDS
-                while len(self._right) > MOST:
-                    self._right.popitem(last=False)
-        return genuine
-
-    def _was_right(self, seen: bytes) -> bool:
-        with self._turn:
-            return self._right.get(seen, 0.0) > time.monotonic()
+        if not self._right.get(seen):
+            if not is_genuine(self._store, token):
+                return False
+            self._right.keep(seen, True)
+        return True
 
 
 def _fingerprint(token: str) -> bytes:

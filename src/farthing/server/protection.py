@@ -9,10 +9,10 @@ import math
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
+from weakref import WeakValueDictionary
 
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
@@ -100,12 +100,13 @@ class UnpaidWork:
         words = "plans and pages take at most {} s of processor a minute"
         self._allowed = PerMinute(seconds_per_minute, "too_much_work", words)
         self._room = asyncio.Semaphore(UNPAID_AT_ONCE)
-        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
+        #: A lock for each caller, for as long as somebody holds it or waits for it.
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def do(self, caller: str, work: Callable[[], T]) -> T:
         """The result of `work`; Refused if the caller has used up the time."""
         self._allowed.take(caller, 0, at_least=0)
-        async with self._turn_of(caller), self._room:
+        async with self._turns.setdefault(caller, asyncio.Lock()), self._room:
             self._allowed.take(caller, 0, at_least=0)
             return await run_in_threadpool(self.timed, caller, work)
 
@@ -116,20 +117,6 @@ class UnpaidWork:
             return work()
         finally:
             self._allowed.take(caller, time.thread_time() - begun)
-
-    @asynccontextmanager
-    async def _turn_of(self, caller: str) -> AsyncIterator[None]:
-        """Used in the thread of the event loop only, so counting needs no lock."""
-        lock, waiting = self._turns.get(caller, (asyncio.Lock(), 0))
-        self._turns[caller] = lock, waiting + 1
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, waiting = self._turns[caller]
-            self._turns[caller] = lock, waiting - 1
-            if waiting == 1:
-                del self._turns[caller]
 
 
 class ReleaseClock:

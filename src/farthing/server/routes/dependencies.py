@@ -32,7 +32,6 @@ from farthing.server.access import AccessStore, answered
 from farthing.server.callers import (
     AnalystCaller,
     Caller,
-    Doorkeeper,
     NoEntry,
     OwnerCaller,
 )
@@ -70,7 +69,9 @@ async def any_caller(
         return known
     caller: Caller | NoEntry = NoEntry("no token was sent")
     if given is not None:
-        caller = await _admit(service.doorkeeper, given.credentials)
+        admit, token = service.doorkeeper.admit, given.credentials
+        quick = service.doorkeeper.is_quick(token)
+        caller = admit(token) if quick else await run_in_threadpool(admit, token)
     if isinstance(caller, NoEntry):
         request.state.no_entry = caller
         raise Refused(
@@ -82,13 +83,6 @@ async def any_caller(
     request.state.caller = caller
     service.rates.take(caller.token, 1, at_least=1)
     return caller
-
-
-async def _admit(doorkeeper: Doorkeeper, token: str) -> Caller | NoEntry:
-    """Admit at once if that is fast, else in a thread."""
-    if doorkeeper.is_quick(token):
-        return doorkeeper.admit(token)
-    return await run_in_threadpool(doorkeeper.admit, token)
 
 
 AnyCaller = Annotated[Caller, Depends(any_caller)]
