@@ -20,28 +20,19 @@ from typing import Any
 
 from farthing.errors import Unsupported
 
-#: module → the extra of farthing that installs it
-EXTRAS = {
-    "argon2": "service",
-    "autodp": "autodp",
-    "dp_accounting": "dp-accounting",
-    "duckdb": "engine",
-    "fastapi": "service",
-    "grpc": "spark",
-    "httpx": "client",
-    "ibis": "engine",
-    "jwt": "service",
-    "matplotlib": "figures",
-    "opendp": "opendp",
-    "prometheus_client": "service",
-    "psycopg": "ledger",
-    "pyarrow": "engine",
-    "pyspark": "spark",
-    "sqlalchemy": "ledger",
-    "sqlglot": "engine",
-    "starlette": "service",
-    "uvicorn": "service",
+#: The libraries that each extra of farthing installs.
+_LIBRARIES = {
+    "autodp": ("autodp",),
+    "client": ("httpx",),
+    "dp-accounting": ("dp_accounting",),
+    "engine": ("duckdb", "ibis", "pyarrow", "sqlglot"),
+    "figures": ("matplotlib",),
+    "ledger": ("psycopg", "sqlalchemy"),
+    "opendp": ("opendp",),
+    "service": ("argon2", "fastapi", "jwt", "prometheus_client", "starlette", "uvicorn"),
+    "spark": ("grpc", "pyspark"),
 }
+EXTRAS = {library: extra for extra, libraries in _LIBRARIES.items() for library in libraries}
 
 
 def required(module: str) -> Any:

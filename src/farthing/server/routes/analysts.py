@@ -32,6 +32,7 @@ from farthing.server.routes.requests import (
     Inquiry,
     RunBody,
     on_time,
+    plan_json,
     purse_json,
     remembered_answer,
     require_planned,
@@ -84,8 +85,7 @@ def plan_question(dataset: str, body: AskBody, service: At, caller: AnalystHere)
         inquiry = Inquiry.for_plan(service, circumstances)
         plan = inquiry.plan(body)
         known = None if plan.known is None else inquiry.told(plan.run())
-        lines = [list(line[:2]) for line in plan.lines()]
-        return {**plan.to_json(), "lines": lines, "told": known}
+        return {**plan_json(plan), "told": known}
 
     asked = {"plan": body.model_dump()}
     found = remembered_answer(service, circumstances, asked, make)

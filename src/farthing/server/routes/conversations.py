@@ -30,7 +30,13 @@ from farthing.server.routes.dependencies import (
     not_interrupted,
     refusals,
 )
-from farthing.server.routes.requests import Inquiry, PlannedPrice, on_time, require_planned
+from farthing.server.routes.requests import (
+    Inquiry,
+    PlannedPrice,
+    on_time,
+    plan_json,
+    require_planned,
+)
 
 conversation_router = APIRouter(
     prefix="/v1/datasets/{dataset}/conversations", route_class=UnpaidRoute, tags=["conversations"]
@@ -115,8 +121,7 @@ async def open_conversation_here(
         inquiry = Inquiry.of(service, caller, dataset)
         planned = inquiry.session.watching(body.watch()).plan(questions=body.questions)
         if plan:
-            lines = [list(line[:2]) for line in planned.lines()]
-            return 200, {**planned.to_json(), "lines": lines}
+            return 200, plan_json(planned)
         require_planned(planned.price, body.price)
         # not in the thread of the request: who waits for the clock must not keep others waiting
         run = Run(caller.key, dataset, "open", not_interrupted)

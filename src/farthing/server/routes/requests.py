@@ -16,6 +16,7 @@ from farthing.canonical import canonical, digest
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Answer, Answers, Batch, LocalBackend, Plan, Question, Session
 from farthing.engine.context import Context, record_in_words
+from farthing.engine.conversation import ConversationPlan
 from farthing.engine.statement_cache import StatementCache
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
@@ -264,6 +265,11 @@ def require_planned(price: Price, planned: PriceBody | None) -> None:
     if planned is None or price.within(Price(planned.farthings, planned.delta_units)):
         return
     raise Refused(409, "tariff_changed", "it costs more now than when it was planned; plan again")
+
+
+def plan_json(plan: Plan[Any] | ConversationPlan) -> dict[str, Any]:
+    """A plan with its lines for people: what is said, and how much."""
+    return {**plan.to_json(), "lines": [list(line[:2]) for line in plan.lines()]}
 
 
 def purse_json(purse: Purse) -> dict[str, Any]:
