@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -49,25 +48,26 @@ def serve(
     if config is None:
         config = folder / "farthing.toml"
         if config.exists():
-            _say(f"Going on with the sample in {folder}; its tokens were shown when it was made.")
-            _say(f"Another one: farthing tokens mint analyst ann --config {config}")
+            typer.echo(
+                f"Going on with the sample in {folder}; its tokens were shown when it was made."
+            )
+            typer.echo(f"Another one: farthing tokens mint analyst ann --config {config}")
         else:
             with patience("making a sample and proving its budget"):
                 made = make_sample(folder, rows)
-            _say(f"A sample was made in {folder}. These tokens are shown now and never again:\n")
+            typer.echo(
+                f"A sample was made in {folder}. These tokens are shown now and never again:\n"
+            )
             for name, token in made.tokens.items():
-                _say(f"  {name:6} {token}")
-            _say("")
+                typer.echo(f"  {name:6} {token}")
+            typer.echo("")
     settings = read_settings(config)
     settings = settings if listen is None else settings.at(listen)
     with listening_at(settings.host, settings.port) as listening:
-        _say(f"The console: http://{settings.host}:{settings.port}/  (Ctrl-C stops the service)")
+        typer.echo(
+            f"The console: http://{settings.host}:{settings.port}/  (Ctrl-C stops the service)"
+        )
         serve_from(str(config), listening)
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 def doctor(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from typing import Any
 
 from farthing.client.http_backend import HttpBackend
@@ -84,14 +83,12 @@ def connect(
     `patience` is for how many seconds a service that went away is tried. With an owner's token it
     gives the owner's `Desk` instead.
     """
-    with ExitStack() as undo:
-        wire = Wire(url, token, patience)
-        undo.callback(wire.shut)
+    wire = Wire(url, token, patience)
+    try:
         me = wire.send("GET", "/v1/me")
         if me["role"] == "owner":
             if dataset is not None:
                 raise InvalidInput("an owner's desk is for every dataset: leave dataset out")
-            undo.pop_all()
             return RemoteDesk(wire, str(me["name"]))
         names = list(me["datasets"])
         granted = f"granted to {me['name']}: {', '.join(names) or 'none'}"
@@ -100,9 +97,9 @@ def connect(
                 raise InvalidInput(f"say which dataset; {granted}")
             dataset = names[0]
         try:
-            session = Session(HttpBackend(wire, dataset, str(me["name"])))
+            return Session(HttpBackend(wire, dataset, str(me["name"])))
         except NotInLedger:
             raise NotInLedger(f"there is no dataset {dataset!r:.60} for you; {granted}") from None
-        undo.pop_all()
-        return session
-    raise AssertionError  # an error above leaves through the stack
+    except BaseException:
+        wire.shut()
+        raise

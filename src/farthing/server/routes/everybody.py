@@ -11,8 +11,7 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -82,7 +81,8 @@ async def follow_job(identity: str, service: At, caller: AnyCaller) -> Streaming
 
     async def events() -> AsyncIterator[str]:
         found, until = first, time.monotonic() + STREAM_SECONDS
-        with _followed(caller.key):
+        _following[caller.key] += 1
+        try:
             yield "retry: 1000\n\n"
             while found.state == RUNNING and time.monotonic() < until:
                 yield _event("progress", {"state": found.state, "seconds": round(found.age, 1)})
@@ -90,6 +90,8 @@ async def follow_job(identity: str, service: At, caller: AnyCaller) -> Streaming
                 found = await run_in_threadpool(look)
             if found.state != RUNNING:
                 yield _event("end", {"job": found.to_json(limit)})
+        finally:
+            _following[caller.key] -= 1
 
     return StreamingResponse(events(), media_type="text/event-stream")
 
@@ -100,18 +102,6 @@ def _own(service: Service, caller: Caller, identity: str) -> JobRecord:
     if isinstance(caller, AnalystCaller) and not caller.may_see(found.dataset or ""):
         raise nothing_here()
     return found
-
-
-@contextmanager
-def _followed(caller: str) -> Iterator[None]:
-    """Count a stream until it ends."""
-    _following[caller] += 1
-    try:
-        yield
-    finally:
-        _following[caller] -= 1
-        if not _following[caller]:
-            del _following[caller]
 
 
 def _event(name: str, data: dict[str, Any]) -> str:
