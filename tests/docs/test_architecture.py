@@ -156,6 +156,7 @@ def test_every_module_has_its_place() -> None:
     assert names_in(section("Inside the engine")) == modules(SOURCE / "engine")
     assert names_in(section("Inside the ledger")) == modules(SOURCE / "ledger")
     assert names_in(section("Inside the client")) == modules(SOURCE / "client")
+    assert names_in(section("Inside the command line")) == modules(SOURCE / "cli")
     served = modules(SOURCE / "server") - {"console"}  # files for browsers
     assert names_in(section("Inside the server")) == served
 
