@@ -23,16 +23,7 @@ from farthing.composition.tariffs.tariff import Price
 from farthing.engine.errors import EngineFailure, EngineSilent
 from farthing.errors import FarthingError, InvalidInput, NotCertified, Unsupported
 from farthing.interactive import ConversationOver
-from farthing.ledger.errors import (
-    AlreadyThere,
-    DoesNotFit,
-    LedgerError,
-    NotInLedger,
-    ReadOnly,
-    RowsChanged,
-    TariffChanged,
-    Unavailable,
-)
+from farthing.ledger import errors
 
 
 class ServiceRefused(FarthingError):
@@ -50,19 +41,19 @@ class ServiceRefused(FarthingError):
 #: By the word of the service: the error, from its message and the dataset. What a service does not
 #: tell an analyst (the numbers of accounts, what others left) is 0 or empty.
 _ERRORS: Mapping[str, Callable[[str, str], FarthingError]] = {
-    "already_there": lambda message, _: AlreadyThere(message),
+    "already_there": lambda message, _: errors.AlreadyThere(message),
     "does_not_fit": lambda message, _: refused_price(Price(0), Price(0), message),
     "data_unavailable": lambda *_: EngineSilent(),
     "engine_failed": lambda *_: EngineFailure(),
     "invalid": lambda message, _: InvalidInput(message),
     "not_certified": lambda message, _: NotCertified(message),
-    "not_found": lambda message, _: NotInLedger(message),
+    "not_found": lambda message, _: errors.NotInLedger(message),
     "over": lambda message, _: ConversationOver(message),
-    "read_only": lambda _, dataset: ReadOnly(dataset),
-    "refused": lambda message, _: LedgerError(message),
-    "rows_changed": lambda _, dataset: RowsChanged(dataset),
-    "tariff_changed": lambda message, _: _in_the_words_of(message, TariffChanged(0, 0)),
-    "unavailable": lambda message, _: Unavailable(message),
+    "read_only": lambda _, dataset: errors.ReadOnly(dataset),
+    "refused": lambda message, _: errors.LedgerError(message),
+    "rows_changed": lambda _, dataset: errors.RowsChanged(dataset),
+    "tariff_changed": lambda message, _: _in_the_words_of(message, errors.TariffChanged(0, 0)),
+    "unavailable": lambda message, _: errors.Unavailable(message),
     "unsupported": lambda message, _: Unsupported(message),
 }
 
@@ -77,7 +68,7 @@ def _error_in(told: Mapping[str, Any], status: int, words: str, dataset: str) ->
 
 def refused_price(requested: Price, remaining: Price, message: str) -> FarthingError:
     """In the words of the service, which tells of the own purse alone."""
-    return _in_the_words_of(message, DoesNotFit(requested, remaining, {}))
+    return _in_the_words_of(message, errors.DoesNotFit(requested, remaining, {}))
 
 
 def _in_the_words_of(message: str, error: FarthingError) -> FarthingError:
@@ -148,11 +139,11 @@ class Wire:
                 return response
             time.sleep(max(pause, _asked_to_wait(response)))
         if not self._reached:
-            raise Unavailable(
+            raise errors.Unavailable(
                 f"no service answers at {self.url}: it must be running there (farthing serve), and "
                 "the address and port must be the ones that it printed"
             )
-        raise Unavailable(
+        raise errors.Unavailable(
             f"{self.url} gave no answer; what was sent may have been charged, and then its release "
             "is kept: ask the same again"
         )
@@ -174,7 +165,7 @@ class Wire:
                 except httpx.TransportError:
                     time.sleep(pause)
             else:
-                raise Unavailable(f"{self.url} went away; the job {job} goes on there")
+                raise errors.Unavailable(f"{self.url} went away; the job {job} goes on there")
             if ended is not None:
                 if ended["result"] is None:
                     words = f"the run was {ended['state']}; what was reserved stays spent"
