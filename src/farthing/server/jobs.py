@@ -108,12 +108,13 @@ class JobRecords:
 
     def beat(self, mine: list[str], answered: list[str]) -> list[str]:
         """Mark runs as alive, delete answered ones; the ids that were cancelled elsewhere."""
-        now, own = time.time(), jobs.c.id.in_(mine)
-        old = jobs.c.created < now - KEPT_SECONDS
+        own = jobs.c.id.in_(mine)
 
         def work(connection: Connection) -> list[str]:
+            now = time.time()  # it may have waited for the database
             alive = update(jobs).where(own, jobs.c.state == RUNNING)
             connection.execute(alive.values(beat=now))
+            old = jobs.c.created < now - KEPT_SECONDS
             connection.execute(delete(jobs).where(or_(jobs.c.id.in_(answered), old)))
             return list(connection.scalars(select(jobs.c.id).where(own, jobs.c.state == CANCELLED)))
 
