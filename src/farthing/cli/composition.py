@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 import farthing as fa
 from farthing import checker
@@ -43,18 +43,18 @@ def epsilon(
     with patience("composing"):
         best = composition.epsilon_at(delta)
         bounds = {} if as_json else composition.bounds_at(delta)
-    if as_json:
-        inputs = {"items": items, "delta": delta, "tolerance": tolerance}
-        print_json({"epsilon": best.upper, **_shown(best, adaptivity), **inputs})
-        return
-    table = Table(title=f"{' '.join(items)} at δ = {delta}, adaptivity {adaptivity.value}")
-    for column in ("bound", "ε", "theorem"):
-        table.add_column(column, justify="right" if column == "ε" else "left")
+    title = f"{' '.join(items)} at δ = {delta}, adaptivity {adaptivity.value}"
+    table = Table("bound", Column("ε", justify="right"), "theorem", title=title)
     for name, bound in sorted(bounds.items(), key=lambda pair: pair[1].upper):
         mark, style = ("➤ ", "bold green") if bound.upper == best.upper else ("  ", "")
         table.add_row(mark + name, shown_up(bound.upper), bound.theorem, style=style)
-    console().print(table)
-    console().print(f"ε is in {bracketed(best)}, {spread(best)}: charge the upper end.")
+    inputs = {"items": items, "delta": delta, "tolerance": tolerance}
+    _print(
+        as_json,
+        {"epsilon": best.upper, **_shown(best, adaptivity), **inputs},
+        table,
+        f"ε is in {bracketed(best)}, {spread(best)}: charge the upper end.",
+    )
 
 
 def delta(
@@ -184,14 +184,11 @@ def convert(
     }
     with patience("composing"):
         found = {name: _number(read) for name, (_, read) in rows.items()}
-    if as_json:
-        print_json({**found, "items": items, "delta": delta, "units": units})
-        return
     group = "" if units == 1 else f" for groups of {units}"
     table = Table("as", "at most", title=" ".join(items) + group)
     for name, (words, _) in rows.items():
         table.add_row(words, "none" if found[name] is None else shown_up(found[name]))
-    console().print(table)
+    _print(as_json, {**found, "items": items, "delta": delta, "units": units}, table)
 
 
 def _composed(items: list[str], adaptivity: options.Adaptivity, tolerance: float) -> fa.Composition:
@@ -199,12 +196,12 @@ def _composed(items: list[str], adaptivity: options.Adaptivity, tolerance: float
     return fa.compose(listed, adaptivity=adaptivity.value, tolerance=tolerance)
 
 
-def _print(as_json: bool, answer: dict[str, object], *lines: str) -> None:
+def _print(as_json: bool, answer: dict[str, object], *shown: str | Table) -> None:
     if as_json:
         print_json(answer)
     else:
-        for line in lines:
-            console().print(line)
+        for one in shown:
+            console().print(one)
 
 
 def _parameter(kind: str, count: int, how: dict[str, Any]) -> fa.Guarantee:
