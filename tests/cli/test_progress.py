@@ -18,8 +18,8 @@ from farthing.ledger import Dataset, Ledger
 AT_ONCE = """
 import sys
 from rich.progress import Progress
-from farthing.cli import main, output
-output.PATIENCE_SECONDS = 0.0
+from farthing.cli import main, options
+options.PATIENCE_SECONDS = 0.0
 update = Progress.update
 Progress.update = lambda self, task, **news: update(self, task, refresh=True, **news)
 sys.argv = ["farthing", *sys.argv[1:]]
