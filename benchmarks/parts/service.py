@@ -30,8 +30,7 @@ import farthing as fa
 from benchmarks.findings import Findings, Goal, Table
 from farthing.engine import Desk
 from farthing.ledger import Ledger
-from farthing.server.access.store import AccessStore
-from farthing.server.access.tokens import mint
+from farthing.server.access import AccessStore, mint
 from farthing.server.sample import DATASET, make_sample
 
 CLIENTS, WORKERS, SECONDS = 16, 2, 10.0

@@ -10,7 +10,7 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from farthing.server.app import make_app
+from farthing.server.serving import make_app
 from farthing.server.settings import settings_from
 
 INTRODUCTION = """\

@@ -46,23 +46,17 @@ def require_real(
     below: float | None = None,
 ) -> float:
     """`value` as a finite float inside the stated range, or InvalidInput."""
-    wanted = ["finite"]
-    if at_least is not None:
-        wanted.append(f"at least {at_least:g}")
-    if above is not None:
-        wanted.append(f"greater than {above:g}")
-    if below is not None:
-        wanted.append(f"less than {below:g}")
     number = _as_float(value)
-    holds = (
-        number is not None
-        and math.isfinite(number)
-        and (at_least is None or number >= at_least)
-        and (above is None or number > above)
-        and (below is None or number < below)
-    )
-    if number is None or not holds:
-        raise InvalidInput(f"{name} must be {_and(wanted)}, got {_shown(value)}")
+    if (
+        number is None
+        or not math.isfinite(number)
+        or (at_least is not None and number < at_least)
+        or (above is not None and number <= above)
+        or (below is not None and number >= below)
+    ):
+        limits = {"at least": at_least, "greater than": above, "less than": below}
+        wanted = [f"{words} {limit:g}" for words, limit in limits.items() if limit is not None]
+        raise InvalidInput(f"{name} must be {_and(['finite', *wanted])}, got {_shown(value)}")
     return number
 
 

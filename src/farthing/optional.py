@@ -1,34 +1,38 @@
-"""Optional libraries, and the extra that installs each."""
+"""Other packages: optional libraries with the extra that installs each, and extensions.
+
+An extension is an object that an installed package offers to farthing as an entry point. The
+package declares it in its pyproject.toml, by group and name:
+
+    [project.entry-points."farthing.kinds"]
+    ratio = "my_package.ratio:RatioQuery"
+
+Installing a package is the operator's decision, so its code is trusted. Built-in names always
+come first: whoever uses a group looks there before it looks here.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from farthing.errors import Unsupported
 
-#: module → the extra of farthing that installs it
-EXTRAS = {
-    "argon2": "service",
-    "autodp": "autodp",
-    "dp_accounting": "dp-accounting",
-    "duckdb": "engine",
-    "fastapi": "service",
-    "grpc": "spark",
-    "httpx": "client",
-    "ibis": "engine",
-    "jwt": "service",
-    "matplotlib": "figures",
-    "opendp": "opendp",
-    "prometheus_client": "service",
-    "psycopg": "ledger",
-    "pyarrow": "engine",
-    "pyspark": "spark",
-    "sqlalchemy": "ledger",
-    "sqlglot": "engine",
-    "starlette": "service",
-    "uvicorn": "service",
+#: The libraries that each extra of farthing installs.
+_LIBRARIES = {
+    "autodp": ("autodp",),
+    "client": ("httpx",),
+    "dp-accounting": ("dp_accounting",),
+    "engine": ("duckdb", "ibis", "pyarrow", "sqlglot"),
+    "figures": ("matplotlib",),
+    "ledger": ("psycopg", "sqlalchemy"),
+    "opendp": ("opendp",),
+    "service": ("argon2", "fastapi", "jwt", "prometheus_client", "starlette", "uvicorn"),
+    "spark": ("grpc", "pyspark"),
 }
+EXTRAS = {library: extra for extra, libraries in _LIBRARIES.items() for library in libraries}
 
 
 def required(module: str) -> Any:
@@ -66,3 +70,48 @@ def explained(error: ModuleNotFoundError) -> Unsupported | None:
 def installing(extra: str) -> str:
     """How to install this extra."""
     return f"in the checkout of farthing run: pip install '.[{extra}]'"
+
+
+class Extensions(Mapping[str, object]):
+    """The objects of one group by name. Each is imported when it is first asked for.
+
+    A name that is broken, or that two packages declare, raises Unsupported when it is asked for.
+    The other names are not affected.
+    """
+
+    def __init__(self, group: str, points: Mapping[str, tuple[EntryPoint, ...]]) -> None:
+        self.group, self._points = group, points
+
+    def __getitem__(self, name: str) -> object:
+        points = self._points[name]
+        if len(points) > 1:
+            packages = " and ".join(sorted(map(_package, points)))
+            raise Unsupported(f"{name} of {self.group} is declared twice, by {packages}")
+        try:
+            return points[0].load()
+        except Exception as error:
+            raise self.refused(name, f"{type(error).__name__}: {error}") from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._points)
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    def refused(self, name: str, why: str) -> Unsupported:
+        """The error about an extension that cannot be used, which names its package."""
+        packages = " and ".join(sorted(map(_package, self._points[name])))
+        return Unsupported(f"{name} of {self.group}, from {packages}, cannot be used: {why}")
+
+
+@cache
+def load(group: str) -> Extensions:
+    """What installed packages offer in a group. Installed packages are read once per process."""
+    points: dict[str, tuple[EntryPoint, ...]] = {}
+    for point in entry_points(group=group):
+        points[point.name] = (*points.get(point.name, ()), point)
+    return Extensions(group, points)
+
+
+def _package(point: EntryPoint) -> str:
+    return "an unnamed package" if point.dist is None else f"the package {point.dist.name}"

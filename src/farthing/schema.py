@@ -50,16 +50,8 @@ from zoneinfo import available_timezones
 
 from farthing.errors import InvalidInput, did_you_mean, require_choice, require_count, require_real
 
-INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE, TIMESTAMP = (
-    "integer",
-    "real",
-    "decimal",
-    "text",
-    "boolean",
-    "date",
-    "timestamp",
-)
-KINDS = (INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE, TIMESTAMP)
+KINDS = ("integer", "real", "decimal", "text", "boolean", "date", "timestamp")
+INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE, TIMESTAMP = KINDS
 #: Kinds whose values can be labels or units: equal means equal on every engine.
 KEYS = (INTEGER, DECIMAL, TEXT, BOOLEAN, DATE)
 NUMBERS = (INTEGER, REAL, DECIMAL)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from farthing.engine.sources.duckdb import DuckDBSource
-from farthing.server.access.store import AccessStore
+from farthing.server.access import AccessStore
 from farthing.server.jobs import JobRecords
 from tests.server.in_process import HeldClock, kinds_of_entries, prepared, served
 from tests.waiting import HANGS, until

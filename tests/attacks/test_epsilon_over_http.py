@@ -18,8 +18,7 @@ from farthing.engine.kinds.counts import CountQuery
 from farthing.engine.sql import bounding
 from farthing.lab.audit import Audit, audit
 from farthing.ledger import Ledger
-from farthing.server.access.store import AccessStore
-from farthing.server.access.tokens import mint
+from farthing.server.access import AccessStore, mint
 from tests.server.deployment import Deployment
 from tests.server.in_process import served
 

@@ -9,7 +9,7 @@ import json
 import pytest
 from fastapi.responses import StreamingResponse
 
-from farthing.server.app import make_app
+from farthing.server.serving import make_app
 from farthing.server.settings import read_settings
 
 CELL = "Zeisig 17"

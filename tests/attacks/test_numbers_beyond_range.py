@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import farthing as fa
-from farthing.cli.values import value_of
+from farthing.cli.forms import value_of
 from farthing.engine.filters import require_value
 from farthing.errors import InvalidInput
-from farthing.schema import DECIMAL, INTEGER, Column, Schema
+from farthing.schema import DECIMAL, INTEGER
 
 #: One that can be written but not compared, and one that cannot be written.
 FAR = ["1e999999999999", "1e" + "9" * 30, "-1E+99999999999999999999", "1.5e1000000"]
@@ -43,7 +43,7 @@ def test_a_question_is_refused(session, number):
 @pytest.mark.parametrize("number", FAR)
 def test_an_option_is_refused(kind, number):
     with pytest.raises(InvalidInput):
-        value_of(Schema((Column("age", kind),)), "age", number)
+        value_of(kind, "age", number)
 
 
 @pytest.mark.parametrize(

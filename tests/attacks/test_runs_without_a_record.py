@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from farthing.server.access import store as access_store
+from farthing.server import access as access_store
 from farthing.server.jobs import Runner
 from tests.server.in_process import kinds_of_entries, prepared, served
 from tests.waiting import until

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 from farthing.engine.show.sheet import spreadsheet_cell
-from farthing.server.app import CONSOLE
+from farthing.server.serving import CONSOLE
 
 LABELS = [
     *(f"{first}1+1" for first in "=+-@"),

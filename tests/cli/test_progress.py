@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 import farthing as fa
-from farthing.cli.output import PATIENCE_SECONDS
+from farthing.cli.options import PATIENCE_SECONDS
 from farthing.ledger import Dataset, Ledger
 
 AT_ONCE = """
 import sys
 from rich.progress import Progress
-from farthing.cli import main, output
-output.PATIENCE_SECONDS = 0.0
+from farthing.cli import main, options
+options.PATIENCE_SECONDS = 0.0
 update = Progress.update
 Progress.update = lambda self, task, **news: update(self, task, refresh=True, **news)
 sys.argv = ["farthing", *sys.argv[1:]]

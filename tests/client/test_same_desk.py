@@ -13,8 +13,7 @@ from farthing.engine import open_source
 from farthing.engine.desk.operations import OPERATIONS, Method
 from farthing.errors import InvalidInput, Unsupported
 from farthing.ledger import AlreadyThere, Ledger, Limits, NotInLedger
-from farthing.server.access.store import AccessStore
-from farthing.server.access.tokens import StoredTokens
+from farthing.server.access import AccessStore, StoredTokens
 from tests.server.conftest import WIDE
 from tests.server.deployment import CAP, TARIFF, Deployment
 

@@ -23,8 +23,7 @@ import farthing as fa
 from farthing.engine import Declaration, Desk, open_source
 from farthing.lab.example_data import write_engagements
 from farthing.ledger import Ledger
-from farthing.server.access.store import AccessStore
-from farthing.server.access.tokens import ANALYST, mint
+from farthing.server.access import ANALYST, AccessStore, mint
 from farthing.server.sample import DATASET, make_sample
 from tests.server.deployment import free_port
 from tests.waiting import HANGS, until

@@ -6,7 +6,7 @@ import re
 
 import httpx
 
-from farthing.server.app import CONSOLE
+from farthing.server.serving import CONSOLE
 from tests.console.conftest import Served, Visit
 from tests.waiting import HANGS
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,9 @@ import farthing as fa
 from farthing.cli.main import app
 from farthing.engine.kinds import KINDS
 from farthing.ledger import Ledger
+from farthing.server import jobs
+from tests.server.in_process import prepared, served
+from tests.waiting import HANGS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -32,17 +36,22 @@ def walk(title: str) -> list[str]:
     return [line.split()[0] for line in lines if line.startswith("    ")]
 
 
-def entered(run: Callable[[], object]) -> list[str]:
-    """Modules of farthing in the order in which they are first entered."""
-    order: dict[str, None] = {}
+def noting(order: dict[str, None], look: Callable[[], bool] = lambda: True) -> Callable[..., None]:
+    """Notes modules of farthing in the order in which they are first entered, if `look` says so."""
 
-    def look(frame, event, _) -> None:
-        if event == "call" and frame.f_code.co_name != "<module>":
+    def note(frame, event, _) -> None:
+        if event == "call" and look() and frame.f_code.co_name != "<module>":
             name = frame.f_globals.get("__name__", "")
             if name.startswith("farthing."):
                 order.setdefault(name.removeprefix("farthing."))
 
-    sys.setprofile(look)
+    return note
+
+
+def entered(run: Callable[[], object]) -> list[str]:
+    """Modules of farthing in the order in which they are first entered."""
+    order: dict[str, None] = {}
+    sys.setprofile(noting(order))
     try:
         run()
     finally:
@@ -70,6 +79,28 @@ def test_a_question(ledger) -> None:
     taken = entered(lambda: session.count(where={"country": "NO"}).run())
     named = walk("A question")
     assert [name for name in taken if name in named] == named
+
+
+def test_a_question_over_http(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every thread of the service; the warm-up loads what the first question loads."""
+    monkeypatch.setattr(jobs, "BEAT_SECONDS", HANGS)
+    query = {"kind": "top_k", "by": "country", "contribution_limit": 1, "categories": ["NO", "SE"]}
+    order: dict[str, None] = {}
+    asked = threading.Event()
+    threading.setprofile(noting(order, asked.is_set))
+    try:
+        with served(prepared(tmp_path)) as client:
+            for k in 1, 2:
+                body = {"query": {**query, "k": k}}
+                if k == 2:
+                    asked.set()
+                assert client.post("/v1/datasets/events/run", json=body).status_code == 200
+            asked.clear()
+    finally:
+        threading.setprofile(None)
+    named = walk("A question over HTTP")
+    assert [name for name in order if name in named] == named
+    assert len(order) <= 70
 
 
 def test_epsilon() -> None:
@@ -125,6 +156,7 @@ def test_every_module_has_its_place() -> None:
     assert names_in(section("Inside the engine")) == modules(SOURCE / "engine")
     assert names_in(section("Inside the ledger")) == modules(SOURCE / "ledger")
     assert names_in(section("Inside the client")) == modules(SOURCE / "client")
+    assert names_in(section("Inside the command line")) == modules(SOURCE / "cli")
     served = modules(SOURCE / "server") - {"console"}  # files for browsers
     assert names_in(section("Inside the server")) == served
 

@@ -69,7 +69,9 @@ def test_imports_inside_functions_are_for_what_is_optional() -> None:
         ("cli/deployment.py", "farthing.server.sample"),
         ("cli/deployment.py", "farthing.server.serving"),
         ("cli/deployment.py", "farthing.server.settings"),
-        ("cli/figures.py", "farthing.lab.figures"),
+        ("cli/deployment.py", "farthing.lab.figures"),
+        ("cli/owner.py", "farthing.server.access"),
+        ("cli/owner.py", "farthing.server.settings"),
     }
 
 

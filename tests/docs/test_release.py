@@ -27,7 +27,7 @@ NEEDS = {
     "ledger": "farthing.ledger",
     "engine": "farthing.engine, farthing.cli.owner, farthing.cli.query, farthing.cli.converse",
     "client": "farthing.client",
-    "service": "farthing.server.app, farthing.server.serving, farthing.cli.tokens",
+    "service": "farthing.server.serving, farthing.server.access",
 }
 SCRIPT = """\
 import farthing as fa

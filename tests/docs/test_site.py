@@ -20,7 +20,7 @@ from playwright.sync_api import expect, sync_playwright
 from typer.main import get_command
 
 from farthing.cli.main import app
-from farthing.server.app import make_app
+from farthing.server.serving import make_app
 from farthing.server.settings import settings_from
 from tests.console.conftest import CHROMIUM
 

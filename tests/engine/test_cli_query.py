@@ -156,7 +156,7 @@ def test_sql(shell) -> None:
     assert abs(found["COUNT(*)"]["counts"][0] - 4000) <= 400
     with pytest.raises(InvalidInput, match="one by one"):
         shell("sql", several, "--csv")
-    with pytest.raises(InvalidInput, match="JOIN other"):
+    with pytest.raises(InvalidInput, match="other: a question is about one table"):
         shell("sql", "SELECT COUNT(*) FROM events JOIN other USING (member)")
 
 

@@ -15,7 +15,6 @@ from farthing.engine.local import LocalBackend
 from farthing.engine.session import Session
 from farthing.engine.sources.duckdb import DuckDBSource
 from farthing.ledger import Ledger
-from farthing.server.answer_cache import Remembered
 
 ROWS = {"who": [1, 2, 3, 1, 2], "what": ["a", "a", "b", "b", None], "n": [1, 0, 1, 1, 1]}
 
@@ -111,14 +110,3 @@ def test_large_rows_are_not_kept(
         asked(session).run()
         asked(session).run(again=True)
         assert len(ran) == 2
-
-
-def test_nobody_finds_what_others_left(table: Path) -> None:
-    """How soon an answer comes would tell what they asked."""
-    with opened(table) as session:
-        dataset = session.name
-    with Ledger.open(table.with_suffix(".db")) as ledger:
-        remembered = Remembered()
-        ann, bob = (remembered.recent(ledger.analyst(dataset, name)) for name in ("ann", "bob"))
-        assert ann is remembered.recent(ledger.analyst(dataset, "ann"))
-        assert ann is not bob

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from farthing.entry_points import load
 from farthing.errors import Unsupported
+from farthing.optional import load
 from tests.extensions.packages import install
 
 GROUP = "farthing.things"

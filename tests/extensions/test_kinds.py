@@ -16,8 +16,8 @@ import farthing as fa
 from farthing.engine import kinds, query_from
 from farthing.engine.kinds import GROUP, KINDS
 from farthing.engine.kinds.counts import CountQuery
-from farthing.entry_points import load
 from farthing.errors import InvalidInput, Unsupported
+from farthing.optional import load
 from tests.extensions.packages import install
 
 BUILT_IN = list(KINDS)

@@ -16,8 +16,8 @@ import farthing as fa
 from farthing.engine import open_source
 from farthing.engine.sources import opening
 from farthing.engine.sources.conformance import check_source
-from farthing.entry_points import load
 from farthing.errors import InvalidInput, Unsupported
+from farthing.optional import load
 from farthing.schema import INTEGER, TEXT
 from tests.engine.engines import on_postgres
 

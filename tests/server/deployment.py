@@ -19,8 +19,7 @@ import httpx
 import farthing as fa
 from farthing.engine import Declaration, Desk, open_source
 from farthing.ledger import Ledger, Limits
-from farthing.server.access.store import AccessStore
-from farthing.server.access.tokens import mint, withdraw
+from farthing.server.access import AccessStore, mint, withdraw
 from tests.waiting import HANGS, until
 
 #: A word in every text cell that must be told to nobody.

@@ -15,9 +15,9 @@ import uvicorn
 
 import farthing as fa
 from farthing.ledger import Ledger
-from farthing.server.app import make_app
 from farthing.server.protection import ReleaseClock
 from farthing.server.service import Service
+from farthing.server.serving import make_app
 from farthing.server.settings import settings_from
 from tests.server.deployment import TARIFF, Deployment, free_port
 from tests.waiting import HANGS, until

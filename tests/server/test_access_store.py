@@ -10,10 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from farthing.server.access import tokens
-from farthing.server.access.callers import AnalystCaller, Doorkeeper, OwnerCaller
-from farthing.server.access.store import AccessStore
-from farthing.server.access.tokens import find, listed, mint, withdraw
+from farthing.server import access as tokens
+from farthing.server.access import AccessStore, find, listed, mint, withdraw
+from farthing.server.callers import AnalystCaller, Doorkeeper, OwnerCaller
 from farthing.server.jobs import DONE, Run, Runner
 from farthing.server.problems import Refused
 from farthing.server.protection import ReleaseClock
@@ -88,15 +87,15 @@ def test_a_job_is_seen_and_cancelled_from_another_worker(stores) -> None:
     run = Run("ann", "events", "run", lambda _: ended.set())
     runners[0].start(run, work)
     assert runners[0].job(run).state == "running"
-    assert runners[1].find("ann", run.id).state == "running"
+    assert runners[1].records.find("ann", run.id).state == "running"
     with pytest.raises(Refused):
-        runners[1].find("bob", run.id)
+        runners[1].records.find("bob", run.id)
     assert runners[1].cancel("ann", run.id).state == "cancelled"
     assert ended.wait(HANGS)  # with the next beat of its worker
     quick = Run("ann", None, "run", lambda _: None)
     runners[1].start(quick, lambda: {"x": 1})
     assert asyncio.run(runners[1].outcome(quick, HANGS)) == (200, {"x": 1})
     runners[1].job(quick)
-    assert runners[0].find("ann", quick.id).state == DONE
+    assert runners[0].records.find("ann", quick.id).state == DONE
     for one in runners:
         one.shut(1)

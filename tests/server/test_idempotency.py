@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from farthing.ledger.errors import Unavailable
-from farthing.server.access.store import AccessStore
+from farthing.server.access import AccessStore
 from farthing.server.problems import Refused
+from farthing.server.routes.dependencies import is_used, once
 from farthing.server.routes.requests import on_time
-from farthing.server.routes.responses import is_used, once
 from tests.server.deployment import Deployment
 
 EVENTS = "/v1/datasets/events"

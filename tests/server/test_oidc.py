@@ -18,9 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 import farthing as fa
 from farthing.errors import InvalidInput
-from farthing.server.access import oidc
-from farthing.server.access.callers import AnalystCaller, OwnerCaller
-from farthing.server.access.oidc import Issuer
+from farthing.server import callers as oidc
+from farthing.server.callers import AnalystCaller, Caller, NoEntry, OwnerCaller
 from farthing.server.problems import Refused
 from farthing.server.settings import OidcSettings, settings_from
 from tests.server.deployment import Deployment, free_port
@@ -28,6 +27,12 @@ from tests.server.deployment import Deployment, free_port
 HERE = Path(__file__).parent
 BROUGHT = HERE / ".provider"
 AUDIENCE = "farthing-test"
+
+
+class Issuer(oidc.Issuer):
+    def caller(self, token: str) -> Caller | None:
+        found = self.admit(token)
+        return None if isinstance(found, NoEntry) else found
 
 
 class Provider:

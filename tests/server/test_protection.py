@@ -16,9 +16,9 @@ from farthing.engine import EngineFailure
 from farthing.errors import InvalidInput
 from farthing.ledger import DoesNotFit
 from farthing.server import protection
-from farthing.server.access.callers import AnalystCaller
+from farthing.server.callers import AnalystCaller
 from farthing.server.problems import Refused
-from farthing.server.protection import AuditLog, Rates, ReleaseClock
+from farthing.server.protection import AuditLog, ReleaseClock, request_rate
 from farthing.server.routes.requests import Inquiry, on_time
 from farthing.server.service import Service
 from farthing.server.settings import read_settings
@@ -117,16 +117,16 @@ def test_so_many_requests_a_minute(deploy) -> None:
 
 
 def test_a_rate_comes_back() -> None:
-    rates = Rates(6000)  # a hundred a second
+    rates = request_rate(6000)  # a hundred a second
 
     def hurry() -> None:
         for _ in range(20_000):
-            rates.take("ann")
+            rates.take("ann", 1, at_least=1)
 
     with pytest.raises(Refused):
         hurry()
     time.sleep(0.1)
-    rates.take("ann")
+    rates.take("ann", 1, at_least=1)
 
 
 def test_a_log_that_cannot_be_written_is_said_at_the_start(tmp_path) -> None:
@@ -165,7 +165,7 @@ def test_what_fails_leaves_on_the_clock() -> None:
     waited: list[int] = []
     runner = SimpleNamespace(wait_for_the_clock=lambda: waited.append(1))
     inquiry = SimpleNamespace(
-        service=SimpleNamespace(runner=runner), left=lambda: Price(3), analyst=None
+        service=SimpleNamespace(runner=runner), analyst=SimpleNamespace(remaining=lambda: Price(3))
     )
 
     def fail(error: Exception) -> dict[str, object]:
@@ -189,3 +189,15 @@ def test_the_engine_waits_for_the_clock_of_the_service(deployed: Deployment) -> 
     inquiry = Inquiry.of(service, AnalystCaller("ann", "token"), "events")
     assert inquiry.session.backend._context.on_the_clock == service.runner.wait_for_the_clock
     service.shut()
+
+
+def test_nobody_finds_what_others_left(deployed: Deployment) -> None:
+    """How soon an answer comes would tell what they asked."""
+    service = Service.open(read_settings(deployed.configuration))
+    ann, bob, again = (
+        Inquiry.of(service, AnalystCaller(name, "token"), "events").session.backend._context.recent
+        for name in ("ann", "bob", "ann")
+    )
+    service.shut()
+    assert ann is again
+    assert ann is not bob

@@ -9,7 +9,7 @@ import pytest
 
 from farthing.engine import context as compiling
 from farthing.ledger import Ledger
-from farthing.server.access.callers import AnalystCaller
+from farthing.server.callers import AnalystCaller
 from farthing.server.problems import Refused
 from farthing.server.routes import conversations as conversation_routes
 from farthing.server.routes.analysts import run_question

@@ -6,9 +6,9 @@ import pytest
 from fastapi.routing import APIRoute
 from starlette.routing import Mount, Route
 
-from farthing.server.app import ROUTERS, make_app
 from farthing.server.routes.dependencies import analyst_caller, any_caller, owner_caller
 from farthing.server.routes.owners import owner_router
+from farthing.server.serving import ROUTERS, make_app
 from farthing.server.settings import Settings
 from tests.server.deployment import Deployment
 

@@ -58,7 +58,7 @@ def test_the_first_question_finds_everything_loaded(deployed: Deployment) -> Non
     """In a process of its own, as a worker is: what a question needs was imported before it."""
     code = f"""
 import asyncio, sys
-from farthing.server.access.callers import AnalystCaller
+from farthing.server.callers import AnalystCaller
 from farthing.server.routes.analysts import run_question
 from farthing.server.routes.requests import RunBody
 from farthing.server.service import Service

@@ -12,8 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from farthing.server.access.store import AccessStore
-from farthing.server.access.tokens import find, identity_in
+from farthing.server.access import AccessStore, find, identity_in
 from tests.server.deployment import Deployment
 from tests.waiting import HANGS
 

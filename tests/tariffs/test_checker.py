@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import farthing as fa
 from farthing import checker
 from farthing.canonical import digest
-from farthing.cli.tariff import tariff as command
+from farthing.cli.composition import tariff as command
 from farthing.composition.tariffs.certificate import (
     ASSUMPTIONS,
     COMPUTED_BY,

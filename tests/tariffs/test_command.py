@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import farthing as fa
-from farthing.cli.tariff import tariff
+from farthing.cli.composition import tariff
 from farthing.composition.tariffs.tariff import read_tariff
 
 ITEMS = {"select": (fa.BoundedRange(0.1), 1), "leak": (fa.ApproximateDP(0.0, 1e-9), 1)}

@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
 
 from farthing.cli import options
-from farthing.cli.forms import POSITIONAL, command, options_of, with_options
-from farthing.cli.opening import Opening, Source, option
-from farthing.cli.options import Name, say
-from farthing.cli.output import console, patience, print_json
-from farthing.cli.values import filter_of
+from farthing.cli.forms import (
+    POSITIONAL,
+    Opening,
+    Source,
+    command,
+    filter_of,
+    flag_of,
+    option,
+    table_command,
+)
+from farthing.cli.options import Name, console, patience, print_json, say
 from farthing.engine.conversation import ConversationAnswer
 from farthing.engine.conversation_kinds import CONVERSATIONS, ConversationKind, conversation_from
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.fields import help_of
 from farthing.engine.session import Session
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger, OpenedConversation
@@ -57,8 +63,9 @@ class Open(Opening):
     plan: Annotated[bool, option("--plan", "Price and accuracy only.", _WATCH)] = False
     as_json: options.AsJson = False
 
-    def watch(self, source: str, kind: ConversationKind) -> None:
+    def watch(self, source: str, given: dict[str, Any]) -> None:
         """Plan it or open it, and print what came out."""
+        kind = _kind_from(given)  # refused before a budget is signed
         with self.open(source, plan_only=self.plan) as session:
             planned = session.watching(kind).plan(questions=self.questions)
             if self.plan:
@@ -73,39 +80,27 @@ def _kind_options() -> list[inspect.Parameter]:
     """The fields of every kind of conversation as options, each once; left out if not given."""
     options: dict[str, inspect.Parameter] = {}
     for kind in CONVERSATIONS.values():
-        for name, (plain_type, words) in kind.help().items():
-            optional: Any = plain_type | None
-            flag = f"--{name.replace('_', '-')}"
-            flag += f"/--no-{name.replace('_', '-')}" if plain_type is bool else ""
-            annotation: Any = Annotated[optional, option(flag, words, _WATCH)]
+        for name, field in help_of(kind).items():
+            flag = flag_of(name, truth=field.type is bool)
+            annotation: Any = Annotated[field.type | None, option(flag, field.words, _WATCH)]
             options.setdefault(
                 name, inspect.Parameter(name, POSITIONAL, default=None, annotation=annotation)
             )
     return list(options.values())
 
 
-def _open_command() -> Callable[..., None]:
-    shared, own = options_of(Open), _kind_options()
-    data = inspect.Parameter("source", POSITIONAL, annotation=Source)
-
-    def run(source: str, **given: Any) -> None:
-        opening = Open(**{p.name: given.pop(p.name) for p in shared})
-        opening.watch(source, _kind_from({n: v for n, v in given.items() if v is not None}))
-
-    return with_options(run, [data, *own, *shared], Open.__doc__)
-
-
-def _kind_from(given: dict[str, Any]) -> ConversationKind:
+def _kind_from(options: dict[str, Any]) -> ConversationKind:
     """The kind whose required fields are given, or else the one that requires nothing."""
+    given = {name: value for name, value in options.items() if value is not None}
     needed = {
-        word: {f.name for f in fields(kind) if f.default is MISSING}
+        word: {name for name, field in help_of(kind).items() if field.needed}
         for word, kind in CONVERSATIONS.items()
     }
     word = max((w for w in needed if needed[w] <= given.keys()), key=lambda w: len(needed[w]))
     return conversation_from({"kind": word, **given})
 
 
-converse.command("open")(_open_command())
+converse.command("open")(table_command(Open, _kind_options(), Open.watch, Open.__doc__))
 
 
 @command(converse, "ask")

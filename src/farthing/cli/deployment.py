@@ -1,4 +1,4 @@
-"""`farthing serve`, `farthing doctor`, `farthing statement`.
+"""`farthing serve`, `doctor`, `statement`, `figures`.
 
 Their libraries may not be installed, so they are imported when a command runs.
 """
@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import io
 import json
-import sys
+import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from farthing.cli import options
-from farthing.cli.options import Name, Output, put, say
-from farthing.cli.output import patience, print_json
-from farthing.errors import InvalidInput
+from farthing.cli.options import Name, Output, console, patience, print_json, put, say
+from farthing.errors import InvalidInput, require_choice
+from farthing.optional import required
+from farthing.whole_files import whole_file
 
 
 def serve(
@@ -46,25 +48,26 @@ def serve(
     if config is None:
         config = folder / "farthing.toml"
         if config.exists():
-            _say(f"Going on with the sample in {folder}; its tokens were shown when it was made.")
-            _say(f"Another one: farthing tokens mint analyst ann --config {config}")
+            typer.echo(
+                f"Going on with the sample in {folder}; its tokens were shown when it was made."
+            )
+            typer.echo(f"Another one: farthing tokens mint analyst ann --config {config}")
         else:
             with patience("making a sample and proving its budget"):
                 made = make_sample(folder, rows)
-            _say(f"A sample was made in {folder}. These tokens are shown now and never again:\n")
+            typer.echo(
+                f"A sample was made in {folder}. These tokens are shown now and never again:\n"
+            )
             for name, token in made.tokens.items():
-                _say(f"  {name:6} {token}")
-            _say("")
+                typer.echo(f"  {name:6} {token}")
+            typer.echo("")
     settings = read_settings(config)
     settings = settings if listen is None else settings.at(listen)
     with listening_at(settings.host, settings.port) as listening:
-        _say(f"The console: http://{settings.host}:{settings.port}/  (Ctrl-C stops the service)")
+        typer.echo(
+            f"The console: http://{settings.host}:{settings.port}/  (Ctrl-C stops the service)"
+        )
         serve_from(str(config), listening)
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 def doctor(
@@ -97,7 +100,7 @@ def doctor(
             say(False, {}, f"{word} {one.about}: {one.found}{advice}")
     well = all(one.ok for one in findings)
     if as_json:
-        print_json({"ok": well, "findings": [one.to_json() for one in findings]})
+        print_json({"ok": well, "findings": list(map(asdict, findings))})
     if not well:
         raise typer.Exit(1)
 
@@ -115,3 +118,33 @@ def statement(
     with ledger.Ledger.open(where, upgrade=False) as book, patience("writing the statement"):
         data = ledger.statement(book.reader(), name, delta=delta)
     put(output, io.StringIO(json.dumps(data) + "\n" if as_json else ledger.markdown(data)))
+
+
+def figures(
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="A folder; made if need be.", show_default=False)
+    ],
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only", metavar="NAME", help="Draw this one; may be repeated.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Draw every figure of the papers, and some of ours.
+
+    Each as SVG, as PNG for light and dark paper, and its points as CSV; captions are in index.md.
+    All of them take some minutes.
+    """
+    required("matplotlib")
+    from farthing.lab.figures import FIGURES, as_markdown, write_figure  # takes time to load
+
+    wanted = [require_choice("--only", name, FIGURES) for name in only or FIGURES]
+    for place, name in enumerate(wanted, 1):
+        began = time.monotonic()
+        with patience(f"{place}/{len(wanted)}  {name}"):
+            write_figure(FIGURES[name], out)
+        took = f"{time.monotonic() - began:.1f} s"
+        console().print(f"{place}/{len(wanted)}  {name}  ({took})", markup=False)
+    with whole_file(out / "index.md") as file:
+        file.write(as_markdown([FIGURES[name] for name in wanted], folder="", head="# Figures\n"))

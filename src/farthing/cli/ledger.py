@@ -11,12 +11,21 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from farthing.cli import options
 from farthing.cli.forms import AtLedger, add_operations, at_ledger
-from farthing.cli.options import AnyName, Name, Output, put, reading, say
-from farthing.cli.output import console, patience, print_json
+from farthing.cli.options import (
+    AnyName,
+    Name,
+    Output,
+    console,
+    patience,
+    print_json,
+    put,
+    reading,
+    say,
+)
 from farthing.engine.desk import Desk
 from farthing.ledger import Account, Ledger, Purse, Reader, export_lines, import_lines, verify
 from farthing.wording import many, plain
@@ -27,8 +36,10 @@ ledger = typer.Typer(
     no_args_is_help=True,
 )
 
-#: Columns of numbers.
-_RIGHT = {"farthings spent", "δ units spent", "used", "farthings", "δ units"}
+#: Columns of what is spent.
+_SPENT = ("farthings spent", "δ units spent")
+#: What accounts and purses have.
+_AMOUNTS = ("farthings", "farthings_spent", "delta_units", "delta_units_spent")
 #: Longer questions are cut where people read them; --json has all of it.
 _LONGEST = 80
 #: How the end of a question is called for people.
@@ -74,11 +85,9 @@ def verify_command(
     """Walk the chain, play every entry again, compare the balances, prove the certificates."""
     with Ledger.open(where, upgrade=False) as book, patience("verifying"):
         found = verify(book.reader(), name, prove=not quick, contains=contains)
-    rows: list[dict[str, object]] = [
-        {"dataset": v.dataset, "entries": v.entries, "head": v.head, "proved": v.proved}
-        for v in found
-    ]
     if as_json:
+        shown = ("dataset", "entries", "head", "proved")
+        rows = [{name: getattr(v, name) for name in shown} for v in found]
         print_json({"verified": True, "datasets": rows})
         return
     for v in found:
@@ -171,10 +180,7 @@ def balances_of(reader: Reader, name: str) -> dict[str, Any]:
                 "account": tariff.name,
                 "state": _state(tariff, held),
                 "analyst": analyst,
-                "farthings": held.farthings,
-                "farthings_spent": held.farthings_spent,
-                "delta_units": held.delta_units,
-                "delta_units_spent": held.delta_units_spent,
+                **{name: getattr(held, name) for name in _AMOUNTS},
                 "month": month,
             }
             for analyst, tariff, held, month in rows
@@ -206,36 +212,18 @@ def balances_of(reader: Reader, name: str) -> dict[str, Any]:
 def balances_table(shown: dict[str, Any]) -> Iterator[Table | str]:
     """The balances as tables for people."""
     name = escape(plain(str(shown["dataset"])))
-    yield _table(
-        name,
-        ["account", "analyst", "farthings spent", "δ units spent", "state", "month"],
-        [
-            [
-                row["account"],
-                row["analyst"],
-                f"{row['farthings_spent']} of {row['farthings']}",
-                f"{row['delta_units_spent']} of {row['delta_units']}",
-                row["state"],
-                row["month"] or "",
-            ]
-            for row in shown["balances"]
-        ],
-    )
+    balances = Table("account", "analyst", *map(_right, _SPENT), "state", "month", title=name)
+    for row in shown["balances"]:
+        spent = (f"{row[f'{what}_spent']} of {row[what]}" for what in ("farthings", "delta_units"))
+        _add(balances, row["account"], row["analyst"], *spent, row["state"], row["month"] or "")
+    yield balances
     if shown["lists"]:
-        yield _table(
-            f"{name}: registered lists",
-            ["list", "mode", "analyst", "item", "used"],
-            [
-                [
-                    row["account"],
-                    row["mode"],
-                    row["analyst"],
-                    row["item"],
-                    f"{row['spent']} of {row['granted']}",
-                ]
-                for row in shown["lists"]
-            ],
-        )
+        title = f"{name}: registered lists"
+        lists = Table("list", "mode", "analyst", "item", _right("used"), title=title)
+        for row in shown["lists"]:
+            used = f"{row['spent']} of {row['granted']}"
+            _add(lists, row["account"], row["mode"], row["analyst"], row["item"], used)
+        yield lists
     where = "" if shown["goes_on_here"] else "; a copy or sealed: nothing can be written here"
     talks = shown["open_conversations"]
     said = f", {len(talks)} open conversations" if talks else ""
@@ -245,24 +233,24 @@ def balances_table(shown: dict[str, Any]) -> Iterator[Table | str]:
 def history_table(asked: list[dict[str, Any]], *, values: bool = False) -> Table:
     """Who asked what, when, and for how much; with `values`, what was told."""
     several = len({one["dataset"] for one in asked}) > 1
-    last = ["version", "released"] if values else ["version"]
-    return _table(
-        "history" if several else escape(plain(asked[0]["dataset"])),
-        ["time (UTC)", "analyst", "question", "farthings", "δ units", "outcome", *last],
-        [
-            [
-                one["time"][:16].replace("T", " "),
-                one["analyst"],
-                (f"{one['dataset']}: " if several else "") + one["caption"],
-                str(one["farthings"]),
-                str(one["delta_units"]),
-                _OUTCOMES[one["outcome"]],
-                one["version"] or "live",
-                *([_values_in_words(one["release"])] if values else []),
-            ]
-            for one in asked
-        ],
+    table = Table(
+        *("time (UTC)", "analyst", "question", _right("farthings"), _right("δ units"), "outcome"),
+        *(["version", "released"] if values else ["version"]),
+        title="history" if several else escape(plain(asked[0]["dataset"])),
     )
+    for one in asked:
+        _add(
+            table,
+            one["time"][:16].replace("T", " "),
+            one["analyst"],
+            (f"{one['dataset']}: " if several else "") + one["caption"],
+            str(one["farthings"]),
+            str(one["delta_units"]),
+            _OUTCOMES[one["outcome"]],
+            one["version"] or "live",
+            *([_values_in_words(one["release"])] if values else []),
+        )
+    return table
 
 
 def _values_in_words(release: Any) -> str:
@@ -285,10 +273,10 @@ def _state(tariff: Account, held: Account | Purse) -> str:
     return "in force" if held.open else "revoked"
 
 
-def _table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
-    table = Table(title=title)
-    for column in columns:
-        table.add_column(column, justify="right" if column in _RIGHT else "left")
-    for row in rows:
-        table.add_row(*(escape(plain(cell)) for cell in row))
-    return table
+def _right(header: str) -> Column:
+    """A column of numbers."""
+    return Column(header, justify="right")
+
+
+def _add(table: Table, *cells: str) -> None:
+    table.add_row(*(escape(plain(cell)) for cell in cells))

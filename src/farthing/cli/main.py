@@ -11,10 +11,8 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from farthing import __version__
-from farthing.cli.composition import calibrate, convert, delta, epsilon, plan
-from farthing.cli.deployment import doctor, serve, statement
-from farthing.cli.figures import figures
-from farthing.cli.tariff import tariff
+from farthing.cli.composition import calibrate, convert, delta, epsilon, plan, tariff
+from farthing.cli.deployment import doctor, figures, serve, statement
 from farthing.errors import FarthingError
 from farthing.numerics.compiled import was_interrupted
 from farthing.optional import explained
@@ -24,15 +22,15 @@ from farthing.wording import plain
 _INTERRUPTED = 130
 
 
-def _lazy_group(name: str, words: str) -> typer.Typer:
-    """The Typer `name` in `farthing.cli.name`, imported when it is used.
+def _lazy_group(name: str, module: str, words: str) -> typer.Typer:
+    """The Typer `name` in a module of `farthing.cli`, imported when it is used.
 
     What it needs may not be installed, and takes time to load.
     """
 
     class Lazy(TyperGroup):
         def _group(self) -> Any:
-            return get_group(getattr(import_module(f"farthing.cli.{name}"), name))
+            return get_group(getattr(import_module(f"farthing.cli.{module}"), name))
 
         def list_commands(self, ctx: Any) -> list[str]:
             return list(self._group().list_commands(ctx))
@@ -68,7 +66,7 @@ _LAZY = {
     "tokens": "Who may use the service: mint, list, withdraw.",
 }
 for _name, _words in _LAZY.items():
-    app.add_typer(_lazy_group(_name, _words))
+    app.add_typer(_lazy_group(_name, "owner" if _name == "tokens" else _name, _words))
 
 
 def _print_version(wanted: bool) -> None:

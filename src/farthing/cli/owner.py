@@ -1,4 +1,7 @@
-"""`farthing owner …`: what the owner of the data decides. Most commands follow from operations."""
+"""`farthing owner …` and `farthing tokens …`: what the owner of the data decides.
+
+Most commands follow from operations.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,24 @@ from typing import Annotated
 import typer
 
 from farthing.cli import options
-from farthing.cli.forms import AtLedger, add_operations, at_ledger, command, field_option
+from farthing.cli.forms import (
+    AtLedger,
+    Spark,
+    TableName,
+    add_operations,
+    at_ledger,
+    command,
+    field_option,
+)
+from farthing.cli.forms import Source as Data
 from farthing.cli.ledger import history_table
-from farthing.cli.options import AnyName, Name, say, warn
-from farthing.cli.output import console, patience, print_json
+from farthing.cli.options import AnyName, Name, console, patience, print_json, say, warn
 from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.prices import large_delta
 from farthing.engine import Declaration, Desk, open_source
 from farthing.engine.desk.budgets import proved
 from farthing.engine.desk.data import ledger_beside
+from farthing.engine.desk.operations import Office, Operation
 from farthing.engine.sources.base import Source
 from farthing.errors import FarthingError
 from farthing.ledger import Ledger, Limits
@@ -37,21 +49,6 @@ owner = typer.Typer(
 
 #: How a day is written.
 _DAY = {"formats": ["%Y-%m-%d"], "metavar": "YYYY-MM-DD", "show_default": False}
-
-Data = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA",
-        help="Parquet, CSV, a DuckDB or SQLite file, or postgresql://…; a,b for several as one.",
-        show_default=False,
-    ),
-]
-TableName = Annotated[
-    str | None, typer.Option("--table", help="The table in a database; a,b for several.")
-]
-Spark = Annotated[
-    str | None, typer.Option("--spark", help="Run on Spark: sc://host:port or local[N].")
-]
 
 
 @contextmanager
@@ -226,3 +223,33 @@ def history_command(
         console().print(history_table(sorted(asked, key=lambda one: one["time"]), values=values))
     else:
         say(False, {}, "nothing was asked" + ("" if name is None else f" of {name}"))
+
+
+tokens = typer.Typer(
+    name="tokens", help="Who may use the service: mint, list, withdraw.", no_args_is_help=True
+)
+
+
+@dataclass(frozen=True)
+class AtService:
+    """Which service."""
+
+    config: Annotated[
+        Path,
+        typer.Option("--config", "-c", help="The service's farthing.toml.", show_default=False),
+    ]
+
+
+@contextmanager
+def _at_service(_: Operation, config: Path) -> Iterator[Office]:
+    from farthing.server.access import AccessStore, StoredTokens  # the service may not be installed
+    from farthing.server.settings import read_settings
+
+    store = AccessStore(read_settings(config).access)
+    try:
+        yield Office(None, access=StoredTokens(store))
+    finally:
+        store.shut()
+
+
+add_operations(tokens, AtService, _at_service)

@@ -10,20 +10,29 @@ import csv
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
 import typer
 
 from farthing.cli import options
-from farthing.cli.forms import POSITIONAL, command, options_of, with_options
-from farthing.cli.opening import Opening, Source, option
-from farthing.cli.output import console, patience, print_json
-from farthing.cli.values import categories_of, filter_of, keys_of
+from farthing.cli.forms import (
+    POSITIONAL,
+    Opening,
+    Source,
+    categories_of,
+    command,
+    filter_of,
+    flag_of,
+    keys_of,
+    option,
+    table_command,
+)
+from farthing.cli.options import console, patience, print_json
 from farthing.engine.answer import Answer
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import ROLES, Query
-from farthing.engine.kinds.fields import Limit
+from farthing.engine.kinds.fields import FieldHelp, Limit, help_of
 from farthing.engine.plan import Plan
 from farthing.engine.session import Batch, Question, Session
 from farthing.engine.show.sheet import spreadsheet_cell
@@ -149,21 +158,15 @@ def _plain(answer: Plan[Answer] | Answer) -> dict[str, Any]:
 
 def _parameters(kind: type[Query]) -> list[inspect.Parameter]:
     """The fields of a query as options."""
-    hints = get_type_hints(kind, include_extras=True)
     return [
-        inspect.Parameter(
-            f.name,
-            POSITIONAL,
-            default=inspect.Parameter.empty if f.default is MISSING else f.default,
-            annotation=_annotation(f.name, hints[f.name], needed=f.default is MISSING),
-        )
-        for f in fields(kind)
+        inspect.Parameter(name, POSITIONAL, default=one.default, annotation=_annotation(name, one))
+        for name, one in help_of(kind).items()
     ]
 
 
-def _annotation(name: str, hint: Any, *, needed: bool) -> Any:
-    assert get_origin(hint) is Annotated, f"{name} needs words for the command line"
-    plain_type, words = get_args(hint)
+def _annotation(name: str, field: FieldHelp) -> Any:
+    assert field.words, f"{name} needs words for the command line"
+    plain_type, words, needed = field.type, field.words, field.needed
     if name in _SEVERAL:
         several: Any = list[str] if needed else list[str] | None
         return Annotated[several, typer.Option(f"--{_SEVERAL[name]}", help=words)]
@@ -172,15 +175,13 @@ def _annotation(name: str, hint: Any, *, needed: bool) -> Any:
     plain_type = _NUMBERS.get(name, plain_type)
     if plain_type == Limit:
         plain_type = str | None
-    flag = f"--{name.replace('_', '-')}"
+    flag = flag_of(name, truth=plain_type is bool)
     if name in ROLES:
         flag = f"--{name}-item"
     elif name == "epsilon":  # --epsilon is that of a new budget
         flag = "--item-epsilon"
     elif len(name) == 1:
         flag = f"-{name}"
-    elif plain_type is bool:
-        flag = f"{flag}/--no-{name.replace('_', '-')}"
     return Annotated[plain_type, typer.Option(flag, help=words, show_default=not needed)]
 
 
@@ -200,15 +201,11 @@ def _asked(session: Session, kind: type[Query], given: dict[str, Any]) -> Questi
 
 
 def _command(kind: type[Query]) -> Callable[..., None]:
-    shared = options_of(Common)
-    data = inspect.Parameter("source", POSITIONAL, annotation=Source)
-
-    def run(source: str, **given: Any) -> None:
-        common = Common(**{p.name: given.pop(p.name) for p in shared})
+    def act(common: Common, source: str, given: dict[str, Any]) -> None:
         with common.open(source, plan_only=common.plan) as session:
             common.answer(_asked(session, kind, given))
 
-    return with_options(run, [data, *_parameters(kind), *shared], kind.__doc__)
+    return table_command(Common, _parameters(kind), act, kind.__doc__)
 
 
 for _name, _kind in KINDS.items():

@@ -7,8 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import quote
 
-from farthing.client.errors import refused_price
-from farthing.client.wire import Wire
+from farthing.client.wire import Wire, refused_price
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer, Answers, PastRelease, Spending
 from farthing.engine.conversation import ConversationAnswer
@@ -38,7 +37,7 @@ class HttpBackend:
         self._path = f"/v1/datasets/{quote(dataset, safe='')}"
         self.analyst_name = analyst
         self.place: str | None = wire.url
-        told = wire.get(self._path, dataset)
+        told = wire.send("GET", self._path, dataset)
         self.about = Dataset(
             name=told["name"],
             unit=told["unit"],
@@ -50,14 +49,14 @@ class HttpBackend:
 
     def get(self, path: str, **params: Any) -> dict[str, Any]:
         """Something under the dataset's address."""
-        return self._wire.get(f"{self._path}/{path}", self.about.name, params=params)
+        return self._wire.send("GET", f"{self._path}/{path}", self.about.name, params=params)
 
     def post(
         self, path: str, body: Mapping[str, Any], *, once: bool = False, **params: Any
     ) -> dict[str, Any]:
         """Something sent there; with `once` it is charged once."""
-        at = f"{self._path}/{path}"
-        return self._wire.post(at, body, self.about.name, once=once, params=params)
+        at, name = f"{self._path}/{path}", self.about.name
+        return self._wire.send("POST", at, name, body=body, once=once, params=params)
 
     def plan(self, queries: Mapping[str, Query], aim: Aim | None = None) -> Plan[Any]:
         """The plan for questions by name."""

@@ -2,7 +2,11 @@
 
 What costs something carries an `Idempotency-Key`, so that sending it again is safe: the service
 answers the second request with what came of the first. A run that takes long becomes a job of the
-service; it is followed to its end, and goes on there if this process ends.
+service; it is followed to its end, and goes on there if this process ends. A refusal becomes the
+error that the same call raises without a service:
+
+FarthingError
+└── ServiceRefused    what only a service refuses: tokens, rates, keys, time (.status, .kind)
 """
 
 from __future__ import annotations
@@ -10,14 +14,67 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import httpx
 
-from farthing.client.errors import error_from
-from farthing.errors import InvalidInput
-from farthing.ledger.errors import Unavailable
+from farthing.composition.tariffs.tariff import Price
+from farthing.engine.errors import EngineFailure, EngineSilent
+from farthing.errors import FarthingError, InvalidInput, NotCertified, Unsupported
+from farthing.interactive import ConversationOver
+from farthing.ledger import errors
+
+
+class ServiceRefused(FarthingError):
+    """The service refuses by itself: `status` for HTTP, `kind` for programs."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        self.status = status
+        self.kind = kind
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[type[ServiceRefused], tuple[object, ...]]:
+        return ServiceRefused, (self.status, self.kind, str(self))
+
+
+#: By the word of the service: the error, from its message and the dataset. What a service does not
+#: tell an analyst (the numbers of accounts, what others left) is 0 or empty.
+_ERRORS: Mapping[str, Callable[[str, str], FarthingError]] = {
+    "already_there": lambda message, _: errors.AlreadyThere(message),
+    "does_not_fit": lambda message, _: refused_price(Price(0), Price(0), message),
+    "data_unavailable": lambda *_: EngineSilent(),
+    "engine_failed": lambda *_: EngineFailure(),
+    "invalid": lambda message, _: InvalidInput(message),
+    "not_certified": lambda message, _: NotCertified(message),
+    "not_found": lambda message, _: errors.NotInLedger(message),
+    "over": lambda message, _: ConversationOver(message),
+    "read_only": lambda _, dataset: errors.ReadOnly(dataset),
+    "refused": lambda message, _: errors.LedgerError(message),
+    "rows_changed": lambda _, dataset: errors.RowsChanged(dataset),
+    "tariff_changed": lambda message, _: _in_the_words_of(message, errors.TariffChanged(0, 0)),
+    "unavailable": lambda message, _: errors.Unavailable(message),
+    "unsupported": lambda message, _: Unsupported(message),
+}
+
+
+def _error_in(told: Mapping[str, Any], status: int, words: str, dataset: str) -> FarthingError:
+    """The error for a refusal about this dataset; `words` if it has none of its own."""
+    error = told.get("error") or {}
+    kind, message = str(error.get("kind") or "failed"), str(error.get("message") or words)
+    made = _ERRORS.get(kind)
+    return ServiceRefused(status, kind, message) if made is None else made(message, dataset)
+
+
+def refused_price(requested: Price, remaining: Price, message: str) -> FarthingError:
+    """In the words of the service, which tells of the own purse alone."""
+    return _in_the_words_of(message, errors.DoesNotFit(requested, remaining, {}))
+
+
+def _in_the_words_of(message: str, error: FarthingError) -> FarthingError:
+    error.args = (message,)
+    return error
+
 
 #: How long a request that got no answer is sent again, and a run that nobody finished is asked for.
 PATIENCE_SECONDS = 60.0
@@ -45,45 +102,29 @@ class Wire:
             base_url=self.url, timeout=_TIMEOUT, headers={"Authorization": f"Bearer {token}"}
         )
 
-    def get(
-        self, path: str, dataset: str = "", *, params: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """What is there."""
-        return self._told("GET", path, dataset, params=params or {})
-
-    def post(
+    def send(
         self,
+        method: str,
         path: str,
-        body: Mapping[str, Any],
         dataset: str = "",
         *,
-        once: bool = False,
+        body: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
+        once: bool = False,
     ) -> dict[str, Any]:
         """What comes of it; with `once` it is charged once however often it has to be sent."""
         headers = {"Idempotency-Key": uuid.uuid4().hex} if once else {}
-        return self._told("POST", path, dataset, json=body, headers=headers, params=params or {})
-
-    def send(
-        self, method: str, path: str, dataset: str = "", *, params: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """What comes of a request without a body."""
-        return self._told(method, path, dataset, params=params or {})
+        response = self._sent(method, path, json=body, params=params or {}, headers=headers)
+        status, told = response.status_code, _json_of(response)
+        if status == 202 and "job" in told:
+            status, told = self._followed(str(told["job"]["id"]))
+        if status >= 400 or "error" in told:
+            raise _error_in(told, status, f"the service answered with status {status}", dataset)
+        return told
 
     def shut(self) -> None:
         """Give the connections back."""
         self._client.close()
-
-    def _told(self, method: str, path: str, dataset: str, **how: Any) -> dict[str, Any]:
-        response = self._sent(method, path, **how)
-        status, body = response.status_code, _json_of(response)
-        if status == 202 and "job" in body:
-            status, body = self._followed(str(body["job"]["id"]))
-        if status >= 400 or "error" in body:
-            error = body.get("error") or {}
-            message = str(error.get("message") or f"the service answered with status {status}")
-            raise error_from(status, str(error.get("kind") or "failed"), message, dataset)
-        return body
 
     def _sent(self, method: str, path: str, **how: Any) -> httpx.Response:
         """The first answer that is one: lost requests are sent again, and too early ones later."""
@@ -98,11 +139,11 @@ class Wire:
                 return response
             time.sleep(max(pause, _asked_to_wait(response)))
         if not self._reached:
-            raise Unavailable(
+            raise errors.Unavailable(
                 f"no service answers at {self.url}: it must be running there (farthing serve), and "
                 "the address and port must be the ones that it printed"
             )
-        raise Unavailable(
+        raise errors.Unavailable(
             f"{self.url} gave no answer; what was sent may have been charged, and then its release "
             "is kept: ask the same again"
         )
@@ -124,7 +165,7 @@ class Wire:
                 except httpx.TransportError:
                     time.sleep(pause)
             else:
-                raise Unavailable(f"{self.url} went away; the job {job} goes on there")
+                raise errors.Unavailable(f"{self.url} went away; the job {job} goes on there")
             if ended is not None:
                 if ended["result"] is None:
                     words = f"the run was {ended['state']}; what was reserved stays spent"
@@ -136,9 +177,8 @@ class Wire:
         with self._client.stream("GET", f"/v1/jobs/{job}/events") as response:
             if response.status_code != 200:
                 response.read()
-                error = _json_of(response).get("error") or {}
-                words = str(error.get("message") or "the job cannot be followed")
-                raise error_from(response.status_code, str(error.get("kind")), words, "")
+                told = _json_of(response)
+                raise _error_in(told, response.status_code, "the job cannot be followed", "")
             ends = False
             for line in response.iter_lines():
                 if line.startswith("event:"):

@@ -21,12 +21,18 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from farthing.canonical import digest
 from farthing.engine.answer import Answer
-from farthing.engine.computed.columns import ComputedColumns, with_computed
+from farthing.engine.computed.columns import ComputedColumns
 from farthing.engine.computed.compile import with_columns
 from farthing.engine.errors import ChargeMismatch
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query, Rows
-from farthing.engine.kinds.completed import completed_query, one_row_per_unit, used_columns
+from farthing.engine.kinds.completed import (
+    completed_query,
+    computed_columns,
+    one_row_per_unit,
+    schema_of,
+    used_columns,
+)
 from farthing.engine.purchase import Purchase
 from farthing.engine.sources.base import Source
 from farthing.engine.sql.bounding import largest
@@ -189,7 +195,7 @@ class Context:
 
     def schema_for(self, query: Query) -> Schema:
         """The same with the columns that a query computes."""
-        return with_computed(self.schema, used_columns(query))
+        return schema_of(query, self.schema)
 
     @property
     def kept(self) -> bool:
@@ -204,10 +210,10 @@ class Context:
         """
         query, used = purchase.query, used_columns(purchase.query)
         bounds = self.schema_for(query).declared.bounds
-        stored = ComputedColumns(self.schema).stored(used)
-        applied = {name: list(bounds[name]) for name in sorted(used | stored) if name in bounds}
-        computed = {n: self.schema[n].expression for n in sorted(used) if n in self.schema}
-        computed = {name: text for name, text in computed.items() if text is not None}
+        names = computed_columns(query, self.schema)
+        used |= ComputedColumns(self.schema).stored(names) if names else frozenset()
+        applied = {name: list(bounds[name]) for name in sorted(used) if name in bounds}
+        computed = {n: self.schema[n].expression for n in names if n in self.schema}
         return {
             "query": query.to_json(),
             **({"bounds": applied} if applied else {}),
@@ -311,9 +317,8 @@ class Step:
 
 def rows_of(source: Source, declared: Schema, unit: str, secret: str, query: Query) -> Rows:
     """The rows that a query is about, with the columns that it computes."""
-    used, table, texts = used_columns(query), source.declared(declared), Texts()
-    schema = with_computed(declared, used)
-    computed = [name for name in sorted(used) if schema[name].expression]
+    schema, table, texts = schema_of(query, declared), source.declared(declared), Texts()
+    computed = computed_columns(query, declared)
     if computed:
         units = one_row_per_unit(query, declared)
         table = with_columns(table, declared, unit, computed, texts, units=units)

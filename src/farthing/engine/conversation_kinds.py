@@ -105,12 +105,6 @@ class ConversationKind(ABC):
                 expected = " or ".join(_TYPES[each] for each in types)
                 raise InvalidInput(f"{one.name} must be {expected}, got {value!r:.60}")
 
-    @classmethod
-    def help(cls) -> dict[str, tuple[Any, str]]:
-        """The type of each field, and what it means."""
-        hints = get_type_hints(cls, include_extras=True)
-        return {one.name: get_args(hints[one.name]) for one in fields(cls)}
-
     def record(self) -> dict[str, Any]:
         """The kind and its fields, as a ledger keeps them."""
         return {"kind": self.described, **asdict(self)}

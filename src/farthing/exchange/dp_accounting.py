@@ -41,14 +41,12 @@ from farthing.guarantees.losses import loss_of
 from farthing.guarantees.neighbours import for_replace_one, group_privacy
 from farthing.numerics.ball import down, in_balls, up
 from farthing.numerics.curves import Chords, Grid
-from farthing.numerics.rounding import float_down, float_up
+from farthing.numerics.rounding import FloatArray, float_down, float_up
 from farthing.optional import required
 
 if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
-if TYPE_CHECKING:
     from dp_accounting import DpEvent
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 #: Beyond this epsilon floats end, and so does privacy.
 FARTHEST = 500.0
@@ -147,18 +145,26 @@ def from_dp_accounting(
 
 
 def _read(distribution: Any, step: float, delta: float) -> LossDistribution:
-    reach = max(float(distribution.get_epsilon_for_delta(delta)), 10 * step)
+    grid = grid_to(distribution.get_epsilon_for_delta(delta), step, delta)
+    values = np.asarray(distribution.get_delta_for_epsilon(grid.points()), dtype=np.float64)
+    return loss_distribution_above(Chords(grid, np.clip(falling(values), 0.0, 1.0)))
+
+
+def grid_to(epsilon: float, step: float, delta: float) -> Grid:
+    """Multiples of `step` on both sides of 0 as far as a profile is read, which is δ there."""
+    reach = max(float(epsilon), 10 * step)
     if not reach <= FARTHEST:
         raise Unsupported(
-            f"the distribution has no epsilon up to {FARTHEST:g} at delta = {delta}; "
+            f"the profile has no epsilon up to {FARTHEST:g} at delta = {delta}; "
             "read it at a larger delta"
         )
     cells = int(reach / step) + 2
-    grid = Grid(step, cells, cells)
-    values = np.asarray(distribution.get_delta_for_epsilon(grid.points()), dtype=np.float64)
-    # a profile decreases; floats may not, and the running maximum from the right only adds
-    values = np.maximum.accumulate(values[::-1])[::-1]
-    return loss_distribution_above(Chords(grid, np.clip(values, 0.0, 1.0)))
+    return Grid(step, cells, cells)
+
+
+def falling(values: FloatArray) -> FloatArray:
+    """A profile decreases; floats may not, and the running maximum from the right only adds."""
+    return np.maximum.accumulate(values[::-1])[::-1]
 
 
 def from_event(event: DpEvent, *, neighbours: str = "add-remove") -> list[tuple[Guarantee, int]]:
@@ -248,34 +254,36 @@ class _Reading:
                 return Laplace.from_scale(noise)
             case self.events.DiscreteLaplaceDpEvent(noise_parameter=noise, sensitivity=steps):
                 loss = discrete_laplace(noise, steps)
-                if self.replaced:
-                    return PureDP(_known(loss_of(loss).pure_epsilon))
-                return loss
+                if not self.replaced:
+                    return loss
+                epsilon = loss_of(loss).pure_epsilon
+                assert epsilon is not None
+                return PureDP(epsilon)
             case self.events.ZCDpEvent(rho=rho, xi=xi):
                 return ZeroConcentratedDP(rho, xi)
             case self.events.MixtureOfGaussiansDpEvent() if not self.replaced:
-                pld = required("dp_accounting.pld.privacy_loss_distribution")
-                return from_dp_accounting(
-                    pld.from_mixture_gaussian_mechanism(
-                        event.standard_deviation,
-                        event.sensitivities,
-                        event.sampling_probs,
-                        value_discretization_interval=INTERVAL,
-                    )
+                return _known_there(
+                    "from_mixture_gaussian_mechanism",
+                    event.standard_deviation,
+                    event.sensitivities,
+                    event.sampling_probs,
                 )
             case self.events.TruncatedSubsampledGaussianDpEvent() if not self.replaced:
-                pld = required("dp_accounting.pld.privacy_loss_distribution")
-                return from_dp_accounting(
-                    pld.from_truncated_subsampled_gaussian_mechanism(
-                        event.dataset_size,
-                        event.sampling_probability,
-                        event.truncated_batch_size,
-                        event.noise_multiplier,
-                        value_discretization_interval=INTERVAL,
-                    )
+                return _known_there(
+                    "from_truncated_subsampled_gaussian_mechanism",
+                    event.dataset_size,
+                    event.sampling_probability,
+                    event.truncated_batch_size,
+                    event.noise_multiplier,
                 )
             case _:
                 raise _refusal(event)
+
+
+def _known_there(name: str, *parameters: Any) -> LossDistribution | TwoWayLoss:
+    """A loss that only a function of dp-accounting computes."""
+    computed = getattr(required("dp_accounting.pld.privacy_loss_distribution"), name)
+    return from_dp_accounting(computed(*parameters, value_discretization_interval=INTERVAL))
 
 
 def _refusal(event: DpEvent) -> Unsupported:
@@ -321,11 +329,6 @@ def _response_epsilon(noise: float, buckets: int) -> float:
     noise = require_real("noise_parameter", noise, above=0)
     count = require_count("num_buckets", buckets, at_least=1)
     return max(0.0, up(((1 - arb(noise)) * count / noise).log1p()))
-
-
-def _known(epsilon: float | None) -> float:
-    assert epsilon is not None
-    return epsilon
 
 
 def to_event(items: Iterable[Guarantee | tuple[Guarantee, int]]) -> DpEvent:

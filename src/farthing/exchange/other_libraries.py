@@ -10,7 +10,7 @@ import numpy as np
 
 from farthing.composition.adaptive.operators import loss_distribution_above
 from farthing.errors import InvalidInput, Unsupported, require_count, require_real
-from farthing.exchange.dp_accounting import FARTHEST
+from farthing.exchange.dp_accounting import falling, grid_to
 from farthing.guarantees.kinds import (
     ApproximateDP,
     BoundedRange,
@@ -24,13 +24,11 @@ from farthing.guarantees.kinds import (
     SubsampledWithoutReplacement,
     ZeroConcentratedDP,
 )
-from farthing.numerics.curves import Chords, Grid
+from farthing.numerics.curves import Chords
 from farthing.optional import required
 
 if TYPE_CHECKING:
     from autodp.autodp_core import Mechanism
-
-if TYPE_CHECKING:
     from opendp.mod import Measurement
 
 #: Metrics in which neighbours replace a unit.
@@ -138,17 +136,11 @@ def _guarantee(measure: str, cost: Any, step: float, delta: float) -> Guarantee:
 def _from_profile(profile: Any, step: float, delta: float) -> LossDistribution:
     """Chords of the profile; left of 0 its mirror image, as it holds in both directions."""
     step = require_real("step", step, above=0)
-    reach = max(profile.epsilon(require_real("delta", delta, above=0, below=1)), 10 * step)
-    if not reach <= FARTHEST:
-        raise Unsupported(
-            f"the profile has no epsilon up to {FARTHEST:g} at delta = {delta}; read it at a "
-            "larger delta"
-        )
-    cells = math.ceil(reach / step) + 1
-    grid = Grid(step, cells, cells)
-    right = np.array([profile.delta(float(x)) for x in grid.points()[cells:]])
-    right = np.maximum.accumulate(right[::-1])[::-1]
-    shrink = np.exp(-grid.points()[cells + 1 :])
+    delta = require_real("delta", delta, above=0, below=1)
+    grid = grid_to(profile.epsilon(delta), step, delta)
+    points = grid.points()[grid.below :]
+    right = falling(np.array([profile.delta(float(x)) for x in points]))
+    shrink = np.exp(-points[1:])
     left = (1 - shrink) * (1 + 1e-15) + shrink * right[1:]
     values = np.concatenate((left[::-1], right))
     return loss_distribution_above(Chords(grid, np.clip(values, 0.0, 1.0)))

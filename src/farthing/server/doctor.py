@@ -9,11 +9,10 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Connection, text
 
@@ -24,9 +23,8 @@ from farthing.engine.sources.spark_session import java_home
 from farthing.errors import FarthingError
 from farthing.ledger import Ledger
 from farthing.ledger.declared_data import places_in
-from farthing.server.access.oidc import Issuer
-from farthing.server.access.store import AccessStore
-from farthing.server.access.tokens import listed
+from farthing.server.access import AccessStore, listed
+from farthing.server.callers import Issuer
 from farthing.server.settings import DatasetSettings, Settings, read_settings
 from farthing.wording import many
 
@@ -43,10 +41,6 @@ class Finding:
     ok: bool
     found: str
     advice: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
 
 
 def examine(configuration: Path) -> Iterator[Finding]:
@@ -108,9 +102,7 @@ def _permissions(configuration: Path, settings: Settings) -> Iterator[Finding]:
     files = [Path(name) for name in dict.fromkeys([*secret, *logs]) if "://" not in name]
     for file in files:
         if file.exists() and _open_to_others(file):
-            mode = stat.filemode(file.stat().st_mode)
-            advice = f"chmod o-rwx {file}, or its folder"
-            yield Finding("permissions", False, f"others may open {file} ({mode})", advice)
+            yield _not_private("permissions", file, file)
             return
     for file in files:
         if not os.access(file if file.exists() else file.parent, os.W_OK) and file != configuration:
@@ -123,6 +115,11 @@ def _permissions(configuration: Path, settings: Settings) -> Iterator[Finding]:
 def _open_to_others(file: Path) -> bool:
     """Whether other users may open it, by its mode and that of its folder."""
     return all(one.stat().st_mode & 0o007 for one in (file, file.absolute().parent))
+
+
+def _not_private(about: str, file: Path, place: Path) -> Finding:
+    told = f"others may open {file} ({stat.filemode(file.stat().st_mode)})"
+    return Finding(about, False, told, f"chmod o-rwx {place}, or its folder")
 
 
 def _ledger(settings: Settings) -> Iterator[Finding]:
@@ -139,7 +136,8 @@ def _ledger(settings: Settings) -> Iterator[Finding]:
         latest = []
         for name in reader.datasets():
             head = reader.head(name)
-            latest.append(datetime.fromisoformat(head.fact.time))
+            written = datetime.fromisoformat(head.fact.time)
+            latest.append(written if written.tzinfo is not None else written.replace(tzinfo=UTC))
             yield Finding(f"book of {name}", True, f"entry {head.number}, head {head.hash[:16]}…")
         yield _clock(now, latest)
         for name, one in settings.datasets.items():
@@ -161,14 +159,10 @@ def _clock(database: datetime, latest: list[datetime]) -> Finding:
     here, advice = datetime.now(UTC), "set the clock, and keep it with NTP"
     if abs(here - database) > APART:
         return Finding("clock", False, f"the database says {database}, here it is {here}", advice)
-    ahead = [one for one in latest if _aware(one) > here + APART]
+    ahead = [one for one in latest if one > here + APART]
     if ahead:
         return Finding("clock", False, f"the ledger was written at {max(ahead)}, later", advice)
     return Finding("clock", True, f"{here.isoformat(timespec='seconds')}, as the ledger has it")
-
-
-def _aware(moment: datetime) -> datetime:
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _dataset(ledger: Ledger, name: str, one: DatasetSettings) -> Iterator[Finding]:
@@ -214,9 +208,7 @@ def _rows_are_private(ledger: Ledger, name: str) -> Iterator[Finding]:
         inside = [file, *file.rglob("*")] if file.is_dir() and _open_to_others(file) else [file]
         for one in inside:
             if one.is_file() and _open_to_others(one):
-                mode = stat.filemode(one.stat().st_mode)
-                told = f"others may open {one} ({mode})"
-                yield Finding(f"files of {name}", False, told, f"chmod o-rwx {file}, or its folder")
+                yield _not_private(f"files of {name}", one, file)
                 return
     if paths:
         yield Finding(f"files of {name}", True, "for their user")

@@ -20,12 +20,11 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, delete, or_, select, update
 
-from farthing.server.access.store import AccessStore, jobs
+from farthing.server.access import AccessStore, jobs
 from farthing.server.problems import Refused, nothing_here, problem_of
 from farthing.server.protection import ReleaseClock
 from farthing.server.settings import Protections
@@ -56,19 +55,17 @@ class JobRecord:
 
     def to_json(self, time_limit: float) -> dict[str, Any]:
         """Plain data, with the outcome once it is done."""
-        found: dict[str, Any] = {
+        status, result = self.outcome or (None, None)
+        return {
             "id": self.id,
             "dataset": self.dataset,
             "what": self.what,
             "state": self.state,
             "seconds": round(self.age, 1),
             "time_limit": time_limit,
-            "status": None,
-            "result": None,
+            "status": status,
+            "result": result,
         }
-        if self.outcome is not None:
-            found["status"], found["result"] = self.outcome
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,32 +76,21 @@ class JobRecords:
 
     def find(self, caller: str, identity: str) -> JobRecord:
         """A job of this caller; the same refusal for others' jobs and for none."""
-        row = self.store.ask(
-            lambda connection: connection.execute(
-                select(jobs).filter_by(id=identity[:32], caller=caller)
-            ).one_or_none()
-        )
+        own = select(jobs).filter_by(id=identity[:32], caller=caller)
+        row = self.store.ask(lambda connection: connection.execute(own).one_or_none())
         if row is None:
             raise nothing_here()
         state, now = row.state, time.time()
         if state == RUNNING and now - row.beat > LOST_SECONDS:
             state = LOST
         outcome = None if row.status is None else (row.status, json.loads(row.body))
-        return JobRecord(
-            id=row.id,
-            dataset=row.dataset,
-            what=row.what,
-            state=state,
-            age=(row.finished or now) - row.created,
-            outcome=outcome,
-        )
+        age = (row.finished or now) - row.created
+        return JobRecord(row.id, row.dataset, row.what, state, age, outcome)
 
-    def add(
-        self, identity: str, caller: str, dataset: str | None, what: str, created: float
-    ) -> None:
+    def add(self, run: Run) -> None:
         """Record a run before it starts."""
-        row = {"id": identity, "caller": caller, "dataset": dataset, "what": what}
-        self.store.add(jobs, {**row, "state": RUNNING, "created": created, "beat": time.time()})
+        row = {name: getattr(run, name) for name in ("id", "caller", "dataset", "what", "created")}
+        self.store.add(jobs, {**row, "state": RUNNING, "beat": time.time()})
 
     def was_cancelled(self, identity: str) -> bool:
         """Whether its caller cancelled it, on any worker."""
@@ -122,24 +108,21 @@ class JobRecords:
 
     def beat(self, mine: list[str], answered: list[str]) -> list[str]:
         """Mark runs as alive, delete answered ones; the ids that were cancelled elsewhere."""
-        return self.store.write(partial(_beat_once, mine, answered))
+        own = jobs.c.id.in_(mine)
+
+        def work(connection: Connection) -> list[str]:
+            now = time.time()  # it may have waited for the database
+            alive = update(jobs).where(own, jobs.c.state == RUNNING)
+            connection.execute(alive.values(beat=now))
+            old = jobs.c.created < now - KEPT_SECONDS
+            connection.execute(delete(jobs).where(or_(jobs.c.id.in_(answered), old)))
+            return list(connection.scalars(select(jobs.c.id).where(own, jobs.c.state == CANCELLED)))
+
+        return self.store.do(work)
 
     def _end(self, identity: str, values: dict[str, Any]) -> None:
-        def work(connection: Connection) -> int:
-            one = update(jobs).filter_by(id=identity).where(jobs.c.state == RUNNING)
-            connection.execute(one.values(finished=time.time(), **values))
-            return 1
-
-        self.store.write(work)
-
-
-def _beat_once(mine: list[str], answered: list[str], connection: Connection) -> list[str]:
-    alive = update(jobs).where(jobs.c.id.in_(mine), jobs.c.state == RUNNING)
-    connection.execute(alive.values(beat=time.time()))
-    old = jobs.c.created < time.time() - KEPT_SECONDS
-    connection.execute(delete(jobs).where(or_(jobs.c.id.in_(answered), old)))
-    gone = select(jobs.c.id).where(jobs.c.id.in_(mine), jobs.c.state == CANCELLED)
-    return list(connection.scalars(gone))
+        one = update(jobs).filter_by(id=identity).where(jobs.c.state == RUNNING)
+        self.store.change(one.values(finished=time.time(), **values))
 
 
 @dataclass(slots=True)
@@ -172,7 +155,7 @@ class Runner:
     """The threads of one worker and their jobs."""
 
     def __init__(self, store: AccessStore, limits: Protections, clock: ReleaseClock) -> None:
-        self._records = JobRecords(store)
+        self.records = JobRecords(store)
         self._limits = limits
         self._clock = clock
         self._pool = ThreadPoolExecutor(limits.threads, thread_name_prefix="farthing-run")
@@ -205,7 +188,7 @@ class Runner:
                 )
             self._busy[run.caller] += 1
         try:
-            self._records.add(run.id, run.caller, run.dataset, run.what, run.created)
+            self.records.add(run)
             with self._turn:
                 if self._stopping.is_set():
                     raise _shutting_down()
@@ -247,18 +230,14 @@ class Runner:
             self._finish(run.id, outcome)
         return JobRecord(run.id, run.dataset, run.what, RUNNING, time.time() - run.created, None)
 
-    def find(self, caller: str, identity: str) -> JobRecord:
-        """A job of this caller; the same refusal for others' jobs and for none."""
-        return self._records.find(caller, identity)
-
     def cancel(self, caller: str, identity: str) -> JobRecord:
         """Cancel it; on another worker with its next beat. Nothing is paid back."""
-        found = self.find(caller, identity)
-        self._records.cancel(found.id)
+        found = self.records.find(caller, identity)
+        self.records.cancel(found.id)
         run = self._runs.get(found.id)
         if run is not None:
             run.end(CANCELLED)
-        return self.find(caller, identity)
+        return self.records.find(caller, identity)
 
     def wait_for_the_clock(self) -> None:
         """Until the next time at which answers leave; Refused if the run that waits was ended
@@ -267,7 +246,7 @@ class Runner:
         run: Run | None = getattr(self._here, "run", None)
         if run is None:
             return
-        if self._clock.strikes and self._records.was_cancelled(run.id):
+        if self._clock.strikes and self.records.was_cancelled(run.id):
             run.end(CANCELLED)
         if run.ended_by is not None:
             raise _refusal(run)
@@ -310,7 +289,7 @@ class Runner:
 
     def _finish(self, identity: str, outcome: Outcome) -> None:
         try:
-            self._records.finish(identity, outcome)
+            self.records.finish(identity, outcome)
         except Exception as error:  # a beat tries again
             problem_of(error)
             self._unwritten[identity] = outcome
@@ -326,11 +305,11 @@ class Runner:
             if not (runs or answered or self._unwritten):
                 continue
             try:
-                for identity in self._records.beat([*runs, *self._unwritten], answered):
+                for identity in self.records.beat([*runs, *self._unwritten], answered):
                     if identity in runs:
                         runs[identity].end(CANCELLED)
                 for identity, outcome in list(self._unwritten.items()):
-                    self._records.finish(identity, outcome)
+                    self.records.finish(identity, outcome)
                     del self._unwritten[identity]
             except Exception as error:  # the next beat tries again
                 problem_of(error)

@@ -21,41 +21,29 @@ from farthing.composition.tariffs.tariff import Price
 from farthing.engine.errors import ChargeMismatch, EngineFailure, EngineSilent, PaidInPart
 from farthing.errors import FarthingError, InvalidInput, NotCertified
 from farthing.interactive import ConversationOver
-from farthing.ledger.errors import (
-    AlreadySettled,
-    AlreadyThere,
-    Damaged,
-    DoesNotFit,
-    LedgerError,
-    NotInLedger,
-    ReadOnly,
-    RowsChanged,
-    TariffChanged,
-    Unavailable,
-    WrongSchema,
-)
+from farthing.ledger import errors
 from farthing.wording import many
 
 log = logging.getLogger("farthing.server")
 
 #: The first match counts. Without a message the error's own is sent.
 _KINDS: tuple[tuple[type[FarthingError], int, str, str | None], ...] = (
-    (DoesNotFit, 402, "does_not_fit", None),
-    (NotInLedger, 404, "not_found", None),
-    (AlreadyThere, 409, "already_there", None),
-    (TariffChanged, 409, "tariff_changed", "another tariff is in force now; plan again"),
-    (RowsChanged, 409, "rows_changed", None),
-    (AlreadySettled, 409, "over", None),
+    (errors.DoesNotFit, 402, "does_not_fit", None),
+    (errors.NotInLedger, 404, "not_found", None),
+    (errors.AlreadyThere, 409, "already_there", None),
+    (errors.TariffChanged, 409, "tariff_changed", "another tariff is in force now; plan again"),
+    (errors.RowsChanged, 409, "rows_changed", None),
+    (errors.AlreadySettled, 409, "over", None),
     (ConversationOver, 409, "over", None),
-    (ReadOnly, 409, "read_only", "nothing can be spent of this dataset here any more"),
+    (errors.ReadOnly, 409, "read_only", "nothing can be spent of this dataset here any more"),
     (EngineFailure, 500, "engine_failed", None),
     (PaidInPart, 500, "paid_in_part", None),
     (EngineSilent, 503, "data_unavailable", None),
     (ChargeMismatch, 500, "failed", "the service failed; nothing was released"),
-    (Damaged, 503, "unavailable", "the ledger cannot be used; its owner's log says why"),
-    (WrongSchema, 503, "unavailable", "the ledger cannot be used; its owner's log says why"),
-    (Unavailable, 503, "unavailable", "the ledger cannot be reached; try again later"),
-    (LedgerError, 409, "refused", None),
+    (errors.Damaged, 503, "unavailable", "the ledger cannot be used; its owner's log says why"),
+    (errors.WrongSchema, 503, "unavailable", "the ledger cannot be used; its owner's log says why"),
+    (errors.Unavailable, 503, "unavailable", "the ledger cannot be reached; try again later"),
+    (errors.LedgerError, 409, "refused", None),
     (InvalidInput, 422, "invalid", None),
     (NotCertified, 422, "not_certified", None),
     (FarthingError, 422, "unsupported", None),

@@ -9,10 +9,10 @@ import math
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
+from weakref import WeakValueDictionary
 
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
@@ -21,7 +21,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from starlette.exceptions import HTTPException
 
 from farthing.errors import InvalidInput
-from farthing.server.access.store import written_now
+from farthing.server.access import written_now
 from farthing.server.problems import Refused, plain_problem, problem_of
 from farthing.server.settings import Settings
 
@@ -57,39 +57,35 @@ METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 
 
 class PerMinute:
-    """A rate for each caller in this worker; unused amounts last a minute."""
+    """A rate for each caller in this worker; unused amounts last a minute.
 
-    def __init__(self, per_minute: float) -> None:
-        self.per_minute = float(per_minute)
+    `kind` and `words` are those of the refusal: at most so much of what.
+    """
+
+    def __init__(self, per_minute: float, kind: str, words: str) -> None:
+        self._per_minute = float(per_minute)
+        self._kind, self._words = kind, words.format(f"{per_minute:g}")
         self._left: dict[str, tuple[float, float]] = {}
         self._turn = threading.Lock()
 
-    def take(self, caller: str, amount: float, *, at_least: float = -math.inf) -> int:
-        """Take an amount and give 0, or the seconds to wait until there is `at_least` so much."""
+    def take(self, caller: str, amount: float, *, at_least: float = -math.inf) -> None:
+        """Take an amount; Refused with the seconds to wait if there is not `at_least` so much."""
         now = time.monotonic()
         with self._turn:
-            left, then = self._left.get(caller, (self.per_minute, now))
-            left = min(self.per_minute, left + (now - then) * self.per_minute / 60)
+            left, then = self._left.get(caller, (self._per_minute, now))
+            left = min(self._per_minute, left + (now - then) * self._per_minute / 60)
             if left < at_least:
-                return max(1, math.ceil((at_least - left) * 60 / self.per_minute))
+                seconds = max(1, math.ceil((at_least - left) * 60 / self._per_minute))
+                words, after = f"{self._words}; wait {seconds} s", {"Retry-After": str(seconds)}
+                raise Refused(429, self._kind, words, headers=after)
             if len(self._left) >= MOST_CALLERS:
                 self._left.clear()
             self._left[caller] = left - amount, now
-            return 0
 
 
-class Rates:
-    """The request rate of each token in this worker."""
-
-    def __init__(self, per_minute: int) -> None:
-        self._allowed = PerMinute(per_minute)
-
-    def take(self, token: str) -> None:
-        """Count one request; Refused with the seconds to wait if there were too many."""
-        seconds = self._allowed.take(token, 1, at_least=1)
-        if seconds:
-            most = f"at most {self._allowed.per_minute:g} requests a minute"
-            raise _too_much("too_many_requests", most, seconds)
+def request_rate(per_minute: int) -> PerMinute:
+    """The request rate of each token; a request takes 1 of at least 1."""
+    return PerMinute(per_minute, "too_many_requests", "at most {} requests a minute")
 
 
 class UnpaidWork:
@@ -101,15 +97,17 @@ class UnpaidWork:
     """
 
     def __init__(self, seconds_per_minute: float) -> None:
-        self._allowed = PerMinute(seconds_per_minute)
+        words = "plans and pages take at most {} s of processor a minute"
+        self._allowed = PerMinute(seconds_per_minute, "too_much_work", words)
         self._room = asyncio.Semaphore(UNPAID_AT_ONCE)
-        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
+        #: A lock for each caller, for as long as somebody holds it or waits for it.
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def do(self, caller: str, work: Callable[[], T]) -> T:
         """The result of `work`; Refused if the caller has used up the time."""
-        self._require_time(caller)
-        async with self._turn_of(caller), self._room:
-            self._require_time(caller)
+        self._allowed.take(caller, 0, at_least=0)
+        async with self._turns.setdefault(caller, asyncio.Lock()), self._room:
+            self._allowed.take(caller, 0, at_least=0)
             return await run_in_threadpool(self.timed, caller, work)
 
     def timed(self, caller: str, work: Callable[[], T]) -> T:
@@ -119,33 +117,6 @@ class UnpaidWork:
             return work()
         finally:
             self._allowed.take(caller, time.thread_time() - begun)
-
-    def _require_time(self, caller: str) -> None:
-        seconds = self._allowed.take(caller, 0, at_least=0)
-        if seconds:
-            most = (
-                f"plans and pages take at most {self._allowed.per_minute:g} s of processor a minute"
-            )
-            raise _too_much("too_much_work", most, seconds)
-
-    @asynccontextmanager
-    async def _turn_of(self, caller: str) -> AsyncIterator[None]:
-        """Used in the thread of the event loop only, so counting needs no lock."""
-        lock, waiting = self._turns.get(caller, (asyncio.Lock(), 0))
-        self._turns[caller] = lock, waiting + 1
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, waiting = self._turns[caller]
-            self._turns[caller] = lock, waiting - 1
-            if waiting == 1:
-                del self._turns[caller]
-
-
-def _too_much(kind: str, most: str, seconds: int) -> Refused:
-    after = {"Retry-After": str(seconds)}
-    return Refused(429, kind, f"{most}; wait {seconds} s", headers=after)
 
 
 class ReleaseClock:

@@ -9,8 +9,7 @@ from farthing.composition.tariffs.prices import EpsilonDelta
 from farthing.engine import Declaration, Desk, open_source
 from farthing.lab.example_data import ROWS, UNIT, write_engagements
 from farthing.ledger import Ledger, Limits
-from farthing.server.access.store import AccessStore
-from farthing.server.access.tokens import ANALYST, OWNER, mint
+from farthing.server.access import ANALYST, OWNER, AccessStore, mint
 
 DATASET = "engagements"
 EPSILON, DELTA = 3.0, 1e-6

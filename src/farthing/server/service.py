@@ -1,4 +1,9 @@
-"""What one worker holds open: the ledger, the access store, a source for each dataset."""
+"""What one worker holds open: the ledger, the access store, a source for each dataset, caches.
+
+A cache has plans, releases and terms for some seconds. An entry belongs to one analyst. Its key is
+the request and everything that the answer depends on: what is declared, granted, and spent by this
+analyst, and nothing that others do.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +11,76 @@ import logging
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple, Self
 
+from farthing.composition.tariffs.certificate import Certificate
 from farthing.engine import query_from
-from farthing.engine.context import Context, statement_of
+from farthing.engine.context import Context, ExpiringCache, StatementCache, statement_of
 from farthing.engine.desk import Desk
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.errors import FarthingError, InvalidInput
-from farthing.ledger import Ledger
+from farthing.ledger import Analyst, Dataset, Ledger, Snapshot
 from farthing.mechanisms.protocol import DEFAULT_CONFIDENCE
-from farthing.server.access.callers import Doorkeeper
-from farthing.server.access.oidc import Issuer
-from farthing.server.access.store import AccessStore
-from farthing.server.access.tokens import StoredTokens
-from farthing.server.answer_cache import Remembered
+from farthing.server.access import AccessStore, StoredTokens
+from farthing.server.callers import CallerGrants, Doorkeeper, Issuer
 from farthing.server.jobs import Runner
-from farthing.server.protection import Rates, ReleaseClock, UnpaidWork
+from farthing.server.protection import PerMinute, ReleaseClock, UnpaidWork, request_rate
 from farthing.server.settings import DatasetSettings, Settings
+
+#: How long an answer is kept, how many of them, and how large each may be.
+KEPT_SECONDS, MOST, LARGEST_BYTES = 10.0, 1000, 1 << 16
+
+
+class Circumstances(NamedTuple):
+    """What an answer depends on that reads no rows."""
+
+    analyst: str
+    datasets: tuple[str, ...] | None
+    dataset: str
+    month: int
+    declared_and_granted: CallerGrants
+
+
+class ServedAnalyst(Analyst):
+    """An analyst who may not learn what others spend, nor what is left of the cap."""
+
+    sees_the_cap = False
+
+
+class CachedAnalyst(ServedAnalyst):
+    """An analyst for as long as nothing changes: the ledger is looked at once.
+
+    For plans, which promise nothing: whatever pays looks everything up again.
+    """
+
+    def snapshot(self) -> Snapshot:
+        return self._kept_snapshot
+
+    def about(self) -> Dataset:
+        return self._kept_snapshot.about
+
+    def certificate(self) -> Certificate:
+        return self._kept_snapshot.certificate
+
+    @cached_property
+    def _kept_snapshot(self) -> Snapshot:
+        return super().snapshot()
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What one worker keeps: answers and analysts for some seconds, statements of each analyst."""
+
+    answers: ExpiringCache[bytes] = field(default_factory=lambda: ExpiringCache(MOST, KEPT_SECONDS))
+    analysts: ExpiringCache[CachedAnalyst] = field(
+        default_factory=lambda: ExpiringCache(MOST, KEPT_SECONDS)
+    )
+    #: By dataset and name: nobody finds what others left.
+    statements: dict[tuple[str, str], StatementCache] = field(default_factory=dict)
+
 
 log = logging.getLogger("farthing.server")
 
@@ -41,7 +97,7 @@ class Service:
     access: AccessStore
     sources: Mapping[str, Source]
     doorkeeper: Doorkeeper
-    rates: Rates
+    rates: PerMinute
     unpaid: UnpaidWork
     runner: Runner
     remembered: Remembered
@@ -75,7 +131,7 @@ class Service:
                 access=access,
                 sources=sources,
                 doorkeeper=Doorkeeper(access, elsewhere),
-                rates=Rates(max(1, limits.requests_per_minute // settings.workers)),
+                rates=request_rate(max(1, limits.requests_per_minute // settings.workers)),
                 unpaid=UnpaidWork(limits.unpaid_seconds_per_minute / settings.workers),
                 runner=runner,
                 remembered=Remembered(),

@@ -1,7 +1,8 @@
-"""Start the service: one process, or several workers that are started again when they die.
+"""The application, and the processes that run it: one, or several workers.
 
-Nothing else ends a worker. One that does not answer for a while may be at a proof, or wait for a
-database or for a processor; ending it would lose the requests that it has, and help nobody.
+A worker that dies is started again. Nothing else ends a worker. One that does not answer for a
+while may be at a proof, or wait for a database or for a processor; ending it would lose the
+requests that it has, and help nobody.
 """
 
 from __future__ import annotations
@@ -17,21 +18,94 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 import ibis.backends.duckdb  # noqa: F401 # loaded before workers are copied
 import uvicorn
+from fastapi import FastAPI
+from fastapi.concurrency import run_in_threadpool
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from farthing import __version__
 from farthing.errors import FarthingError, InvalidInput
 from farthing.ledger.errors import Unavailable
 from farthing.ledger.store.fast_path import Patience
-from farthing.server.app import make_app
-from farthing.server.protection import FOLDER, forget_worker
+from farthing.server.problems import handle_errors
+from farthing.server.protection import FOLDER, AuditLog, Metrics, Protection, forget_worker
+from farthing.server.routes.analysts import analyst_router, light_router
+from farthing.server.routes.conversations import conversation_router
+from farthing.server.routes.everybody import forms_router, health_router, job_router
+from farthing.server.routes.owners import owner_router
 from farthing.server.service import Service
 from farthing.server.settings import Settings, read_settings
+
+#: The console, which is in the wheel: no build step, nothing from elsewhere.
+CONSOLE = Path(__file__).parent / "console"
+ROUTERS = (
+    light_router,
+    analyst_router,
+    conversation_router,
+    job_router,
+    owner_router,
+    forms_router,
+    health_router,
+)
+
+
+class ConsoleFiles(StaticFiles):
+    """Served with an ETag and revalidated each time, so that versions never mix."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=CONSOLE, html=True)
+
+    def file_response(self, *given: Any, **options: Any) -> Response:
+        response = super().file_response(*given, **options)
+        response.headers["cache-control"] = "no-cache"
+        return response
+
+
+def make_app(settings: Settings) -> FastAPI:
+    """The service of these settings. Whoever runs it puts what was opened into `state.service`; it
+    is given back when the application stops."""
+    metrics, audit = Metrics(), AuditLog(settings.logs.audit)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        service: Service = app.state.service
+        metrics.watch_runs(lambda: service.runner.active)
+        try:
+            yield
+        finally:
+            await run_in_threadpool(service.shut)
+            audit.shut()
+
+    app = FastAPI(
+        title="farthing",
+        version=__version__,
+        description="Private answers, and a budget that is never overspent.",
+        docs_url=None,  # it would load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    app.state.metrics = metrics
+    handle_errors(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    # Nothing but these files, which are everybody's: how far an answer can be compressed tells
+    # what is in it to whoever sees its size, and lets them try what else is.
+    app.mount("/", GZipMiddleware(ConsoleFiles()), name="console")
+    app.add_middleware(Protection, settings=settings, audit=audit, metrics=metrics)
+    return app
+
 
 log = logging.getLogger("farthing.server")
 

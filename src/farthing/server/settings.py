@@ -24,7 +24,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -168,43 +168,30 @@ def settings_from(data: Mapping[str, Any], folder: Path) -> Settings:
     given = dict(data)
     if not isinstance(given.get("ledger"), str):
         raise InvalidInput("the configuration must say where the ledger is: ledger = …")
-    ledger = _placed(given.pop("ledger"), folder)
-    access = given.pop("access", None)
-    if access is None:
-        access = ledger if "://" in ledger else str(Path(ledger).with_name(ACCESS))
+    given["ledger"] = ledger = _placed(given["ledger"], folder)
+    if given.get("access") is None:
+        given["access"] = ledger if "://" in ledger else str(Path(ledger).with_name(ACCESS))
+    given["access"] = _placed(given["access"], folder)
     if "listen" in given:
         given["host"], given["port"] = _address(given.pop("listen"))
-    tables = {
-        "datasets": {
-            name: replace(one, data=_data(one, folder))
-            for name, one in _each(given.pop("datasets", {}), DatasetSettings, "datasets").items()
-        },
-        "limits": _of(Protections, given.pop("limits", {}), "limits"),
-        "logs": _logs(given.pop("logs", {}), folder),
-        "oidc": _of(OidcSettings, given.pop("oidc"), "oidc") if "oidc" in given else None,
-    }
-    whole = {"ledger": ledger, "access": _placed(access, folder), **given, **tables}
-    return _of(Settings, whole, "the configuration")
+    datasets = given.get("datasets", {})
+    if not isinstance(datasets, Mapping):
+        raise InvalidInput("datasets must be a table of tables")
+    given["datasets"] = {name: _dataset(name, one, folder) for name, one in datasets.items()}
+    given["limits"] = _of(Protections, given.get("limits", {}), "limits")
+    logs = _of(LogSettings, given.get("logs", {}), "logs")
+    named = {name: log for name, log in asdict(logs).items() if log is not None}
+    given["logs"] = LogSettings(**{name: _placed(log, folder) for name, log in named.items()})
+    given["oidc"] = _of(OidcSettings, given["oidc"], "oidc") if "oidc" in given else None
+    return _of(Settings, given, "the configuration")
 
 
-def _data(dataset: DatasetSettings, folder: Path) -> str:
+def _dataset(name: str, given: Any, folder: Path) -> DatasetSettings:
     """Where the rows are; tables of Spark's catalogue have names, not paths."""
-    data = dataset.data
-    if dataset.spark is not None and isinstance(data, str) and not is_path_for_spark(data):
-        return data
-    return _placed(data, folder)
-
-
-def _logs(given: Any, folder: Path) -> LogSettings:
-    logs = _of(LogSettings, given, "logs")
-    placed = [None if log is None else _placed(log, folder) for log in (logs.audit, logs.engine)]
-    return LogSettings(*placed)
-
-
-def _each(given: Any, made: type[T], where: str) -> dict[str, T]:
-    if not isinstance(given, Mapping):
-        raise InvalidInput(f"{where} must be a table of tables")
-    return {name: _of(made, one, f"{where}.{name}") for name, one in given.items()}
+    one = _of(DatasetSettings, given, f"datasets.{name}")
+    if one.spark is not None and isinstance(one.data, str) and not is_path_for_spark(one.data):
+        return one
+    return replace(one, data=_placed(one.data, folder))
 
 
 def _of(made: type[T], given: Any, where: str) -> T:

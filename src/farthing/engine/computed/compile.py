@@ -13,13 +13,8 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.computed.columns import (
-    LARGEST_WHOLE,
-    LETTERS,
-    SMALLEST_REAL,
-    SUM_PLACES,
-    ComputedColumns,
-)
+from farthing.engine.computed.columns import ComputedColumns
+from farthing.engine.computed.rules import LARGEST_WHOLE, LETTERS, SMALLEST_REAL, SUM_PLACES
 from farthing.engine.filters import AllOf, Filter, columns_of
 from farthing.engine.sql.conditions import condition, moved_into
 from farthing.engine.sql.statement import Texts, as_bytes
@@ -33,10 +28,14 @@ from farthing.engine.where_text.expressions import (
     inside,
 )
 from farthing.errors import InvalidInput
+from farthing.optional import Later
 from farthing.schema import DATE, DECIMAL, INTEGER, NUMBERS, REAL, TEXT, TIMESTAMP, Column, Schema
 
 if TYPE_CHECKING:
+    import ibis
     import ibis.expr.types as ir
+else:
+    ibis = Later("ibis")
 
 _WHO = "unit of an aggregate"
 _WIDE = "decimal(38, 0)"
@@ -143,8 +142,6 @@ class _Maker:
 
     def _and_counts(self, units: ir.Table, more: ir.Table, named: Mapping[str, PerUnit]) -> Any:
         """More columns beside those of each unit; a unit without rows has none, and counts 0."""
-        import ibis
-
         other = more.rename({"other unit": _WHO})
         joined = units.left_join(other, units[_WHO] == other["other unit"])
         counts = ("count", "count_distinct")
@@ -156,8 +153,6 @@ class _Maker:
 
     def _aggregate(self, aggregate: PerUnit) -> Any:
         """An aggregate of rows, with the type of its kind."""
-        import ibis
-
         where = None
         if aggregate.where is not None:
             where = self.condition(aggregate.where)
@@ -209,8 +204,6 @@ class _Maker:
 
     def as_kind(self, expression: Expression, kind: str) -> Any:
         """The value as one of several of this kind."""
-        import ibis
-
         value = self.value(expression)
         if isinstance(expression, Literal) and expression.value is None:
             return ibis.null(_TYPES[kind])
@@ -228,8 +221,6 @@ class _Maker:
 
     def bounded(self, expression: Expression, *, real: bool | None = None) -> Any:
         """A number in arithmetic: within its bounds, and 0 if it is tiny."""
-        import ibis
-
         column = self._computed.typed(expression)
         bounds = column.lower, column.upper
         if column.kind == INTEGER:
@@ -239,8 +230,6 @@ class _Maker:
         return (value.abs() < SMALLEST_REAL).ifelse(ibis.literal(0.0, "float64"), value)
 
     def _literal(self, value: Any) -> Any:
-        import ibis
-
         match value:
             case str():
                 return self._texts.literal(value)
@@ -255,8 +244,6 @@ class _Maker:
         return ibis.literal(float(value), "float64")
 
     def _case(self, expression: Case, cases: Any, otherwise: Expression | None) -> Any:
-        import ibis
-
         kind = self._computed.typed(expression).kind
         made = [(self.condition(where), self.as_kind(value, kind)) for where, value in cases]
         rest = Literal(None) if otherwise is None else otherwise
@@ -290,8 +277,6 @@ def _arithmetic(combine: Callable[[Any, Any], Any]) -> Make:
 
 
 def _divide(maker: _Maker, call: Call) -> Any:
-    import ibis
-
     left, right = (maker.bounded(part, real=True) for part in call.arguments)
     none = ibis.null("float64")
     return (right == 0.0).ifelse(none, left / (right == 0.0).ifelse(1.0, right))
@@ -318,8 +303,6 @@ def _round(maker: _Maker, call: Call) -> Any:
 
 def _extreme(pick: str) -> Make:
     def make(maker: _Maker, call: Call) -> Any:
-        import ibis
-
         kind = maker.typed(call).kind
         values = [maker.as_kind(part, kind) for part in call.arguments]
         missing = values[0].isnull()
@@ -331,8 +314,6 @@ def _extreme(pick: str) -> Make:
 
 
 def _coalesce(maker: _Maker, call: Call) -> Any:
-    import ibis
-
     kind = maker.typed(call).kind
     return ibis.coalesce(*(maker.as_kind(part, kind) for part in call.arguments))
 

@@ -7,7 +7,7 @@ what a field means is in `FIELDS`, or in `fields=` where it means something else
                said="{analyst} holds {farthings} farthings")
     def grant(office: Office, dataset: str, analyst: str, *, farthings: int) -> Purse:
 
-The rest follows from the declaration: the method of `Desk`, here and over HTTP (client/desk.py),
+The rest follows from the declaration: the method of `Desk`, here and over HTTP (client/connect.py),
 the route with its description (server/routes/owners.py), the command (cli/forms.py), the console's
 form, and the table in the reference (docs/generated/operations.py).
 """
@@ -72,7 +72,7 @@ class Office:
 
     @property
     def tokens(self) -> Any:
-        """The tokens of a service (server/access/tokens.py); Unsupported where there is none."""
+        """The tokens of a service (server/access.py); Unsupported where there is none."""
         if self.access is None:
             raise Unsupported("tokens belong to a service; use `farthing tokens` with its --config")
         return self.access

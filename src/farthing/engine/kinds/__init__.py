@@ -31,8 +31,8 @@ from farthing.engine.kinds.limit import LimitQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.top_k import TopKQuery
 from farthing.engine.kinds.totals import MeanQuery, StandardDeviationQuery, SumQuery, VarianceQuery
-from farthing.entry_points import load
 from farthing.errors import InvalidInput, Unsupported, require_choice
+from farthing.optional import load
 
 log = logging.getLogger("farthing.extensions")
 

@@ -7,20 +7,19 @@ whom, is not part of it. `kinds/__init__.py` lists the kinds, and no kind knows 
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, get_args, get_type_hints
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
-from farthing.engine.filters import Filter
+from farthing.engine.filters import Filter, columns_of
 from farthing.engine.keys import Key
 from farthing.engine.kinds.fields import (
     CHECKS,
     QuestionEpsilon,
     Where,
     field_to_json,
+    help_of,
     label_from_json,
     unscaled,
 )
@@ -311,7 +310,9 @@ class Query(ABC):
 
     def clipped(self, declared: DeclaredValues) -> dict[str, Bounds]:
         """The bounds that its columns are clipped to."""
-        bounds, clipped = declared.bounds, clipped_columns(self.columns(), self.filter)
+        bounds, clipped = declared.bounds, self.columns()
+        if not all(name.isidentifier() for name in clipped | columns_of(self.filter)):
+            clipped = clipped_columns(clipped, self.filter)
         return {name: bounds[name] for name in sorted(clipped) if name in bounds}
 
     def caption(self, unit: str, declared: DeclaredValues) -> str:
@@ -331,10 +332,9 @@ class Query(ABC):
         return ("what",)
 
     @classmethod
-    @cache
     def field_names(cls) -> tuple[str, ...]:
         """Names of the fields, in the order in which values without a name are taken."""
-        return tuple(inspect.signature(cls).parameters)
+        return tuple(help_of(cls))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data with every field, so that a new default changes no old query. Only an ε that
@@ -359,13 +359,13 @@ class Query(ABC):
     def from_fields(cls, values: Mapping[str, Any]) -> Self:
         """Made from its fields; InvalidInput if one is not known or is missing."""
         require_known(cls.kind, values, cls.field_names())
-        required = (one.name for one in fields(cls) if one.default is MISSING)
-        needed = [name for name in required if name not in values]
+        needed = [
+            f"{name} ({one.words[:1].lower()}{one.words[1:].rstrip('.')})"
+            for name, one in help_of(cls).items()
+            if one.needed and name not in values
+        ]
         if needed:
-            hints = get_type_hints(cls, include_extras=True)
-            words = {name: str(get_args(hints[name])[-1]).rstrip(".") for name in needed}
-            meant = (f"{name} ({text[0].lower()}{text[1:]})" for name, text in words.items())
-            raise InvalidInput(f"{cls.kind} needs {' and '.join(meant)}")
+            raise InvalidInput(f"{cls.kind} needs {' and '.join(needed)}")
         return cls(**values)
 
 

@@ -22,10 +22,12 @@ def completed_query(query: Query, declared: Schema, unit: str, limits: Limits) -
     What nobody says about how much of a unit counts is asked for: nothing is dropped by default.
     Where a unit has one value, as in a column that is computed per unit, nothing can be dropped.
     """
-    query = spelled_query(query, declared)
+    if computed_columns(query, declared):
+        query = renamed_query(query, lambda name: spelled(declared, name))
+        query = query.changed(**_certain_limits(query, declared))
     schema = check_query(query, declared, unit)
     require_possible(query.filter, schema)
-    whole = query.changed(**_certain_limits(query, declared)).within(limits).completed(schema)
+    whole = query.within(limits).completed(schema)
     for name, words in whole.needed_limits.items():
         if getattr(whole, name) is None:
             raise InvalidInput(
@@ -33,13 +35,6 @@ def completed_query(query: Query, declared: Schema, unit: str, limits: Limits) -
                 "or let the owner declare it as a limit of the data"
             )
     return whole
-
-
-def spelled_query(query: Query, declared: Schema) -> Query:
-    """The query with each of its expressions in its one spelling."""
-    if used_columns(query) <= declared.kinds.keys():
-        return query
-    return renamed_query(query, lambda name: spelled(declared, name))
 
 
 def renamed_query(query: Query, rename: Callable[[str], str]) -> Query:
@@ -63,12 +58,25 @@ def used_columns(query: Query) -> frozenset[str]:
     return query.columns() | columns_of(query.filter)
 
 
+def computed_columns(query: Query, declared: Schema) -> list[str]:
+    """The columns of a query that are computed, by the owner's declaration or its own."""
+    used = sorted(used_columns(query))
+    return [name for name in used if name not in declared or declared[name].expression is not None]
+
+
+def schema_of(query: Query, declared: Schema) -> Schema:
+    """The schema with the columns that a query computes."""
+    computed = computed_columns(query, declared)
+    return with_computed(declared, computed) if computed else declared
+
+
 def check_query(query: Query, declared: Schema, unit: str) -> Schema:
     """The declared columns can be used like this; nothing is known about the rows. Gives the
     schema with the columns that the query computes."""
-    used = used_columns(query)
-    schema = with_computed(declared, used)
-    if unit in used or (schema is not declared and unit in ComputedColumns(declared).stored(used)):
+    used, schema = used_columns(query), schema_of(query, declared)
+    if schema is not declared:
+        used |= ComputedColumns(declared).stored(used)
+    if unit in used:
         raise InvalidInput(
             f"{unit} is the unit of privacy: it cannot be filtered, grouped or added up"
         )

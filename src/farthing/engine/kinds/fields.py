@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeAlias
+from functools import cache
+from inspect import Parameter, signature
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from farthing.engine.filters import (
     Filter,
@@ -60,6 +71,33 @@ QuestionEpsilon: TypeAlias = Annotated[
     float | None, "The ε of each item that is bought, at least; instead of naming items."
 ]
 LeakItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for the δ."]
+
+
+class FieldHelp(NamedTuple):
+    """A field of a kind of question or conversation: its type, what it means, its default."""
+
+    type: Any
+    words: str
+    default: Any
+
+    @property
+    def needed(self) -> bool:
+        """Whether it has no default."""
+        return self.default is Parameter.empty
+
+
+@cache
+def help_of(kind: type[Any]) -> Mapping[str, FieldHelp]:
+    """The fields of a kind, in the order in which values without a name are taken."""
+    hints = get_type_hints(kind, include_extras=True)
+    described = {}
+    for name, one in signature(kind).parameters.items():
+        hint, words = hints[name], ""
+        if get_origin(hint) is Annotated:
+            hint, words, *_ = get_args(hint)
+        described[name] = FieldHelp(hint, words, one.default)
+    return described
+
 
 #: A limit that is chosen before the question runs, by a small question of its own.
 AUTO: Literal["auto"] = "auto"

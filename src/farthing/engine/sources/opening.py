@@ -16,9 +16,8 @@ from farthing.engine.sources.duckdb import open_files, open_rows
 from farthing.engine.sources.files import local_path
 from farthing.engine.sources.postgres import ADDRESSES, open_postgres
 from farthing.engine.sources.spark import open_spark
-from farthing.entry_points import load
 from farthing.errors import FarthingError, InvalidInput
-from farthing.optional import required
+from farthing.optional import load, required
 
 GROUP = "farthing.sources"
 #: Schemes that no package can take.

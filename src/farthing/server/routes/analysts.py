@@ -12,8 +12,7 @@ from farthing.engine import EngineFailure, Plan
 from farthing.engine.answer import spending_of
 from farthing.ledger import AlreadySettled
 from farthing.ledger.records import BATCH
-from farthing.server.access.callers import AnalystCaller, granted, grants_of
-from farthing.server.answer_cache import Circumstances
+from farthing.server.callers import AnalystCaller, granted, grants_of
 from farthing.server.jobs import Outcome, Run
 from farthing.server.problems import does_not_fit, nothing_here
 from farthing.server.routes.dependencies import (
@@ -21,8 +20,11 @@ from farthing.server.routes.dependencies import (
     AnyCaller,
     At,
     IdempotencyKey,
+    Later,
     Prefer,
     UnpaidRoute,
+    answered_once,
+    is_used,
     refusals,
 )
 from farthing.server.routes.requests import (
@@ -30,10 +32,12 @@ from farthing.server.routes.requests import (
     Inquiry,
     RunBody,
     on_time,
+    plan_json,
     purse_json,
+    remembered_answer,
     require_planned,
 )
-from farthing.server.routes.responses import Later, answered_once, is_used
+from farthing.server.service import Circumstances
 
 #: What is light, and answered whatever else its caller does.
 light_router = APIRouter(prefix="/v1", tags=["everybody"])
@@ -81,11 +85,10 @@ def plan_question(dataset: str, body: AskBody, service: At, caller: AnalystHere)
         inquiry = Inquiry.for_plan(service, circumstances)
         plan = inquiry.plan(body)
         known = None if plan.known is None else inquiry.told(plan.run())
-        lines = [list(line[:2]) for line in plan.lines()]
-        return {**plan.to_json(), "lines": lines, "told": known}
+        return {**plan_json(plan), "told": known}
 
     asked = {"plan": body.model_dump()}
-    found = service.remembered.answer(circumstances, asked, make)
+    found = remembered_answer(service, circumstances, asked, make)
     assert found is not None
     return found
 
@@ -120,7 +123,7 @@ async def run_question(
         circumstances = _circumstances(service, caller, dataset)
         if body.again or is_used(service.access, caller.key, idempotency_key):
             return None
-        return service.remembered.answer(circumstances, asked, plan)
+        return remembered_answer(service, circumstances, asked, plan)
 
     def prepare() -> Outcome | Later:
         known = None if planned else plan()

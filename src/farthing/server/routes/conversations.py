@@ -13,6 +13,7 @@ from farthing.canonical import canonical
 from farthing.engine import Conversation, query_from
 from farthing.engine.conversation_kinds import CONVERSATIONS, ConversationKind, conversation_from
 from farthing.engine.kinds.base import Query as EngineQuery
+from farthing.engine.kinds.fields import help_of
 from farthing.errors import InvalidInput, require_real
 from farthing.interactive.stored import mechanism_to_json
 from farthing.ledger import NotInLedger, OpenedConversation
@@ -22,11 +23,19 @@ from farthing.server.routes.dependencies import (
     AnalystHere,
     At,
     IdempotencyKey,
+    Later,
     UnpaidRoute,
+    answered_once,
+    not_interrupted,
     refusals,
 )
-from farthing.server.routes.requests import Inquiry, PlannedPrice, on_time, require_planned
-from farthing.server.routes.responses import Later, answered_once, not_interrupted
+from farthing.server.routes.requests import (
+    Inquiry,
+    PlannedPrice,
+    on_time,
+    plan_json,
+    require_planned,
+)
 
 conversation_router = APIRouter(
     prefix="/v1/datasets/{dataset}/conversations", route_class=UnpaidRoute, tags=["conversations"]
@@ -42,8 +51,8 @@ def _describe(schema: dict[str, Any]) -> None:
     schema["examples"] = [{"kind": "threshold", "positives": 1}]
     schema["additionalProperties"] = False
     for kind in CONVERSATIONS.values():
-        for name, (plain_type, words) in kind.help().items():
-            described = {**TypeAdapter(plain_type).json_schema(), "description": words}
+        for name, field in help_of(kind).items():
+            described = {**TypeAdapter(field.type).json_schema(), "description": field.words}
             schema["properties"].setdefault(name, described)
 
 
@@ -111,8 +120,7 @@ async def open_conversation_here(
         inquiry = Inquiry.of(service, caller, dataset)
         planned = inquiry.session.watching(body.watch()).plan(questions=body.questions)
         if plan:
-            lines = [list(line[:2]) for line in planned.lines()]
-            return 200, {**planned.to_json(), "lines": lines}
+            return 200, plan_json(planned)
         require_planned(planned.price, body.price)
         # not in the thread of the request: who waits for the clock must not keep others waiting
         run = Run(caller.key, dataset, "open", not_interrupted)

@@ -1,28 +1,42 @@
-"""Dependencies of routes: the service, a caller of the right type, a checked body."""
+"""What routes depend on: the service, a caller of the right type, a checked body, one answer.
+
+A request is answered at once or as a job, and once under an `Idempotency-Key`. A key belongs to its
+caller and to one body. The first request writes it down before anything happens; its outcome is
+kept, and given to whoever sends the same again. If its worker died in between, nobody knows what
+was charged, and the key says so for ever: nothing runs twice.
+"""
 
 from __future__ import annotations
 
 import inspect
 import json
 import math
+import re
+import secrets
+import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, HTTPException, Request, Response
 from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import Field
+from sqlalchemy import and_, delete, select, update
 
-from farthing.server.access.callers import (
+from farthing.canonical import digest
+from farthing.server.access import AccessStore, answered
+from farthing.server.callers import (
     AnalystCaller,
     Caller,
-    Doorkeeper,
     NoEntry,
     OwnerCaller,
 )
-from farthing.server.problems import Refused
+from farthing.server.jobs import Outcome, Run
+from farthing.server.problems import Refused, note, problem_of
 from farthing.server.service import Service
 
 #: A name in a body: of a dataset, an analyst, a version.
@@ -55,7 +69,9 @@ async def any_caller(
         return known
     caller: Caller | NoEntry = NoEntry("no token was sent")
     if given is not None:
-        caller = await _admit(service.doorkeeper, given.credentials)
+        admit, token = service.doorkeeper.admit, given.credentials
+        quick = service.doorkeeper.is_quick(token)
+        caller = admit(token) if quick else await run_in_threadpool(admit, token)
     if isinstance(caller, NoEntry):
         request.state.no_entry = caller
         raise Refused(
@@ -65,15 +81,8 @@ async def any_caller(
             headers={"WWW-Authenticate": "Bearer"},
         )
     request.state.caller = caller
-    service.rates.take(caller.token)
+    service.rates.take(caller.token, 1, at_least=1)
     return caller
-
-
-async def _admit(doorkeeper: Doorkeeper, token: str) -> Caller | NoEntry:
-    """Admit at once if that is fast, else in a thread."""
-    if doorkeeper.is_quick(token):
-        return doorkeeper.admit(token)
-    return await run_in_threadpool(doorkeeper.admit, token)
 
 
 AnyCaller = Annotated[Caller, Depends(any_caller)]
@@ -233,3 +242,122 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
         }
         for status in sorted({*always, *statuses})
     }
+
+
+#: Keys are kept for a week.
+KEPT_SECONDS = 7 * 86_400.0
+TIDY_EVERY = 1000
+#: Statuses of requests that charged nothing; failures during a charge are 500.
+REFUSALS = frozenset({400, 401, 402, 403, 404, 409, 413, 422, 429, 503})
+_LONGEST = 200
+_ASYNC = re.compile(r"(^|[,;\s])respond-async($|[,;\s])")
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What is to run in a thread of its own, and whether its caller wants to wait for it."""
+
+    run: Run
+    work: Callable[[], dict[str, Any]]
+    prefer: str | None = None
+
+
+async def answered_once(
+    service: Service,
+    caller: Caller,
+    key: str | None,
+    asked: Any,
+    prepare: Callable[[], Outcome | Later],
+) -> JSONResponse:
+    """What `prepare` gives, or what comes of what it begins; with a key, what came of it the first
+    time. Preparing is unpaid work."""
+
+    async def work() -> Outcome:
+        prepared = await service.unpaid.do(caller.key, prepare)
+        return await _run_or_job(service, prepared) if isinstance(prepared, Later) else prepared
+
+    status, body = await once(service.access, caller.key, key, asked, work)
+    return JSONResponse(body, status)
+
+
+async def _run_or_job(service: Service, later: Later) -> Outcome:
+    """The outcome if it is there soon enough and was waited for; else the job that it became.
+
+    Once it has started nothing here can fail: a refusal would say that nothing was paid.
+    """
+    runner, limits = service.runner, service.settings.limits
+    await run_in_threadpool(runner.start, later.run, later.work)
+    if later.prefer is None or not _ASYNC.search(later.prefer):
+        outcome = await runner.outcome(later.run, limits.answer_within)
+        if outcome is not None:
+            return outcome
+    job = await run_in_threadpool(runner.job, later.run)
+    return 202, {"job": job.to_json(limits.time_limit)}
+
+
+def not_interrupted(_: int) -> None:
+    """For work that runs to its end."""
+
+
+async def once(
+    store: AccessStore,
+    caller: str,
+    key: str | None,
+    asked: Any,
+    work: Callable[[], Awaitable[Outcome]],
+) -> Outcome:
+    """The result of `work`, or the kept result of the same request under this key."""
+    if key is None:
+        return await work()
+    if not 0 < len(key) <= _LONGEST or not key.isascii() or not key.isprintable():
+        raise Refused(
+            422, "invalid", f"a key has 1 to {_LONGEST} plain characters", field="Idempotency-Key"
+        )
+    earlier = await run_in_threadpool(_begin, store, caller, key, asked)
+    if earlier is not None:
+        return earlier
+    try:
+        outcome = await work()
+    except Exception as error:
+        outcome = problem_of(error)
+    try:
+        own = and_(answered.c.caller == caller, answered.c.key == key)
+        kept = update(answered).values(status=outcome[0], body=json.dumps(outcome[1]))
+        # what was refused charged nothing, and may be tried again
+        settled = delete(answered) if outcome[0] in REFUSALS else kept
+        await run_in_threadpool(store.change, settled.where(own))
+    except Exception as error:  # the key stays as it began, and runs nothing
+        note(error)
+    return outcome
+
+
+def is_used(store: AccessStore, caller: str, key: str | None) -> bool:
+    """Whether something was asked under this key. What costs nothing takes no key: else whoever
+    has one release could fill the database with copies of it."""
+    return key is not None and _look(store, caller, key) is not None
+
+
+def _begin(store: AccessStore, caller: str, key: str, asked: Any) -> Outcome | None:
+    """Record a new key, and None; else the kept result."""
+    body = digest(asked)
+    row = {"caller": caller, "key": key, "digest": body, "at": time.time()}
+    if _look(store, caller, key) is None and store.add(answered, row):
+        if secrets.randbelow(TIDY_EVERY) == 0:
+            store.change(delete(answered).where(answered.c.at < time.time() - KEPT_SECONDS))
+        return None
+    found = _look(store, caller, key)
+    if found is None or found.digest != body:
+        raise Refused(409, "key_reused", "this key was used for another request; take a new one")
+    if found.status is None:
+        raise Refused(
+            409,
+            "key_in_use",
+            "a request with this key has begun and was not answered: it is running, or its worker "
+            "ended and what was reserved stays spent; your releases say what came of it",
+        )
+    return found.status, json.loads(found.body)
+
+
+def _look(store: AccessStore, caller: str, key: str) -> Any:
+    own = select(answered).filter_by(caller=caller, key=key)
+    return store.ask(lambda connection: connection.execute(own).one_or_none())

@@ -12,18 +12,20 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 import farthing.engine.desk  # noqa: F401 # declares the operations
 from farthing.engine.desk.operations import NEEDED, OPERATIONS, Given, Operation
-from farthing.server.access.callers import OwnerCaller
+from farthing.server.callers import OwnerCaller
 from farthing.server.jobs import Outcome, Run
 from farthing.server.problems import nothing_here
 from farthing.server.routes.dependencies import (
     At,
     IdempotencyKey,
+    Later,
     OwnerHere,
     Prefer,
     UnpaidRoute,
+    answered_once,
+    not_interrupted,
     refusals,
 )
-from farthing.server.routes.responses import Later, answered_once, not_interrupted
 from farthing.server.service import Service
 
 owner_router = APIRouter(prefix="/v1/owner", route_class=UnpaidRoute)

@@ -8,20 +8,28 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
+from fastapi import Response
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from farthing.canonical import canonical
+from farthing.canonical import canonical, digest
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Answer, Answers, Batch, LocalBackend, Plan, Question, Session
-from farthing.engine.context import Context, record_in_words
+from farthing.engine.context import Context, StatementCache, record_in_words
+from farthing.engine.plan import ConversationPlan
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
-from farthing.ledger import Dataset, DoesNotFit, KeptRelease, Purse, ReleaseSummary
+from farthing.ledger import DoesNotFit, KeptRelease, Purse, ReleaseSummary
 from farthing.ledger.errors import Damaged, Unavailable, WrongSchema
-from farthing.server.access.callers import AnalystCaller, grants_of
-from farthing.server.answer_cache import Circumstances, ServedAnalyst, left_in
+from farthing.server.callers import AnalystCaller, grants_of
 from farthing.server.problems import Refused, does_not_fit, note, nothing_here
-from farthing.server.service import Service
+from farthing.server.service import (
+    LARGEST_BYTES,
+    CachedAnalyst,
+    Circumstances,
+    ServedAnalyst,
+    Service,
+)
 
 #: Queries in one batch at most: planning them must not hold up others.
 MOST_IN_A_BATCH = 500
@@ -99,7 +107,12 @@ class Inquiry:
     @classmethod
     def for_plan(cls, service: Service, circumstances: Circumstances) -> Inquiry:
         """For what looks at no rows and pays nothing: with terms and purse as they were found."""
-        return cls._by(service, service.remembered.analyst(circumstances, service.ledger))
+        kept = service.remembered.analysts.get(circumstances)
+        if kept is None:
+            book = service.ledger.book
+            kept = CachedAnalyst(book, circumstances.dataset, circumstances.analyst)
+            service.remembered.analysts.keep(circumstances, kept)
+        return cls._by(service, kept)
 
     @classmethod
     def _by(cls, service: Service, analyst: ServedAnalyst) -> Inquiry:
@@ -107,8 +120,8 @@ class Inquiry:
         if source is None:
             raise nothing_here()
         level, clock = service.settings.confidence, service.runner.wait_for_the_clock
-        recent = service.remembered.recent(analyst)
-        begins = service.runner.begins
+        key, begins = (analyst.dataset, analyst.name), service.runner.begins
+        recent = service.remembered.statements.setdefault(key, StatementCache())
         context = Context(source, analyst, analyst.about(), level, clock, recent, begins)
         return cls(service, analyst, Session(LocalBackend(context)))
 
@@ -136,10 +149,6 @@ class Inquiry:
         return question.plan(
             half_width=body.half_width, tells_apart=body.tells_apart, rows=body.rows
         )
-
-    def left(self) -> Price:
-        """What is left of the analyst's own purse."""
-        return self.analyst.remaining()
 
     def told(self, answer: Answer | Answers) -> dict[str, Any]:
         """What comes back for a run; `id` names the release that it is, if it is kept as one."""
@@ -187,11 +196,15 @@ class Inquiry:
 
     def release(self, kept: ReleaseSummary) -> dict[str, Any]:
         """One of the analyst's own releases: never an entry number, never a hash."""
+        try:
+            asked = record_in_words(kept.question, self.analyst.about())
+        except FarthingError:
+            asked = "a question"
         queries = {name: one.get("query") for name, one in kept.question.items()}
         found = {
             "id": self.name_of(kept.entry),
             "at": kept.time,
-            "asked": _in_words(kept, self.analyst.about()),
+            "asked": asked,
             "query": queries[""] if set(queries) == {""} else None,
             "batch": None if set(queries) == {""} else queries,
             "price": asdict(kept.price),
@@ -227,11 +240,35 @@ class Inquiry:
         }
 
 
+def remembered_answer(
+    service: Service,
+    circumstances: Circumstances,
+    asked: Any,
+    make: Callable[[], dict[str, Any] | None],
+) -> Response | None:
+    """What `make` gives, or gave a moment ago; None, and nothing is kept, if it gives None."""
+    answers, key = service.remembered.answers, (circumstances, digest(asked))
+    kept = answers.get(key)
+    if kept is None:
+        made = make()
+        if made is None:
+            return None
+        kept = bytes(JSONResponse(made).body)
+        if len(kept) <= LARGEST_BYTES:
+            answers.keep(key, kept)
+    return Response(kept, media_type="application/json")
+
+
 def require_planned(price: Price, planned: PriceBody | None) -> None:
     """Refused if it costs more than its plan said: another tariff is in force."""
     if planned is None or price.within(Price(planned.farthings, planned.delta_units)):
         return
     raise Refused(409, "tariff_changed", "it costs more now than when it was planned; plan again")
+
+
+def plan_json(plan: Plan[Any] | ConversationPlan) -> dict[str, Any]:
+    """A plan with its lines for people: what is said, and how much."""
+    return {**plan.to_json(), "lines": [list(line[:2]) for line in plan.lines()]}
 
 
 def purse_json(purse: Purse) -> dict[str, Any]:
@@ -241,7 +278,7 @@ def purse_json(purse: Purse) -> dict[str, Any]:
         "farthings_spent": purse.farthings_spent,
         "delta_units": purse.delta_units,
         "delta_units_spent": purse.delta_units_spent,
-        "left": asdict(left_in(purse)),
+        "left": asdict(purse.left()),
         "renewal": purse.renewal,
         "month": purse.month,
         "open": purse.open,
@@ -266,7 +303,7 @@ def _refused(inquiry: Inquiry, error: Exception) -> Exception:
     no "try again later", or a request that is sent again could be charged twice.
     """
     if isinstance(error, DoesNotFit) and isinstance(error.requested, Price):
-        return does_not_fit(error.requested, inquiry.left())
+        return does_not_fit(error.requested, inquiry.analyst.remaining())
     if isinstance(error, Damaged | Unavailable | WrongSchema):
         note(error)
         words = "it may be spent, and what was released is among your releases"
@@ -276,10 +313,3 @@ def _refused(inquiry: Inquiry, error: Exception) -> Exception:
 
 def _masked(data: bytes, mask: bytes) -> bytes:
     return bytes(one ^ other for one, other in zip(data, mask, strict=True))
-
-
-def _in_words(kept: ReleaseSummary, about: Dataset) -> str:
-    try:
-        return record_in_words(kept.question, about)
-    except FarthingError:
-        return "a question"

@@ -1,1 +1,0 @@
-"""Authentication: tokens, callers, an OpenID provider, and the database that keeps them."""
