@@ -201,9 +201,14 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
         if known is None:
             signed = budget or (None if farthings is None else tariff)
             if unit is None or signed is None:
+                names = ", ".join(column.name for column in source.columns)
+                needed = {
+                    f"unit, the column that says whose row it is ({names:.200})": unit,
+                    "epsilon and delta (or a tariff, and farthings for an analyst)": signed,
+                }
+                missing = " and ".join(words for words, given in needed.items() if given is None)
                 raise InvalidInput(
-                    f"{source.name} is not in the ledger; its owner adds it with a unit and a "
-                    "budget: epsilon and delta, or a tariff and farthings for an analyst"
+                    f"{source.name} is not in the ledger yet; to add it, {missing} must be given"
                 )
             first = FIRST_VERSION if version == AUTO else version
             wanted = Declaration(unit=unit, schema=schema, limits=limits, version=first)
