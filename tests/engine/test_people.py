@@ -233,3 +233,37 @@ def test_a_column_that_the_owner_declares(opened: Opened) -> None:
     answer = data.sum("spent", per_key_limit=1).run()
     assert answer.caption.startswith("The sum of spending")
     assert data.count(where="spent > 60").plan().price == data.count().plan().price
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (Column("spent", "text", expression="price * 2"), "is declared text, but it is integer"),
+        (Column("spent", "integer", expression="spent * 2"), "there is no column spent"),
+        (Column("spent", "integer", expression="pric * 2"), "did you mean price"),
+        (Column("spent", "integer", expression="price +"), "cannot be read"),
+    ],
+)
+def test_what_an_owner_cannot_declare(opened: Opened, column: Column, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        opened(pa.Table.from_pylist(ROWS), schema=Schema((*SCHEMA.columns, column)))
+
+
+def test_declared_columns_of_declared_columns(opened: Opened) -> None:
+    columns = (
+        Column("double", "integer", expression="price * 2", lower=0, upper=80),
+        Column("fourfold", "integer", expression="double * 2", lower=0, upper=160),
+        Column("visits", "integer", expression="per_unit(count(*))", lower=0, upper=20),
+    )
+    schema = Schema((*SCHEMA.columns, *columns))
+    data = opened(pa.Table.from_pylist(ROWS), schema=schema)
+    source = open_rows(pa.Table.from_pylist(ROWS))
+    found = measured(source, schema, data.count(where="fourfold > 100 and visits > 3").query)[1]
+    source.shut()
+    wanted = {
+        row["member"]
+        for row in ROWS
+        if min(row["price"], 40) * 4 > 100 and len(BY_MEMBER[row["member"]]) > 3
+    }
+    assert int(found.column("n")[0].as_py()) == len(wanted)
+    assert data.histogram("visits").plan().query.contribution_limit == 1

@@ -162,6 +162,21 @@ class ComputedColumns:
         return frozenset(found)
 
 
+def check_declared(schema: Schema) -> None:
+    """Computed columns that an owner declares: of stored columns and of computed ones before them,
+    and of the kind that they give."""
+    known = [column for column in schema.columns if column.expression is None]
+    for column in schema.columns:
+        if column.expression is not None:
+            given = ComputedColumns(Schema(tuple(known))).typed(expression_in(column.expression))
+            if given.kind != column.kind:
+                raise InvalidInput(
+                    f"{column.name!r:.60} is declared {column.kind}, but it is {given.kind}: "
+                    f"{column.expression:.90}"
+                )
+            known.append(column)
+
+
 def spelled(schema: Schema, name: str) -> str:
     """A name, or the one spelling of an expression."""
     if name in schema:
