@@ -69,8 +69,8 @@ def measured(
 ) -> tuple[Query, pa.Table, Bounded]:
     """The query as it is asked, the rows of its statement, and what a unit can change of them."""
     whole = completed_query(query, schema, unit, Limits())
-    rows = rows_of(source, schema, unit, secret, whole)
-    bounded = whole.bounded(rows)
+    asked, rows = rows_of(source, schema, unit, secret, whole)
+    bounded = asked.bounded(rows)
     return whole, source.run(source.statement(bounded.expression, rows.texts)), bounded
 
 

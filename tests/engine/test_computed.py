@@ -440,7 +440,8 @@ def bits(value: Any, kind: str) -> Any:
 def test_every_function_on_every_engine(source: Source) -> None:
     """A real number that is 0 has no sign that anybody could see."""
     texts, columns = Texts(), ComputedColumns(SCHEMA)
-    made = with_columns(source.declared(SCHEMA), SCHEMA, "who", EXPRESSIONS, texts, units=False)
+    names = {text: f"computed {i}" for i, text in enumerate(EXPRESSIONS)}
+    made = with_columns(source.declared(SCHEMA), SCHEMA, "who", names, texts, units=False)
     got = source.run(source.statement(made, texts)).to_pylist()
     assert len(got) == len(ROWS)
     oracle = Oracle()
@@ -451,6 +452,6 @@ def test_every_function_on_every_engine(source: Source) -> None:
             expression = expression_in(text)
             kind = columns.typed(expression).kind
             wanted = oracle.value(expression, row)
-            if bits(given[text], kind) != bits(wanted, kind):
-                wrong.append((text, row, wanted, given[text]))
+            if bits(given[names[text]], kind) != bits(wanted, kind):
+                wrong.append((text, row, wanted, given[names[text]]))
     assert not wrong, "\n".join(f"{t}: {w!r}, got {g!r} of {r}" for t, r, w, g in wrong[:12])

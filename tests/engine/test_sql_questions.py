@@ -153,12 +153,26 @@ REFUSED = {
     "SELECT SUM(playerID) FROM salaries OPTIONS (lower = 0, upper = 1)": "unit of privacy",
     "SELECT MAX(salary) FROM salaries": "MAX(salary): COUNT(DISTINCT",
     # clauses that no question has
-    f"{C} JOIN teams ON a = b": "JOIN teams ON a = b: a question is about one table",
+    f"{C} JOIN teams ON a = b": "teams: a question is about one table",
     f"{C} JOIN teams USING (playerID)": "teams: a question is about one table",
-    f"{C} LEFT JOIN (SELECT 1) AS s USING (playerID)": "this cannot be said here",
+    f"{C} LEFT JOIN (SELECT 1) AS s USING (playerID)": "SELECT 1: a question is about one table",
     "SELECT COUNT(*) FROM (SELECT lgID FROM salaries GROUP BY lgID) AS s": "groups by playerID",
     "SELECT COUNT(*) FROM (SELECT playerID, salary AS s FROM salaries GROUP BY playerID) AS t": (
         "this needs an aggregate"
+    ),
+    "SELECT COUNT(*) FROM (SELECT playerID FROM salaries) AS t": "a sub-select groups by playerID",
+    "SELECT AVG(n) FROM salaries JOIN (SELECT playerID, COUNT(*) AS n FROM salaries "
+    "GROUP BY playerID) AS t USING (playerID)": "one value for each playerID",
+    "SELECT COUNT(*) FROM (SELECT playerID, COUNT(*) AS n FROM salaries GROUP BY playerID) AS t "
+    "WHERE lgID = 'AL'": "the sub-select has no column of this name",
+    "SELECT COUNT(*) FROM salaries JOIN (SELECT playerID, MAX(salary) AS salary FROM salaries "
+    "GROUP BY playerID) AS t USING (playerID) WHERE salary > 3": "several tables have this column",
+    "SELECT COUNT(*) FROM salaries AS a JOIN (SELECT playerID, COUNT(*) AS n FROM salaries "
+    "GROUP BY playerID) AS t ON a.playerID = a.playerID": "a question is about one table",
+    "WITH f (a, b) AS (SELECT playerID, COUNT(*) AS n FROM salaries GROUP BY playerID) "
+    "SELECT COUNT(*) FROM f": "this cannot be said",
+    f"{C} WHERE EXISTS (SELECT COUNT(*) FROM salaries AS s WHERE s.playerID = salaries.playerID)": (
+        "EXISTS takes rows"
     ),
     f"{C} WHERE lgID IN (SELECT lgID FROM salaries)": "only playerID can be IN",
     f"{C} WHERE playerID IN (SELECT playerID FROM teams)": "the table is salaries",

@@ -30,6 +30,7 @@ from farthing.engine.kinds.completed import (
     completed_query,
     computed_columns,
     one_row_per_unit,
+    renamed_query,
     schema_of,
     used_columns,
 )
@@ -211,9 +212,10 @@ class Context:
         query, used = purchase.query, used_columns(purchase.query)
         bounds = self.schema_for(query).declared.bounds
         names = computed_columns(query, self.schema)
-        used |= ComputedColumns(self.schema).stored(names) if names else frozenset()
+        used |= ComputedColumns(self.schema).reached(names) if names else frozenset()
         applied = {name: list(bounds[name]) for name in sorted(used) if name in bounds}
-        computed = {n: self.schema[n].expression for n in names if n in self.schema}
+        computed = {n: self.schema[n].expression for n in sorted(used) if n in self.schema}
+        computed = {name: text for name, text in computed.items() if text is not None}
         return {
             "query": query.to_json(),
             **({"bounds": applied} if applied else {}),
@@ -315,15 +317,20 @@ class Step:
         return context.recent.statement(asked, lambda: statement_of(context, query, candidates))
 
 
-def rows_of(source: Source, declared: Schema, unit: str, secret: str, query: Query) -> Rows:
-    """The rows that a query is about, with the columns that it computes."""
-    schema, table, texts = schema_of(query, declared), source.declared(declared), Texts()
-    computed = computed_columns(query, declared)
-    if computed:
+def rows_of(
+    source: Source, declared: Schema, unit: str, secret: str, query: Query
+) -> tuple[Query, Rows]:
+    """The rows that a query is about, and the query with names of ours for what it computes."""
+    table, texts, schema = source.declared(declared), Texts(), schema_of(query, declared)
+    names = {n: f"computed {i}" for i, n in enumerate(computed_columns(query, declared))}
+    if names:
         units = one_row_per_unit(query, declared)
-        table = with_columns(table, declared, unit, computed, texts, units=units)
-    bounds = {n: pair for n, pair in schema.declared.bounds.items() if n in table.columns}
-    return Rows(table, unit, schema.kinds, secret, texts, bounds).where(query.filter)
+        table = with_columns(table, declared, unit, names, texts, units=units)
+        query = renamed_query(query, lambda name: names.get(name, name))
+    kinds = {names.get(name, name): kind for name, kind in schema.kinds.items()}
+    bounds = {names.get(name, name): pair for name, pair in schema.declared.bounds.items()}
+    bounds = {name: pair for name, pair in bounds.items() if name in table.columns}
+    return query, Rows(table, unit, kinds, secret, texts, bounds).where(query.filter)
 
 
 def statement_of(
@@ -335,7 +342,7 @@ def statement_of(
     number that says on which side of this value the query lies.
     """
     source, secret = context.source, context.analyst.secret()
-    rows = rows_of(source, context.schema, context.about.unit, secret, query)
+    query, rows = rows_of(source, context.schema, context.about.unit, secret, query)
     bounded = query.bounded(rows) if value is None else query.ranks_at(rows, value)
     expression = bounded.expression
     if candidates is not None:

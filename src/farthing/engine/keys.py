@@ -201,7 +201,10 @@ def renamed_key(key: Key, rename: Callable[[str], str]) -> Key:
     """The key with another name for its column."""
     if isinstance(key, str):
         return rename(key)
-    return key if isinstance(key, Named) else replace(key, column=rename(key.column))
+    column = rename(key.column)
+    if isinstance(key, Named):
+        return key if column == key.column else column
+    return replace(key, column=column)
 
 
 def column_of(key: Key) -> str:

@@ -25,7 +25,9 @@ from farthing.errors import InvalidInput, did_you_mean
 from farthing.schema import Column, Schema
 
 #: The parts of one column's expression, and how deep they nest.
-MOST_PARTS, DEEPEST = 300, 24
+MOST_PARTS, DEEPEST = 300, 40
+#: Aggregates per unit in aggregates per unit.
+MOST_LEVELS = 3
 #: Functions of a column and a value.
 _OF_A_LITERAL = ("round", "left", "split", "like")
 
@@ -51,7 +53,7 @@ class ComputedColumns:
                 why = ""
         else:
             why = ""
-        if isinstance(expression, Name):
+        if isinstance(expression, Name | Literal):
             declared = ", ".join(self.schema.kinds)
             hint = did_you_mean(name, self.schema.kinds)
             written = f"; a text is written in single quotes: '{name:.20}'" if not hint else ""
@@ -60,13 +62,14 @@ class ComputedColumns:
             )
         return expression
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str, depth: int = 0) -> Column:
         """The column of this name: declared, or computed by the expression that the name is."""
         if name in self.schema:
             return self.schema[name]
         expression = self.expression(name)
         assert expression is not None, "only declared columns are stored"
-        return replace(self.typed(expression), name=name, expression=str(expression))
+        given = self.typed(expression, depth + 1)
+        return replace(given, name=name, expression=str(expression))
 
     def typed(self, expression: Expression, depth: int = 0) -> Column:
         """What an expression gives, or InvalidInput with the part that cannot be."""
@@ -83,10 +86,7 @@ class ComputedColumns:
     def _type(self, expression: Expression, depth: int) -> Column:
         match expression:
             case Name(column):
-                computed = self.expression(column)
-                if computed is not None and column not in self.schema:
-                    return self.typed(computed, depth + 1)
-                return self.schema[column]
+                return self.column(column, depth)
             case Literal(value):
                 return literal(value)
             case Call(function, arguments):
@@ -99,28 +99,43 @@ class ComputedColumns:
                 return rule(str(expression), [self.typed(part, depth + 1) for part in arguments])
             case Case(cases, otherwise):
                 for where, _ in cases:
-                    self._check(where)
+                    self._check(where, depth)
                 parts = [value for _, value in cases]
                 parts += [] if otherwise is None else [otherwise]
                 return one_of(str(expression), [self.typed(part, depth + 1) for part in parts])
             case PerUnit(function, of, where):
-                self._check(where)
+                self._check(where, depth)
                 given = None if of is None else self.typed(of, depth + 1)
+                self._require_shallow(expression)
                 return of_unit(str(expression), function, given)
 
-    def _check(self, where: Filter | None) -> None:
-        check_filter(where, {name: self.column(name).kind for name in columns_of(where)})
+    def _check(self, where: Filter | None, depth: int) -> None:
+        kinds = {name: self.column(name, depth + 1).kind for name in columns_of(where)}
+        check_filter(where, kinds)
+
+    def _require_shallow(self, aggregate: PerUnit) -> None:
+        """An aggregate is of columns, and aggregates nest a few times."""
+        if aggregate.of is not None and not self._reached([aggregate.of]):
+            raise refused(str(aggregate), "per_unit is for columns of the rows")
+        if self.levels(aggregate) > MOST_LEVELS:
+            raise refused(str(aggregate), f"per_unit nests at most {MOST_LEVELS} times")
+
+    def levels(self, expression: Expression) -> int:
+        """How many aggregates per unit are one in the other."""
+        if isinstance(expression, Name):
+            computed = self.expression(expression.column)
+            return 0 if computed is None else self.levels(computed)
+        below = max(map(self.levels, inside(expression)), default=0)
+        return below + isinstance(expression, PerUnit)
 
     def splits(self, name: str) -> bool:
         """Whether a row has several labels in this column."""
         match self.expression(name):
-            case Call("split"):
-                return True
             case None:
                 return False
             case expression:
                 self._require_whole(expression)
-                return False
+                return isinstance(expression, Call) and expression.function == "split"
 
     def _require_whole(self, expression: Expression) -> None:
         """Nothing is computed from labels that were split."""
@@ -128,14 +143,14 @@ class ComputedColumns:
             named = isinstance(part, Name) and self.expression(part.column)
             found = named if named else part
             if isinstance(found, Call) and found.function == "split":
-                raise InvalidInput("split(…) gives labels to group or filter by, and nothing else")
+                raise InvalidInput("split(…) gives labels to group by, and nothing else")
             if not isinstance(found, Name):
                 self._require_whole(found)
 
     def is_per_unit(self, name: str) -> bool:
         """Whether the column has one value for each unit, by what computes it."""
         expression = self.expression(name)
-        return expression is not None and self._one_value(expression)
+        return expression is not None and not self.splits(name) and self._one_value(expression)
 
     def _one_value(self, expression: Expression) -> bool:
         match expression:
@@ -147,34 +162,49 @@ class ComputedColumns:
 
     def stored(self, names: Iterable[str]) -> frozenset[str]:
         """The stored columns that these are computed from."""
+        return frozenset(name for name in self.reached(names) if self.expression(name) is None)
+
+    def reached(self, names: Iterable[str]) -> frozenset[str]:
+        """The declared columns, stored or computed, that these are computed from."""
+        return self._reached(map(Name, names))
+
+    def _reached(self, expressions: Iterable[Expression]) -> frozenset[str]:
         found: set[str] = set()
-        waiting: list[Expression] = [Name(name) for name in names]
+        waiting = list(expressions)
         while waiting:
             expression = waiting.pop()
-            if isinstance(expression, Name):
-                computed = self.expression(expression.column)
-                if computed is None:
-                    found.add(expression.column)
-                else:
-                    waiting.append(computed)
-            else:
+            if not isinstance(expression, Name):
                 waiting += inside(expression)
+                continue
+            if expression.column in found:
+                continue
+            if expression.column in self.schema:
+                found.add(expression.column)
+            computed = self.expression(expression.column)
+            waiting += [] if computed is None else [computed]
         return frozenset(found)
 
 
-def check_declared(schema: Schema) -> None:
-    """Computed columns that an owner declares: of stored columns and of computed ones before them,
-    and of the kind that they give."""
-    known = [column for column in schema.columns if column.expression is None]
+def checked_schema(schema: Schema, unit: str) -> Schema:
+    """The schema with the labels of its computed columns, which must be of the kind that they give,
+    from stored columns and computed ones before them, and not from the unit."""
+    known = {column.name: column for column in schema.columns if column.expression is None}
     for column in schema.columns:
-        if column.expression is not None:
-            given = ComputedColumns(Schema(tuple(known))).typed(expression_in(column.expression))
-            if given.kind != column.kind:
-                raise InvalidInput(
-                    f"{column.name!r:.60} is declared {column.kind}, but it is {given.kind}: "
-                    f"{column.expression:.90}"
-                )
-            known.append(column)
+        if column.expression is None:
+            continue
+        computed = ComputedColumns(Schema(tuple(known.values())))
+        given = computed.typed(expression_in(column.expression))
+        if given.kind != column.kind:
+            raise InvalidInput(
+                f"{column.name!r:.60} is declared {column.kind}, but it is {given.kind}: "
+                f"{column.expression:.90}"
+            )
+        if unit in computed.stored([column.expression]):
+            raise InvalidInput(f"{column.name!r:.60} is computed from the unit, {unit}")
+        if column.categories is not None:
+            raise InvalidInput(f"the labels of {column.name!r:.60} follow from its expression")
+        known[column.name] = replace(column, categories=given.categories)
+    return Schema(tuple(known[column.name] for column in schema.columns))
 
 
 def spelled(schema: Schema, name: str) -> str:

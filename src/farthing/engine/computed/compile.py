@@ -42,20 +42,27 @@ _WIDE = "decimal(38, 0)"
 
 
 def with_columns(
-    table: ir.Table, schema: Schema, unit: str, names: Iterable[str], texts: Texts, *, units: bool
+    table: ir.Table,
+    schema: Schema,
+    unit: str,
+    names: Mapping[str, str],
+    texts: Texts,
+    *,
+    units: bool,
 ) -> ir.Table:
-    """The table and these computed columns. With `units`, one row for each unit: the columns are
-    then all per unit."""
-    computed = ComputedColumns(schema)
-    wanted = [name for name in names if computed.expression(name) is not None]
+    """The table and these computed columns, under names that engines can tell apart. With `units`,
+    one row for each unit: the columns are then all per unit."""
+    computed, wanted = ComputedColumns(schema), list(names)
+    if clash := {name for name in table.columns if name.casefold() in names.values()}:
+        raise InvalidInput(f"no column can be called {min(clash)}")
     maker = _Maker(table, computed, unit, texts)
     maker.add_per_unit(wanted, one_row=units)
-    values = {name: maker.column(name) for name in wanted}
+    values = {names[name]: maker.column(name) for name in wanted}
     if units:
         return maker.table.select(**{unit: maker.table[unit]}, **values)
     made = maker.table.mutate(**values)
     for name in wanted:
-        made = made.unnest(name, keep_empty=True) if computed.splits(name) else made
+        made = made.unnest(names[name], keep_empty=True) if computed.splits(name) else made
     return made
 
 
@@ -88,7 +95,7 @@ class _Maker:
         rows, units = self.table, None
         for aggregates in self._levels(names):
             named = {f"per unit {len(self._per_unit) + i}": a for i, a in enumerate(aggregates)}
-            if clash := set(named) & set(rows.columns):
+            if clash := set(named) & {name.casefold() for name in rows.columns}:
                 raise InvalidInput(f"no column can be called {min(clash)}")
             self.table = rows
             if units is not None:
@@ -159,13 +166,13 @@ class _Maker:
         if aggregate.of is None:
             return self.table.count(where=where).cast("int64")
         column = self._computed.typed(aggregate.of)
-        value = self.value(aggregate.of)
         match aggregate.function:
             case "count":
-                return value.count(where=where).cast("int64")
+                return self.value(aggregate.of).count(where=where).cast("int64")
             case "count_distinct":
-                return value.nunique(where=where).cast("int64")
+                return self.value(aggregate.of).nunique(where=where).cast("int64")
             case "min" | "max":
+                value = self.value(aggregate.of)
                 value = as_bytes(value) if column.kind == TEXT else value
                 extreme = getattr(value, aggregate.function)(where=where)
                 return as_bytes(extreme) if column.kind == TEXT else extreme
@@ -204,10 +211,9 @@ class _Maker:
 
     def as_kind(self, expression: Expression, kind: str) -> Any:
         """The value as one of several of this kind."""
-        value = self.value(expression)
         if isinstance(expression, Literal) and expression.value is None:
             return ibis.null(_TYPES[kind])
-        return self.real(expression) if kind == REAL else value
+        return self.real(expression) if kind == REAL else self.value(expression)
 
     def real(self, expression: Expression) -> Any:
         """A number as a 64-bit float. A decimal is divided, not converted: so it is the nearest

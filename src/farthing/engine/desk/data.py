@@ -10,7 +10,7 @@ from typing import Any
 
 from farthing.composition.tariffs.prices import EpsilonDelta, is_ladder_for
 from farthing.composition.tariffs.verification import certificate_from_json
-from farthing.engine.computed.columns import check_declared
+from farthing.engine.computed.columns import checked_schema
 from farthing.engine.desk.operations import Given, Office, operation
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
@@ -120,8 +120,7 @@ class Declaration:
             )
         for column in schema.columns:
             _require_within(column)
-        check_declared(schema)
-        return schema, unit
+        return checked_schema(schema, unit), unit
 
 
 def _require_within(column: Column) -> None:

@@ -11,11 +11,13 @@ from farthing.engine.filters import columns_of, renamed
 from farthing.engine.keys import column_of, renamed_key
 from farthing.engine.kinds.base import Query
 from farthing.engine.sql.conditions import check_filter, require_possible
+from farthing.engine.where_text.parsing import within_reason
 from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import Limits
 from farthing.schema import Schema
 
 
+@within_reason
 def completed_query(query: Query, declared: Schema, unit: str, limits: Limits) -> Query:
     """The query with everything said that the schema and the owner's limits say, and checked.
 
@@ -74,8 +76,11 @@ def check_query(query: Query, declared: Schema, unit: str) -> Schema:
     """The declared columns can be used like this; nothing is known about the rows. Gives the
     schema with the columns that the query computes."""
     used, schema = used_columns(query), schema_of(query, declared)
-    if schema is not declared:
-        used |= ComputedColumns(declared).stored(used)
+    if computed_columns(query, declared):
+        columns = ComputedColumns(declared)
+        used |= columns.stored(used)
+        if any(map(columns.splits, columns_of(query.filter))):
+            raise InvalidInput("split(…) gives labels to group by; in a filter, use like")
     if unit in used:
         raise InvalidInput(
             f"{unit} is the unit of privacy: it cannot be filtered, grouped or added up"
@@ -85,13 +90,16 @@ def check_query(query: Query, declared: Schema, unit: str) -> Schema:
     return schema
 
 
-def _certain_limits(query: Query, declared: Schema) -> dict[str, int]:
+def _certain_limits(query: Query, declared: Schema) -> dict[str, Any]:
     """Limits that no unit can exceed: it has one value in each column that is per unit."""
     names, columns = query.field_names(), ComputedColumns(declared)
     key = {column_of(key) for key in getattr(query, "by", None) or ()}
-    limits = {}
-    if key and all(map(columns.is_per_unit, key)) and "contribution_limit" in names:
+    limits: dict[str, Any] = {}
+    one_label = key and all(map(columns.is_per_unit, key)) and query.kind not in ("loss", "limit")
+    if one_label and "contribution_limit" in names:
         limits["contribution_limit"] = 1
+    if one_label and "measure_loss" in names:
+        limits["measure_loss"] = False
     if one_row_per_unit(query, declared) and "per_key_limit" in names:
         limits["per_key_limit"] = 1
     return limits

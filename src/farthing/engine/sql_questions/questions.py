@@ -114,7 +114,7 @@ class _Select:
         self._order, self._limit, joins, ctes = more
         self._units = False
         self._conditions: list[Filter] = []
-        self._reader = SelectReader(sql, about, *self._read_from(joins or [], ctes, named))
+        self._reader = self._read_from(joins or [], ctes, named)
         if len(expressions) > MOST_ENTRIES:
             raise InvalidInput(f"SELECT lists at most {MOST_ENTRIES} entries, got more")
         self._items = [self._item(node) for node in expressions]
@@ -180,40 +180,66 @@ class _Select:
 
     def _read_from(
         self, joins: Sequence[sge.Join], ctes: sge.With | None, named: Mapping[str, Expression]
-    ) -> tuple[frozenset[str], dict[str, Expression]]:
-        """The names that may stand before a column, and what is computed per unit, by name."""
+    ) -> SelectReader:
+        """What FROM says: the rows, tables with a row for each unit, or both joined by the unit."""
         if self._from is None:
             raise InvalidInput(f"FROM must name the data: FROM {self._about.name}")
-        tables, names = set[str](), dict(named)
-        selects: dict[str, sge.Expr] = {}
-        for cte in () if ctes is None else ctes.expressions:
-            this, alias = self._sql.arguments(cte, "this", "alias")
-            selects[alias.name] = this
+        selects = self._with(ctes)
         (first,) = self._sql.arguments(self._from, "this")
-        for source in (first, *(self._joined(join) for join in joins)):
-            select = source.this if isinstance(source, sge.Subquery) else None
-            if isinstance(source, sge.Table) and source.name in selects:
-                select = selects[source.name]
-            if select is None:
-                if source is not first:
-                    raise self._sql.refused(source, _ONE_TABLE)
-                tables |= table_name(self._sql, self._about, source) | {self._about.name}
-                continue
-            units = unit_table(self._sql, self._about, select)
-            names |= units.named
-            tables.add(source.alias_or_name)
-            self._units |= source is first
-            self._conditions += [] if units.condition is None else [units.condition]
-        return frozenset(tables), names
+        tables, units = frozenset[str](), dict[str, Mapping[str, Expression]]()
+        for source in (first, *(join.this for join in joins)):
+            select, name = self._sub_select(source, selects)
+            if name in units or name in tables:
+                raise self._sql.refused(source, "two tables of one name; name one of them with AS")
+            if select is not None:
+                table = unit_table(self._sql, self._about, select)
+                units[name] = table.named
+                self._conditions += [] if table.condition is None else [table.condition]
+            elif source is first:
+                tables = table_name(self._sql, self._about, source)
+            else:
+                raise self._sql.refused(source, _ONE_TABLE)
+        for join in joins:
+            self._require_by_unit(join, {*tables, *units})
+        self._units = not tables
+        if tables == {first.alias}:
+            tables |= {self._about.name}
+        return SelectReader(self._sql, self._about, tables, named, units)
 
-    def _joined(self, join: sge.Join) -> sge.Expr:
-        """What is joined by the unit."""
-        this, using, on, _ = self._sql.arguments(join, "this", "using", "on", "kind")
+    def _with(self, ctes: sge.With | None) -> dict[str, sge.Expr]:
+        """The sub-selects of a WITH by their names."""
+        selects: dict[str, sge.Expr] = {}
+        for cte in () if ctes is None else self._sql.arguments(ctes, "expressions")[0]:
+            this, alias = self._sql.arguments(cte, "this", "alias")
+            (name,) = self._sql.arguments(alias, "this")
+            if name.name in selects or name.name == self._about.name:
+                raise self._sql.refused(cte, "this name is taken")
+            selects[name.name] = this
+        return selects
+
+    def _sub_select(
+        self, source: sge.Expr, selects: Mapping[str, sge.Expr]
+    ) -> tuple[sge.Expr | None, str]:
+        """The sub-select that stands here, if it is one, and the name of the table."""
+        named = isinstance(source, sge.Table) and source.name in selects
+        if not isinstance(source, sge.Subquery) and not named:
+            return None, source.alias_or_name
+        this, alias = self._sql.arguments(source, "this", "alias")
+        if alias is not None:
+            self._sql.arguments(alias, "this")
+        return selects[source.name] if named else this, source.alias_or_name
+
+    def _require_by_unit(self, join: sge.Join, tables: set[str]) -> None:
+        """A join is by the unit: USING (unit), or ON one.unit = other.unit."""
+        _, using, on, _ = self._sql.arguments(join, "this", "using", "on", "kind")
         unit, kind = self._about.unit, join.args.get("kind") or "INNER"
-        same = isinstance(on, sge.EQ) and {on.this.name, on.expression.name} == {unit}
-        if kind != "INNER" or not (same or [name.name for name in using or ()] == [unit]):
+        sides = [on.this, on.expression] if isinstance(on, sge.EQ) else []
+        same = [getattr(side, "name", None) for side in sides] == [unit, unit]
+        apart = {side.table for side in sides if isinstance(side, sge.Column)}
+        same = same and len(apart) == 2 and apart <= tables
+        by_name = on is None and [name.name for name in using or ()] == [unit]
+        if kind != "INNER" or not (same or by_name):
             raise self._sql.refused(join, _ONE_TABLE)
-        return this  # type: ignore[no-any-return] # sqlglot's arguments have no types
 
     def _item(self, node: sge.Expr) -> tuple[str, sge.Expr]:
         """The name of an entry after SELECT, and the entry."""
@@ -242,6 +268,10 @@ class _Select:
 
     def _aggregate(self, node: sge.Expr) -> Aggregate:
         aggregate = aggregate_of(node, self._sql, self._reader, self._about.unit)
+        if aggregate.fields.get("column") in self._reader.joined:
+            raise self._sql.refused(
+                node, f"this has one value for each {self._about.unit}; ask it FROM the sub-select"
+            )
         if self._units and aggregate.of_rows:  # where a row is a unit
             return Aggregate(COUNT, {"per_key_limit": 1})
         return aggregate

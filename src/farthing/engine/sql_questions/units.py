@@ -20,7 +20,7 @@ from sqlglot import expressions as sge
 
 from farthing.engine.filters import AllOf, Between, Filter
 from farthing.engine.where_text.conditions import ConditionReader, operands
-from farthing.engine.where_text.expressions import Expression, PerUnit
+from farthing.engine.where_text.expressions import Expression, Name, PerUnit
 from farthing.engine.where_text.parsing import SqlText
 from farthing.ledger.declared_data import Dataset
 
@@ -37,7 +37,11 @@ class UnitTable:
 
 
 class SelectReader(ConditionReader):
-    """Reads conditions of a SELECT, in which sub-selects may say which units are meant."""
+    """Reads conditions of a SELECT, in which sub-selects may say which units are meant.
+
+    `units` are the sub-selects of its FROM by their names. Without `tables` of rows beside them,
+    there are no other columns than theirs.
+    """
 
     def __init__(
         self,
@@ -45,14 +49,36 @@ class SelectReader(ConditionReader):
         about: Dataset,
         tables: frozenset[str],
         named: Mapping[str, Expression] = MappingProxyType({}),
+        units: Mapping[str, Mapping[str, Expression]] = MappingProxyType({}),
     ) -> None:
-        super().__init__(sql, tables, named)
-        self._about = about
+        super().__init__(sql, tables | frozenset(units), named)
+        self._about, self._rows_of, self._units = about, tables, units
+
+    def named(self, node: sge.Column) -> Expression:
+        name = self._stored(node)
+        if node.table in self._rows_of or not self._units:
+            return Name(name) if node.table else super().named(node)
+        tables = [node.table] if node.table else list(self._units)
+        found = [self._units[table][name] for table in tables if name in self._units[table]]
+        stored = bool(self._rows_of) and name in self._about.declared_schema and not node.table
+        if len(found) + stored > 1:
+            raise self._sql.refused(node, "several tables have this column; name one of them")
+        if found:
+            return found[0]
+        if node.table or not self._rows_of:
+            raise self._sql.refused(node, "the sub-select has no column of this name")
+        return super().named(node)
+
+    @property
+    def joined(self) -> frozenset[str]:
+        """The columns per unit that are joined to rows, as they are spelled."""
+        tables = self._units.values() if self._rows_of else ()
+        return frozenset(str(value) for table in tables for value in table.values())
 
     def filter(self, node: sge.Expr) -> Filter:
         match node:
             case sge.In(this=this, args={"query": sge.Subquery(this=sge.Select() as inner)}):
-                if self._stored_name(this) != self._about.unit:
+                if not isinstance(this, sge.Column) or this.name != self._about.unit:
                     raise self._sql.refused(node, f"only {self._about.unit} can be IN a sub-select")
                 return self._members(inner)
             case sge.Exists(this=sge.Select() as inner):
@@ -61,13 +87,9 @@ class SelectReader(ConditionReader):
 
     def _members(self, inner: sge.Select, *, correlated: bool = False) -> Filter:
         """The units that a sub-select lists: those with a row that passes."""
-        table = unit_table(
-            self._sql, self._about, inner, correlated_with=self if correlated else None
-        )
+        outside = self if correlated else None
+        table = unit_table(self._sql, self._about, inner, correlated_with=outside, listed=True)
         return table.condition or Between(str(PerUnit("count")), above=0)
-
-    def _stored_name(self, node: sge.Expr) -> str | None:
-        return node.name if isinstance(node, sge.Column) else None
 
     def is_same_unit(self, node: sge.Expr, inner: frozenset[str]) -> bool:
         """Whether this says that the unit of the sub-select is the one outside."""
@@ -120,8 +142,10 @@ def unit_table(
     select: sge.Expr,
     *,
     correlated_with: SelectReader | None = None,
+    listed: bool = False,
 ) -> UnitTable:
-    """What a sub-select over the same table says of each unit."""
+    """What a sub-select over the same table says of each unit. One that is `listed` after IN or
+    EXISTS need not group by the unit."""
     if not isinstance(select, sge.Select):
         raise sql.refused(select, _ONE_TABLE)
     items, source, where, group, having = sql.arguments(select, *_CLAUSES)
@@ -135,16 +159,18 @@ def unit_table(
         if len(same) != 1:
             raise sql.refused(select, f"EXISTS must compare {about.unit} with {about.unit} outside")
         conditions.remove(same[0])
+        if group or having or any(item.find(sge.AggFunc) for item in items):
+            raise sql.refused(select, "EXISTS takes rows: no GROUP BY, HAVING or aggregate")
     else:
-        _require_unit(sql, about, select, items, group)
+        _require_unit(sql, about, select, items, group, listed=listed and having is None)
     passing = rows.every(conditions) if conditions else None
     units = _UnitReader(rows, sql, about, passing)
     named = {}
     for item in items if group is not None else ():
         if isinstance(item, sge.Column):
             continue
-        if not isinstance(item, sge.Alias):
-            raise sql.refused(item, "name it with AS")
+        if not isinstance(item, sge.Alias) or item.alias in named:
+            raise sql.refused(item, "name it with AS, by a name of its own")
         named[item.alias] = units.expression(item.this)
     held: list[Filter] = []
     if passing is not None:
@@ -154,15 +180,22 @@ def unit_table(
 
 
 def _require_unit(
-    sql: SqlText, about: Dataset, select: sge.Select, items: list[sge.Expr], group: sge.Expr | None
+    sql: SqlText,
+    about: Dataset,
+    select: sge.Select,
+    items: list[sge.Expr],
+    group: sge.Expr | None,
+    *,
+    listed: bool,
 ) -> None:
-    """It lists units, or groups by the unit."""
+    """It groups by the unit; or it lists units, where that is enough."""
     columns = [item.name for item in items if isinstance(item, sge.Column)]
-    keys = [] if group is None else [key.name for key in group.expressions]
-    if set(columns) - {about.unit} or (group is not None and keys != [about.unit]):
-        raise sql.refused(select, f"a sub-select lists {about.unit}, or groups by {about.unit}")
-    if group is None and columns != [about.unit]:
-        raise sql.refused(select, f"a sub-select lists {about.unit}, or groups by {about.unit}")
+    keys = [] if group is None else [key.name for key in sql.arguments(group, "expressions")[0]]
+    alone = listed and group is None and len(items) == 1
+    if columns not in ([about.unit], []) or not (alone or keys == [about.unit]):
+        raise sql.refused(select, f"a sub-select groups by {about.unit}")
+    if alone and columns != [about.unit]:
+        raise sql.refused(select, f"a sub-select after IN lists {about.unit}")
 
 
 def _every(node: sge.Expr) -> tuple[sge.Expr, ...]:

@@ -63,6 +63,19 @@ _MOMENTS: dict[sge.DType, tuple[type[date], str]] = {
     sge.DType.TIMESTAMP: (datetime, "TIMESTAMP '2013-01-31 12:30:00'"),
 }
 _LONGEST_NUMBER = 400
+#: Of the texts up to this length some hundred are kept.
+LONGEST_EXPRESSION = 2000
+#: The arguments of a function that are read; another one is refused.
+_READ = (
+    "this",
+    "expression",
+    "expressions",
+    "decimals",
+    "ignore_nulls",
+    "safe",
+    "typed",
+    "big_int",
+)
 
 
 @within_reason
@@ -77,14 +90,17 @@ def where_from(where: object) -> Filter | None:
     return filter_in(where) if isinstance(where, str) else filter_from(where)
 
 
-@lru_cache(4096)
+@lru_cache(512)
 @within_reason
 def expression_in(text: str) -> Expression:
     """The expression that a text says."""
+    if len(text) > LONGEST_EXPRESSION:
+        raise InvalidInput(f"an expression has at most {LONGEST_EXPRESSION} characters, got more")
     sql = SqlText.of(text)
     return ConditionReader(sql).expression(sql.parsed(sge.Condition))
 
 
+@lru_cache(512)
 def is_spelled(text: str) -> bool:
     """Whether a text is an expression of columns in its one spelling, and not just a name."""
     try:
@@ -170,7 +186,10 @@ class ConditionReader:
                 return Not(self.filter(node.this))
             case sge.Is():
                 return self._is(node)
-            case sge.Like() | sge.Case():
+            case sge.Like(args={"negate": True}):
+                plain = sge.Like(this=node.this.copy(), expression=node.expression.copy())
+                return Not(self.filter(plain))
+            case sge.Like() | sge.Case() | sge.Anonymous():
                 return Equals(str(self.expression(node)), True)
             case sge.EQ() | sge.NEQ() | sge.GTE() | sge.GT() | sge.LTE() | sge.LT() if (
                 self._of_two_columns(node)
@@ -213,8 +232,7 @@ class ConditionReader:
             case sge.Paren():
                 return self.expression(node.this)
             case sge.Column():
-                name = self._stored(node)
-                return self._named.get(name, Name(name))
+                return self.named(node)
             case sge.Null():
                 return Literal(None)
             case sge.Literal() | sge.Neg(this=sge.Literal()) | sge.Boolean() | sge.Cast():
@@ -224,6 +242,7 @@ class ConditionReader:
             case sge.Case():
                 return self._case(node)
             case sge.Extract(this=part, expression=of) if part.name.upper() in PARTS:
+                self._sql.arguments(node, "this", "expression")
                 return Call(PARTS[part.name.upper()], (self.expression(of),))
             case sge.Anonymous(this=str(name), expressions=[inner]) if name.lower() == "per_unit":
                 return self.per_unit(inner)
@@ -234,9 +253,15 @@ class ConditionReader:
             raise self._sql.refused(
                 node, "a column must stand here, by its name, or an expression of columns"
             )
+        self._sql.arguments(node, *_READ)
         given = [node.this, node.args.get("expression"), *(node.args.get("expressions") or ())]
         given.append(node.args.get("decimals"))
         return Call(function, tuple(self.expression(part) for part in given if part is not None))
+
+    def named(self, node: sge.Column) -> Expression:
+        """What the name of a column stands for."""
+        name = self._stored(node)
+        return self._named.get(name, Name(name))
 
     def _stored(self, node: sge.Column) -> str:
         plain = isinstance(node.this, sge.Identifier)
@@ -279,6 +304,7 @@ class ConditionReader:
             raise self._sql.refused(
                 node, f"per_unit takes {', '.join(sorted(AGGREGATES.values()))} or any of rows"
             )
+        self._sql.arguments(node, "this", "big_int")
         return PerUnit(function, self.expression(node.this), where)
 
     def _of_two_columns(self, node: sge.Expr) -> bool:

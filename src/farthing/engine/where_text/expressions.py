@@ -13,7 +13,7 @@ An expression is written as text wherever a column can be named:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from sqlglot import expressions as sge
@@ -22,6 +22,9 @@ from farthing.engine.filters import Filter, columns_of
 from farthing.engine.where_text.writing import condition_in_sql, name_in_sql, value_in_sql
 from farthing.schema import Value
 
+#: Operators after which others of these are read from left to right, without brackets.
+_SUMS, _PRODUCTS = ("add", "subtract"), ("multiply", "divide")
+_CHAINS = {**dict.fromkeys(_SUMS, _SUMS), **dict.fromkeys(_PRODUCTS, _PRODUCTS)}
 #: Functions that are written with a sign between their arguments.
 SIGNS: Mapping[str, str] = {
     "add": "+",
@@ -102,9 +105,13 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A value; None is missing."""
+    """A value; None is missing. 1 and True are two."""
 
     value: Value
+    type: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", type(self.value).__name__)
 
     def __str__(self) -> str:
         return value_in_sql(self.value)
@@ -121,7 +128,10 @@ class Call:
         sign = SIGNS.get(self.function)
         if sign is None:
             return f"{self.function}({', '.join(map(str, self.arguments))})"
-        return f" {sign} ".join(map(_operand, self.arguments))
+        first, *others = self.arguments
+        flat = isinstance(first, Call) and first.function in _CHAINS.get(self.function, ())
+        parts = [str(first) if flat else _operand(first), *map(_operand, others)]
+        return f" {sign} ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,17 +188,27 @@ def inside(expression: Expression) -> Iterator[Expression]:
 
 
 #: Functions that clip numbers to their declared bounds.
+_PASSED_ON = ("least", "greatest", "coalesce")
 ARITHMETIC = ("add", "subtract", "multiply", "divide", "abs", "floor", "round")
 
 
-def clipped_in(expression: Expression) -> Iterator[str]:
+def clipped_in(expression: Expression, *, clips: bool = False) -> Iterator[str]:
     """The columns that are clipped to their bounds before this is computed."""
-    clips = isinstance(expression, Call) and expression.function in ARITHMETIC
-    clips = clips or (isinstance(expression, PerUnit) and expression.function in ("sum", "avg"))
-    for part in inside(expression):
-        if isinstance(part, Name) and clips:
-            yield part.column
-        yield from clipped_in(part)
+    match expression:
+        case Name(column) if clips:
+            yield column
+        case Call(function, arguments):
+            clips = function in ARITHMETIC or (clips and function in _PASSED_ON)
+            for part in arguments:
+                yield from clipped_in(part, clips=clips)
+        case Case(cases, otherwise):
+            for _, value in cases:
+                yield from clipped_in(value, clips=clips)
+            if otherwise is not None:
+                yield from clipped_in(otherwise, clips=clips)
+        case PerUnit(function, of, _) if of is not None:
+            clips = function in ("sum", "avg") or (clips and function in ("min", "max"))
+            yield from clipped_in(of, clips=clips)
 
 
 def _operand(expression: Expression) -> str:
