@@ -77,6 +77,15 @@ CELLS: dict[str, Callable[[Any], object]] = {
     "purse": lambda data: data.purse(),
     "schema": lambda data: data.schema,
     "name": lambda data: data.name,
+    "people": lambda data: data.per_unit(n=fa.rows()).count(where="n > 1").run(),
+    "people plan": lambda data: (
+        data.per_unit(n=fa.rows()).histogram(fa.bins("n", [0, 2, 9])).plan().price
+    ),
+    "people in SQL": lambda data: data.sql(
+        "SELECT COUNT(*) FROM (SELECT member, COUNT(*) AS n FROM events GROUP BY member) t "
+        "WHERE n > 1"
+    ).run(),
+    "wrong expression": lambda data: refusal(lambda: data.count(where="country * 2 > 1").run()),
     "wrong column": lambda data: refusal(lambda: data.count(where={"nothing": 1}).run()),
     "wrong item": lambda data: refusal(lambda: data.count(count="nothing").run()),
     "wrong SQL": lambda data: refusal(lambda: data.sql("SELECT * FROM events")),
