@@ -281,6 +281,8 @@ PLAIN: list[dict[str, Any]] = [
     {"kind": "sum", "column": "x", **MONTHS, **BOUNDS},
     {"kind": "mean", "column": "x", **KNOWN, **BOUNDS},
     {"kind": "mean", "column": "x", **HOURS, **BOUNDS},
+    {"kind": "ratio", "column": "x", "per": "x", "per_upper": 5, **KNOWN, **BOUNDS},
+    {"kind": "ratio", "column": "x", "per": "x", "per_upper": 5, **MONTHS, **BOUNDS},
     {"kind": "variance", "column": "x", **BOUNDS},
     {"kind": "standard_deviation", "column": "x", **RANGES, **BOUNDS},
     {"kind": "quantile", "column": "x", **BOUNDS},

@@ -19,6 +19,7 @@ import pytest
 
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.counts import HistogramQuery
+from farthing.engine.kinds.ratio import RatioQuery
 from farthing.engine.kinds.totals import SumQuery
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
@@ -94,6 +95,10 @@ def questions(seed: int) -> Iterator[tuple[Query, int, int]]:
             column, by="pair", lower=-7, upper=5, contribution_limit=1, where=draw.choice(WHERES)
         )
         yield total, 1, 7 * 10**9
+    ratio = RatioQuery(
+        "worth", "whole + 1", by="pair", lower=-7, upper=5, per_upper=9, contribution_limit=1
+    )
+    yield ratio, 1, 9 * 10**9
 
 
 def tables(seed: int, pairs: int) -> tuple[list[list[Any]], list[list[Any]]]:
@@ -150,9 +155,10 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
 def by_pair(table: pa.Table) -> dict[str, dict[str, int]]:
     """Counts by pair and label."""
     told: dict[str, dict[str, int]] = defaultdict(dict)
-    for label, count in zip(table.column(LABEL).to_pylist(), counts_of(table), strict=True):
-        pair, _, rest = label.partition("|")
-        told[pair][rest] = int(count)
+    for number in (name for name in table.column_names if name in ("n", "n1")):
+        for label, count in zip(table[LABEL].to_pylist(), counts_of(table, number), strict=True):
+            pair, _, rest = label.partition("|")
+            told[f"{number} {pair}"][rest] = int(count)
     return told
 
 

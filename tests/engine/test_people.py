@@ -143,7 +143,36 @@ def test_a_person_counts_once_and_the_price_says_so(data: Session) -> None:
     assert exact(rows) == sum(len(r) for r in BY_MEMBER.values() if len(r) > 3)
 
 
+def test_a_ratio_of_sums_and_its_interval(data: Session) -> None:
+    """The totals are exact, and the interval holds about as often as it says."""
+    asked = data.ratio("price", "weekday(day)", by="event", per_key_limit=4, contribution_limit=3)
+    sums = {"look": [0, 0], "cart": [0, 0], "buy": [0, 0]}
+    for rows in BY_MEMBER.values():
+        for event, totals in sums.items():
+            own = [r for r in rows if r["event"] == event]
+            totals[0] += min(sum(r["day"].isoweekday() for r in own), 28)
+            totals[1] += min(sum(min(r["price"], 40) for r in own), 160)
+    source = open_rows(pa.Table.from_pylist(ROWS))
+    whole, table, bounded = measured(source, SCHEMA, asked.query)
+    source.shut()
+    told = {row["label"]: [int(row["n"]), int(row["n1"])] for row in table.to_pylist()}
+    assert told == {f"s{event}": totals for event, totals in sums.items()}
+    assert (bounded.per_key_limit, bounded.others) == (28, (160,))
+    mechanism = whole.mechanism_for({"count": fa.Gaussian(3.0)})
+    groups, held = whole.data(table), 0
+    for _ in range(400):
+        intervals = whole.errors(mechanism, mechanism.run(groups), 0.95)
+        ratios = [totals[1] / totals[0] for totals in (sums["look"], sums["cart"], sums["buy"])]
+        held += sum(low <= r <= high for (low, high), r in zip(intervals, ratios, strict=True))
+    assert 0.93 <= held / 1200 <= 0.98
+    answer = data.ratio("price", "weekday(day)", per_key_limit=4).run()
+    assert answer.caption.startswith("The sum of `price` over the sum of `weekday(day)`")
+
+
 SAME = {
+    "SELECT SUM(price) / SUM(weekday(day)) FROM events OPTIONS (per_key_limit = 2)": (
+        lambda d: d.ratio("price", "weekday(day)", per_key_limit=2)
+    ),
     "SELECT COUNT(*) FROM (SELECT member, COUNT(*) AS n FROM events GROUP BY member) t "
     "WHERE n > 3": (lambda d: d.per_unit(n=fa.rows()).count(where="n > 3")),
     "SELECT AVG(n) FROM (SELECT member, COUNT(DISTINCT event) AS n FROM events GROUP BY member) t "

@@ -14,6 +14,7 @@ from farthing.engine.filters import filter_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.counts import DistinctQuery, HistogramQuery
 from farthing.engine.kinds.quantile import QuantileQuery
+from farthing.engine.kinds.ratio import RatioQuery
 from farthing.engine.kinds.totals import MeanQuery, StandardDeviationQuery, SumQuery, VarianceQuery
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
@@ -151,6 +152,8 @@ MEASURES = [
     VarianceQuery("worth", by="whole", **WORTH, **LIMITED),
     VarianceQuery("large", by="day", lower=-(2**40), upper=2**40, **LIMITED),
     StandardDeviationQuery("whole", lower=-3, upper=7, per_key_limit=1),
+    RatioQuery("worth", "whole", lower=-5, upper=5, per_upper=9),
+    RatioQuery("whole", "worth", by="text", lower=0, upper=7, per_upper=2.5, contribution_limit=2),
     SumQuery("worth", by="text", lower=-5, upper=1000, places=3, contribution_limit=1),
     SumQuery("large", by="whole", lower=-(2**40), upper=2**40, contribution_limit=3),
     SumQuery("whole", by="text", categories=("a", None), lower=-5, upper=5, contribution_limit=1),

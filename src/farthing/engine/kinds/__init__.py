@@ -29,6 +29,7 @@ from farthing.engine.kinds.counts import CountQuery, DistinctQuery, HistogramQue
 from farthing.engine.kinds.fields import CHECKS
 from farthing.engine.kinds.limit import LimitQuery
 from farthing.engine.kinds.quantile import QuantileQuery
+from farthing.engine.kinds.ratio import RatioQuery
 from farthing.engine.kinds.top_k import TopKQuery
 from farthing.engine.kinds.totals import MeanQuery, StandardDeviationQuery, SumQuery, VarianceQuery
 from farthing.errors import InvalidInput, Unsupported, require_choice
@@ -86,6 +87,7 @@ class Kinds(ABC, Generic[Asked]):
     quantile = Kind(QuantileQuery)
     sum = Kind(SumQuery)
     mean = Kind(MeanQuery)
+    ratio = Kind(RatioQuery)
     variance = Kind(VarianceQuery)
     standard_deviation = Kind(StandardDeviationQuery)
     distinct = Kind(DistinctQuery)

@@ -44,13 +44,11 @@ def renamed_query(query: Query, rename: Callable[[str], str]) -> Query:
     given: dict[str, Any] = {}
     if query.filter is not None:
         given["where"] = renamed(query.filter, rename)
-    for name in ("by", "column"):
+    for name in ("by", "column", "per"):
         value = getattr(query, name, None)
         if name in query.field_names() and value is not None:
             given[name] = (
-                rename(value)
-                if name == "column"
-                else tuple(renamed_key(key, rename) for key in value)
+                tuple(renamed_key(key, rename) for key in value) if name == "by" else rename(value)
             )
     return query.changed(**given)
 

@@ -281,6 +281,8 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "by": _key,
     "categories": _labels,
     "column": lambda _, value: require_column(value),
+    "per": lambda _, value: require_column(value),
+    "per_upper": _bound,
     "lower": _bound,
     "upper": _bound,
     "places": _places,

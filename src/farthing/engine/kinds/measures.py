@@ -11,6 +11,8 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -142,11 +144,11 @@ class MeasureQuery(KeyQuery):
         """With the bounds and labels of the schema, and decimal places that suit the bounds."""
         column = schema[self.column]
         lower, upper = self.bounds_in(column)
-        places = _places(column, lower, upper) if self.places is None else self.places
+        places = places_of(column, lower, upper) if self.places is None else self.places
         if self.places is None or lower != self.lower:
-            lower = _rounded(lower, places, ROUND_FLOOR)
+            lower = rounded_bound(lower, places, ROUND_FLOOR)
         if self.places is None or upper != self.upper:
-            upper = _rounded(upper, places, ROUND_CEILING)
+            upper = rounded_bound(upper, places, ROUND_CEILING)
         whole = self.changed(lower=lower, upper=upper, places=places)
         return KeyQuery.completed(whole, schema) if self.finds_labels else whole
 
@@ -215,14 +217,20 @@ class MeasureQuery(KeyQuery):
         worth = self.worth(rows)
         return worth.isnull().ifelse(ibis.null("int64"), between(worth, *self.bounds))
 
+    def values_in(self, rows: Rows) -> dict[str, Any]:
+        """What is measured of a row, by name; a row without any of it does not count."""
+        return {VALUE: self.value_in(rows)}
+
     def bounded(self, rows: Rows) -> Bounded:
         return self.measured(self.grouped(rows))
 
     def grouped(self, rows: Rows) -> Grouped:
         """Rows outside a known domain go first, so that no unit spends its limit on them."""
-        keyed = rows.keyed(self.key, **{VALUE: self.value_in(rows)})
-        table = keyed.table.filter(keyed.table[VALUE].notnull() & keyed.table[keyed.unit].notnull())
-        names = [name for name in table.columns if name not in (keyed.unit, VALUE)]
+        values = self.values_in(rows)
+        keyed = rows.keyed(self.key, **values)
+        present = reduce(or_, (keyed.table[name].notnull() for name in values))
+        table = keyed.table.filter(present & keyed.table[keyed.unit].notnull())
+        names = [name for name in table.columns if name not in (keyed.unit, *values)]
         if self.domain is not None:
             table = within(table, names, self.domain, keyed.kinds, keyed.texts)
         drops = self.key and (self.domain is None or self.labels_of_a_unit < len(self.domain))
@@ -284,7 +292,7 @@ def units_of_labels(labels: Sequence[str], units: npt.NDArray[np.int64]) -> Hist
     return Histogram(texts, units)
 
 
-def _places(column: Column, lower: fields.NumberBound, upper: fields.NumberBound) -> int:
+def places_of(column: Column, lower: fields.NumberBound, upper: fields.NumberBound) -> int:
     """What the column has; for floats so many that the bounds have about a million steps."""
     if column.kind == INTEGER:
         return 0
@@ -295,7 +303,7 @@ def _places(column: Column, lower: fields.NumberBound, upper: fields.NumberBound
     return min(max(_FINE - math.floor(size), 0), fields.LARGEST_PLACES)
 
 
-def _rounded(bound: fields.NumberBound, places: int, towards: str) -> fields.NumberBound:
+def rounded_bound(bound: fields.NumberBound, places: int, towards: str) -> fields.NumberBound:
     """A bound moved outwards to the next number with so many decimal places."""
     moved = Decimal(str(bound)).quantize(Decimal(1).scaleb(-places), rounding=towards)
     return int(moved) if moved == moved.to_integral_value() else float(moved)

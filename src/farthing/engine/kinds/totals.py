@@ -135,7 +135,7 @@ class TotalsQuery(MeasureQuery):
             2 * scaled_to(pairs[name], pairs.rows, most) - self.reach**power * rows
             for power, name in enumerate(sums, start=1)
         ]
-        return _bounded_totals(self, grouped, pairs, zip(amounts, self.limits, strict=True))
+        return bounded_totals(self, grouped, pairs, zip(amounts, self.limits, strict=True))
 
     @abstractmethod
     def estimate(self, release: Release, expectation: Expectation) -> Measured:
@@ -156,7 +156,7 @@ class TotalsQuery(MeasureQuery):
     def collected(self, rows: pa.Table) -> Groups[tuple[int, ...]]:
         size = self.powers + 1
         columns = (map(int, rows.column(total_name(i)).to_pylist()) for i in range(size))
-        return _groups(self, rows, zip(*columns, strict=True), (0,) * size, size)
+        return groups_of(self, rows, zip(*columns, strict=True), (0,) * size, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +272,7 @@ def standard_deviation_from(
     )
 
 
-def _bounded_totals(
+def bounded_totals(
     query: MeasureQuery, grouped: Grouped, pairs: Any, amounts: Iterable[tuple[Any, int]]
 ) -> Bounded:
     """Totals of these amounts, each with its limit, and of units where labels are to be found."""
@@ -284,7 +284,7 @@ def _bounded_totals(
     return Bounded(expression, query.labels_of_a_unit, first, tuple(others))
 
 
-def _groups(
+def groups_of(
     query: MeasureQuery, rows: pa.Table, values: Iterable[T], without: T, size: int
 ) -> Groups[T]:
     """The values of each label, made from `size` totals; and its units, which are the next one."""
@@ -324,6 +324,23 @@ def _wider(interval: Interval, by: float) -> Interval:
     return interval[0] - by, interval[1] + by
 
 
+def sum_bounds(
+    query: MeasureQuery, column: Column
+) -> tuple[fields.NumberBound, fields.NumberBound]:
+    """The least and the most that one unit adds to a sum: as stated, or by its rows."""
+    lower, upper, rows = query.lower, query.upper, query.per_key_limit
+    if lower is None and column.lower is not None and (rows or column.lower >= 0):
+        lower = (rows or 0) * min(column.lower, 0)
+    if upper is None and column.upper is not None and (rows or column.upper <= 0):
+        upper = (rows or 0) * max(column.upper, 0)
+    if lower is None or upper is None:
+        raise InvalidInput(
+            f"the {query.kind} of {query.column} needs lower and upper, the least and the most "
+            "that one unit adds; or bounds in the schema and a per_key_limit, the rows of a unit"
+        )
+    return lower, upper
+
+
 @dataclass(frozen=True, slots=True)
 class SumQuery(MeasureQuery):
     """The sum of a numeric column, to `places` decimals, overall or for each label of a key.
@@ -347,17 +364,7 @@ class SumQuery(MeasureQuery):
             raise InvalidInput("lower and upper must not both be 0: the sum would always be 0")
 
     def bounds_in(self, column: Column) -> tuple[fields.NumberBound, fields.NumberBound]:
-        lower, upper, rows = self.lower, self.upper, self.per_key_limit
-        if lower is None and column.lower is not None and (rows or column.lower >= 0):
-            lower = (rows or 0) * min(column.lower, 0)
-        if upper is None and column.upper is not None and (rows or column.upper <= 0):
-            upper = (rows or 0) * max(column.upper, 0)
-        if lower is None or upper is None:
-            raise InvalidInput(
-                f"the sum of {self.column} needs lower and upper, the least and the most that one "
-                "unit adds; or bounds in the schema and a per_key_limit, the rows of a unit"
-            )
-        return lower, upper
+        return sum_bounds(self, column)
 
     @property
     def pays(self) -> Mapping[str, int]:
@@ -385,10 +392,10 @@ class SumQuery(MeasureQuery):
         low, high = (ibis.literal(bound).cast(WHOLE) for bound in (lower, upper))
         moved = ibis.least(ibis.greatest(pairs.total, low), high)
         most = max(abs(lower), abs(upper))
-        return _bounded_totals(self, grouped, pairs, [(moved, most)])
+        return bounded_totals(self, grouped, pairs, [(moved, most)])
 
     def collected(self, rows: pa.Table) -> Groups[int]:
-        return _groups(self, rows, map(int, rows.column(NUMBER).to_pylist()), 0, 1)
+        return groups_of(self, rows, map(int, rows.column(NUMBER).to_pylist()), 0, 1)
 
     @property
     def monotone(self) -> bool:

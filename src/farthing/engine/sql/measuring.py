@@ -47,7 +47,7 @@ class Grouped:
     @property
     def keys(self) -> tuple[str, ...]:
         """The columns of the key."""
-        return tuple(name for name in self.table.columns if name not in (WHO, VALUE))
+        return tuple(name for name in self.table.columns if name.startswith("key"))
 
     def pairs(self, **aggregates: Any) -> ir.Table:
         """Each (unit, key) that counts, with aggregates of its rows."""

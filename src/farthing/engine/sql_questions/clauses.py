@@ -7,6 +7,7 @@ Functions, and the questions that they are:
     COUNT(DISTINCT column)                          distinct
     SUM(column)                                     sum
     AVG(column)                                     mean
+    SUM(column) / SUM(other)                        ratio
     VARIANCE(column), VAR_SAMP(column)              variance
     STDDEV(column), STDDEV_SAMP(column)             standard_deviation
     MEDIAN(column)                                  quantile
@@ -54,6 +55,7 @@ _WRITTEN: Mapping[str, str] = {
     "distinct": "COUNT(DISTINCT {column})",
     "sum": "SUM({column})",
     "mean": "AVG({column})",
+    "ratio": "SUM({column}) / SUM({per})",
     "variance": "VAR_SAMP({column})",
     "standard_deviation": "STDDEV_SAMP({column})",
     "quantile": "PERCENTILE_CONT({probability!r}) WITHIN GROUP (ORDER BY {column})",
@@ -81,7 +83,8 @@ class Aggregate:
 
 def is_aggregate(node: sge.Expr) -> bool:
     """Whether this is a function of several rows, ours or not."""
-    return isinstance(node, sge.AggFunc | sge.WithinGroup | sge.Filter | sge.Window)
+    divided = isinstance(node, sge.Div) and isinstance(node.expression.unnest(), sge.AggFunc)
+    return divided or isinstance(node, sge.AggFunc | sge.WithinGroup | sge.Filter | sge.Window)
 
 
 def aggregate_of(node: sge.Expr, sql: SqlText, reader: ConditionReader, unit: str) -> Aggregate:
@@ -89,6 +92,9 @@ def aggregate_of(node: sge.Expr, sql: SqlText, reader: ConditionReader, unit: st
     match node:
         case sge.Count():
             return _count(node, sql, reader, unit)
+        case sge.Div(this=sge.Sum(this=this), expression=sge.Sum(this=per)):
+            sql.arguments(node, "this", "expression", "safe", "typed")
+            return Aggregate("ratio", {"column": reader.column(this), "per": reader.column(per)})
         case sge.WithinGroup(this=sge.PercentileCont() | sge.PercentileDisc()):
             return _percentile(node, sql, reader)
     kind = _OF_A_COLUMN.get(type(node))
@@ -107,7 +113,8 @@ def aggregate_in_sql(kind: str, fields: Mapping[str, Any], unit: str) -> str | N
     written = _WRITTEN.get(kind)
     if written is None:
         return None
-    return written.format(**{**fields, "column": name_in_sql(fields["column"])})
+    names = {name: name_in_sql(fields[name]) for name in ("column", "per") if name in fields}
+    return written.format(**{**fields, **names})
 
 
 def _count(node: sge.Count, sql: SqlText, reader: ConditionReader, unit: str) -> Aggregate:

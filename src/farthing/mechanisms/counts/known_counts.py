@@ -315,18 +315,22 @@ class NoisyTotals(Mechanism[tuple[int, ...]]):
         each = 1 - (1 - confidence) / len(self.limits)
         return tuple(noise.half_width(each) for noise in self.noises)
 
-    def ratio(self, drawn: Sequence[float], confidence: float, largest: float) -> Interval:
-        """What the second total over the first may be, within ±largest, by what was drawn.
+    def ratio(
+        self, drawn: Sequence[float], confidence: float, largest: float | None = None
+    ) -> Interval:
+        """What the second total over the first may be, by what was drawn; within ±largest.
 
         For the true ratio m, s − m·n of the drawn totals is one noise less m times the other,
         whatever the totals are. So {m : |s − m·n| ≤ w(m)} holds it with this confidence (Theorem 15
-        of docs/theory/mechanisms.md, after Fieller). Where n may be 0 nothing is known.
+        of docs/theory/mechanisms.md, after Fieller). Where n may be 0 nothing is known: without
+        `largest`, the ratio is then as large as if n were 1.
         """
         rows, sums = self.noises[:2]
         count, total = drawn[:2]
+        far = abs(total) + 10 * sums.half_width(confidence) if largest is None else largest
         if count <= rows.half_width(confidence):
-            return -largest, largest
-        middle = min(max(total / count, -largest), largest)
+            return -far, far
+        middle = min(max(total / count, -far), far)
 
         def end(side: float) -> float:
             """The last one towards this side that is possible."""
@@ -335,9 +339,11 @@ class NoisyTotals(Mechanism[tuple[int, ...]]):
                 m = middle + step * (side - middle)
                 return abs(total - m * count) <= difference_half_width(sums, rows, m, confidence)
 
+            if possible(1.0):
+                return side
             return middle + (side - middle) * turning_point(possible, 0.0, 1.0, width=1e-9)[1]
 
-        return end(-largest), end(largest)
+        return end(-far), end(far)
 
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
