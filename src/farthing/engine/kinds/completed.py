@@ -40,7 +40,8 @@ def completed_query(query: Query, declared: Schema, unit: str, limits: Limits) -
 
 
 def renamed_query(query: Query, rename: Callable[[str], str]) -> Query:
-    """The query with other names for its columns."""
+    """The query with other names for its columns: those in `where`, `by` and `column`, which are
+    the only fields that may hold an expression."""
     given: dict[str, Any] = {}
     if query.filter is not None:
         given["where"] = renamed(query.filter, rename)
