@@ -1,4 +1,5 @@
-"""What a question is asked in, and what runs for it there: one statement and one mechanism.
+"""What a question is asked in (`Context`), and what runs for it there (`Step`): one statement and
+one mechanism. `Context.earlier` finds a release of the same question.
 
 An analyst's last statements are cached, and the bounded rows that they gave. Which keys of a unit
 are kept is decided by an order that does not change (`sql.bounding`). So one question about one
@@ -74,17 +75,17 @@ class StatementCache:
         return cached
 
     def rows(
-        self, statement: Statement, of: Hashable | None, run: Callable[[Statement], pa.Table]
+        self, statement: Statement, state: Hashable | None, run: Callable[[Statement], pa.Table]
     ) -> pa.Table:
-        """The rows of a statement. `of` identifies the state of the data; None: it is not known,
-        and nothing is cached."""
-        if of is None:
+        """The rows of a statement about data in this state. None: the state is not known, and
+        nothing is cached."""
+        if state is None:
             return run(statement)
-        rows = self._rows.get((statement, of))
+        rows = self._rows.get((statement, state))
         if rows is None:
             rows = run(statement)
             if rows.nbytes <= LARGEST_BYTES:
-                self._rows.keep((statement, of), rows)
+                self._rows.keep((statement, state), rows)
         return rows
 
     def keep_batches(self, batches: Iterable[tuple[int, Mapping[str, Any]]], seen: int) -> None:

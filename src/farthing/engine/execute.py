@@ -1,6 +1,6 @@
 """Reserve, run, close. The only place that does any of them, for one question or for many.
 
-Conversations, which are paid for before anything is asked, are opened and asked in `converse`.
+Conversations, which are paid for before anything is asked, are opened and asked in `conversation`.
 
 Everything that can be refused was refused before. Farthings are reserved first; a failure after
 that leaves them spent, because that something failed may depend on the data.
@@ -42,7 +42,7 @@ def execute(
     if context.now().about.version != context.about.version:  # or the session was shut
         raise RowsChanged(context.about.name)
     for step in steps.values():
-        _ = step.statement  # written, or refused unpaid
+        step.charge()  # the statement is written, its limits and the price compared; or unpaid
     question = record_of(context, {key: step.purchase for key, step in steps.items()})
     items = items_together(step.purchase.items for step in steps.values())
     if registered is not None:
@@ -180,9 +180,9 @@ def _check_charge(
 
 def _release(context: Context, step: Step) -> tuple[Release, dict[str, int]]:
     """Run statement and mechanism: the release, and the items that it shows were used."""
-    same = context.source.unchanged()
-    of = None if same is None else (context.about.version, same)
-    rows = context.recent.rows(step.statement, of, context.source.run)
+    files = context.source.unchanged()
+    state = None if files is None else (context.about.version, files)
+    rows = context.recent.rows(step.statement, state, context.source.run)
     found: tuple[Release, dict[str, int]] | None = None
     try:
         release = step.mechanism.run(step.purchase.query.data(rows))

@@ -258,14 +258,14 @@ def _with_limit(
     that was found is the largest that was tried, and more may be lost.
     """
     most = context.about.limits.contribution_limit
-    wanted = automatic(query, terms.tariff, context.confidence, most)
-    if wanted is None:
+    choosing = automatic(query, terms.tariff, context.confidence, most)
+    if choosing is None:
         return query, None, False
-    first = prepare(context, {ONLY: context.checked(wanted.first)}, terms)
+    first = prepare(context, {ONLY: context.checked(choosing.first)}, terms)
     if first.known is not None:
         limit = int(first.known[ONLY].value)
-        return wanted.choices[limit].query, None, wanted.may_lose_more(limit)
-    return wanted.largest.query, LimitSearch(first, wanted), False
+        return choosing.choices[limit].query, None, choosing.may_lose_more(limit)
+    return choosing.largest.query, LimitSearch(first, choosing), False
 
 
 def _same_as(

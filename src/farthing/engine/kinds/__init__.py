@@ -1,7 +1,8 @@
-"""Every kind of question, a line each; other installed packages may offer more of them.
+"""Every kind of question, a line each in `Kinds`; other installed packages may offer more.
 
-`base` says what a kind is, `fields` what its fields may hold. `labels`, `counts` and `measures`
-hold what several kinds share.
+`base` says what a kind is, `fields` what its fields may hold, `completed` what the schema and the
+owner's limits make of a query. `labels` and `measures` hold what several kinds share. Kinds that
+share a computation share a file, because no file of a kind imports another (`counts`, `totals`).
 """
 
 from __future__ import annotations

@@ -77,6 +77,9 @@ class Result:
 class Rows:
     """The declared columns of a table, which of them is the unit, and the texts of a question.
 
+    `kinds` says what each column holds (integer, text, …). A kind of question gets the rows after
+    `where`: those that passed, with numbers clipped.
+
     `bounds` are those of the schema. They clip numbers, never a unit: two units that were clipped
     to one bound would be limited as one.
     """
@@ -133,7 +136,10 @@ class Rows:
 class Query(ABC):
     """A question without the table it is asked of: which rows, and the ε of its items.
 
-    Subclasses are frozen dataclasses. A field that `CHECKS` knows is checked when it is made.
+    Subclasses are frozen dataclasses. A kind must define `columns`, `roles`, `mechanism_for`,
+    `bounded`, `data` and `words`; the rest has defaults. The name of a field says what it holds:
+    one that `CHECKS` knows is checked when the query is made, and columns are found in `where`,
+    `by` and `column` alone (`completed.renamed_query`).
     """
 
     where: Where = None
@@ -170,7 +176,7 @@ class Query(ABC):
 
     @abstractmethod
     def columns(self) -> frozenset[str]:
-        """The columns it looks at besides those of the filter."""
+        """The columns it looks at besides those of `where`."""
 
     def check_columns(self, schema: Schema) -> None:  # noqa: B027 # a count has no columns
         """The columns can be used like this, or InvalidInput. Looks at the schema alone."""
@@ -205,7 +211,8 @@ class Query(ABC):
 
     @abstractmethod
     def roles(self) -> dict[str, int]:
-        """How often each role is bought at most."""
+        """How often each of SELECT, COUNT and LEAK is bought at most. One that is bought is a field
+        too, which may name the item that pays."""
 
     def needs(self, role: str) -> str:
         """What pays for a role, in words."""
@@ -243,7 +250,8 @@ class Query(ABC):
 
     @abstractmethod
     def bounded(self, rows: Rows) -> Bounded:
-        """What the mechanism runs on as an expression, each unit limited."""
+        """What the mechanism runs on as an expression, each unit limited at least as the mechanism
+        assumes (`Step.charge` compares)."""
 
     @abstractmethod
     def data(self, rows: pa.Table) -> Any:

@@ -40,7 +40,8 @@ def completed_query(query: Query, declared: Schema, unit: str, limits: Limits) -
 
 
 def renamed_query(query: Query, rename: Callable[[str], str]) -> Query:
-    """The query with other names for its columns."""
+    """The query with other names for its columns: those in `where`, `by` and `column`, which are
+    the only fields that may hold an expression."""
     given: dict[str, Any] = {}
     if query.filter is not None:
         given["where"] = renamed(query.filter, rename)
@@ -83,6 +84,9 @@ def check_query(query: Query, declared: Schema, unit: str) -> Schema:
         raise InvalidInput(
             f"{unit} is the unit of privacy: it cannot be filtered, grouped or added up"
         )
+    own = {name: f"computed {i}" for i, name in enumerate(computed_columns(query, declared))}
+    if own and used_columns(renamed_query(query, lambda name: own.get(name, name))) & own.keys():
+        raise InvalidInput(f"a {query.kind} takes expressions in where, by and column alone")
     check_filter(query.filter, schema.kinds)
     query.check_columns(schema)
     return schema

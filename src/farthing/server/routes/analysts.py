@@ -110,7 +110,7 @@ async def run_question(
     asked = {"dataset": dataset, "run": body.model_dump()}
     planned: list[tuple[Inquiry, Plan[Any]]] = []
 
-    def plan() -> dict[str, Any] | None:
+    def told_before() -> dict[str, Any] | None:
         """What was told before; otherwise None, and the plan is kept for `prepare`."""
         inquiry = Inquiry.granted(service, caller, dataset)
         plan = inquiry.plan(body)
@@ -123,10 +123,10 @@ async def run_question(
         circumstances = _circumstances(service, caller, dataset)
         if body.again or is_used(service.access, caller.key, idempotency_key):
             return None
-        return remembered_answer(service, circumstances, asked, plan)
+        return remembered_answer(service, circumstances, asked, told_before)
 
     def prepare() -> Outcome | Later:
-        known = None if planned else plan()
+        known = None if planned else told_before()
         if known is not None:
             return 200, known
         inquiry, ready = planned[0]
