@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,9 @@ from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import COUNT, LEAK, Paid, Rows, thresholded
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.show.captions import Names, Words
-from farthing.engine.sql.bounding import Bounded, Label, labels_of, text_of
+from farthing.engine.sql.bounding import LABEL, Bounded, Label, counts_of, labels_of, text_of
 from farthing.engine.sql.conditions import between, fixed_point, within
-from farthing.engine.sql.measuring import VALUE, Grouped
+from farthing.engine.sql.measuring import VALUE, Grouped, total_name, totals
 from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Histogram, Mechanism, Release
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 #: Numbers without decimal places of their own are kept to about this part of their range.
 _FINE = 6
 _INCOMPLETE = "a question is completed before it is asked"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,3 +309,43 @@ def rounded_bound(bound: fields.NumberBound, places: int, towards: str) -> field
     """A bound moved outwards to the next number with so many decimal places."""
     moved = Decimal(str(bound)).quantize(Decimal(1).scaleb(-places), rounding=towards)
     return int(moved) if moved == moved.to_integral_value() else float(moved)
+
+
+def bounded_totals(
+    query: MeasureQuery, grouped: Grouped, pairs: Any, amounts: Iterable[tuple[Any, int]]
+) -> Bounded:
+    """Totals of these amounts, each with its limit, and of units where labels are to be found."""
+    import ibis
+
+    listed = [*amounts, *([(ibis.literal(1), 1)] if query.finds_labels else [])]
+    first, *others = (limit for _, limit in listed)
+    expression = totals(grouped, pairs, listed)
+    return Bounded(expression, query.labels_of_a_unit, first, tuple(others))
+
+
+def groups_of(
+    query: MeasureQuery, rows: pa.Table, values: Iterable[T], without: T, size: int
+) -> Groups[T]:
+    """The values of each label, made from `size` totals; and its units, which are the next one."""
+    labels = rows.column(LABEL).to_pylist() if query.key else [""]
+    of = dict(zip(labels, values, strict=True))
+    if not query.finds_labels:
+        return Groups(of, without)
+    return Groups(of, without, units_of_labels(labels, counts_of(rows, total_name(size))))
+
+
+def sum_bounds(
+    query: MeasureQuery, column: Column
+) -> tuple[fields.NumberBound, fields.NumberBound]:
+    """The least and the most that one unit adds to a sum: as stated, or by its rows."""
+    lower, upper, rows = query.lower, query.upper, query.per_key_limit
+    if lower is None and column.lower is not None and (rows or column.lower >= 0):
+        lower = (rows or 0) * min(column.lower, 0)
+    if upper is None and column.upper is not None and (rows or column.upper <= 0):
+        upper = (rows or 0) * max(column.upper, 0)
+    if lower is None or upper is None:
+        raise InvalidInput(
+            f"the {query.kind} of {query.column} needs lower and upper, the least and the most "
+            "that one unit adds; or bounds in the schema and a per_key_limit, the rows of a unit"
+        )
+    return lower, upper

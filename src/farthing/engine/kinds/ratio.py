@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import COUNT, Paid, Query, Result, Rows, coordinate_of
-from farthing.engine.kinds.measures import MeasureQuery, places_of, rounded_bound
-from farthing.engine.kinds.totals import bounded_totals, groups_of, sum_bounds
+from farthing.engine.kinds.measures import (
+    MeasureQuery,
+    bounded_totals,
+    groups_of,
+    places_of,
+    rounded_bound,
+    sum_bounds,
+)
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import Bounded
 from farthing.engine.sql.conditions import fixed_point

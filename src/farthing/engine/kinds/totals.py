@@ -23,15 +23,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import COUNT, Paid, Query, Result, Rows, coordinate_of
-from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
+from farthing.engine.kinds.measures import MeasureQuery, bounded_totals, groups_of, sum_bounds
 from farthing.engine.sql.bounding import COUNT as NUMBER
-from farthing.engine.sql.bounding import LABEL, Bounded, counts_of
+from farthing.engine.sql.bounding import Bounded
 from farthing.engine.sql.measuring import (
     VALUE,
     WHOLE,
@@ -39,7 +39,6 @@ from farthing.engine.sql.measuring import (
     rounded_quotient,
     scaled_to,
     total_name,
-    totals,
 )
 from farthing.errors import InvalidInput
 from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Repeated
@@ -57,8 +56,6 @@ LARGEST_CHANGE = {1: 1 << 30, 2: 1 << 32}
 #: There are at least about this many steps.
 _COARSEST = 1 << 10
 
-
-T = TypeVar("T")
 
 #: A number, and the interval around it.
 Measured: TypeAlias = tuple[float, Interval]
@@ -272,29 +269,6 @@ def standard_deviation_from(
     )
 
 
-def bounded_totals(
-    query: MeasureQuery, grouped: Grouped, pairs: Any, amounts: Iterable[tuple[Any, int]]
-) -> Bounded:
-    """Totals of these amounts, each with its limit, and of units where labels are to be found."""
-    import ibis
-
-    listed = [*amounts, *([(ibis.literal(1), 1)] if query.finds_labels else [])]
-    first, *others = (limit for _, limit in listed)
-    expression = totals(grouped, pairs, listed)
-    return Bounded(expression, query.labels_of_a_unit, first, tuple(others))
-
-
-def groups_of(
-    query: MeasureQuery, rows: pa.Table, values: Iterable[T], without: T, size: int
-) -> Groups[T]:
-    """The values of each label, made from `size` totals; and its units, which are the next one."""
-    labels = rows.column(LABEL).to_pylist() if query.key else [""]
-    of = dict(zip(labels, values, strict=True))
-    if not query.finds_labels:
-        return Groups(of, without)
-    return Groups(of, without, units_of_labels(labels, counts_of(rows, total_name(size))))
-
-
 def _scaling(query: TotalsQuery) -> float:
     """How far rounding moves a mean of d, or of 2·d². A unit with more than τ rows counts as τ
     rows with rounded averages, which moves a sum by at most 1."""
@@ -322,23 +296,6 @@ def _ratio(total: Interval, rows: Interval) -> Interval:
 
 def _wider(interval: Interval, by: float) -> Interval:
     return interval[0] - by, interval[1] + by
-
-
-def sum_bounds(
-    query: MeasureQuery, column: Column
-) -> tuple[fields.NumberBound, fields.NumberBound]:
-    """The least and the most that one unit adds to a sum: as stated, or by its rows."""
-    lower, upper, rows = query.lower, query.upper, query.per_key_limit
-    if lower is None and column.lower is not None and (rows or column.lower >= 0):
-        lower = (rows or 0) * min(column.lower, 0)
-    if upper is None and column.upper is not None and (rows or column.upper <= 0):
-        upper = (rows or 0) * max(column.upper, 0)
-    if lower is None or upper is None:
-        raise InvalidInput(
-            f"the {query.kind} of {query.column} needs lower and upper, the least and the most "
-            "that one unit adds; or bounds in the schema and a per_key_limit, the rows of a unit"
-        )
-    return lower, upper
 
 
 @dataclass(frozen=True, slots=True)
