@@ -89,7 +89,7 @@ def test_a_question_over_http(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None
     asked = threading.Event()
     threading.setprofile(noting(order, asked.is_set))
     try:
-        with served(prepared(tmp_path)) as client:
+        with served(prepared(tmp_path), answer_within=HANGS, time_limit=HANGS) as client:
             for k in 1, 2:
                 body = {"query": {**query, "k": k}}
                 if k == 2:
