@@ -348,6 +348,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "lower": st.one_of(st.none(), st.integers(-9, 0)),
     "upper": st.one_of(st.none(), st.integers(1, 10**6)),
     "places": st.one_of(st.none(), st.integers(0, 2)),
+    "per_upper": st.one_of(st.none(), st.integers(1, 9)),
     "epsilon": st.one_of(st.none(), st.floats(0.01, 1)),
     "measure_loss": st.booleans(),
     "simultaneous": st.booleans(),
@@ -369,6 +370,8 @@ def queries(draw: Any, kind: str) -> Query:
     if "column" in names:
         of = st.sampled_from(KEYS) if kind == "distinct" else FIELDS["column"]
         values["column"] = draw(of)
+    if "per" in names:
+        values["per"] = draw(FIELDS["column"])
     if "by" in names and (draw(st.booleans()) or "by" not in optional):
         keys = st.one_of(st.sampled_from(KEYS), st.sampled_from(FUNCTIONS))
         values["by"] = draw(st.lists(keys, min_size=1, max_size=2, unique=True))
