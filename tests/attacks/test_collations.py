@@ -7,16 +7,18 @@ arbitrary one of them, so that one unit can relabel everybody: a count of OSLO c
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import duckdb
 import psycopg
 import pytest
 
+from farthing.engine.kinds.counts import HistogramQuery
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.schema import INTEGER, TEXT, Column, Schema
-from tests.engine.engines import histogram
+from tests.engine.engines import histogram, measured
 from tests.engine.test_neighbours import make_citext
 
 SCHEMA = Schema((Column("member", INTEGER), Column("k", TEXT)))
@@ -150,3 +152,35 @@ def test_ties_where_a_language_is_the_default(icu_postgres) -> None:
         "s_",
     }
     source.shut()
+
+
+#: Computed columns, and what they are of a spelling.
+COMPUTED = {
+    "lower(k)": lambda k: k.translate({code: code + 32 for code in range(65, 91)}),
+    "left(k, 2)": lambda k: k[:2],
+    "coalesce(k, 'x')": lambda k: k,
+    "case when k like 'O%' then 'O' else 'other' end": lambda k: "O" if k[:1] == "O" else "other",
+    "case when k = 'OSLO' then 'same' else 'other' end": lambda k: (
+        "same" if k == "OSLO" else "other"
+    ),
+    "per_unit(max(k))": lambda k: k,
+    "split(k, ' ')": lambda k: k.split(" "),
+}
+
+
+@pytest.mark.parametrize("key", COMPUTED)
+def test_computed_columns_compare_bytes(place, key: str) -> None:
+    """Members and labels differ by case and accents alone, and stay apart."""
+    rows = [(name, name) for name in ALIKE]
+    source = place(rows, "TEXT")
+    query = HistogramQuery(key, contribution_limit=2, categories=None)
+    table = measured(source, NAMES, query)[1]
+    source.shut()
+    wanted: Counter[str] = Counter()
+    for name in ALIKE:
+        label = COMPUTED[key](name)
+        wanted.update({f"s{one}" for one in (label if isinstance(label, list) else [label])})
+    told = zip(table.column("label").to_pylist(), table.column("n").to_pylist(), strict=True)
+    assert {label: int(n) for label, n in told if n} == {
+        label: n for label, n in wanted.items() if n
+    }

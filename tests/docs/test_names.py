@@ -63,7 +63,6 @@ def test_imports_inside_functions_are_for_what_is_optional() -> None:
     }
     assert late == {
         ("numerics/compiled.py", "farthing.numerics"),
-        ("engine/where_text/writing.py", "farthing.engine.where_text.conditions"),
         ("cli/deployment.py", "farthing"),
         ("cli/deployment.py", "farthing.server.doctor"),
         ("cli/deployment.py", "farthing.server.sample"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -455,3 +455,17 @@ def test_every_function_on_every_engine(source: Source) -> None:
             if bits(given[names[text]], kind) != bits(wanted, kind):
                 wrong.append((text, row, wanted, given[names[text]]))
     assert not wrong, "\n".join(f"{t}: {w!r}, got {g!r} of {r}" for t, r, w, g in wrong[:12])
+
+
+def test_a_text_of_several_labels_on_every_engine(source: Source) -> None:
+    """As often as a label stands in a text, empty ones too; a missing text is a missing label."""
+    texts = Texts()
+    names = {"split(text, '|')": "computed 0"}
+    made = with_columns(source.declared(SCHEMA), SCHEMA, "who", names, texts, units=False)
+    got = source.run(source.statement(made.select("row", "computed 0"), texts)).to_pylist()
+    told = Counter((row["row"], row["computed 0"]) for row in got)
+    wanted: Counter[tuple[int, str | None]] = Counter()
+    for row in ROWS:
+        labels = [None] if row["text"] is None else row["text"].split("|")
+        wanted.update((row["row"], label) for label in labels)
+    assert told == wanted

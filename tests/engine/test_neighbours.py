@@ -652,6 +652,6 @@ def test_totals_that_are_not_limited_are_caught(tmp_path, monkeypatch) -> None:
     def unlimited(grouped: Any, pairs: Any, amounts: Any) -> Any:
         return real(grouped, pairs, [(amount, 2**62) for amount, _ in amounts])
 
-    monkeypatch.setattr("farthing.engine.kinds.totals.totals", unlimited)
+    monkeypatch.setattr("farthing.engine.kinds.measures.totals", unlimited)
     with pytest.raises(AssertionError):
         hold(in_duckdb(tmp_path), 10, examples=20, phases=[Phase.generate])

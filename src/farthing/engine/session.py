@@ -22,8 +22,9 @@ from farthing.engine.kinds.completed import renamed_query
 from farthing.engine.plan import ONLY, Backend, ConversationPlan, Plan
 from farthing.engine.purchase import Aim
 from farthing.engine.sql_questions.questions import queries_in, query_in_sql
-from farthing.engine.where_text.conditions import column_with, expression_in, substituted
+from farthing.engine.where_text.conditions import expression_in
 from farthing.engine.where_text.expressions import Expression
+from farthing.engine.where_text.substitution import column_with, substituted
 from farthing.errors import InvalidInput
 from farthing.ledger import OpenedConversation, Purse
 from farthing.schema import DeclaredValues, Schema

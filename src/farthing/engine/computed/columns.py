@@ -21,6 +21,7 @@ from farthing.engine.where_text.expressions import (
     PerUnit,
     inside,
 )
+from farthing.engine.where_text.writing import Spelled
 from farthing.errors import InvalidInput, did_you_mean
 from farthing.schema import Column, Schema
 
@@ -212,7 +213,7 @@ def spelled(schema: Schema, name: str) -> str:
     if name in schema:
         return name
     expression = ComputedColumns(schema).expression(name)
-    return str(expression)
+    return Spelled(expression)
 
 
 def with_computed(schema: Schema, names: Collection[str]) -> Schema:

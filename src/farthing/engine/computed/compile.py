@@ -119,26 +119,24 @@ class _Maker:
 
     def _levels(self, names: Iterable[str]) -> list[list[PerUnit]]:
         """The aggregates that are needed, those first that others are made from."""
-        depths: dict[PerUnit, int] = {}
-        for name in names:
-            self._depth(Name(name), depths)
-        deepest = max(depths.values(), default=0)
-        return [[a for a, own in depths.items() if own == i + 1] for i in range(deepest)]
-
-    def _depth(self, expression: Expression, depths: dict[PerUnit, int]) -> int:
-        """How many aggregates are one in the other."""
-        if isinstance(expression, Name):
-            computed = self._computed.expression(expression.column)
-            return 0 if computed is None else self._depth(computed, depths)
-        below = max((self._depth(part, depths) for part in inside(expression)), default=0)
-        if isinstance(expression, PerUnit):
-            depths[expression] = below = below + 1
-        return below
+        needed: dict[PerUnit, int] = {}
+        waiting: list[Expression] = [Name(name) for name in names]
+        while waiting:
+            expression = waiting.pop()
+            if isinstance(expression, Name):
+                computed = self._computed.expression(expression.column)
+                waiting += [] if computed is None else [computed]
+                continue
+            if isinstance(expression, PerUnit):
+                needed[expression] = self._computed.levels(expression)
+            waiting += inside(expression)
+        deepest = max(needed.values(), default=0)
+        return [[a for a, own in needed.items() if own == i + 1] for i in range(deepest)]
 
     def _rows_alone(self, where: Filter | None) -> list[Filter]:
         """The parts of a filter that need no aggregate, as one filter; none if there are none."""
         parts = where.parts if isinstance(where, AllOf) else () if where is None else (where,)
-        plain = [p for p in parts if not any(self._depth(Name(c), {}) for c in columns_of(p))]
+        plain = [p for p in parts if not any(self._computed.levels(Name(c)) for c in columns_of(p))]
         return [AllOf(tuple(plain))] if plain else []
 
     def _beside(self, rows: ir.Table, units: ir.Table, *, how: Any) -> ir.Table:

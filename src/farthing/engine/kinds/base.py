@@ -147,6 +147,8 @@ class Query(ABC):
 
     #: The word for it in plain data and on the command line.
     kind: ClassVar[str]
+    #: Whether it asks what a limit does, so that its limits are the question.
+    about_limits: ClassVar[bool] = False
     #: What the released numbers are called.
     number: ClassVar[str] = "count"
     #: Whether `half_width` counts ranks around the one value that is released.

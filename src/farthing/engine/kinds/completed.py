@@ -97,7 +97,7 @@ def _certain_limits(query: Query, declared: Schema) -> dict[str, Any]:
     names, columns = query.field_names(), ComputedColumns(declared)
     key = {column_of(key) for key in getattr(query, "by", None) or ()}
     limits: dict[str, Any] = {}
-    one_label = key and all(map(columns.is_per_unit, key)) and query.kind not in ("loss", "limit")
+    one_label = key and all(map(columns.is_per_unit, key)) and not query.about_limits
     if one_label and "contribution_limit" in names:
         limits["contribution_limit"] = 1
     if one_label and "measure_loss" in names:

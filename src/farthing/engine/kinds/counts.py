@@ -164,6 +164,7 @@ class LossQuery(SingleCountQuery, KeyQuery):
     most: Annotated[int | None, "Labels of a unit that are looked at."] = None
     categories: fields.Categories = None
     kind: ClassVar[str] = "loss"
+    about_limits: ClassVar[bool] = True
     label: ClassVar[str] = "pairs"
 
     def check_fields(self) -> None:

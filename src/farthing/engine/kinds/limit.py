@@ -54,6 +54,7 @@ class LimitQuery(KeyQuery):
     categories: fields.Categories = None
     select: fields.SelectItem = None
     kind: ClassVar[str] = "limit"
+    about_limits: ClassVar[bool] = True
     number: ClassVar[str] = "limit"
     single: ClassVar[bool] = True
     in_ranks: ClassVar[bool] = True

@@ -30,11 +30,15 @@ from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Histogram, Mechanism, Release
 from farthing.mechanisms.combined import Groups, PerLabel
+from farthing.optional import Later
 from farthing.schema import DECIMAL, INTEGER, NUMBERS, Bounds, Column, DeclaredValues, Schema
 from farthing.wording import many
 
 if TYPE_CHECKING:
+    import ibis
     import pyarrow as pa
+else:
+    ibis = Later("ibis")
 
 #: Numbers without decimal places of their own are kept to about this part of their range.
 _FINE = 6
@@ -214,8 +218,6 @@ class MeasureQuery(KeyQuery):
 
     def value_in(self, rows: Rows) -> Any:
         """What a row is worth: clipped to the bounds, unless it is missing."""
-        import ibis
-
         worth = self.worth(rows)
         return worth.isnull().ifelse(ibis.null("int64"), between(worth, *self.bounds))
 
@@ -315,8 +317,6 @@ def bounded_totals(
     query: MeasureQuery, grouped: Grouped, pairs: Any, amounts: Iterable[tuple[Any, int]]
 ) -> Bounded:
     """Totals of these amounts, each with its limit, and of units where labels are to be found."""
-    import ibis
-
     listed = [*amounts, *([(ibis.literal(1), 1)] if query.finds_labels else [])]
     first, *others = (limit for _, limit in listed)
     expression = totals(grouped, pairs, listed)

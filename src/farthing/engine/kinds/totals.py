@@ -45,10 +45,14 @@ from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Rep
 from farthing.mechanisms.combined import Groups, PerLabel
 from farthing.mechanisms.counts.known_counts import NoisyTotals
 from farthing.mechanisms.protocol import Interval
+from farthing.optional import Later
 from farthing.schema import Bounds, Column, DeclaredValues
 
 if TYPE_CHECKING:
+    import ibis
     import pyarrow as pa
+else:
+    ibis = Later("ibis")
 
 #: The most that a unit may change the sum of the highest power by: engines divide and add it up
 #: exactly, noise for ε of 1/256 and more can be drawn, and steps stay finer than what noise hides.
@@ -116,8 +120,6 @@ class TotalsQuery(MeasureQuery):
         return NoisyTotals(coordinate=coordinate_of(paid), limits=self.limits)
 
     def measured(self, grouped: Grouped) -> Bounded:
-        import ibis
-
         above = grouped.table[VALUE] - self.bounds[0]
         finer, coarser = self.steps
         if coarser > 1:
@@ -342,8 +344,6 @@ class SumQuery(MeasureQuery):
         return self.worth(rows)
 
     def measured(self, grouped: Grouped) -> Bounded:
-        import ibis
-
         lower, upper = self.bounds
         pairs = grouped.pairs(total=grouped.table[VALUE].cast(WHOLE).sum())
         low, high = (ibis.literal(bound).cast(WHOLE) for bound in (lower, upper))

@@ -22,6 +22,7 @@ from farthing.engine.filters import AllOf, Between, Filter
 from farthing.engine.where_text.conditions import ConditionReader, operands
 from farthing.engine.where_text.expressions import Expression, Name, PerUnit
 from farthing.engine.where_text.parsing import SqlText
+from farthing.engine.where_text.writing import Spelled
 from farthing.ledger.declared_data import Dataset
 
 _CLAUSES = ("expressions", "from_", "where", "group", "having")
@@ -89,7 +90,7 @@ class SelectReader(ConditionReader):
         """The units that a sub-select lists: those with a row that passes."""
         outside = self if correlated else None
         table = unit_table(self._sql, self._about, inner, correlated_with=outside, listed=True)
-        return table.condition or Between(str(PerUnit("count")), above=0)
+        return table.condition or Between(Spelled(PerUnit("count")), above=0)
 
     def is_same_unit(self, node: sge.Expr, inner: frozenset[str]) -> bool:
         """Whether this says that the unit of the sub-select is the one outside."""
@@ -174,7 +175,7 @@ def unit_table(
         named[item.alias] = units.expression(item.this)
     held: list[Filter] = []
     if passing is not None:
-        held.append(Between(str(PerUnit("count", None, passing)), above=0))
+        held.append(Between(Spelled(PerUnit("count", None, passing)), above=0))
     held += [] if having is None else [units.filter(having.this)]
     return UnitTable(named, held[0] if len(held) == 1 else AllOf(tuple(held)) if held else None)
 

@@ -29,7 +29,6 @@ from farthing.engine.filters import (
     Present,
     columns_of,
     filter_from,
-    renamed,
     require_value,
 )
 from farthing.engine.where_text.expressions import (
@@ -47,6 +46,7 @@ from farthing.engine.where_text.expressions import (
     clipped_in,
 )
 from farthing.engine.where_text.parsing import SqlText, shown, within_reason
+from farthing.engine.where_text.writing import Spelled
 from farthing.errors import InvalidInput
 from farthing.schema import Value
 
@@ -66,16 +66,7 @@ _LONGEST_NUMBER = 400
 #: Of the texts up to this length some hundred are kept.
 LONGEST_EXPRESSION = 2000
 #: The arguments of a function that are read; another one is refused.
-_READ = (
-    "this",
-    "expression",
-    "expressions",
-    "decimals",
-    "ignore_nulls",
-    "safe",
-    "typed",
-    "big_int",
-)
+_READ = ("this", "expression", "expressions", "decimals", "ignore_nulls", "safe", "typed")
 
 
 @within_reason
@@ -122,41 +113,6 @@ def clipped_columns(columns: Collection[str], where: Filter | None) -> frozenset
     return frozenset(clipped)
 
 
-def column_with(name: str, named: Mapping[str, Expression]) -> str:
-    """A column that a question names, with other expressions in the place of these names."""
-    try:
-        expression = named[name] if name in named else substituted(expression_in(name), named)
-    except InvalidInput:
-        return name
-    if isinstance(expression, Name | Literal):
-        return expression.column if name in named and isinstance(expression, Name) else name
-    return str(expression)
-
-
-def substituted(expression: Expression, named: Mapping[str, Expression]) -> Expression:
-    """The expression with other expressions in the place of these names."""
-
-    def inner(part: Expression) -> Expression:
-        return substituted(part, named)
-
-    def condition(where: Filter) -> Filter:
-        return renamed(where, lambda name: column_with(name, named))
-
-    match expression:
-        case Name(name):
-            return named.get(name, expression)
-        case Call(function, arguments):
-            return Call(function, tuple(map(inner, arguments)))
-        case Case(cases, otherwise):
-            made = tuple((condition(where), inner(value)) for where, value in cases)
-            return Case(made, None if otherwise is None else inner(otherwise))
-        case PerUnit(function, of, where):
-            rows = None if where is None else condition(where)
-            return PerUnit(function, None if of is None else inner(of), rows)
-        case Literal():
-            return expression
-
-
 class ConditionReader:
     """Reads the conditions of one text; `tables` may stand before the name of a column, and `named`
     are expressions that have a name of their own."""
@@ -190,11 +146,11 @@ class ConditionReader:
                 plain = sge.Like(this=node.this.copy(), expression=node.expression.copy())
                 return Not(self.filter(plain))
             case sge.Like() | sge.Case() | sge.Anonymous():
-                return Equals(str(self.expression(node)), True)
+                return Equals(Spelled(self.expression(node)), True)
             case sge.EQ() | sge.NEQ() | sge.GTE() | sge.GT() | sge.LTE() | sge.LT() if (
                 self._of_two_columns(node)
             ):
-                return Equals(str(self.expression(node)), True)
+                return Equals(Spelled(self.expression(node)), True)
             case sge.EQ() | sge.NEQ():
                 column, value, _ = self._compared(node)
                 equal = Equals(column, value)
@@ -224,7 +180,7 @@ class ConditionReader:
         expression = self.expression(node)
         if isinstance(expression, Literal):
             raise self._sql.refused(node, "a column must stand here")
-        return expression.column if isinstance(expression, Name) else str(expression)
+        return expression.column if isinstance(expression, Name) else Spelled(expression)
 
     def expression(self, node: sge.Expr) -> Expression:
         """The expression that a part of the text says."""

@@ -17,12 +17,18 @@ _SIGNS = {"at_least": ">=", "above": ">", "at_most": "<=", "below": "<"}
 _OUR_WORDS = ("NONE", "OPTIONS")
 
 
+class Spelled(str):
+    """The text of an expression in its one spelling: the name of the column that it computes."""
+
+    __slots__ = ()
+
+
 def condition_in_sql(where: Filter) -> str:
     """The filter as a condition."""
     match where:
         case Equals(column, None):
             return f"{column_in_sql(column)} IS NULL"
-        case Equals(column, True) if _is_expression(column):
+        case Equals(Spelled() as column, True):
             return column_in_sql(column)
         case Equals(column, value):
             return f"{column_in_sql(column)} = {value_in_sql(value)}"
@@ -65,13 +71,7 @@ def part_in_sql(where: Filter) -> str:
 
 def column_in_sql(column: str) -> str:
     """A column of a filter: its name, or the expression that computes it."""
-    return f"({column})" if _is_expression(column) else name_in_sql(column)
-
-
-def _is_expression(column: str) -> bool:
-    from farthing.engine.where_text.conditions import is_spelled  # which needs this module
-
-    return is_spelled(column)
+    return f"({column})" if isinstance(column, Spelled) else name_in_sql(column)
 
 
 def name_in_sql(name: str) -> str:

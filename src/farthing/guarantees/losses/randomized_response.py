@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,14 +18,14 @@ from farthing.numerics.binomial import MOST_TRIALS, binomial_masses
 from farthing.numerics.rounding import UNIT, float_up
 
 
-class TwoOutcomes(Loss):
+class TwoOutcomes(Loss, ABC):
     """A loss with two outcomes, so that sums of it are binomial."""
 
     __slots__ = ()
 
+    @abstractmethod
     def responses(self, count: int, step: float) -> Sandwich:
         """Atoms above and below the sum of `count` losses."""
-        raise NotImplementedError
 
     def atoms_above(self, step: float, reach: float) -> Atoms:
         return self.responses(1, step)[0]

@@ -130,7 +130,7 @@ class Fact:
 
     def apply(self, state: State, number: int) -> None:
         """Change the balances as entry `number`; Broken if it cannot follow what came before."""
-        raise NotImplementedError
+        raise NotImplementedError  # not abstract: reports look entries up by this type
 
     def to_json(self) -> dict[str, Any]:
         """Plain data. The chain of hashes covers its canonical text."""
