@@ -11,7 +11,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from farthing.engine.context import rows_of
+from farthing.engine.context import Asked
 from farthing.engine.filters import filter_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.completed import completed_query
@@ -69,9 +69,9 @@ def measured(
 ) -> tuple[Query, pa.Table, Bounded]:
     """The query as it is asked, the rows of its statement, and what a unit can change of them."""
     whole = completed_query(query, schema, unit, Limits())
-    asked, rows = rows_of(source, schema, unit, secret, whole)
-    bounded = asked.bounded(rows)
-    return whole, source.run(source.statement(bounded.expression, rows.texts)), bounded
+    asked = Asked.of(source, schema, unit, secret, whole)
+    bounded = asked.query.bounded(asked.rows)
+    return whole, source.run(asked.statement(source, bounded.expression)), bounded
 
 
 def clipped_sums(rows: Any, unit: tuple[Any, str], value: Any, lower: int, upper: int) -> Bounded:

@@ -38,15 +38,21 @@ from farthing.engine.kinds.completed import (
 from farthing.engine.purchase import Purchase
 from farthing.engine.sources.base import Source
 from farthing.engine.sql.bounding import largest
-from farthing.engine.sql.statement import Statement, Texts
+from farthing.engine.sql.conditions import condition
+from farthing.engine.sql.statement import PASSING, Select, Statement, Texts
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Analyst, Dataset, RowsChanged, Snapshot
 from farthing.mechanisms import Contribution, Mechanism
+from farthing.optional import Later
 from farthing.schema import DeclaredValues, Schema
 
 if TYPE_CHECKING:
+    import ibis
+    import ibis.expr.types as ir
     import pyarrow as pa
+else:
+    ibis = Later("ibis")
 
 T = TypeVar("T")
 
@@ -59,6 +65,7 @@ class StatementCache:
 
     def __init__(self) -> None:
         self._statements = ExpiringCache[tuple[Statement, Contribution]](MOST)
+        self._main_parts = ExpiringCache[tuple[Select, Contribution]](MOST)
         self._rows = ExpiringCache["pa.Table"](MOST)
         self._batches: dict[str, tuple[int, str]] = {}
         #: The entry up to which batches were read.
@@ -68,11 +75,13 @@ class StatementCache:
         self, asked: Hashable, write: Callable[[], tuple[Statement, Contribution]]
     ) -> tuple[Statement, Contribution]:
         """The statement for what is asked, and how much one unit can change its rows."""
-        cached = self._statements.get(asked)
-        if cached is None:
-            cached = write()
-            self._statements.keep(asked, cached)
-        return cached
+        return self._statements.made(asked, write)
+
+    def main_part(
+        self, asked: Hashable, write: Callable[[], tuple[Select, Contribution]]
+    ) -> tuple[Select, Contribution]:
+        """What follows the filter in a statement, and how much one unit can change its rows."""
+        return self._main_parts.made(asked, write)
 
     def rows(
         self, statement: Statement, state: Hashable | None, run: Callable[[Statement], pa.Table]
@@ -117,6 +126,14 @@ class ExpiringCache(Generic[T]):
                 return None
             self._values.move_to_end(key)
             return value
+
+    def made(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The value, made if it is not kept."""
+        value = self.get(key)
+        if value is None:
+            value = make()
+            self.keep(key, value)
+        return value
 
     def keep(self, key: Hashable, value: T) -> None:
         """Keep it; the value that was not used for longest is dropped."""
@@ -318,20 +335,44 @@ class Step:
         return context.recent.statement(asked, lambda: statement_of(context, query, candidates))
 
 
-def rows_of(
-    source: Source, declared: Schema, unit: str, secret: str, query: Query
-) -> tuple[Query, Rows]:
-    """The rows that a query is about, and the query with names of ours for what it computes."""
-    table, texts, schema = source.declared(declared), Texts(), schema_of(query, declared)
-    names = {n: f"computed {i}" for i, n in enumerate(computed_columns(query, declared))}
-    if names:
-        units = one_row_per_unit(query, declared)
-        table = with_columns(table, declared, unit, names, texts, units=units)
-        query = renamed_query(query, lambda name: names.get(name, name))
-    kinds = {names.get(name, name): kind for name, kind in schema.kinds.items()}
-    bounds = {names.get(name, name): pair for name, pair in schema.declared.bounds.items()}
-    bounds = {name: pair for name, pair in bounds.items() if name in table.columns}
-    return query, Rows(table, unit, kinds, secret, texts, bounds).where(query.filter)
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query with names of ours for what it computes, and the rows that it is about.
+
+    `passing` computes the columns and keeps the rows that pass the filter, which compares what is
+    stored; `texts` are its values. `rows` are what a kind of question makes its expression of.
+    """
+
+    query: Query
+    passing: ir.Table
+    texts: Texts
+    rows: Rows
+
+    @classmethod
+    def of(cls, source: Source, declared: Schema, unit: str, secret: str, query: Query) -> Asked:
+        """Of rows of this source, read through the declared schema."""
+        table, texts, schema = source.declared(declared), Texts(), schema_of(query, declared)
+        names = {n: f"computed {i}" for i, n in enumerate(computed_columns(query, declared))}
+        if names:
+            units = one_row_per_unit(query, declared)
+            table = with_columns(table, declared, unit, names, texts, units=units)
+            query = renamed_query(query, lambda name: names.get(name, name))
+        kinds = {names.get(name, name): kind for name, kind in schema.kinds.items()}
+        bounds = {names.get(name, name): pair for name, pair in schema.declared.bounds.items()}
+        if query.filter is not None:
+            table = table.filter(condition(table, query.filter, kinds, texts))
+        used = query.columns() | {unit}
+        passing = table.select(*(name for name in table.columns if name in used))
+        bounds = {name: pair for name, pair in bounds.items() if name in used}
+        rows = Rows(
+            ibis.table(passing.schema(), name=PASSING), unit, kinds, secret, Texts(), bounds
+        )
+        return cls(query, passing, texts, rows.clipped())
+
+    def statement(self, source: Source, expression: ir.Table) -> Statement:
+        """The statement for an expression over its rows."""
+        main = source.main_part(self.passing, expression, self.rows.texts)
+        return source.statement(self.passing, self.texts, main)
 
 
 def statement_of(
@@ -340,15 +381,26 @@ def statement_of(
     """The statement of a query, and what it makes of one unit at most.
 
     With `candidates` of so many of its largest counts, and one beyond. With `value` of the one
-    number that says on which side of this value the query lies.
+    number that says on which side of this value the query lies. What follows the filter is the same
+    for every filter: it is written once.
     """
-    source, secret = context.source, context.analyst.secret()
-    query, rows = rows_of(source, context.schema, context.about.unit, secret, query)
-    bounded = query.bounded(rows) if value is None else query.ranks_at(rows, value)
-    expression = bounded.expression
-    if candidates is not None:
-        expression = largest(expression, candidates + 1)
-    limited = Contribution(
-        bounded.contribution_limit, bounded.per_key_limit, bounded.others, bounded.total
+    source, about = context.source, context.about
+    asked = Asked.of(source, context.schema, about.unit, context.analyst.secret(), query)
+    query, rows = asked.query, asked.rows
+
+    def write() -> tuple[Select, Contribution]:
+        bounded = query.bounded(rows) if value is None else query.ranks_at(rows, value)
+        expression = bounded.expression
+        if candidates is not None:
+            expression = largest(expression, candidates + 1)
+        limited = Contribution(
+            bounded.contribution_limit, bounded.per_key_limit, bounded.others, bounded.total
+        )
+        return source.main_part(asked.passing, expression, rows.texts), limited
+
+    unfiltered = digest(query.changed(where=None).to_json())  # 1 is no True
+    columns = [(n, rows.kinds[n], t, rows.bounds.get(n)) for n, t in asked.passing.schema().items()]
+    main, limited = context.recent.main_part(
+        (about, unfiltered, tuple(columns), candidates, value), write
     )
-    return source.statement(expression, rows.texts), limited
+    return source.statement(asked.passing, asked.texts, main), limited

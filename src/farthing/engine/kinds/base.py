@@ -25,7 +25,7 @@ from farthing.engine.kinds.fields import (
 )
 from farthing.engine.show.captions import Names, Words, caption, offered
 from farthing.engine.sql.bounding import Bounded, Label, TypedColumn, bounded_histogram
-from farthing.engine.sql.conditions import condition, key_column, moved_into
+from farthing.engine.sql.conditions import key_column, moved_into
 from farthing.engine.sql.statement import Texts
 from farthing.engine.where_text.conditions import clipped_columns
 from farthing.errors import InvalidInput, did_you_mean
@@ -77,8 +77,8 @@ class Result:
 class Rows:
     """The declared columns of a table, which of them is the unit, and the texts of a question.
 
-    `kinds` says what each column holds (integer, text, …). A kind of question gets the rows after
-    `where`: those that passed, with numbers clipped.
+    `kinds` says what each column holds (integer, text, …). A kind of question gets the rows that
+    passed its filter, with numbers clipped.
 
     `bounds` are those of the schema. They clip numbers, never a unit: two units that were clipped
     to one bound would be limited as one.
@@ -91,18 +91,14 @@ class Rows:
     texts: Texts = field(compare=False)
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
 
-    def where(self, wanted: Filter | None) -> Rows:
-        """The rows that pass a filter, which compares what is stored, with numbers clipped to their
-        declared bounds."""
-        table = self.table
-        if wanted is not None:
-            table = table.filter(condition(table, wanted, self.kinds, self.texts))
+    def clipped(self) -> Rows:
+        """The same with numbers clipped to their declared bounds."""
         moved = {
-            name: moved_into(table[name], self.kinds[name], pair)
+            name: moved_into(self.table[name], self.kinds[name], pair)
             for name, pair in self.bounds.items()
             if name != self.unit
         }
-        return replace(self, table=table.mutate(**moved) if moved else table)
+        return replace(self, table=self.table.mutate(**moved)) if moved else self
 
     @property
     def owner(self) -> tuple[Any, str]:

@@ -40,9 +40,11 @@ from farthing.engine.sql.statement import (
     ColumnReading,
     Dialect,
     Parameter,
+    Select,
     Statement,
     Texts,
     filled,
+    select,
     written,
 )
 from farthing.errors import FarthingError, InvalidInput, Unsupported
@@ -251,13 +253,28 @@ class Source(ABC):
             places.append(table.name)
         return with_places(schema, places)
 
-    def statement(self, expression: ir.Table, texts: Texts) -> Statement:
-        """The statement for an expression over one table that `declared` gave."""
+    def statement(
+        self, expression: ir.Table, texts: Texts, main: Select | None = None
+    ) -> Statement:
+        """The statement for an expression over one table that `declared` gave, or for `main` over
+        the rows of that expression."""
+        reading = self._reading_in(expression)
+        first = len(reading.parameters) + 1 if main is None else main.end
+        own = select(expression, texts, self.dialect, first)
+        return written(reading, self.dialect, *((own,) if main is None else (main, own)))
+
+    def main_part(self, passing: ir.Table, expression: ir.Table, texts: Texts) -> Select:
+        """The part of a statement that reads the rows of `passing`, whatever its filter is."""
+        return select(
+            expression, texts, self.dialect, len(self._reading_in(passing).parameters) + 1
+        )
+
+    def _reading_in(self, expression: ir.Table) -> ColumnReading:
         names = {node.name for node in expression.op().find(ibis.expr.operations.UnboundTable)}
         readings = [reading for reading in self._readings.values() if {reading.name} == names]
         if not readings:
             raise InvalidInput("a statement is about one declared table of this source")
-        return written(expression, texts, readings[0], self.dialect)
+        return readings[0]
 
     def run(self, statement: Statement) -> pa.Table:
         """The rows of a statement, or EngineFailure without a word of what the engine said."""

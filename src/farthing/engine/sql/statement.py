@@ -4,7 +4,11 @@ Ibis writes the SQL. Values of the question, and functions that Ibis does not ha
 marker functions in its expressions. Before the tree becomes text, each marker is replaced by what
 the engine has for it. Rows are read through the schema in a common table expression in front:
 
-    WITH declared0 AS (SELECT …total functions of the columns… FROM …) SELECT label, n FROM (…)
+    WITH declared0 AS (SELECT …total functions of the columns… FROM …),
+         passing AS (SELECT …computed columns… FROM declared0 WHERE …the filter…)
+    SELECT label, n FROM (…what a question makes of the rows that pass…)
+
+The last part is the same for every filter, so it is written once.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ Parameter: TypeAlias = str | tuple[str | int, ...]
 _MARK = "farthing_"
 _PART = re.compile(r"\{([a-z]+)\}")
 _COLUMN = "farthing_column"
+#: What the rows that pass the filter are called.
+PASSING = "passing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,21 +132,48 @@ def keyed_number(text: Any) -> Any:
     return _marker("digest", ("string",), "int64")(text)
 
 
-def written(
-    expression: ir.Table, texts: Texts, reading: ColumnReading, dialect: Dialect
-) -> Statement:
-    """The statement for an expression over the table that `reading` describes."""
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A part of a statement: an expression as SQL, and the values it needs.
+
+    In `sql` they are numbered from `first`.
+    """
+
+    sql: str
+    gives: pa.Schema
+    parameters: tuple[Parameter, ...]
+    first: int
+
+    @property
+    def end(self) -> int:
+        """The number of the next parameter."""
+        return self.first + len(self.parameters)
+
+
+def select(expression: ir.Table, texts: Texts, dialect: Dialect, first: int) -> Select:
+    """An expression as SQL, its parameters numbered from `first`."""
     compiler = dialect.compiler()
     tree = compiler.to_sqlglot(expression).copy()  # Ibis uses one node in several places
-    _replace_markers(tree, dialect, len(reading.parameters) + 1)
-    gives = expression.schema().to_pyarrow()
-    names = ", ".join(map(dialect.identifier, gives.names))
+    _replace_markers(tree, dialect, first)
+    sql = tree.sql(dialect=compiler.dialect)
+    return Select(sql, expression.schema().to_pyarrow(), texts.values, first)
+
+
+def written(
+    reading: ColumnReading, dialect: Dialect, main: Select, passing: Select | None = None
+) -> Statement:
+    """The statement of `main` over the rows of `reading`, or over those that `passing` gives."""
+    named = {reading.name: reading.sql} | ({} if passing is None else {PASSING: passing.sql})
+    tables = (
+        f"{dialect.identifier(name)} {dialect.common_table} ({sql})" for name, sql in named.items()
+    )
+    columns = ", ".join(map(dialect.identifier, main.gives.names))
     sql = (
-        f"WITH {dialect.identifier(reading.name)} {dialect.common_table} ({reading.sql}) "
-        f"SELECT {names} FROM ({tree.sql(dialect=compiler.dialect)}) "
+        f"WITH {', '.join(tables)} SELECT {columns} FROM ({main.sql}) "
         f"AS {dialect.identifier('answered')}"
     )
-    return Statement(sql, gives, reading.parameters + texts.values)
+    more = () if passing is None else passing.parameters
+    return Statement(sql, main.gives, reading.parameters + main.parameters + more)
 
 
 def filled(template: str, **parts: str) -> str:
