@@ -201,6 +201,17 @@ QUESTIONS = {
         EPSILON,
         lambda a: a.value,
     ),
+    "distinct values of labels": (
+        lambda s: s.distinct("x", by="k", categories=["b", "c", "d"], contribution_limit=2),
+        EPSILON,
+        lambda a: sum(a.counts),
+    ),
+    # two numbers of a unit in two labels, and a total that it changes by 2
+    "rollup": (
+        lambda s: s.rollup("k", categories=["b", "c", "d"], contribution_limit=2),
+        3 * EPSILON,
+        lambda a: a.counts[0],
+    ),
     "loss": (
         lambda s: s.loss("k", contribution_limit=1, most=3),
         EPSILON,
@@ -272,7 +283,9 @@ HOURS = {"by": ["hour(at)", "k"], "contribution_limit": 1}
 PLAIN: list[dict[str, Any]] = [
     {"kind": "count"},
     {"kind": "distinct", "column": "day", "contribution_limit": 1},
+    {"kind": "distinct", "column": "day", "by": "k", "contribution_limit": 2},
     {"kind": "histogram", **KNOWN},
+    {"kind": "rollup", "by": "k", "categories": ["b", "c"], "contribution_limit": 2},
     {"kind": "histogram", **HOURS},
     {"kind": "top_k", "by": "k", "categories": ["a", "b"], "k": 1},
     {"kind": "top_k", "by": "month(day)", "k": 1},

@@ -173,6 +173,25 @@ SENTENCES = [
         "The number of distinct countries (each member counts with at most 3 countries)",
     ),
     (
+        {"kind": "distinct", "column": "art", "by": "country", "contribution_limit": 3},
+        "The number of distinct articles for each country (each member counts with at most 3 "
+        "combinations of country and article)",
+    ),
+    (
+        {"kind": "rollup", "by": "country", "categories": ["NO", "SE", "DK"]}
+        | {"contribution_limit": 2},
+        "The number of members for each country, with the total (each member counts for at most 2 "
+        "countries, in the total once for each of its countries; 3 countries are listed, "
+        f"{LEFT_OUT})",
+    ),
+    (
+        {"kind": "rollup", "by": ["country", "art"], "categories": [("NO", "x"), ("SE", "y")]}
+        | {"contribution_limit": 1, "per_key_limit": 4},
+        "The number of rows for each country and article, with sub-totals (each member counts for "
+        "at most 1 combination of country and article, with at most 4 rows for each country and "
+        f"article; 2 combinations of country and article are listed, {LEFT_OUT})",
+    ),
+    (
         {"kind": "mean", "column": "pay", "by": "country", "per_key_limit": 1}
         | {"contribution_limit": 1},
         "The mean of salary for each country (salary is clipped to the range 0 to 9; each member "

@@ -31,6 +31,7 @@ from farthing.engine.errors import EngineFailure
 from farthing.engine.filters import filter_from
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import COUNT, LEAK, SELECT, Query, Rows
+from farthing.engine.kinds.counts import DistinctQuery
 from farthing.engine.kinds.limit import LimitQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.totals import MeanQuery, StandardDeviationQuery, SumQuery, VarianceQuery
@@ -248,6 +249,29 @@ def check_numbers(less: Source, more: Source, question: Question) -> None:
         assert lower <= number(more, ask) - number(less, ask) <= upper
 
 
+def check_distinct(less: Source, more: Source, question: Question) -> None:
+    """The numbers of distinct values of all labels of a pair grow by at most Δ, none falls."""
+    draw = random.Random(question.seed)
+    column = draw.choice(["text", "whole", "day", "flag"])
+    names = {"worth": "bins(worth, -1e300, 0, 1.5, 2)", "day": draw.choice(["day", "year(day)"])}
+    by = ("pair", *(names.get(name, name) for name in question.by))
+    limit = question.limit or 2
+    query = DistinctQuery(column, by=by, contribution_limit=limit, where=question.where)
+
+    def numbers(source: Source) -> dict[str, int]:
+        _, rows, _ = measured(source, SCHEMA, query)
+        labels, found = labels_and_counts(rows)
+        return dict(zip(labels.tolist(), found.tolist(), strict=True))
+
+    before, after = numbers(less), numbers(more)
+    grown: dict[str, int] = defaultdict(int)
+    for label in before.keys() | after.keys():
+        change = after.get(label, 0) - before.get(label, 0)
+        assert change >= 0, label
+        grown[label.split("|")[0]] += change
+    assert max(grown.values(), default=0) <= limit
+
+
 def check_totals(less: Source, more: Source, question: Question) -> None:
     """Totals of a limit that is looked for, over all pairs, move apart within the range."""
     by = [name for name in question.by if name != "worth"] or ["text"]
@@ -310,6 +334,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "count": {},
     "distinct": {"column": "text", "contribution_limit": 2},
     "histogram": {"by": True, "contribution_limit": 2, "per_key_limit": 2},
+    "rollup": {"by": True, "contribution_limit": 2, "per_key_limit": 2},
     "top_k": {"by": True, "k": 1, "counts": True},
     "loss": {"by": True, "contribution_limit": 1, "most": 3},
     "limit": {"by": True, "limits": [1, 2], "noise": [0.4, 0.7]},
@@ -334,12 +359,17 @@ def check_answered(source: Source, question: Question) -> None:
             column, lower, upper, places = draw.choice(BOUNDS)
             asked |= {"column": column, "lower": lower, "upper": upper, "places": places}
             asked["by"] = draw.choice([None, True])
+        if kind == "distinct":
+            asked["by"] = draw.choice([None, True])
         if asked.get("by"):
             asked["by"] = draw.sample(DERIVED, draw.randint(1, 2))
             asked["contribution_limit"] = asked.get("contribution_limit", 1)
             if asked["by"] in (["text"], ["flag"]):
                 known = {"text": ["a", "SS", None], "flag": [True, None]}[asked["by"][0]]
                 asked["categories"] = draw.choice([None, known])
+        if kind == "rollup":  # its labels are known, and none is missing
+            labels = [("a", True), ("SS", False), ("a", False)]
+            asked |= {"by": ["text", "flag"], "categories": labels}
         asked = {name: value for name, value in asked.items() if value is not None}
         if kind in ("top_k", "limit"):
             del asked["contribution_limit"]
@@ -415,6 +445,7 @@ def hold(place: Place, pairs: int, *, examples: int, phases: Any = tuple(Phase))
             check_counts(before, after, question)
             check_candidates(more, question, after)
             check_numbers(less, more, question)
+            check_distinct(less, more, question)
             check_totals(less, more, question)
             check_measures(less, more, question)
             for source in (less, more):

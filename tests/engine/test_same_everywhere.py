@@ -15,6 +15,7 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.counts import DistinctQuery, HistogramQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.ratio import RatioQuery
+from farthing.engine.kinds.rollup import RollupQuery
 from farthing.engine.kinds.totals import MeanQuery, StandardDeviationQuery, SumQuery, VarianceQuery
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
@@ -182,6 +183,9 @@ MOVED: list[Query] = [
     HistogramQuery(("whole", "bins(whole, 0, 1, 1.5)"), contribution_limit=2),
     HistogramQuery("large", contribution_limit=2, where={"large": {"above": 10}}),
     DistinctQuery("whole", contribution_limit=2),
+    DistinctQuery("text", by=("flag", "year(day)"), contribution_limit=2),
+    DistinctQuery("day", by="text", categories=["a", None], contribution_limit=1),
+    RollupQuery(("flag", "text"), categories=[(True, "a"), (False, "a")], contribution_limit=1),
 ]
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine import Answer
-from farthing.engine.kinds.counts import CountQuery, HistogramQuery
+from farthing.engine.kinds.counts import CountQuery, DistinctQuery, HistogramQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.top_k import TopKQuery
 from farthing.engine.kinds.totals import MeanQuery, SumQuery
@@ -41,7 +41,7 @@ def answer(query, labels, counts, **more) -> Answer:
 TOP = answer(
     TopKQuery(by=("article", "day"), k=2),
     (("<script>alert('x')</script>", date(2013, 1, 5)), (None, None)),
-    (1200, -4),
+    (1200, 30),
 )
 
 
@@ -65,7 +65,7 @@ def test_as_text() -> None:
     assert "[bold]" in str(answer(TopKQuery(by="a", k=1), ("[bold]x",), (3,)))
     stopped = answer(TopKQuery(by="a", k=3), ("x",), None, stopped=True, half_width=None)
     assert "ended early" in str(stopped)
-    single = answer(SumQuery(column="x", lower=0, upper=1, places=0), ("sum",), (12.5,))
+    single = answer(SumQuery(column="x", lower=-1, upper=1, places=0), ("sum",), (12.5,))
     assert "12.50 ± 30" in str(single)
     quantile = answer(
         QuantileQuery(column="x", probability=0.5, lower=0, upper=9, places=0, per_key_limit=1),
@@ -208,3 +208,85 @@ def test_small_numbers_keep_their_digits() -> None:
     assert width(0.000123) == "0.00013"
     assert whole(36.01) == "37", "a distance between counts is never shown smaller"
     assert number(0.5) == "0.50"
+
+
+def test_what_is_shown_is_possible() -> None:
+    """A number of members is at least 0; what was drawn stays, without a bias."""
+    distinct = DistinctQuery("article", contribution_limit=1)
+    one = answer(distinct, ("distinct",), (-31,), half_width=54)
+    assert (one.value, one.shown, one.intervals) == (-31, (0,), ((0, 23),))
+    assert "0   at 95% in 0 to 23" in str(one)
+    assert "0 at 95% in 0 to 23" in one._repr_html_()
+    assert repr(one).endswith(": 0 at 95% in 0 to 23>")
+    told = one.told()
+    assert (told["counts"], told["shown"], told["intervals"]) == ([-31], [0], [[0, 23]])
+    assert one.to_arrow().to_pylist() == [
+        {"what": "distinct", "count": -31, "lower": 0, "upper": 23}
+    ]
+    below = answer(CountQuery(), ("count",), (-90,))
+    assert (below.shown, below.intervals) == ((0,), ((0, 0),))
+    again = Answer.from_json(json.loads(json.dumps(one.to_json())), one.query, remaining=Price(1))
+    assert again == replace(one, cached=True, remaining=Price(1))
+
+
+def test_one_bar_that_is_cut_gives_all_of_them_intervals() -> None:
+    several = answer(HistogramQuery(by="a", contribution_limit=1), ("x", "y"), (90, -4))
+    text = str(several)
+    assert "interval at 95%" in text
+    assert "60 to 120" in text
+    assert "0 to 26" in text
+    assert "-" not in text.split("interval at 95%")[1].split("paid")[0]
+    bars = several.plot().collections[0].get_segments()
+    assert [[x for x, _ in bar] for bar in bars] == [[60, 120], [0, 26]]
+    assert several.half_width == 30, "what was drawn is within ± that"
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "drawn", "expected"),
+    [
+        (0, 5, -3, (0, 27)),
+        (-5, 0, 3, (-27, 0)),
+        (-5, 5, -3, (-33, 27)),
+        (None, None, -3, (-33, 27)),
+    ],
+)
+def test_sums_of_one_sign(lower, upper, drawn, expected) -> None:
+    total = SumQuery("x", lower=lower, upper=upper, places=0)
+    assert answer(total, ("sum",), (drawn,)).intervals == (expected,)
+
+
+def means(*intervals: tuple[float, float], **more) -> Answer:
+    query = MeanQuery(
+        "x", by="a", lower=0, upper=10, places=0, contribution_limit=1, per_key_limit=1
+    )
+    labels = tuple("abcdefghijklmnop"[: len(intervals)])
+    numbers = tuple((low + high) / 2 for low, high in intervals)
+    return answer(query, labels, numbers, half_width=None, intervals=intervals, **more)
+
+
+def test_labels_that_say_nothing_are_one_line() -> None:
+    units = ((40, 31, 48), (3, 1, 9), (4, 1, 9))
+    some = means((2.0, 4.0), (0.0, 10.0), (0.5, 9.75), units=units)
+    assert some.folded == (1, 2)
+    text = str(some)
+    assert "2 labels with too few rows to say: b, c." in text
+    assert "│ a" in text
+    assert "│ b" not in text
+    assert "40" in text
+    assert "2 labels with too few rows to say: b, c." in some._repr_html_()
+    assert some._repr_html_().count("<rect") == 1
+    assert some.to_arrow().num_rows == 3
+    assert some.to_arrow()["units"].to_pylist() == [40, 3, 4]
+    assert (some.told()["folded"], len(some.told()["notes"])) == ([1, 2], 1)
+    assert len(some.plot().patches) == 1
+    assert means((2.0, 4.0), (0.5, 9.25)).folded == ()
+
+
+def test_all_of_them_may_say_nothing() -> None:
+    none = means(*[(0.0, 10.0)] * 13)
+    assert "No label has enough rows to say anything." in str(none)
+    assert "13 labels with too few rows to say: a, b, c, d, e, f, g, h, i, j, and 3 more" in str(
+        none
+    ).replace("\n", " ")
+    assert "<svg" not in none._repr_html_()
+    assert none.to_arrow().num_rows == 13

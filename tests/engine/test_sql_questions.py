@@ -105,6 +105,16 @@ SAID = {
     "GROUP BY lgID OPTIONS (categories = NULL, contribution_limit = 2)": made(
         "histogram", by="lgID", where={"lgID": ["AL", "NL"]}, contribution_limit=2
     ),
+    "SELECT lgID, COUNT(DISTINCT yearID) FROM salaries GROUP BY lgID": made(
+        "distinct", by="lgID", column="yearID"
+    ),
+    "SELECT lgID, active, COUNT(DISTINCT playerID) FROM salaries GROUP BY ROLLUP (lgID, active) "
+    "OPTIONS (categories = (('AL', TRUE), ('NL', FALSE)), contribution_limit = 2)": made(
+        "rollup",
+        by=["lgID", "active"],
+        categories=[("AL", True), ("NL", False)],
+        contribution_limit=2,
+    ),
     "SELECT SUM(salary) FROM salaries OPTIONS (lower = 0, upper = 1e2)": made(
         "sum", column="salary", **BOUNDS
     ),
@@ -203,9 +213,12 @@ REFUSED = {
     "SELECT VAR_POP(salary) FROM salaries": "VAR_POP(salary): COUNT(DISTINCT",
     "SELECT 1 + COUNT(*) FROM salaries": "COUNT(*): a column must stand",
     "SELECT lgID, COUNT(*) FROM salaries": "lgID: a column by itself",
-    "SELECT lgID, COUNT(DISTINCT yearID) FROM salaries GROUP BY lgID": "no answer for each group",
     "SELECT lgID FROM salaries GROUP BY lgID": "SELECT must ask for something",
-    "SELECT lgID, COUNT(*) FROM salaries GROUP BY ROLLUP (lgID)": "ROLLUP (lgID): a column must",
+    "SELECT lgID, SUM(salary) FROM salaries GROUP BY ROLLUP (lgID)": "ROLLUP is for COUNT",
+    "SELECT COUNT(*) FROM salaries GROUP BY yearID, ROLLUP (lgID)": "ROLLUP (lgID): a column must",
+    "SELECT COUNT(*) FROM salaries GROUP BY ROLLUP (lgID) ORDER BY 1 DESC LIMIT 3": (
+        "ROLLUP is for COUNT, without LIMIT"
+    ),
     "SELECT lgID, COUNT(*) FROM salaries GROUP BY ALL": "GROUP BY ALL",
     "SELECT EXTRACT(CENTURY FROM day), COUNT(*) FROM salaries GROUP BY 1": "a column must stand",
     "SELECT WIDTH_BUCKET(salary, 0, 9, 3), COUNT(*) FROM salaries GROUP BY 1": "a column must",

@@ -10,7 +10,7 @@ import csv
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -138,22 +138,14 @@ class Sql(Common):
 
 def print_csv(answer: Answer) -> None:
     """One line for each label; no cell can command a terminal or a spreadsheet."""
-    names, rows = answer.sheet.records
+    names, rows = answer.whole_sheet.records
     # text is quoted: some spreadsheets also divide cells at semicolons
     writer = csv.writer(sys.stdout, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writerows([spreadsheet_cell(cell) for cell in row] for row in (names, *rows))
 
 
 def _plain(answer: Plan[Answer] | Answer) -> dict[str, Any]:
-    if isinstance(answer, Plan):
-        return answer.to_json()
-    return {
-        **answer.to_json(),
-        "notes": list(answer.sheet.notes),
-        "cached": answer.cached,
-        "remaining": asdict(answer.remaining),
-        "spending": None if answer.spending is None else answer.spending.to_json(),
-    }
+    return answer.to_json() if isinstance(answer, Plan) else answer.told()
 
 
 def _parameters(kind: type[Query]) -> list[inspect.Parameter]:

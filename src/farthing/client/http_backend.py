@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 from farthing.client.wire import Wire, refused_price
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.answer import Answer, Answers, PastRelease, Spending
+from farthing.engine.answer import Answer, Answers, Spending
 from farthing.engine.conversation import ConversationAnswer
 from farthing.engine.conversation_kinds import ConversationKind
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import AUTO
-from farthing.engine.plan import ONLY, ConversationPlan, Plan
+from farthing.engine.plan import ONLY, ConversationPlan, PastRelease, Plan
 from farthing.engine.purchase import Aim
 from farthing.errors import InvalidInput
 from farthing.interactive import WatchAccuracy

@@ -7,7 +7,7 @@ except ModuleNotFoundError as error:
 
     raise explained(error) or error from None
 
-from farthing.engine.answer import Answer, Answers, PastRelease
+from farthing.engine.answer import Answer, Answers
 from farthing.engine.conversation import Conversation, ConversationAnswer
 from farthing.engine.desk import Declaration, Desk
 from farthing.engine.errors import (
@@ -24,7 +24,7 @@ from farthing.engine.local import (
     LocalBackend,
     open,  # noqa: A004 # farthing.open is meant
 )
-from farthing.engine.plan import Backend, ConversationPlan, Plan, PlannedQuestion
+from farthing.engine.plan import Backend, ConversationPlan, PastRelease, Plan, PlannedQuestion
 from farthing.engine.session import Batch, Question, Session, Watch
 from farthing.engine.sources.opening import open_source
 

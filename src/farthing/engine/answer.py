@@ -1,7 +1,8 @@
-"""Answers: a release with its price and what remains, and releases that were made earlier."""
+"""Answers: a release with its price and what remains."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -10,12 +11,11 @@ from rich.console import RenderableType
 
 from farthing.composition.accounts.account_profiles import reading_by_moments, stated_delta
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.kinds import BATCH
-from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.base import NoisyUnits, Query, Result
 from farthing.engine.kinds.fields import label_from_json, label_to_json
 from farthing.engine.show import rendering, sheet
 from farthing.engine.show.captions import Names
-from farthing.engine.show.sheet import Sheet, amount, one_number, percent
+from farthing.engine.show.sheet import Sheet, amount, label_text, one_number, percent
 from farthing.engine.sql.bounding import Label
 from farthing.ledger import Snapshot
 from farthing.mechanisms.protocol import Interval
@@ -35,6 +35,9 @@ LARGEST_TRIED = (
 )
 
 
+#: An interval that is this part of what is possible says next to nothing; and so many labels with
+#: such intervals are named.
+_NEARLY, _NAMED = 0.9, 10
 #: Fields of an answer that are plain data as they are; those that were added later have defaults.
 _AS_IT_IS = (
     *("unit", "caption", "half_width", "confidence", "stopped", "shown_from", "largest_tried"),
@@ -192,16 +195,19 @@ class Loss:
 class Answer:
     """A release, with everything needed to read it.
 
-    `counts` are None for a top-k without counts. Each of the `intervals` holds the number it is
-    about with probability `confidence`: one by one, given that it was released, or all together
-    where the question says `simultaneous`. `half_width` is None where they are not all count ± the
-    same number. A quantile has no intervals, and its `half_width` is in ranks: how many values may
+    `counts` are as they were drawn, so that they can be added up without a bias, and None for a
+    top-k without counts. Each of the `intervals` holds the number it is about with probability
+    `confidence`: one by one, given that it was released, or all together where the question says
+    `simultaneous`. They are cut to what is possible: a count of −31 ± 54 has the interval 0 to 23,
+    and is `shown` as 0. `half_width` is None where what was drawn is not off by the same number
+    everywhere. A quantile has no intervals, and its `half_width` is in ranks: how many values may
     lie between it and the quantile; without a key its one label is the value. `stopped`: a top-k
-    ended early because no further label stood out. `loss`: what the limit left out, if that was
-    measured. `shown_from`: labels with about this many members or more are shown, others withheld.
-    `largest_tried`: the automatic contribution limit is the largest that was tried.
-    `spending`: what the price means, if it was paid just now. `caption`: what was counted, of
-    which rows, and every bound and limit that was applied.
+    ended early because no further label stood out. `units`: how many units each label has, where
+    finding the labels paid for that: a noisy number, and its interval. `loss`: what the limit left
+    out, if that was measured. `shown_from`: labels with about this many members or more are shown,
+    others withheld. `largest_tried`: the automatic contribution limit is the largest that was
+    tried. `spending`: what the price means, if it was paid just now. `caption`: what was counted,
+    of which rows, and every bound and limit that was applied.
     """
 
     query: Query
@@ -215,6 +221,7 @@ class Answer:
     remaining: Price
     cached: bool = False
     intervals: tuple[Interval, ...] | None = None
+    units: tuple[NoisyUnits, ...] | None = None
     unit: str = "unit"
     loss: Loss | None = None
     shown_from: int | None = None
@@ -227,14 +234,39 @@ class Answer:
     def __post_init__(self) -> None:
         if not self.caption:
             object.__setattr__(self, "caption", self.query.caption(self.unit, DeclaredValues()))
-        wide, counts = self.half_width, self.counts
-        if self.query.in_ranks or self.intervals is not None:
-            return
-        if counts is not None and wide is not None:
-            object.__setattr__(self, "intervals", tuple((c - wide, c + wide) for c in counts))
+        intervals = self._drawn_intervals if self.intervals is None else self.intervals
+        if intervals is not None:
+            least, most = self.query.possible
+            cut = (tuple(min(max(end, least), most) for end in ends) for ends in intervals)
+            object.__setattr__(self, "intervals", tuple(cut))
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def _drawn_intervals(self) -> tuple[Interval, ...] | None:
+        """Each number ± the half-width, possible or not."""
+        wide, counts = self.half_width, self.counts
+        if counts is None or wide is None or self.query.in_ranks:
+            return None
+        return tuple((c - wide, c + wide) for c in counts)
+
+    @property
+    def shown(self) -> tuple[int | float, ...] | None:
+        """The numbers that people see, each within its interval."""
+        if self.counts is None or self.intervals is None:
+            return self.counts
+        return self.query.shown(Result(self.labels, self.counts, None, self.intervals))
+
+    @property
+    def folded(self) -> tuple[int, ...]:
+        """The places of labels whose numbers say next to nothing: their intervals are nearly all
+        that is possible."""
+        least, most = self.query.possible
+        if self.intervals is None or self.query.single or math.isinf(most - least):
+            return ()
+        nearly = _NEARLY * (most - least)
+        return tuple(i for i, (low, high) in enumerate(self.intervals) if high - low >= nearly)
 
     @property
     def value(self) -> Any:
@@ -253,6 +285,7 @@ class Answer:
             "labels": list(map(label_to_json, self.labels)),
             "counts": None if self.counts is None else list(self.counts),
             "intervals": None if self.intervals is None else list(map(list, self.intervals)),
+            "units": None if self.units is None else list(map(list, self.units)),
             "loss": None if self.loss is None else self.loss.to_json(),
             "price": asdict(self.price),
             "used": dict(self.used),
@@ -263,7 +296,7 @@ class Answer:
         cls, data: Mapping[str, Any], query: Query, *, remaining: Price, entry: int | None = None
     ) -> Answer:
         """An answer that was kept as plain data, with or without intervals."""
-        kept, loss = data.get("intervals"), data.get("loss")
+        kept, loss, units = data.get("intervals"), data.get("loss"), data.get("units")
         return cls(
             query=query,
             labels=tuple(map(label_from_json, data["labels"])),
@@ -274,13 +307,40 @@ class Answer:
             cached=True,
             loss=None if loss is None else Loss.from_json(loss),
             intervals=None if kept is None else tuple((low, high) for low, high in kept),
+            units=None if units is None else tuple((n, low, high) for n, low, high in units),
             entry=entry,
             **{name: data[name] for name in _AS_IT_IS if name in data},
         )
 
+    def told(self) -> dict[str, Any]:
+        """Plain data for whoever shows it: also what people see of it, and what it cost."""
+        return {
+            **self.to_json(),
+            "shown": None if self.shown is None else list(self.shown),
+            "folded": list(self.folded),
+            "notes": list(self.sheet.notes),
+            "paid": self.paid,
+            "cached": self.cached,
+            "remaining": asdict(self.remaining),
+            "spending": None if self.spending is None else self.spending.to_json(),
+        }
+
     @property
     def sheet(self) -> Sheet:
-        """What is shown in terminals, notebooks and tables."""
+        """What is shown in terminals and notebooks: labels that say nothing are one line."""
+        whole, folded = self.whole_sheet, set(self.folded)
+        if not folded:
+            return whole
+        names = [label_text(self.labels[i]) for i in self.folded]
+        more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []
+        told = f"{many(len(names), 'label')} with too few rows to say: "
+        kept = [i for i in range(len(self)) if i not in folded]
+        note = told + ", ".join([*names[:_NAMED], *more])
+        return whole.picked(kept, f"{note}.")
+
+    @property
+    def whole_sheet(self) -> Sheet:
+        """The same with every label, for tables."""
         notes = []
         if self.stopped:
             notes.append("The list ended early: no further label stood out.")
@@ -298,9 +358,11 @@ class Answer:
             headings=self.query.headings,
             number=self.query.number,
             labels=self.labels,
-            numbers=self.counts,
-            half_width=self.half_width,
-            intervals=self._drawn,
+            numbers=self.shown,
+            drawn=self.counts,
+            half_width=self.half_width if self._plain_widths else None,
+            intervals=self._error_bars,
+            units=self.units,
             confidence=self.confidence,
             single=self.query.single,
             in_ranks=self.query.in_ranks,
@@ -310,7 +372,12 @@ class Answer:
         )
 
     @property
-    def _drawn(self) -> tuple[Interval, ...] | None:
+    def _plain_widths(self) -> bool:
+        """Whether all intervals are number ± half-width."""
+        return self.query.in_ranks or self.intervals in (None, self._drawn_intervals)
+
+    @property
+    def _error_bars(self) -> tuple[Interval, ...] | None:
         """The intervals to draw. An error in ranks gives none."""
         if not self.query.in_ranks or self.counts is None:
             return self.intervals
@@ -331,7 +398,7 @@ class Answer:
 
     def to_arrow(self) -> pa.Table:
         """Labels, counts and intervals as an Arrow table."""
-        return sheet.arrow_table(self.sheet)
+        return sheet.arrow_table(self.whole_sheet)
 
     def to_pandas(self) -> pd.DataFrame:
         """Labels, counts and intervals as a pandas table."""
@@ -374,32 +441,6 @@ class Answers(dict[str, Answer]):
 
     def _repr_html_(self) -> str:
         return rendering.answers_html({name: answer.sheet for name, answer in self.items()})
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class PastRelease:
-    """One release: when it was made, what was asked in words and as plain data, and its price.
-
-    `data.ask(past.query).run()` shows it again, at no cost while the rows are in the same version.
-    """
-
-    time: str
-    asked: str
-    price: Price
-    query: Mapping[str, Any] = field(hash=False)
-
-    @classmethod
-    def of(
-        cls, time: str, asked: str, price: Price, queries: Mapping[str, Mapping[str, Any]]
-    ) -> PastRelease:
-        """From queries by name, of which one without a name was asked alone."""
-        alone = queries.get("")
-        query = {"kind": BATCH, "queries": dict(queries)} if alone is None else alone
-        return cls(time, asked, price, query)
-
-    def __repr__(self) -> str:
-        paid = many(self.price.farthings, "farthing")
-        return plain(f"<Release of {self.time[:16].replace('T', ' ')}: {self.asked}, {paid}>")
 
 
 def _share(part: float, rest: float) -> float:

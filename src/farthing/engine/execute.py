@@ -199,7 +199,8 @@ def _answer(
     context: Context, step: Step, release: Release, price: Price, used: Mapping[str, int]
 ) -> Answer:
     query, confidence = step.purchase.query, context.confidence
-    release = query.in_order(release)
+    schema = context.schema_for(query)
+    release = query.in_order(release, schema)
     expected = query.expect(step.mechanism, confidence)
     result = query.result(release, expected)
     errors = query.errors(step.mechanism, release, confidence)
@@ -218,8 +219,9 @@ def _answer(
         used=used,
         remaining=Price(0),  # known once the entry is closed
         intervals=result.intervals,
+        units=query.units_in(step.mechanism, release, confidence),
         unit=context.about.unit,
-        caption=query.caption(context.about.unit, context.schema_for(query).declared),
+        caption=query.caption(context.about.unit, schema.declared),
         shown_from=expected.shown_from,
     )
 

@@ -239,6 +239,20 @@ def domain_of(key: Key, schema: Schema) -> tuple[str | int, ...] | None:
     return schema[column_of(key)].categories
 
 
+def order_of(key: Key, schema: Schema) -> Callable[[Any], Any] | None:
+    """What the labels of a key are put in order by; None if they have no order of their own.
+
+    Periods, dates, times, bins, and numbers with a bound that is declared or computed (weekdays,
+    ages, years) have one. Names, and numbers that may be names, have none.
+    """
+    if isinstance(key, Bins):
+        both = key.labels((None, None)), key.labels((None, key.edges[-1]))
+        return {label: i for labels in both for i, label in enumerate(labels)}.__getitem__
+    column = schema[column_of(key)]
+    bounded = column.kind in NUMBERS and (column.lower, column.upper) != (None, None)
+    return (lambda label: label) if bounded or column.kind in (DATE, TIMESTAMP) else None
+
+
 def require_kind(name: str, kind: str, allowed: tuple[str, ...], what: str) -> None:
     """The column can be used like this, or InvalidInput."""
     if kind not in allowed:

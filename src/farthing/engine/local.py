@@ -15,7 +15,7 @@ from typing import Any
 from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.prices import EpsilonDelta
 from farthing.composition.tariffs.tariff import Price, Tariff
-from farthing.engine.answer import Answers, PastRelease, spending_of
+from farthing.engine.answer import Answers, spending_of
 from farthing.engine.context import Context, record_in_words
 from farthing.engine.conversation import LocalConversation, open_conversation
 from farthing.engine.conversation_kinds import ConversationKind
@@ -23,7 +23,7 @@ from farthing.engine.desk import FIRST_VERSION, Declaration, Desk, certificate_o
 from farthing.engine.desk.data import VARIABLE, ledger_beside, require_in_force
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import AUTO
-from farthing.engine.plan import ONLY, ConversationPlan, Plan
+from farthing.engine.plan import ONLY, ConversationPlan, PastRelease, Plan
 from farthing.engine.planning import Prepared, prepare
 from farthing.engine.purchase import Aim, cheapest
 from farthing.engine.session import Session

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.answer import Answers, PastRelease, Spending
+from farthing.engine.answer import Answers, Spending
 from farthing.engine.conversation import Conversation, OpenConversation
 from farthing.engine.conversation_kinds import ConversationKind
-from farthing.engine.kinds import query_from
+from farthing.engine.kinds import BATCH, query_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.purchase import Aim
 from farthing.engine.show.rendering import (
@@ -30,7 +30,7 @@ from farthing.engine.show.sheet import amount, number, percent
 from farthing.interactive import WatchAccuracy
 from farthing.ledger import Dataset, OpenedConversation, Purse
 from farthing.mechanisms import Accuracy, Expectation
-from farthing.wording import many
+from farthing.wording import many, plain
 
 #: The name of the only question of a plan for one.
 ONLY = ""
@@ -325,3 +325,29 @@ class Backend(Protocol):
 
     def shut(self) -> None:
         """Give back what is held open."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PastRelease:
+    """One release: when it was made, what was asked in words and as plain data, and its price.
+
+    `data.ask(past.query).run()` shows it again, at no cost while the rows are in the same version.
+    """
+
+    time: str
+    asked: str
+    price: Price
+    query: Mapping[str, Any] = field(hash=False)
+
+    @classmethod
+    def of(
+        cls, time: str, asked: str, price: Price, queries: Mapping[str, Mapping[str, Any]]
+    ) -> PastRelease:
+        """From queries by name, of which one without a name was asked alone."""
+        alone = queries.get("")
+        query = {"kind": BATCH, "queries": dict(queries)} if alone is None else alone
+        return cls(time, asked, price, query)
+
+    def __repr__(self) -> str:
+        paid = many(self.price.farthings, "farthing")
+        return plain(f"<Release of {self.time[:16].replace('T', ' ')}: {self.asked}, {paid}>")

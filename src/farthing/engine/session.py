@@ -12,14 +12,14 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.answer import Answer, Answers, PastRelease
+from farthing.engine.answer import Answer, Answers
 from farthing.engine.computed.columns import ComputedColumns
 from farthing.engine.conversation import Conversation
 from farthing.engine.conversation_kinds import ConversationKind, ConversationKinds
 from farthing.engine.kinds import BATCH, Kinds, query_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.completed import renamed_query
-from farthing.engine.plan import ONLY, Backend, ConversationPlan, Plan
+from farthing.engine.plan import ONLY, Backend, ConversationPlan, PastRelease, Plan
 from farthing.engine.purchase import Aim
 from farthing.engine.sql_questions.questions import queries_in, query_in_sql
 from farthing.engine.where_text.conditions import expression_in

@@ -131,14 +131,14 @@ class PerLabel(Mechanism[Groups[Data]], Generic[Data]):
         )
 
     def run(self, groups: Groups[Data]) -> Release:
-        """The measurement of each label, in the order of the domain or as found."""
-        labels = self.domain
-        if labels is None:
-            assert self.finding is not None
+        """The measurement of each label, in the order of the domain or as found; what is found has
+        the noisy number of its units too."""
+        found = Release(self.domain or ())
+        if self.finding is not None:
             assert groups.counts is not None
-            labels = self.finding.run(groups.counts).labels
-        parts = tuple(self.measure.run(groups.of.get(label, groups.without)) for label in labels)
-        return Release(labels, parts=parts)
+            found = self.finding.run(groups.counts)
+        each = (groups.of.get(label, groups.without) for label in found.labels)
+        return replace(found, parts=tuple(map(self.measure.run, each)))
 
     def expect(
         self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None

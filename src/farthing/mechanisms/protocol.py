@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from operator import le
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -154,6 +154,15 @@ class Release:
     moved: float = 0.0
     among: int | None = None
     parts: tuple[Release, ...] = ()
+
+    def picked(self, places: Sequence[int]) -> Release:
+        """The labels at these places, in their order."""
+
+        def at(values: tuple[Any, ...]) -> tuple[Any, ...]:
+            return tuple(values[place] for place in places) if values else ()
+
+        counts = None if self.counts is None else at(self.counts)
+        return replace(self, labels=at(self.labels), counts=counts, parts=at(self.parts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from farthing.engine.kinds.fields import CHECKS
 from farthing.engine.kinds.limit import LimitQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.ratio import RatioQuery
+from farthing.engine.kinds.rollup import RollupQuery
 from farthing.engine.kinds.top_k import TopKQuery
 from farthing.engine.kinds.totals import MeanQuery, StandardDeviationQuery, SumQuery, VarianceQuery
 from farthing.errors import InvalidInput, Unsupported, require_choice
@@ -84,6 +85,7 @@ class Kinds(ABC, Generic[Asked]):
 
     count = Kind(CountQuery)
     histogram = Kind(HistogramQuery)
+    rollup = Kind(RollupQuery)
     top_k = Kind(TopKQuery)
     quantile = Kind(QuantileQuery)
     sum = Kind(SumQuery)

@@ -7,10 +7,11 @@ whom, is not part of it. `kinds/__init__.py` lists the kinds, and no kind knows 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 
 from farthing.engine.filters import Filter, columns_of
 from farthing.engine.keys import Key
@@ -56,6 +57,9 @@ ROLES = {
 }
 #: What a thing is bought for, and the guarantee it is paid with.
 Paid = Mapping[str, Guarantee]
+ANYWHERE: Interval = (-math.inf, math.inf)
+#: The noisy number of units of a label, and the two ends of its interval.
+NoisyUnits: TypeAlias = tuple[int, float, float]
 #: What the column that says whose row it is is called once keys are columns.
 WHO = "who"
 
@@ -287,7 +291,7 @@ class Query(ABC):
         """About the largest half-width of a number, times its rows, if only that is known."""
         return None
 
-    def in_order(self, release: Release) -> Release:
+    def in_order(self, release: Release, schema: Schema) -> Release:
         """The same labels in the order in which they are shown."""
         return release
 
@@ -304,6 +308,22 @@ class Query(ABC):
     def numbers_in(self, release: Release) -> tuple[int | float, ...] | None:
         """The numbers that it has, in the units of the question."""
         return release.counts
+
+    def units_in(
+        self, mechanism: Mechanism[Any], release: Release, confidence: float
+    ) -> tuple[NoisyUnits, ...] | None:
+        """How many units each label has, where finding the labels paid for that."""
+        return None
+
+    @property
+    def possible(self) -> Interval:
+        """Where the true numbers must lie, by the question alone."""
+        return ANYWHERE
+
+    def shown(self, result: Result) -> tuple[int | float, ...]:
+        """The numbers that people see: each within its interval."""
+        ends = zip(result.counts or (), result.intervals or (), strict=True)
+        return tuple(min(max(number, low), high) for number, (low, high) in ends)
 
     @property
     def together(self) -> bool:

@@ -8,8 +8,9 @@ from typing import Any
 
 from farthing.engine.computed.columns import ComputedColumns, spelled, with_computed
 from farthing.engine.filters import columns_of, renamed
-from farthing.engine.keys import column_of, renamed_key
+from farthing.engine.keys import renamed_key
 from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.sql.conditions import check_filter, require_possible
 from farthing.engine.where_text.parsing import within_reason
 from farthing.errors import InvalidInput
@@ -95,7 +96,7 @@ def check_query(query: Query, declared: Schema, unit: str) -> Schema:
 def _certain_limits(query: Query, declared: Schema) -> dict[str, Any]:
     """Limits that no unit can exceed: it has one value in each column that is per unit."""
     names, columns = query.field_names(), ComputedColumns(declared)
-    key = {column_of(key) for key in getattr(query, "by", None) or ()}
+    key = query.limited if isinstance(query, KeyQuery) else frozenset()
     limits: dict[str, Any] = {}
     one_label = key and all(map(columns.is_per_unit, key)) and not query.about_limits
     if one_label and "contribution_limit" in names:

@@ -4,26 +4,29 @@ above a limit.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass, replace
-from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from farthing.engine.keys import require_kind
 from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import COUNT, LEAK, Paid, Query, Rows, counts_with, thresholded
 from farthing.engine.kinds.labels import KeyQuery, LabelQuery
 from farthing.engine.show.captions import Names, Words
-from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import (
     Bounded,
+    Label,
     counted_rows,
     counts_of,
+    distinct_values,
+    labels_of,
     labels_of_units,
     pairs_above,
 )
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Histogram, Mechanism, Release, Repeated
+from farthing.mechanisms.protocol import Interval
 from farthing.schema import KEYS, Schema
 from farthing.wording import many
 
@@ -43,9 +46,15 @@ class SingleCountQuery(Query):
 
     #: What the count is called in the answer.
     label: ClassVar[str]
-    single: ClassVar[bool] = True
     monotone: ClassVar[bool] = True
-    most_repeats: ClassVar[int] = fields.LARGEST_REPEATS
+
+    @property
+    def single(self) -> bool:
+        return True
+
+    @property
+    def most_repeats(self) -> int:
+        return fields.LARGEST_REPEATS
 
     @property
     @abstractmethod
@@ -56,8 +65,12 @@ class SingleCountQuery(Query):
         return {COUNT: self.repeats}
 
     @property
-    def noise_limit(self) -> int:
+    def noise_limit(self) -> int | None:
         return self.sensitivity
+
+    @property
+    def possible(self) -> Interval:
+        return 0, math.inf
 
     def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
         return Repeated(counts_with(paid, 1, self.sensitivity), self.repeats)
@@ -98,21 +111,40 @@ class CountQuery(SingleCountQuery):
 
 
 @dataclass(frozen=True, slots=True)
-class DistinctQuery(SingleCountQuery):
-    """How many distinct values a column has. Missing values do not count.
+class DistinctQuery(SingleCountQuery, KeyQuery):
+    """How many distinct values a column has, overall or for each label of a key. Missing values do
+    not count.
 
-    Of each unit `contribution_limit` values count, so one unit adds at most that many to the
-    number, and the noise is that much wider (docs/theory/mechanisms.md, section 10).
+    Of each unit `contribution_limit` values count (with a key: pairs of a label and a value), so
+    one unit adds at most that many to all numbers together, and the noise is that much wider
+    (docs/theory/mechanisms.md, section 10).
     """
 
     column: Annotated[str, "The column with the values."]
     _: KW_ONLY
-    contribution_limit: Annotated[int | None, "Values of a unit that count."] = None
+    by: fields.MaybeBy = None
+    categories: fields.Categories = None
+    contribution_limit: Annotated[int | None, "Values of a unit that count, in all labels."] = None
+    leak: fields.LeakItem = None
     kind: ClassVar[str] = "distinct"
     label: ClassVar[str] = "distinct"
 
     def check_fields(self) -> None:
+        if not self.key and self.domain is not None:
+            raise InvalidInput("categories need by, the key of the labels")
+        KeyQuery.check_fields(self)
         fields.require_number(self.contribution_limit, self.kind)
+        if self.finds_labels and self.repeats > 1:
+            raise InvalidInput("repeats needs categories: what is found is drawn once")
+
+    @property
+    def single(self) -> bool:
+        return not self.key
+
+    @property
+    def finds_labels(self) -> bool:
+        """Whether the labels have to be found."""
+        return bool(self.key) and self.domain is None
 
     @property
     def needed_limits(self) -> dict[str, str]:
@@ -124,29 +156,85 @@ class DistinctQuery(SingleCountQuery):
         assert self.contribution_limit is not None
         return self.contribution_limit
 
+    @property
+    def noise_limit(self) -> int | None:
+        """Discrete Gaussian noise is for one number alone."""
+        return None if self.key else self.sensitivity
+
+    @property
+    def most_repeats(self) -> int:
+        return 1 if self.finds_labels else fields.LARGEST_REPEATS
+
+    @property
+    def limited(self) -> frozenset[str]:
+        return self.columns()
+
     def columns(self) -> frozenset[str]:
-        return frozenset((self.column,))
+        return KeyQuery.columns(self) | {self.column}
 
     def check_columns(self, schema: Schema) -> None:
         require_kind(self.column, schema.kinds[self.column], KEYS, "the column")
+        KeyQuery.check_columns(self, schema)
+
+    def completed(self, schema: Schema) -> Self:
+        return KeyQuery.completed(self, schema) if self.finds_labels else self
+
+    def roles(self) -> dict[str, int]:
+        return {COUNT: self.repeats, **({LEAK: 1} if self.finds_labels else {})}
+
+    def mechanism_for(self, paid: Paid) -> Mechanism[Any]:
+        most = self.sensitivity
+        if self.finds_labels:
+            return replace(thresholded(paid, most, most), in_all=True)
+        if not self.key:
+            return SingleCountQuery.mechanism_for(self, paid)
+        counts = replace(counts_with(paid, self._labels, most), in_all=True)
+        return Repeated(counts, self.repeats)
+
+    @property
+    def _labels(self) -> int:
+        """How many labels a unit can change."""
+        return min(self.sensitivity, self.size or self.sensitivity)
 
     def bounded(self, rows: Rows) -> Bounded:
-        """The number of labels of a bounded histogram."""
         rows = replace(rows, table=rows.table.filter(rows.table[self.column].notnull()))
-        values = rows.table[self.column], rows.kinds[self.column]
-        labels = rows.histogram([values], self.sensitivity).expression
-        counted = labels.aggregate(**{NUMBER: labels.count().cast("decimal(38, 0)")})
-        return Bounded(counted, contribution_limit=1, per_key_limit=self.sensitivity)
+        kind = rows.kinds[self.column]
+        rows, keys = self.keyed(rows, value=rows.table[self.column])
+        counted = distinct_values(
+            *(rows.table, rows.owner, keys, (rows.table["value"], kind)),
+            secret=rows.secret,
+            contribution_limit=self.sensitivity,
+        )
+        return replace(counted, contribution_limit=self._labels) if self.key else counted
+
+    def data(self, rows: pa.Table) -> Histogram:
+        return KeyQuery.data(self, rows) if self.key else SingleCountQuery.data(self, rows)
+
+    def errors(
+        self, mechanism: Mechanism[Any], release: Release, confidence: float
+    ) -> float | tuple[Interval, ...] | None:
+        return mechanism.errors(release, confidence)
+
+    def labels_in(self, release: Release) -> tuple[Label, ...]:
+        return labels_of(release.labels, len(self.key)) if self.key else release.labels
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        return tuple(map(str, self.key)) or ("what",)
 
     def words(self, names: Names) -> Words:
         values, most = names.labels((self.column,)), self.contribution_limit
+        each = f" for each {names.labels(self.key).each}" if self.key else ""
+        limited = names.labels((*self.key, self.column))
         return Words(
-            subject=f"The number of distinct {values.several}",
-            limit=f"each {names.unit.each} counts with at most {values.many(most)}"
+            subject=f"The number of distinct {values.several}{each}",
+            limit=f"each {names.unit.each} counts with at most {limited.many(most)}"
             if most is not None
             else None,
+            listed=self.listed(names) if self.key else None,
             contribution="" if most is None else f"at most {many(most, 'value')}",
             described=self.kind,
+            things="values",
         )
 
 
@@ -240,23 +328,6 @@ class HistogramQuery(LabelQuery):
             counts = counts_with(paid, self.coordinates, self.per_key_limit)
             return Repeated(counts, self.repeats)
         return thresholded(paid, self.coordinates, self.per_key_limit)
-
-    def in_order(self, release: Release) -> Release:
-        """Days and times that were discovered in their order, rows without one last.
-
-        Of other labels the largest comes first, as it was drawn.
-        """
-        labels = self.labels_in(release)
-        times = all(label is None or isinstance(label, date) for label in labels)
-        if self.categories is not None or not times:
-            return release
-        order = sorted(range(len(labels)), key=lambda i: (labels[i] is None, str(labels[i])))
-        counts = release.counts or ()
-        return replace(
-            release,
-            labels=tuple(release.labels[i] for i in order),
-            counts=tuple(counts[i] for i in order),
-        )
 
     def words(self, names: Names) -> Words:
         counted = "rows" if self.counts_rows else names.unit.several

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from farthing.engine.keys import Bins, Key, column_of, domain_of, kind_of
+from farthing.engine.keys import Bins, Key, column_of, domain_of, kind_of, order_of
 from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import Query, Rows
 from farthing.engine.kinds.fields import AUTO, require_categories, stated
@@ -98,6 +99,33 @@ class KeyQuery(Query):
             return self
         return self.changed(categories=tuple(product(*known)) if len(known) > 1 else known[0])
 
+    def in_order(self, release: Release, schema: Schema) -> Release:
+        """Labels that have an order of their own (`order_of`) in it, missing ones last.
+
+        Labels without any order stay as they were drawn or listed.
+        """
+        if self.single or not any(order_of(key, schema) for key in self.key):
+            return release
+        return release.picked(self.order(self.labels_in(release), schema))
+
+    def order(self, labels: Sequence[Label], schema: Schema) -> list[int]:
+        """The places of labels in their order, column by column. Of a column without an order, in
+        which its labels come first."""
+        orders = [order_of(key, schema) for key in self.key]
+        seen: list[dict[Any, int]] = [{} for _ in orders]
+
+        def place(i: int) -> list[tuple[bool, Any]]:
+            label = labels[i]
+            parts = label if isinstance(label, tuple) else (label,)
+            return [
+                (part is None, None if part is None else order(part))
+                if order is not None
+                else (False, first.setdefault(part, len(first)))
+                for part, order, first in zip(parts, orders, seen, strict=True)
+            ]
+
+        return sorted(range(len(labels)), key=place)
+
     def listed(self, names: Names) -> str | None:
         """How many labels are listed, in words; None if they are not known."""
         if self.domain is None:
@@ -106,17 +134,32 @@ class KeyQuery(Query):
         named = sum(None not in label for label in parts)
         return listed_labels(names.labels(self.key), named, missing=named < len(self.domain))
 
-    def keyed(self, rows: Rows) -> tuple[Rows, list[TypedColumn]]:
-        """The rows, and the columns of the key with their kinds.
+    @property
+    def limited(self) -> frozenset[str]:
+        """The columns of which a unit counts with so many combinations of values."""
+        return KeyQuery.columns(self)
+
+    def keyed(self, rows: Rows, **more: Any) -> tuple[Rows, list[TypedColumn]]:
+        """The rows, with more columns, and the columns of the key with their kinds.
 
         Rows outside a known domain go first, so that no unit spends its limit on them.
         """
-        rows = rows.keyed(self.key)
-        names = rows.table.columns[1:]
+        rows = rows.keyed(self.key, **more)
+        names = rows.table.columns[1 : 1 + len(self.key)]
         if self.domain is not None:
             table = within(rows.table, names, self.domain, rows.kinds, rows.texts)
             rows = replace(rows, table=table)
         return rows, [(rows.table[name], rows.kinds[name]) for name in names]
+
+    def data(self, rows: pa.Table) -> Histogram:
+        labels, counts = labels_and_counts(rows)
+        if self.domain is None:
+            return Histogram(labels, counts) if labels.size else Histogram.without_rows()
+        domain = np.empty(len(self.domain), dtype=object)
+        domain[:] = [text_of(label) for label in self.domain]
+        if not labels.size:
+            return Histogram(domain, np.zeros(domain.size, dtype=np.int64))
+        return Histogram.over(domain, labels, counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +207,6 @@ class LabelQuery(KeyQuery):
         bounded = rows.histogram(keys, limit, self.per_key_limit)
         return replace(bounded, contribution_limit=self.limit)
 
-    def data(self, rows: pa.Table) -> Histogram:
-        labels, counts = labels_and_counts(rows)
-        if self.domain is None:
-            return Histogram(labels, counts) if labels.size else Histogram.without_rows()
-        domain = np.empty(len(self.domain), dtype=object)
-        domain[:] = [text_of(label) for label in self.domain]
-        if not labels.size:
-            return Histogram(domain, np.zeros(domain.size, dtype=np.int64))
-        return Histogram.over(domain, labels, counts)
-
     def expect(self, mechanism: Mechanism[Any], confidence: float) -> Expectation:
         """For all bars together, if the question says `simultaneous` and their number is known."""
         bars = self.bars
@@ -210,6 +243,10 @@ class LabelQuery(KeyQuery):
     @property
     def headings(self) -> tuple[str, ...]:
         return tuple(map(str, self.key))
+
+    @property
+    def possible(self) -> Interval:
+        return 0, math.inf
 
     @property
     def counts_rows(self) -> bool:

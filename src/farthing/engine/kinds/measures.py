@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from farthing.engine.keys import require_kind
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import COUNT, LEAK, Paid, Rows, thresholded
+from farthing.engine.kinds.base import COUNT, LEAK, NoisyUnits, Paid, Rows, thresholded
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import LABEL, Bounded, Label, counts_of, labels_of, text_of
@@ -30,6 +30,7 @@ from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import Limits
 from farthing.mechanisms import Histogram, Mechanism, Release
 from farthing.mechanisms.combined import Groups, PerLabel
+from farthing.mechanisms.protocol import Interval
 from farthing.optional import Later
 from farthing.schema import DECIMAL, INTEGER, NUMBERS, Bounds, Column, DeclaredValues, Schema
 from farthing.wording import many
@@ -253,6 +254,16 @@ class MeasureQuery(KeyQuery):
         """What was measured of each label."""
         return release.parts if self.key else (release,)
 
+    def units_in(
+        self, mechanism: Mechanism[Any], release: Release, confidence: float
+    ) -> tuple[NoisyUnits, ...] | None:
+        finding = mechanism.finding if isinstance(mechanism, PerLabel) else None
+        if finding is None or release.counts is None:
+            return None
+        ends = finding.errors(release, confidence)
+        assert isinstance(ends, tuple)
+        return tuple((int(n), *end) for n, end in zip(release.counts, ends, strict=True))
+
     @property
     def measures(self) -> str:
         """What is measured, in a word or two."""
@@ -332,6 +343,15 @@ def groups_of(
     if not query.finds_labels:
         return Groups(of, without)
     return Groups(of, without, units_of_labels(labels, counts_of(rows, total_name(size))))
+
+
+def possible_sums(query: MeasureQuery) -> Interval:
+    """Where sums lie if one unit adds something between the two bounds of the question."""
+    lower, upper = query.lower, query.upper
+    return (
+        0 if lower is not None and lower >= 0 else -math.inf,
+        0 if upper is not None and upper <= 0 else math.inf,
+    )
 
 
 def sum_bounds(

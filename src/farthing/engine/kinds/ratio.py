@@ -18,6 +18,7 @@ from farthing.engine.kinds.measures import (
     bounded_totals,
     groups_of,
     places_of,
+    possible_sums,
     rounded_bound,
     sum_bounds,
 )
@@ -128,6 +129,10 @@ class RatioQuery(MeasureQuery):
     def collected(self, rows: pa.Table) -> Groups[tuple[int, ...]]:
         columns = (map(int, rows.column(total_name(i)).to_pylist()) for i in range(2))
         return groups_of(self, rows, zip(*columns, strict=True), (0, 0), 2)
+
+    @property
+    def possible(self) -> Interval:
+        return possible_sums(self)
 
     def result(self, release: Release, _: Expectation) -> Result:
         return Result(self.labels_in(release), self.numbers_in(release), None)

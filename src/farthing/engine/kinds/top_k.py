@@ -11,6 +11,7 @@ from farthing.engine.kinds.base import (
     LEAK,
     SELECT,
     Paid,
+    Query,
     coordinate_of,
     counts_with,
     delta_of_leak,
@@ -56,6 +57,8 @@ class TopKQuery(LabelQuery):
     use_order: Annotated[bool, "Fit Gaussian counts to the order found."] = False
     select: fields.SelectItem = None
     kind: ClassVar[str] = "top_k"
+    #: The order is what was asked for.
+    in_order = Query.in_order
 
     def check_fields(self) -> None:
         LabelQuery.check_fields(self)

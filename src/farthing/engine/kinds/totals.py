@@ -28,8 +28,14 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import COUNT, Paid, Query, Result, Rows, coordinate_of
-from farthing.engine.kinds.measures import MeasureQuery, bounded_totals, groups_of, sum_bounds
+from farthing.engine.kinds.base import ANYWHERE, COUNT, Paid, Query, Result, Rows, coordinate_of
+from farthing.engine.kinds.measures import (
+    MeasureQuery,
+    bounded_totals,
+    groups_of,
+    possible_sums,
+    sum_bounds,
+)
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import Bounded
 from farthing.engine.sql.measuring import (
@@ -184,6 +190,11 @@ class MeanQuery(TotalsQuery):
         assert isinstance(totals, NoisyTotals)
         drawn = (_numbers(part) for part in self.parts_of(release))
         return tuple(self._between(totals.ratio(n, confidence, self.reach)) for n in drawn)
+
+    @property
+    def possible(self) -> Interval:
+        lower, upper = self.lower, self.upper
+        return ANYWHERE if lower is None or upper is None else (lower, upper)
 
     def _between(self, ratios: Interval) -> Interval:
         """The means of which these are the ratios, wider by what rounding can have moved them."""
@@ -357,6 +368,10 @@ class SumQuery(MeasureQuery):
     @property
     def monotone(self) -> bool:
         return self.bounds[0] >= 0
+
+    @property
+    def possible(self) -> Interval:
+        return possible_sums(self)
 
     @property
     def decimal_places(self) -> int:

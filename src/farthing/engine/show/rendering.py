@@ -15,7 +15,6 @@ from rich.text import Text
 
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.show.sheet import (
-    NOTHING,
     Sheet,
     amount,
     label_text,
@@ -40,7 +39,7 @@ def answer_table(sheet: Sheet) -> RenderableType:
         line = Text(value, "bold cyan") + Text(f"   {level}", "default not bold")
         return Group(Text(plain(sheet.title), style="bold"), line, *notes)
     if not sheet.labels:
-        return Group(Text(plain(sheet.title), style="bold"), Text(NOTHING), *notes)
+        return Group(Text(plain(sheet.title), style="bold"), Text(plain(sheet.nothing)), *notes)
     table = _titled(sheet.title)
     for name in sheet.headings:
         table.add_column(Text(plain(name)), overflow="fold")
@@ -49,12 +48,16 @@ def answer_table(sheet: Sheet) -> RenderableType:
         table.add_column(sheet.number, justify="right")
         table.add_column(heading, justify="right")
         table.add_column("")
+    if sheet.units is not None:
+        table.add_column("units", justify="right")
     intervals = sheet.intervals or ()
     top = max((high for _, high in intervals), default=0.0)
     for i, cells in enumerate(sheet.cells):
         row = [Text(label_text(cell)) for cell in cells]
         if sheet.numbers is not None:
             row += [Text(sheet.number_text(i)), Text(errors[i]), bar(intervals[i], top)]
+        if sheet.units is not None:
+            row.append(Text(number(sheet.units[i][0])))
         table.add_row(*row)
     return Group(table, *notes)
 
@@ -117,7 +120,7 @@ def answer_html(sheet: Sheet) -> str:
     if sheet.single:
         parts.append(escape(" ".join(one_number(sheet))))
     elif not sheet.labels:
-        parts.append(NOTHING)
+        parts.append(escape(sheet.nothing))
     elif sheet.numbers is not None:
         names = [label_text(label) for label in sheet.labels]
         parts.append(_bar_chart(names, sheet))
@@ -172,7 +175,7 @@ def _bar_chart(names: Sequence[str], sheet: Sheet) -> str:
     def x(value: float) -> float:
         return round(_LEFT + _WIDTH * (value - low) / span, 1)
 
-    height, across = _ROW * len(names) + 8, _LEFT + _WIDTH + _RIGHT
+    height, across = _ROW * len(names) + 8, _LEFT + _WIDTH + _RIGHT * (1 + bool(sheet.units))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across} {height}" width="{across}" '
         'style="max-width:100%;height:auto" role="img" font-family="system-ui, sans-serif" '
@@ -189,10 +192,15 @@ def _bar_chart(names: Sequence[str], sheet: Sheet) -> str:
             f'height="{_THICK}" rx="2" fill="#2f7ed8" fill-opacity="0.75"/>',
             f'<path d="M{left} {middle}H{right}M{left} {middle - 4}v8M{right} {middle - 4}v8" '
             'stroke="currentColor" stroke-width="1.4" fill="none"/>',
-            f'<text x="{max(right, end) + 8}" y="{middle + 4.5}">{sheet.number_text(i)}</text>',
+            f'<text x="{max(right, end) + 8}" y="{middle + 4.5}">{sheet.number_text(i)}'
+            f"{_units(sheet, i)}</text>",
         ]
     parts.append("</svg>")
     return "".join(parts)
+
+
+def _units(sheet: Sheet, i: int) -> str:
+    return "" if sheet.units is None else f" ({number(sheet.units[i][0])} units)"
 
 
 def _short(name: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,8 @@ from farthing.wording import THIN, many, plain
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What an answer without labels says.
-NOTHING = "Nothing stood out enough to be released."
+#: What a total says instead of a label.
+ALL = "(all)"
 #: The most decimals that are shown.
 _MOST_DECIMALS = 12
 #: What a spreadsheet takes for the beginning of a formula.
@@ -28,9 +29,11 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 class Sheet:
     """Labels, a number for each where there are numbers, and how to read them.
 
-    `intervals` has one for each number; `half_width` where all of them are number ± that.
-    `single`: one number, not a list. `in_ranks`: the half-width counts `ranks`; of a single one
-    the label is the value.
+    `numbers` are what people see, `drawn` what was released; tables have the latter. `intervals`
+    has one for each number; `half_width` where all of them are number ± that. `units`: how many
+    units each label has, and its interval, where that was bought. `single`: one number, not a
+    list. `in_ranks`: the half-width counts `ranks`; of a single one the label is the value.
+    `nothing`: what is said where there are no labels.
     """
 
     title: str
@@ -38,36 +41,56 @@ class Sheet:
     number: str
     labels: tuple[Any, ...]
     numbers: tuple[int | float, ...] | None
+    drawn: tuple[int | float, ...] | None
     half_width: float | None
     intervals: tuple[Interval, ...] | None
+    units: tuple[tuple[int, float, float], ...] | None
     confidence: float
     single: bool
     in_ranks: bool
     ranks: str
     notes: tuple[str, ...]
     paid: str
+    nothing: str = "Nothing stood out enough to be released."
+
+    def picked(self, places: Sequence[int], note: str) -> Sheet:
+        """These labels alone, with a note about the others."""
+
+        def at(values: tuple[Any, ...] | None) -> Any:
+            return None if values is None else tuple(values[place] for place in places)
+
+        names = ("labels", "numbers", "drawn", "intervals", "units")
+        kept = {name: at(getattr(self, name)) for name in names}
+        nothing = "No label has enough rows to say anything."
+        return replace(self, **kept, notes=(*self.notes, note), nothing=nothing)
 
     @property
     def cells(self) -> tuple[tuple[Any, ...], ...]:
-        """Each label as a row of cells, one for each heading."""
-        return tuple(x if isinstance(x, tuple) else (x,) for x in self.labels)
+        """Each label as a row of cells, one for each heading; a sub-total is of all others."""
+        return self._rows(ALL)
+
+    def _rows(self, rest: str | None) -> tuple[tuple[Any, ...], ...]:
+        rows = (label if isinstance(label, tuple) else (label,) for label in self.labels)
+        return tuple((*row, *[rest] * (len(self.headings) - len(row))) for row in rows)
 
     @property
     def records(self) -> tuple[list[str], list[list[Any]]]:
         """Names of columns, and one list of values for each label."""
-        names = list(self.headings)
-        rows = [list(cells) for cells in self.cells]
+        columns: dict[str, Sequence[Any]] = {}
+        if self.drawn is not None:
+            columns[self.number] = self.drawn
         if self.in_ranks:
-            values = [(n,) for n in self.numbers] if self.numbers is not None else [()] * len(rows)
-            names += [self.number] if self.numbers is not None else []
-            named = zip(rows, values, strict=True)
-            return [*names, "rank_half_width"], [[*row, *v, self.half_width] for row, v in named]
-        if self.numbers is None or self.intervals is None:
-            return names, rows
-        taken = set(names)
-        names += [f"_{n}" if n in taken else n for n in (self.number, "lower", "upper")]
-        numbered = zip(rows, self.numbers, self.intervals, strict=True)
-        return names, [[*row, n, *interval] for row, n, interval in numbered]
+            columns["rank_half_width"] = [self.half_width] * len(self.labels)
+        elif self.drawn is not None and self.intervals is not None:
+            for i, end in enumerate(("lower", "upper")):
+                columns[end] = [interval[i] for interval in self.intervals]
+        if self.units is not None:
+            for i, name in enumerate(("units", "units_lower", "units_upper")):
+                columns[name] = [each[i] for each in self.units]
+        taken = set(self.headings)
+        names = [f"_{name}" if name in taken else name for name in columns]
+        rows = zip(self._rows(None), *columns.values(), strict=True)
+        return [*self.headings, *names], [[*cells, *values] for cells, *values in rows]
 
     @property
     def errors(self) -> tuple[str, tuple[str, ...]]:
@@ -140,7 +163,7 @@ def one_number(sheet: Sheet) -> tuple[str, str]:
 def label_text(label: Any) -> str:
     """A label for people."""
     if isinstance(label, tuple):
-        return ", ".join(label_text(part) for part in label)
+        return ", ".join(label_text(part) for part in label) or ALL
     return "(missing)" if label is None else plain(str(label))
 
 

@@ -202,6 +202,53 @@ def bounded_histogram(
     per_key_limit: int,
 ) -> Bounded:
     """Columns `label` (the text of the key) and `n`. A column is an expression and its kind."""
+    counted = _limited(
+        *(rows, unit, keys),
+        secret=secret,
+        contribution_limit=contribution_limit,
+        per_key_limit=per_key_limit,
+    )
+    return Bounded(_labelled(counted, keys), contribution_limit, per_key_limit)
+
+
+def distinct_values(
+    rows: ir.Table,
+    unit: TypedColumn,
+    keys: Sequence[TypedColumn],
+    value: TypedColumn,
+    *,
+    secret: str,
+    contribution_limit: int,
+) -> Bounded:
+    """Columns `label` (with a key) and `n`: how many values each label has.
+
+    Of each unit so many pairs of a label and a value are kept. A pair that a unit has adds at
+    most 1 to the number of its label, and takes nothing from another one.
+    """
+    kept = _limited(
+        *(rows, unit, [*keys, value]),
+        secret=secret,
+        contribution_limit=contribution_limit,
+        per_key_limit=1,
+    )
+    if not keys:
+        number = kept.aggregate(**{COUNT: kept.count().cast(WHOLE)})
+        return Bounded(number, 1, contribution_limit)
+    counted = _added_up(kept.drop("amount"), [f"key{i}" for i in range(len(keys))])
+    limits = contribution_limit, contribution_limit
+    return Bounded(_labelled(counted, keys), *limits, total=contribution_limit)
+
+
+def _limited(
+    rows: ir.Table,
+    unit: TypedColumn,
+    keys: Sequence[TypedColumn],
+    *,
+    secret: str,
+    contribution_limit: int | None,
+    per_key_limit: int,
+) -> Any:
+    """Columns `key0`, `key1`, … and `amount`, each unit limited."""
     columns = [f"key{i}" for i in range(len(keys))]
     kinds = [kind for _, kind in keys]
     pairs = _pairs(_owned(rows, unit, dict(zip(columns, keys, strict=True))), per_key_limit)
@@ -211,10 +258,13 @@ def bounded_histogram(
         late = _added_up(late, columns)
         less = late.select(*columns, amount=(-late.amount).cast(WHOLE))
         counted = _added_up(counted.union(less), columns).filter(lambda t: t.amount > 0)
-    labelled = counted.select(
-        **{LABEL: key_text([counted[name] for name in columns], kinds), COUNT: counted.amount}
-    )
-    return Bounded(labelled, contribution_limit, per_key_limit)
+    return counted
+
+
+def _labelled(counted: Any, keys: Sequence[TypedColumn]) -> Any:
+    columns = [counted[f"key{i}"] for i in range(len(keys))]
+    text = key_text(columns, [kind for _, kind in keys])
+    return counted.select(**{LABEL: text, COUNT: counted.amount})
 
 
 def largest(histogram: ir.Table, count: int) -> ir.Table:

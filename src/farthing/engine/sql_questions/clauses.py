@@ -15,6 +15,7 @@ Functions, and the questions that they are:
 
 Keys after GROUP BY: a column, an expression of columns, DATE_TRUNC('month', column),
 BINS(column, 0, 10, 20). BINS is our word: no function of SQL gives a number the label of its range.
+ROLLUP of keys makes a count a rollup.
 
 Options are fields that SQL has no words for, in a clause of its own at the end:
 

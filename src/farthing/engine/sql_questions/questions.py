@@ -4,8 +4,7 @@
     GROUP BY yearID ORDER BY 2 DESC LIMIT 10
 
 is `top_k("yearID", 10, where={"lgID": "AL"})`. Several functions are several questions. A clause
-that none of our questions has is refused, and named. A question that is
-written as SQL is read back as the same question.
+that none of our questions has is refused, and named. Written as SQL, a question is read back.
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ class _Select:
         clauses = sql.arguments(tree, *_CLAUSES, why=_WHY)
         expressions, self._from, self._where, self._group, *more = clauses
         self._order, self._limit, joins, ctes = more
-        self._units = False
+        self._units = self._rolled = False
         self._conditions: list[Filter] = []
         self._reader = self._read_from(joins or [], ctes, named)
         if len(expressions) > MOST_ENTRIES:
@@ -147,8 +146,10 @@ class _Select:
         queries, used = {}, set()
         for name, aggregate in aggregates.items():
             kind = aggregate.kind
+            if self._rolled and kind != COUNT:
+                raise InvalidInput(f"{shown(name)}: ROLLUP is for COUNT, without LIMIT")
             if kind == COUNT and "by" in shared:
-                kind = "histogram"
+                kind = "rollup" if self._rolled else "histogram"
             query = KINDS.get(kind)
             if query is None or ("by" in shared and "by" not in query.field_names()):
                 raise InvalidInput(f"{shown(name)}: this has no answer for each group")
@@ -253,6 +254,9 @@ class _Select:
         if self._group is None:
             return []
         (nodes,) = self._sql.arguments(self._group, "expressions")
+        if nodes and len(nodes) == 1 and isinstance(nodes[0], sge.Rollup):
+            self._rolled = True
+            (nodes,) = self._sql.arguments(nodes[0], "expressions")
         if not nodes:
             raise self._sql.refused(self._group, "name the columns of the groups")
         return [self._key(self._entry(node, self._schema)) for node in nodes]
@@ -373,7 +377,7 @@ def _lists(
     return lists
 
 
-_LABELS = ("histogram", "top_k")
+_LABELS = ("histogram", "top_k", "rollup")
 
 
 def query_in_sql(query: Query, about: Dataset) -> str:
@@ -420,7 +424,8 @@ def _statement(query: Query, values: dict[str, Any], function: str, about: Datas
     elif query.filter is not None:
         text += f" WHERE {condition_in_sql(query.filter)}"
     if keys:
-        text += f" GROUP BY {', '.join(keys)}"
+        grouped = "ROLLUP ({})" if query.kind == "rollup" else "{}"
+        text += f" GROUP BY {grouped.format(', '.join(keys))}"
     if "k" in values:
         text += f" ORDER BY {function} DESC LIMIT {values['k']}"
     return text

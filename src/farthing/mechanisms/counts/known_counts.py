@@ -21,6 +21,7 @@ from farthing.mechanisms.noise.discrete import (
     DiscreteLaplaceNoise,
     Noise,
     coordinate_noise,
+    require_joint,
 )
 from farthing.mechanisms.noise.exact_sampling import Integers, system_bits
 from farthing.mechanisms.protocol import (
@@ -58,14 +59,20 @@ class KnownCounts(Repeatable[Histogram]):
     randomized response, so nothing better than PureDP holds, in particular not what the
     continuous Laplace mechanism promises. Nor is the continuous Gaussian profile claimed: the
     discrete one exceeds it at some ε (Theorems 1 and 2 of docs/theory/mechanisms.md).
+
+    With `in_all` a unit changes all counts together by at most per_key_limit: one coordinate
+    (Theorem 2b there).
     """
 
     coordinate: Coordinate
     contribution_limit: int
     per_key_limit: int
+    in_all: bool = False
 
     def __post_init__(self) -> None:
         check(self, "contribution_limit", "per_key_limit")
+        if self.in_all:
+            require_joint(self.coordinate)
         _ = self.noise  # the scale is checked when the mechanism is made
 
     @property
@@ -76,7 +83,8 @@ class KnownCounts(Repeatable[Histogram]):
     @property
     def assumes(self) -> Contribution:
         """The two limits."""
-        return Contribution(self.contribution_limit, self.per_key_limit)
+        total = self.per_key_limit if self.in_all else None
+        return Contribution(self.contribution_limit, self.per_key_limit, total=total)
 
     @property
     def guarantees(self) -> Uses:
@@ -89,7 +97,7 @@ class KnownCounts(Repeatable[Histogram]):
 
     def recount(self, labels: int | None) -> Uses:
         """The price of counting this many labels (None: any number) once more."""
-        limit = self.contribution_limit
+        limit = 1 if self.in_all else self.contribution_limit
         return ((self.coordinate, limit if labels is None else min(limit, labels)),)
 
     def mean(self, histogram: Histogram, times: int) -> Release:

@@ -29,6 +29,7 @@ from farthing.mechanisms.noise.discrete import (
     TruncatedGaussianNoise,
     at_least_one,
     coordinate_noise,
+    require_joint,
     truncated_noise,
 )
 from farthing.mechanisms.noise.exact_sampling import Integers, system_bits
@@ -76,14 +77,32 @@ class ThresholdedCounts(CountsOfUnknown):
     """Noisy counts of every label present, where they reach a fixed threshold.
 
     contribution_limit coordinates, plus δ. Theorem 5 of docs/theory/mechanisms.md; `truncated`,
-    for Gaussian coordinates only, Theorem 6.
+    for Gaussian coordinates only, Theorem 6. With `in_all` a unit changes all counts together by at
+    most per_key_limit: one coordinate, plus δ (Theorem 2b).
     """
 
     truncated: bool = False
+    in_all: bool = False
 
     def __post_init__(self) -> None:
         check(self, "delta", "contribution_limit", "per_key_limit")
+        if self.in_all:
+            require_joint(self.coordinate)
+        if self.in_all and self.truncated:
+            raise InvalidInput("noise without tails is for counts that are limited one by one")
         _ = self.noise  # the scale is checked when the mechanism is made
+
+    @property
+    def assumes(self) -> Contribution:
+        """The two limits, or one for all counts."""
+        total = self.per_key_limit if self.in_all else None
+        return Contribution(self.contribution_limit, self.per_key_limit, total=total)
+
+    @property
+    def guarantees(self) -> Uses:
+        """As of all such counts; with a limit for all counts one coordinate."""
+        coordinates = 1 if self.in_all else self.contribution_limit
+        return (self.coordinate, coordinates), leak_once(self.delta)
 
     @property
     def noise(self) -> Noise:

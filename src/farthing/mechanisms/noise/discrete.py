@@ -367,6 +367,13 @@ def coordinate_noise(coordinate: Coordinate, per_key_limit: int) -> CoordinateNo
     )
 
 
+def require_joint(coordinate: Coordinate) -> None:
+    """The price of noise on several numbers that a unit changes together is that of one number if
+    a unit changes one of them; not for discrete Gaussian noise, which is not round."""
+    if isinstance(coordinate, DiscreteGaussian):
+        raise InvalidInput("a limit on all counts together needs a PureDP or Gaussian coordinate")
+
+
 @dataclass(frozen=True, slots=True)
 class TruncatedGaussianNoise:
     """Discrete or rounded Gaussian noise conditioned on |Z| ≤ bound.

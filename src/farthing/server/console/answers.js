@@ -21,8 +21,8 @@ export function showAnswer(dataset, answer, name = null) {
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function picture(title, answer) {
-  const { labels, counts, intervals } = answer;
-  if (labels.length === 0) {
+  const { labels, counts, intervals } = visible(answer);
+  if (answer.labels.length === 0) {
     return el("div", { class: "empty" }, el("p", { class: "title" }, "No label was released"),
       el("p", {}, "None stood out far enough from the noise. That is an answer too, and it was paid for."));
   }
@@ -30,10 +30,13 @@ function picture(title, answer) {
     return el("ol", { class: "ranks" }, labels.map((one) => el("li", {}, labelText(one))));
   }
   if (labels.length === 1 && (answer.query?.by ?? null) === null) {
-    const width = intervals ? (intervals[0][1] - intervals[0][0]) / 2 : answer.half_width;
+    const [low, high] = intervals?.[0] ?? [counts[0] - answer.half_width, counts[0] + answer.half_width];
+    const even = Math.abs(counts[0] - (low + high) / 2) <= 1e-9 * (high - low);
+    const level = `at ${number(answer.confidence * 100)} %`;
     return el("p", { class: "single" }, el("span", { class: "big" }, number(counts[0])), " ",
-      intervals || width ? el("span", {}, term("width"), ` ${number(width)} at ${number(answer.confidence * 100)} %`) : null);
+      high > low ? el("span", {}, even ? [term("width"), ` ${number((high - low) / 2)} ${level}`] : `${level} in ${number(low)} to ${number(high)}`) : null);
   }
+  if (labels.length === 0) return null;
   const shown = Math.min(MANY, labels.length);
   return el("figure", {},
     bars(`Bars: ${title}. The numbers are in the table below.`, labels.slice(0, shown), counts.slice(0, shown), intervals?.slice(0, shown)),
@@ -55,22 +58,31 @@ function limited(answer) {
   return el("p", {}, "What was ", term("limit"), `: ${said.join("; ")}.`);
 }
 
+// What people see: numbers within their intervals, without labels that say nothing. A CSV has all, as drawn.
+function visible(answer) {
+  const folded = new Set(answer.folded ?? []);
+  const kept = (values) => values?.filter((_, i) => !folded.has(i)) ?? null;
+  return { ...answer, labels: kept(answer.labels), counts: kept(answer.shown ?? answer.counts), intervals: kept(answer.intervals), units: kept(answer.units) };
+}
+
 function rowsOf(answer) {
-  return answer.labels.map((label, i) => [label, answer.counts?.[i] ?? null, answer.intervals?.[i]?.[0] ?? null, answer.intervals?.[i]?.[1] ?? null]);
+  return answer.labels.map((label, i) => [label, answer.counts?.[i] ?? null, answer.intervals?.[i]?.[0] ?? null, answer.intervals?.[i]?.[1] ?? null,
+    ...(answer.units ? [answer.units[i][0]] : [])]);
 }
 
 function figures(title, answer) {
-  if (answer.labels.length === 0) return null;
-  const heads = ["label", "number", "from", "to"];
+  const rows = rowsOf(visible(answer));
+  if (rows.length === 0) return null;
+  const heads = ["label", "number", "from", "to", ...(answer.units ? ["units"] : [])];
   return el("details", {}, el("summary", {}, "The numbers as a table"),
-    table(title, heads, rowsOf(answer).map(([label, ...rest]) => [labelText(label), ...rest.map(number)]), [1, 2, 3]));
+    table(title, heads, rows.map(([label, ...rest]) => [labelText(label), ...rest.map(number)]), [1, 2, 3, 4]));
 }
 
 export function csv(answer) {
   const by = answer.query?.by;
   const names = Array.isArray(by) && Array.isArray(answer.labels[0]) ? by.map(labelText) : ["label"];
   const lines = rowsOf(answer).map(([label, ...rest]) => [...(Array.isArray(label) ? label : [label]), ...rest]);
-  return [[...names, "number", "lower", "upper"], ...lines].map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
+  return [[...names, "number", "lower", "upper", ...(answer.units ? ["units"] : [])], ...lines].map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
 }
 
 export function notebookCell(dataset, query) {

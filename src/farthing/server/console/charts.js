@@ -7,7 +7,7 @@ import { el, moment, number, power, svg } from "./dom.js";
 const wide = () => (matchMedia("(max-width: 52rem)").matches ? 400 : 720);
 
 export function labelText(label) {
-  if (Array.isArray(label)) return label.map(labelText).join(" · ");
+  if (Array.isArray(label)) return label.map(labelText).join(" · ") || "(all)";
   return label === null ? "(none)" : String(label);
 }
 

@@ -155,21 +155,10 @@ class Inquiry:
         if isinstance(answer, Answers):
             entries = {one.entry for one in answer.values()}
             return {
-                "answers": {name: self._answer(one) for name, one in answer.items()},
+                "answers": {name: one.told() for name, one in answer.items()},
                 "id": self.name_of(entries.pop() if len(entries) == 1 else None),
             }
-        return {"answer": self._answer(answer), "id": self.name_of(answer.entry)}
-
-    @staticmethod
-    def _answer(answer: Answer) -> dict[str, Any]:
-        return {
-            **answer.to_json(),
-            "notes": list(answer.sheet.notes),
-            "paid": answer.paid,
-            "cached": answer.cached,
-            "remaining": asdict(answer.remaining),
-            "spending": None if answer.spending is None else answer.spending.to_json(),
-        }
+        return {"answer": answer.told(), "id": self.name_of(answer.entry)}
 
     def name_of(self, entry: int | None) -> str | None:
         """A name for what an entry keeps, which tells nothing and which `entry_of` reads.
