@@ -247,7 +247,8 @@ def order_of(key: Key, schema: Schema) -> Callable[[Any], Any] | None:
     """
     if isinstance(key, Bins):
         both = key.labels((None, None)), key.labels((None, key.edges[-1]))
-        return {label: i for labels in both for i, label in enumerate(labels)}.__getitem__
+        places = {label: i for labels in both for i, label in enumerate(labels)}
+        return lambda label: places.get(label, len(places))
     column = schema[column_of(key)]
     bounded = column.kind in NUMBERS and (column.lower, column.upper) != (None, None)
     return (lambda label: label) if bounded or column.kind in (DATE, TIMESTAMP) else None

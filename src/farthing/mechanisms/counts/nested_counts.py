@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 from statistics import NormalDist
@@ -221,45 +220,45 @@ def whole_numbers(parents: tuple[int, ...], numbers: Sequence[float]) -> tuple[i
     whole = [math.floor(numbers[0] + 0.5)] * len(numbers)
     for node, children in enumerate(tree_of(parents).children):
         if children:
-            parts = _divided(whole[node], [Fraction(numbers[child]) for child in children])
-            for child, part in zip(children, parts, strict=True):
+            wanted = [numbers[child] for child in children]
+            moved = (whole[node] - math.fsum(wanted)) / len(wanted)
+            parts = [math.floor(number + moved) for number in wanted]
+            lost = [number + moved - part for number, part in zip(wanted, parts, strict=True)]
+            for child, part in zip(children, _adding_up(whole[node], parts, lost), strict=True):
                 whole[child] = part
     return tuple(whole)
 
 
 def above_zero(parents: tuple[int, ...], counts: Sequence[int | float]) -> tuple[int, ...]:
     """The same for numbers that are at least 0: of the parts of a node the nearest whole ones that
-    add up to it."""
+    add up to it. All of them are moved by one amount, and those that are then below 0 are 0."""
     if min(counts) >= 0:
         return tuple(map(int, counts))
     whole = [max(int(counts[0]), 0)] * len(counts)
     for node, children in enumerate(tree_of(parents).children):
         if children:
-            wanted = _lowered(whole[node], [int(counts[child]) for child in children])
-            for child, part in zip(children, _divided(whole[node], wanted), strict=True):
+            numbers = [int(counts[child]) for child in children]
+            less, size = _lowered_by(whole[node], numbers)
+            parts = [divmod(max(number * size - less, 0), size) for number in numbers]
+            down, lost = [part for part, _ in parts], [rest for _, rest in parts]
+            for child, part in zip(children, _adding_up(whole[node], down, lost), strict=True):
                 whole[child] = part
     return tuple(whole)
 
 
-def _divided(total: int, wanted: Sequence[Fraction]) -> list[int]:
-    """Whole numbers that add up to a total, each within 1 of what is wanted moved by the same
-    amount: rounded down, and one more for those that lost most."""
-    moved = (total - sum(wanted)) / len(wanted)
-    exact = [number + moved for number in wanted]
-    whole = [math.floor(number) for number in exact]
-    lost = sorted(range(len(whole)), key=lambda i: (whole[i] - exact[i], i))
-    for i in lost[: total - sum(whole)]:
-        whole[i] += 1
-    return whole
+def _adding_up(total: int, whole: Sequence[int], lost: Sequence[float]) -> list[int]:
+    """These numbers, one more where most was lost by rounding down, so that they add up."""
+    every, some = divmod(total - sum(whole), len(whole))
+    more = set(sorted(range(len(whole)), key=lambda i: (-lost[i], i))[:some])
+    return [number + every + (i in more) for i, number in enumerate(whole)]
 
 
-def _lowered(total: int, numbers: Sequence[int]) -> list[Fraction]:
-    """The nearest numbers that are at least 0 and add up to a total that is too: all are lowered by
-    one amount, or raised, and those below 0 are 0."""
+def _lowered_by(total: int, numbers: Sequence[int]) -> tuple[int, int]:
+    """By how much numbers are lowered, as a fraction, to add up to a total with those below 0
+    left out: the projection onto all that are at least 0 and do."""
     ordered = sorted(numbers, reverse=True)
-    least = Fraction(0)
-    for size, above in enumerate(accumulate(ordered), start=1):
-        by = Fraction(above - total, size)
-        if size == 1 or ordered[size - 1] > by:
-            least = by
-    return [max(number - least, Fraction(0)) for number in numbers]
+    less, size = ordered[0] - total, 1
+    for place, above in enumerate(accumulate(ordered), start=1):
+        if ordered[place - 1] * place > above - total:
+            less, size = above - total, place
+    return less, size

@@ -81,7 +81,8 @@ function figures(title, answer) {
 export function csv(answer) {
   const by = answer.query?.by;
   const names = Array.isArray(by) && Array.isArray(answer.labels[0]) ? by.map(labelText) : ["label"];
-  const lines = rowsOf(answer).map(([label, ...rest]) => [...(Array.isArray(label) ? label : [label]), ...rest]);
+  const cells = (label) => (Array.isArray(label) ? [...label, ...Array(names.length - label.length).fill(null)] : [label]); // a sub-total has fewer
+  const lines = rowsOf(answer).map(([label, ...rest]) => [...cells(label), ...rest]);
   return [[...names, "number", "lower", "upper", ...(answer.units ? ["units"] : [])], ...lines].map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
 }
 
