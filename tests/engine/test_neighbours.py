@@ -623,7 +623,7 @@ def test_spark(spark, tmp_path) -> None:
 def test_a_collation_that_is_kept_is_caught(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(duckdb_files, "_OF_TABLE", "{x}")
     with pytest.raises(AssertionError):
-        hold(in_duckdb(tmp_path), 10, examples=20, phases=[Phase.generate])
+        hold(in_duckdb(tmp_path), 10, examples=200, phases=[Phase.generate])
 
 
 def test_a_limit_that_is_not_kept_is_caught(tmp_path, monkeypatch) -> None:
@@ -635,13 +635,13 @@ def test_a_limit_that_is_not_kept_is_caught(tmp_path, monkeypatch) -> None:
 
     monkeypatch.setitem(globals(), "bounded_histogram", unlimited)
     with pytest.raises(AssertionError):
-        hold(in_duckdb(tmp_path), 10, examples=20, phases=[Phase.generate])
+        hold(in_duckdb(tmp_path), 10, examples=200, phases=[Phase.generate])
 
 
 def test_labels_that_are_not_limited_are_caught(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(measuring.Grouped, "first", lambda _, rows, __: rows)
     with pytest.raises(AssertionError):
-        hold(in_duckdb(tmp_path), 10, examples=20, phases=[Phase.generate])
+        hold(in_duckdb(tmp_path), 10, examples=200, phases=[Phase.generate])
 
 
 def test_rows_that_are_not_limited_are_caught(tmp_path, monkeypatch) -> None:
@@ -653,7 +653,7 @@ def test_rows_that_are_not_limited_are_caught(tmp_path, monkeypatch) -> None:
 
     monkeypatch.setattr("farthing.engine.kinds.quantile.weighted_values", heavier)
     with pytest.raises(AssertionError):
-        hold(in_duckdb(tmp_path), 10, examples=20, phases=[Phase.generate])
+        hold(in_duckdb(tmp_path), 10, examples=200, phases=[Phase.generate])
 
 
 def test_weights_that_are_moved_are_still_limited(tmp_path, monkeypatch) -> None:
@@ -672,7 +672,7 @@ def test_a_statement_that_fails_without_rows_is_caught(tmp_path, monkeypatch) ->
 
     monkeypatch.setattr(DuckDBSource, "fetch", failing)
     with pytest.raises(EngineFailure):
-        hold(in_duckdb(tmp_path), 10, examples=20, phases=[Phase.generate])
+        hold(in_duckdb(tmp_path), 10, examples=200, phases=[Phase.generate])
 
 
 def test_totals_that_are_not_limited_are_caught(tmp_path, monkeypatch) -> None:
@@ -685,4 +685,4 @@ def test_totals_that_are_not_limited_are_caught(tmp_path, monkeypatch) -> None:
 
     monkeypatch.setattr("farthing.engine.kinds.measures.totals", unlimited)
     with pytest.raises(AssertionError):
-        hold(in_duckdb(tmp_path), 10, examples=20, phases=[Phase.generate])
+        hold(in_duckdb(tmp_path), 10, examples=200, phases=[Phase.generate])
