@@ -12,7 +12,7 @@ import farthing as fa
 from farthing.engine.sql.bounding import labels_of, text_of
 from farthing.errors import InvalidInput
 from farthing.mechanisms.combined import PerLabel
-from farthing.mechanisms.counts.known_counts import NoisyTotals
+from farthing.mechanisms.counts.noisy_totals import NoisyTotals
 
 LONG = "123456789012345678"
 

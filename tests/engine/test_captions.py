@@ -88,6 +88,11 @@ CASES = [
         "counts with at most 2 rows)",
     ),
     (
+        {"kind": "covariance", "column": "pay", "on": "age", "on_upper": [90], "per_key_limit": 2},
+        "The covariance of `pay` and `age` (`age` is clipped to the range 18 to 90; `pay` is "
+        "clipped to the range 0 to 8; each `playerID` counts with at most 2 rows)",
+    ),
+    (
         {"kind": "histogram", "by": "bins(pay, 0, 4, 8)", "contribution_limit": 1},
         "The number of distinct `playerID` for each range of `pay` between 0 and 8 (`pay` is "
         "clipped to the range 0 to 8; each `playerID` counts for at most 1 range of `pay` between "

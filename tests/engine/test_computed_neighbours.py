@@ -19,6 +19,7 @@ import pytest
 
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.counts import HistogramQuery
+from farthing.engine.kinds.moments import RegressionQuery
 from farthing.engine.kinds.ratio import RatioQuery
 from farthing.engine.kinds.totals import SumQuery
 from farthing.engine.sources.base import Source
@@ -99,6 +100,11 @@ def questions(seed: int) -> Iterator[tuple[Query, int, int]]:
         "worth", "whole + 1", by="pair", lower=-7, upper=5, per_upper=9, contribution_limit=1
     )
     yield ratio, 1, 9 * 10**9
+    on = ["whole + 1", "whole * worth", "per_unit(count(*))"]
+    fit = RegressionQuery(
+        "worth", on, by="pair", on_upper=[9, 90, 20], per_key_limit=2, contribution_limit=1
+    )
+    yield fit, 1, 2**32
 
 
 def tables(seed: int, pairs: int) -> tuple[list[list[Any]], list[list[Any]]]:
@@ -155,7 +161,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
 def by_pair(table: pa.Table) -> dict[str, dict[str, int]]:
     """Counts by pair and label."""
     told: dict[str, dict[str, int]] = defaultdict(dict)
-    for number in (name for name in table.column_names if name in ("n", "n1")):
+    for number in (name for name in table.column_names if name != LABEL):
         for label, count in zip(table[LABEL].to_pylist(), counts_of(table, number), strict=True):
             pair, _, rest = label.partition("|")
             told[f"{number} {pair}"][rest] = int(count)

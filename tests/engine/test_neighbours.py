@@ -33,6 +33,7 @@ from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import COUNT, LEAK, SELECT, Query, Rows
 from farthing.engine.kinds.counts import DistinctQuery
 from farthing.engine.kinds.limit import LimitQuery
+from farthing.engine.kinds.moments import CorrelationQuery, CovarianceQuery, RegressionQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.totals import MeanQuery, StandardDeviationQuery, SumQuery, VarianceQuery
 from farthing.engine.sources import duckdb_files
@@ -293,7 +294,17 @@ def check_totals(less: Source, more: Source, question: Question) -> None:
 
 #: Kinds whose statements give several numbers for a label, or weights of values.
 MEASURES = (MeanQuery, VarianceQuery, StandardDeviationQuery, SumQuery, QuantileQuery)
+MEASURES = (*MEASURES, CovarianceQuery, CorrelationQuery, RegressionQuery)
 BOUNDS = [("whole", -7, 5, 0), ("whole", -(2**40), 2**40, 0), ("worth", -2, 3, 1)]
+
+
+def beside(kind: Any, column: str) -> dict[str, Any]:
+    """A second column, for kinds that have one."""
+    if "on" not in kind.field_names():
+        return {}
+    if column == "whole":
+        return {"on": ["worth"], "on_lower": [-2], "on_upper": [3], "on_places": [1]}
+    return {"on": ["whole"], "on_lower": [-7], "on_upper": [5]}
 
 
 def measures(question: Question) -> Iterator[Query]:
@@ -309,6 +320,7 @@ def measures(question: Question) -> Iterator[Query]:
             where = {"pair": 0} if where is None else {"all_of": [{"pair": 0}, where]}
         asked = {"by": by, "lower": lower, "upper": upper, "places": places, "where": where}
         kind = draw.choice(MEASURES)
+        asked |= beside(kind, column)
         yield kind(column, **asked, **limit, per_key_limit=question.per_key)
 
 
@@ -358,6 +370,7 @@ def check_answered(source: Source, question: Question) -> None:
         if kind in {one.kind for one in MEASURES}:
             column, lower, upper, places = draw.choice(BOUNDS)
             asked |= {"column": column, "lower": lower, "upper": upper, "places": places}
+            asked |= beside(next(one for one in MEASURES if one.kind == kind), column)
             asked["by"] = draw.choice([None, True])
         if kind == "distinct":
             asked["by"] = draw.choice([None, True])
@@ -677,7 +690,7 @@ def test_a_statement_that_fails_without_rows_is_caught(tmp_path, monkeypatch) ->
 
 def test_totals_that_are_not_limited_are_caught(tmp_path, monkeypatch) -> None:
     """Two mistakes at once: all of a unit's rows count, and nothing is moved into its limit."""
-    monkeypatch.setattr("farthing.engine.kinds.totals.scaled_to", lambda total, *_: total)
+    monkeypatch.setattr("farthing.engine.kinds.steps.scaled_to", lambda total, *_: total)
     real = measuring.totals
 
     def unlimited(grouped: Any, pairs: Any, amounts: Any) -> Any:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
 import pytest
 
 import farthing as fa
+from farthing.engine.kinds.base import Rows
 from farthing.engine.kinds.completed import completed_query
-from farthing.engine.kinds.counts import CountQuery
+from farthing.engine.kinds.counts import CountQuery, SingleCountQuery
+from farthing.engine.kinds.fields import COLUMN, COLUMNS
 from farthing.engine.session import Session
+from farthing.engine.show.captions import Names, Words
 from farthing.engine.sources.duckdb import open_rows
+from farthing.engine.sql.bounding import Bounded, counted_rows
 from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import Limits
 from farthing.schema import Column, Schema
@@ -332,3 +338,41 @@ def test_declared_columns_of_declared_columns(opened: Opened) -> None:
     }
     assert int(found.column("n")[0].as_py()) == len(wanted)
     assert data.histogram("visits").plan().query.contribution_limit == 1
+
+
+@dataclass(frozen=True, slots=True)
+class PresentQuery(SingleCountQuery):
+    """How many units have a row in which none of these columns is missing."""
+
+    checked: Annotated[str, "A column.", COLUMN]
+    _: KW_ONLY
+    more: Annotated[str | Iterable[str], "More columns.", COLUMNS] = ("day",)
+    kind: ClassVar[str] = "present"
+    label: ClassVar[str] = "present"
+    sensitivity: ClassVar[int] = 1
+
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.checked, *self.more))
+
+    def bounded(self, rows: Rows) -> Bounded:
+        table = rows.table
+        for name in self.columns():
+            table = table.filter(table[name].notnull())
+        return counted_rows(table, (table[rows.unit], rows.kinds[rows.unit]), 1)
+
+    def words(self, names: Names) -> Words:
+        subject = f"The number of {names.unit.several}"
+        return Words(subject=subject, contribution="1 of the count", described=self.kind)
+
+
+def test_a_field_says_that_it_holds_columns(data: Session) -> None:
+    """Expressions and names of computed columns work in it, whatever it is called."""
+    shop = data.with_columns(dear="case when price > 30 then 1 end")
+    asked = shop.question(PresentQuery("dear", more=["split(genres, '|')", "day"]))
+    assert asked.query.checked == "case when price > 30 then 1 end"
+    wanted = {r["member"] for r in ROWS if r["price"] > 30 and r["genres"] is not None}
+    assert exact(asked) == len(wanted)
+    with pytest.raises(InvalidInput, match="each of them once"):
+        PresentQuery("price", more=[])
+    with pytest.raises(InvalidInput, match="unit of privacy"):
+        shop.question(PresentQuery("day", more="member")).plan()

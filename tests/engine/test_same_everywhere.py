@@ -13,6 +13,7 @@ import pytest
 from farthing.engine.filters import filter_from
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.counts import DistinctQuery, HistogramQuery
+from farthing.engine.kinds.moments import CorrelationQuery, CovarianceQuery, RegressionQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.ratio import RatioQuery
 from farthing.engine.kinds.rollup import RollupQuery
@@ -155,6 +156,20 @@ MEASURES = [
     StandardDeviationQuery("whole", lower=-3, upper=7, per_key_limit=1),
     RatioQuery("worth", "whole", lower=-5, upper=5, per_upper=9),
     RatioQuery("whole", "worth", by="text", lower=0, upper=7, per_upper=2.5, contribution_limit=2),
+    CovarianceQuery(
+        "whole", "worth", by="text", lower=-3, upper=7, on_lower=[-3], on_upper=[4], **LIMITED
+    ),
+    CorrelationQuery(
+        "large", "whole", lower=-(2**40), upper=2**40, on_lower=[-3], on_upper=[7], per_key_limit=2
+    ),
+    RegressionQuery(
+        "worth",
+        ["whole", "large"],
+        **WORTH,
+        on_lower=[-3, -(2**40)],
+        on_upper=[7, 2**40],
+        per_key_limit=2,
+    ),
     SumQuery("worth", by="text", lower=-5, upper=1000, places=3, contribution_limit=1),
     SumQuery("large", by="whole", lower=-(2**40), upper=2**40, contribution_limit=3),
     SumQuery("whole", by="text", categories=("a", None), lower=-5, upper=5, contribution_limit=1),

@@ -361,6 +361,8 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "lower": st.one_of(st.none(), st.integers(-9, 0)),
     "upper": st.one_of(st.none(), st.integers(1, 10**6)),
     "places": st.one_of(st.none(), st.integers(0, 2)),
+    "on_lower": st.one_of(st.none(), st.lists(st.integers(-9, 0), min_size=1, max_size=1)),
+    "on_upper": st.one_of(st.none(), st.lists(st.floats(1, 9), min_size=1, max_size=1)),
     "per_upper": st.one_of(st.none(), st.integers(1, 9)),
     "epsilon": st.one_of(st.none(), st.floats(0.01, 1)),
     "measure_loss": st.booleans(),
@@ -383,6 +385,8 @@ def queries(draw: Any, kind: str) -> Query:
     if "column" in names:
         of = st.sampled_from(KEYS) if kind == "distinct" else FIELDS["column"]
         values["column"] = draw(of)
+    if "on" in names:
+        values["on"] = [draw(FIELDS["column"])]
     if "per" in names:
         values["per"] = draw(FIELDS["column"])
     if "by" in names and (draw(st.booleans()) or "by" not in optional):

@@ -49,7 +49,9 @@ query = typer.Typer(
 _RUN = "Plan and run"
 #: Options that are given as often as there are values, and what one of them is called.
 _NUMBERS: dict[str, Any] = {"limits": list[int], "noise": list[float]}
-_SEVERAL = {"by": "by", "where": "where", "categories": "category"}
+_NUMBERS |= {"on_lower": list[float] | None, "on_upper": list[float] | None}
+_NUMBERS["on_places"] = list[int] | None
+_SEVERAL = {"by": "by", "where": "where", "categories": "category", "on": "on"}
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,7 @@ def _asked(session: Session, kind: type[Query], given: dict[str, Any]) -> Questi
     if "categories" in given:
         labels = categories_of(session.schema, given["by"] or [], given["categories"] or [])
         given["categories"] = labels
+    given |= {name: given[name] or None for name in _NUMBERS if name in given}
     limit = given.get("contribution_limit")
     if isinstance(limit, str) and limit.isdecimal():
         given["contribution_limit"] = int(limit)

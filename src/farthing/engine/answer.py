@@ -351,6 +351,7 @@ class Answer:
             notes.append(LARGEST_TRIED)
         if self.query.together and self.intervals:
             notes.append("The intervals hold for all numbers together.")
+        notes += self.query.notes(self.intervals)
         if self.loss is not None:
             notes.append(self.loss.in_words(percent(self.confidence)))
         return Sheet(

@@ -39,7 +39,7 @@ from farthing.guarantees.kinds import (
 )
 from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee
-from farthing.mechanisms import Expectation, Mechanism, Uses
+from farthing.mechanisms import Mechanism, Uses
 from farthing.numerics.search import last_whole
 
 
@@ -195,8 +195,9 @@ class Aim:
             return Aim("tells_apart", require_real("tells_apart", tells_apart, above=0))
         return None
 
-    def measured(self, query: Query, expected: Expectation) -> float:
+    def measured(self, query: Query, mechanism: Mechanism[Any], confidence: float) -> float:
         """What is to be at most `wanted`."""
+        expected = query.expect(mechanism, confidence)
         if self.name == "tells_apart":
             reached = expected.told_apart
         else:
@@ -204,7 +205,7 @@ class Aim:
             reached = None if accuracy is None else accuracy.half_width
         if reached is not None:
             return reached
-        times_rows = query.width_times_rows(expected)
+        times_rows = query.width_times_rows(mechanism, confidence)
         if times_rows is None:
             raise Unattainable(
                 f"how wide the interval of a {query.kind} is depends on the answer: "
@@ -251,7 +252,7 @@ def cheapest(query: Query, tariff: Tariff, aim: Aim, confidence: float) -> Query
     def reached(name: str, repeats: int) -> float:
         """What it would be."""
         bought = buy(trial(name, repeats), tariff)
-        return aim.measured(bought.query, bought.query.expect(bought.mechanism(), confidence))
+        return aim.measured(bought.query, bought.mechanism(), confidence)
 
     def repeated(name: str, best: _Found | None) -> _Found | None:
         """The fewest repeats of an item that are good enough, if they cost less than `best`."""

@@ -10,11 +10,11 @@ from farthing.mechanisms.combined import Groups, Largest, PerLabel
 from farthing.mechanisms.counts.known_counts import (
     ClippedSum,
     KnownCounts,
-    NoisyTotals,
     Repeated,
     TopKWithCounts,
     ordered_counts,
 )
+from farthing.mechanisms.counts.noisy_totals import NoisyTotals
 from farthing.mechanisms.counts.unknown_counts import ThresholdedCounts, UnknownCounts
 from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.noise.discrete import (

@@ -27,8 +27,9 @@ from typing import (
 
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.counts import CountQuery, DistinctQuery, HistogramQuery, LossQuery
-from farthing.engine.kinds.fields import CHECKS
+from farthing.engine.kinds.fields import CHECKS, help_of
 from farthing.engine.kinds.limit import LimitQuery
+from farthing.engine.kinds.moments import CorrelationQuery, CovarianceQuery, RegressionQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.ratio import RatioQuery
 from farthing.engine.kinds.rollup import RollupQuery
@@ -93,6 +94,9 @@ class Kinds(ABC, Generic[Asked]):
     ratio = Kind(RatioQuery)
     variance = Kind(VarianceQuery)
     standard_deviation = Kind(StandardDeviationQuery)
+    covariance = Kind(CovarianceQuery)
+    correlation = Kind(CorrelationQuery)
+    regression = Kind(RegressionQuery)
     distinct = Kind(DistinctQuery)
     loss = Kind(LossQuery)
     limit = Kind(LimitQuery)
@@ -180,7 +184,8 @@ def _unusable(name: str, kind: object) -> str | None:
         hint = hints[own.name]
         if get_origin(hint) is not Annotated:
             return f"{own.name} has no help text: Annotated[type, text]"
-        if own.name not in CHECKS and get_args(hint)[0] not in _SIMPLE:
+        known = own.name in CHECKS or help_of(kind)[own.name].holds is not None
+        if not known and get_args(hint)[0] not in _SIMPLE:
             return f"{own.name} must be text, a number or a truth value, or a field of ours"
     return None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 
 from farthing.engine.filters import Filter, columns_of
@@ -137,9 +137,9 @@ class Query(ABC):
     """A question without the table it is asked of: which rows, and the ε of its items.
 
     Subclasses are frozen dataclasses. A kind must define `columns`, `roles`, `mechanism_for`,
-    `bounded`, `data` and `words`; the rest has defaults. The name of a field says what it holds:
-    one that `CHECKS` knows is checked when the query is made, and columns are found in `where`,
-    `by` and `column` alone (`completed.renamed_query`).
+    `bounded`, `data` and `words`; the rest has defaults. Fields are checked when the query is made:
+    those that hold columns (`where`, `by`, `column`, and others that say so with `COLUMN` or
+    `COLUMNS`) as such, and what `CHECKS` knows by name.
     """
 
     where: Where = None
@@ -157,10 +157,14 @@ class Query(ABC):
     ranks: ClassVar[str] = "ranks"
 
     def __post_init__(self) -> None:
-        for own in fields(self):
-            value = getattr(self, own.name)
-            if own.name in CHECKS and (value is not None or own.default is not None):
-                object.__setattr__(self, own.name, CHECKS[own.name](own.name, value))
+        for name, own in help_of(type(self)).items():
+            value = getattr(self, name)
+            if value is None and own.default is None:
+                continue
+            if own.holds is not None:
+                object.__setattr__(self, name, own.holds.check(value))
+            elif name in CHECKS:
+                object.__setattr__(self, name, CHECKS[name](name, value))
         self.check_fields()
 
     @property
@@ -287,7 +291,7 @@ class Query(ABC):
         """How far off the released numbers are, or an interval for each; None: as expected."""
         return None
 
-    def width_times_rows(self, expectation: Expectation) -> float | None:
+    def width_times_rows(self, mechanism: Mechanism[Any], confidence: float) -> float | None:
         """About the largest half-width of a number, times its rows, if only that is known."""
         return None
 
@@ -329,6 +333,10 @@ class Query(ABC):
     def together(self) -> bool:
         """Whether its intervals hold for all numbers together."""
         return False
+
+    def notes(self, _intervals: Sequence[Interval] | None) -> tuple[str, ...]:
+        """What else to know about an answer with these intervals."""
+        return ()
 
     @abstractmethod
     def words(self, names: Names) -> Words:

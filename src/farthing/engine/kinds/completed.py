@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from farthing.engine.computed.columns import ComputedColumns, spelled, with_computed
-from farthing.engine.filters import columns_of, renamed
-from farthing.engine.keys import renamed_key
+from farthing.engine.filters import columns_of
 from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.fields import help_of
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.sql.conditions import check_filter, require_possible
 from farthing.engine.where_text.parsing import within_reason
@@ -41,17 +41,12 @@ def completed_query(query: Query, declared: Schema, unit: str, limits: Limits) -
 
 
 def renamed_query(query: Query, rename: Callable[[str], str]) -> Query:
-    """The query with other names for its columns: those in `where`, `by` and `column`, which are
-    the only fields that may hold an expression."""
-    given: dict[str, Any] = {}
-    if query.filter is not None:
-        given["where"] = renamed(query.filter, rename)
-    for name in ("by", "column", "per"):
-        value = getattr(query, name, None)
-        if name in query.field_names() and value is not None:
-            given[name] = (
-                tuple(renamed_key(key, rename) for key in value) if name == "by" else rename(value)
-            )
+    """The query with other names for its columns, in all fields that hold columns."""
+    given = {
+        name: one.holds.renamed(getattr(query, name), rename)
+        for name, one in help_of(type(query)).items()
+        if one.holds is not None and getattr(query, name) is not None
+    }
     return query.changed(**given)
 
 
@@ -87,7 +82,8 @@ def check_query(query: Query, declared: Schema, unit: str) -> Schema:
         )
     own = {name: f"computed {i}" for i, name in enumerate(computed_columns(query, declared))}
     if own and used_columns(renamed_query(query, lambda name: own.get(name, name))) & own.keys():
-        raise InvalidInput(f"a {query.kind} takes expressions in where, by and column alone")
+        known = [name for name, one in help_of(type(query)).items() if one.holds is not None]
+        raise InvalidInput(f"a {query.kind} takes expressions in {', '.join(known)} alone")
     check_filter(query.filter, schema.kinds)
     query.check_columns(schema)
     return schema

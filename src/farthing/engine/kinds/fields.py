@@ -6,6 +6,7 @@ The text beside a type is what the command line says about the option.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from inspect import Parameter, signature
@@ -15,6 +16,7 @@ from typing import (
     Literal,
     NamedTuple,
     TypeAlias,
+    TypeVar,
     get_args,
     get_origin,
     get_type_hints,
@@ -24,15 +26,18 @@ from farthing.engine.filters import (
     Filter,
     filter_from,
     filter_to_json,
+    renamed,
     require_column,
     require_value,
     value_from_json,
     value_to_json,
 )
-from farthing.engine.keys import Key, key_from, key_to_json
+from farthing.engine.keys import Key, key_from, key_to_json, renamed_key
 from farthing.engine.sql.bounding import Label, text_of
 from farthing.engine.where_text.conditions import where_from
 from farthing.errors import InvalidInput, require_count, require_real
+
+T = TypeVar("T")
 
 Where: TypeAlias = Annotated[
     Filter | Mapping[str, Any] | str | None,
@@ -73,12 +78,23 @@ QuestionEpsilon: TypeAlias = Annotated[
 LeakItem: TypeAlias = Annotated[str | None, "The tariff's item that pays for the δ."]
 
 
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """Columns that a field holds: how they are checked, and given other names. They may be
+    computed."""
+
+    check: Callable[[Any], Any]
+    renamed: Callable[[Any, Callable[[str], str]], Any]
+
+
 class FieldHelp(NamedTuple):
-    """A field of a kind of question or conversation: its type, what it means, its default."""
+    """A field of a kind of question or conversation: its type, what it means, its default, and what
+    columns it holds."""
 
     type: Any
     words: str
     default: Any
+    holds: Holds | None = None
 
     @property
     def needed(self) -> bool:
@@ -92,10 +108,11 @@ def help_of(kind: type[Any]) -> Mapping[str, FieldHelp]:
     hints = get_type_hints(kind, include_extras=True)
     described = {}
     for name, one in signature(kind).parameters.items():
-        hint, words = hints[name], ""
+        hint, words, more = hints[name], "", []
         if get_origin(hint) is Annotated:
-            hint, words, *_ = get_args(hint)
-        described[name] = FieldHelp(hint, words, one.default)
+            hint, words, *more = get_args(hint)
+        holds = next((one for one in more if isinstance(one, Holds)), HOLDS.get(name))
+        described[name] = FieldHelp(hint, words, one.default, holds)
     return described
 
 
@@ -220,7 +237,7 @@ def _item(name: str, value: Any) -> str:
     return value
 
 
-def _key(_: str, by: Any) -> tuple[Key, ...]:
+def _key(by: Any) -> tuple[Key, ...]:
     names = by if isinstance(by, list | tuple | set | frozenset) else (by,)
     if isinstance(by, int | float):
         raise InvalidInput(f"by must name at least one column, got {by!r:.60}")
@@ -232,6 +249,14 @@ def _key(_: str, by: Any) -> tuple[Key, ...]:
     if len(set(keys)) != len(keys):
         raise InvalidInput("by must name different columns")
     return keys
+
+
+def _columns(given: Any) -> tuple[str, ...]:
+    names = given if isinstance(given, list | tuple) else (given,)
+    columns = tuple(map(require_column, names))
+    if not columns or len(set(columns)) != len(columns):
+        raise InvalidInput("a list of columns must name at least one, each of them once")
+    return columns
 
 
 def _labels(name: str, given: Any) -> CheckedLabels:
@@ -247,10 +272,13 @@ def _labels(name: str, given: Any) -> CheckedLabels:
     )
 
 
-def _list(name: str, value: Any) -> tuple[Any, ...]:
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise InvalidInput(f"{name} must be a list of numbers, got {type(value).__name__}")
-    return tuple(value)
+def _each(check: Callable[[str, Any], T]) -> Callable[[str, Any], tuple[T, ...]]:
+    def checked(name: str, value: Any) -> tuple[T, ...]:
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+            raise InvalidInput(f"{name} must be a list of numbers, got {type(value).__name__}")
+        return tuple(check(name, number) for number in value)
+
+    return checked
 
 
 def _bound(name: str, value: Any) -> NumberBound:
@@ -274,15 +302,35 @@ def _truth(name: str, value: Any) -> bool:
     return value
 
 
-#: How a field of this name is checked and put into its one form, whatever kind has it. A field
-#: whose default is None may be None.
+#: A field that holds a column says so beside its help: Annotated[str, "…", COLUMN]; or COLUMNS.
+COLUMN = Holds(require_column, lambda name, rename: rename(name))
+COLUMNS = Holds(_columns, lambda names, rename: tuple(map(rename, names)))
+#: Fields that hold columns by their name, whatever kind has them.
+HOLDS = {
+    "where": Holds(where_from, renamed),
+    "by": Holds(_key, lambda keys, rename: tuple(renamed_key(key, rename) for key in keys)),
+    "column": COLUMN,
+}
+Per: TypeAlias = Annotated[str, "The column whose sum is divided by.", COLUMN]
+On: TypeAlias = Annotated[
+    str | Iterable[str],
+    "A column that it is explained by, or compared with; several: repeat.",
+    COLUMNS,
+]
+OnBounds: TypeAlias = Annotated[
+    Iterable[NumberBound] | None, "Bounds of the columns in on, in their order; else the schema's."
+]
+OnPlaces: TypeAlias = Annotated[
+    Iterable[int] | None, "Decimal places of the columns in on that are kept; else the schema's."
+]
+#: How any other field of this name is checked and put into its one form, whatever kind has it. A
+#: field whose default is None may be None.
 CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "where": lambda _, value: where_from(value),
-    "by": _key,
     "categories": _labels,
-    "column": lambda _, value: require_column(value),
-    "per": lambda _, value: require_column(value),
     "per_upper": _bound,
+    "on_lower": _each(_bound),
+    "on_upper": _each(_bound),
+    "on_places": _each(_places),
     "lower": _bound,
     "upper": _bound,
     "places": _places,
@@ -290,10 +338,8 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "candidates": _count(),
     "most": _count(),
     "labels": _count(),
-    "limits": lambda name, value: tuple(_count()(name, number) for number in _list(name, value)),
-    "noise": lambda name, value: tuple(
-        require_real(name, number, at_least=0) for number in _list(name, value)
-    ),
+    "limits": _each(_count()),
+    "noise": _each(lambda name, value: require_real(name, value, at_least=0)),
     "contribution_limit": _limit,
     "per_key_limit": _count(),
     "repeats": _count(LARGEST_REPEATS),

@@ -164,19 +164,7 @@ class MeasureQuery(KeyQuery):
 
         The declared bounds clip every value first, so there is nothing beyond them.
         """
-        lowers = [bound for bound in (self.lower, column.lower) if bound is not None]
-        uppers = [bound for bound in (self.upper, column.upper) if bound is not None]
-        if not lowers or not uppers:
-            raise InvalidInput(
-                f"the {self.kind} of {self.column} needs lower and upper: the schema declares none"
-            )
-        lower, upper = max(lowers), min(uppers)
-        if lower > upper:
-            raise InvalidInput(
-                f"lower and upper must overlap the declared bounds of {self.column}: no value lies "
-                f"between {lower} and {upper}"
-            )
-        return lower, upper
+        return bounds_within(column, self.column, self.lower, self.upper, self.kind)
 
     def clipped(self, declared: DeclaredValues) -> dict[str, Bounds]:
         """Its own bounds, which lie within those that are declared."""
@@ -352,6 +340,41 @@ def possible_sums(query: MeasureQuery) -> Interval:
         0 if lower is not None and lower >= 0 else -math.inf,
         0 if upper is not None and upper <= 0 else math.inf,
     )
+
+
+def bounds_within(
+    column: Column,
+    name: str,
+    lower: fields.NumberBound | None,
+    upper: fields.NumberBound | None,
+    kind: str,
+    asked: str = "lower and upper",
+) -> tuple[fields.NumberBound, fields.NumberBound]:
+    """The part of a question's bounds that lies within the declared ones; None: not said."""
+    lowers = [bound for bound in (lower, column.lower) if bound is not None]
+    uppers = [bound for bound in (upper, column.upper) if bound is not None]
+    if not lowers or not uppers:
+        raise InvalidInput(f"the {kind} of {name} needs {asked}: the schema declares none")
+    least, most = max(lowers), min(uppers)
+    if least > most:
+        raise InvalidInput(
+            f"{asked} must overlap the declared bounds of {name}: no value lies "
+            f"between {least} and {most}"
+        )
+    return least, most
+
+
+def kept_bounds(
+    column: Column, lower: fields.NumberBound, upper: fields.NumberBound, places: int | None
+) -> tuple[fields.NumberBound, fields.NumberBound, int]:
+    """Bounds to so many decimal places, or as many as suit the column; and the places."""
+    fields.scaled_bounds(math.floor(lower), math.ceil(upper), 0)  # none is too large
+    kept = places_of(column, lower, upper) if places is None else places
+    lowest, highest = (
+        rounded_bound(bound, kept, towards)
+        for bound, towards in ((lower, ROUND_FLOOR), (upper, ROUND_CEILING))
+    )
+    return lowest, highest, kept
 
 
 def sum_bounds(

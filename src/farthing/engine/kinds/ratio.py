@@ -22,14 +22,15 @@ from farthing.engine.kinds.measures import (
     rounded_bound,
     sum_bounds,
 )
+from farthing.engine.kinds.steps import noisy_totals
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import Bounded
 from farthing.engine.sql.conditions import fixed_point
 from farthing.engine.sql.measuring import VALUE, WHOLE, Grouped, total_name
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Mechanism, Release
-from farthing.mechanisms.combined import Groups, PerLabel
-from farthing.mechanisms.counts.known_counts import NoisyTotals
+from farthing.mechanisms.combined import Groups
+from farthing.mechanisms.counts.noisy_totals import NoisyTotals
 from farthing.mechanisms.protocol import Interval
 from farthing.optional import Later
 from farthing.schema import NUMBERS, Bounds, Column, DeclaredValues, Schema
@@ -53,7 +54,7 @@ class RatioQuery(MeasureQuery):
     the declared bounds of the columns can add up to.
     """
 
-    per: Annotated[str, "The column whose sum is divided by."]
+    per: fields.Per
     _: KW_ONLY
     lower: Annotated[fields.NumberBound | None, "The smallest sum of one unit."] = None
     upper: Annotated[fields.NumberBound | None, "The largest sum of one unit."] = None
@@ -144,8 +145,7 @@ class RatioQuery(MeasureQuery):
     def errors(
         self, mechanism: Mechanism[Any], release: Release, confidence: float
     ) -> tuple[Interval, ...]:
-        totals = mechanism.measure if isinstance(mechanism, PerLabel) else mechanism
-        assert isinstance(totals, NoisyTotals)
+        totals = noisy_totals(mechanism)
         return tuple(totals.ratio(drawn, confidence) for drawn in self._drawn(release))
 
     def _drawn(self, release: Release) -> list[tuple[float, float]]:

@@ -1,34 +1,21 @@
 """Sums, means, variances and standard deviations: questions that noisy totals answer.
 
-For means and variances, values x between lower and upper are counted in steps from lower, rounded
-to the nearest: a = ⌊(x − lower)·finer/coarser + ½⌋, where one of the two is 1 and the other makes
-the number R of steps from lower to upper as large as stays exact. d = 2a − R counts half steps from
-the middle. A unit with w rows for a label (more than τ count as τ with its own averages) changes
-
-    the number of rows         by w ≤ τ
-    the sum of d               by at most R·w
-    2·(sum of d²) − R²·rows    by at most R²·w
-
-One coordinate each. Measuring from the middle halves what a unit can change (Theorem 13 of
-docs/theory/mechanisms.md).
-
-The intervals hold whatever the totals really are. The true totals lie, all together with the stated
-probability, in a box around the noisy ones, which is made wider by what rounding to steps can have
-moved them. The interval of a number is the range that it can have over the box: of a ratio at its
-corners, of a difference by the ends of its two parts (Theorem 15). Where there is no row there is
-no mean, and with fewer than two no variance; then nothing is claimed.
+The intervals hold whatever the totals really are, and by the noise of all totals together. They are
+wider by what rounding to steps can have moved the totals (Theorem 15 of docs/theory/mechanisms.md).
+Where there is no row there is no mean, and with fewer than two no variance; then nothing is
+claimed.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import ANYWHERE, COUNT, Paid, Query, Result, Rows, coordinate_of
+from farthing.engine.kinds.base import ANYWHERE, COUNT, Paid, Query, Rows, coordinate_of
+from farthing.engine.kinds.deviations import Drawn
 from farthing.engine.kinds.measures import (
     MeasureQuery,
     bounded_totals,
@@ -36,20 +23,13 @@ from farthing.engine.kinds.measures import (
     possible_sums,
     sum_bounds,
 )
+from farthing.engine.kinds.steps import Term, TotalsQuery, noisy_totals
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import Bounded
-from farthing.engine.sql.measuring import (
-    VALUE,
-    WHOLE,
-    Grouped,
-    rounded_quotient,
-    scaled_to,
-    total_name,
-)
+from farthing.engine.sql.measuring import VALUE, WHOLE, Grouped
 from farthing.errors import InvalidInput
 from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Repeated
-from farthing.mechanisms.combined import Groups, PerLabel
-from farthing.mechanisms.counts.known_counts import NoisyTotals
+from farthing.mechanisms.combined import Groups
 from farthing.mechanisms.protocol import Interval
 from farthing.optional import Later
 from farthing.schema import Bounds, Column, DeclaredValues
@@ -59,109 +39,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 else:
     ibis = Later("ibis")
-
-#: The most that a unit may change the sum of the highest power by: engines divide and add it up
-#: exactly, noise for ε of 1/256 and more can be drawn, and steps stay finer than what noise hides.
-LARGEST_CHANGE = {1: 1 << 30, 2: 1 << 32}
-#: There are at least about this many steps.
-_COARSEST = 1 << 10
-
-
-#: A number, and the interval around it.
-Measured: TypeAlias = tuple[float, Interval]
-
-
-@dataclass(frozen=True, slots=True)
-class TotalsQuery(MeasureQuery):
-    """A question whose number is computed from the number of rows and sums of powers."""
-
-    #: The highest power that is summed.
-    powers: ClassVar[int]
-
-    @property
-    def pays(self) -> Mapping[str, int]:
-        """A coordinate for each total."""
-        return {COUNT: self.powers + 1}
-
-    @property
-    def steps(self) -> tuple[int, int]:
-        """(finer, coarser): a step is coarser/finer units of the last decimal place."""
-        lower, upper = self.bounds
-        if lower == upper:
-            raise InvalidInput(f"lower and upper must differ, got {self.lower} twice")
-        largest = LARGEST_CHANGE[self.powers]
-        most = largest // self.rows_of_a_unit
-        most = most if self.powers == 1 else math.isqrt(most)
-        if most < _COARSEST:
-            raise InvalidInput(
-                f"per_key_limit of a {self.measures} must be at most "
-                f"{largest // _COARSEST**self.powers}, got {self.per_key_limit}"
-            )
-        wide = upper - lower
-        return max(most // wide, 1), -(-wide // most)
-
-    @property
-    def reach(self) -> int:
-        """R: how many steps it is from lower to upper."""
-        lower, upper = self.bounds
-        finer, coarser = self.steps
-        return (2 * (upper - lower) * finer + coarser) // (2 * coarser)
-
-    @property
-    def rounding(self) -> float:
-        """How far a value may be from its step, in steps."""
-        return 0.0 if self.steps[1] == 1 else 0.5
-
-    def unstepped(self, steps: float) -> float:
-        """So many steps in the units of the column."""
-        finer, coarser = self.steps
-        return steps * coarser / finer / float(10**self.decimals)
-
-    @property
-    def limits(self) -> tuple[int, ...]:
-        """What a unit can change each total by."""
-        return tuple(self.rows_of_a_unit * self.reach**power for power in range(self.powers + 1))
-
-    def measure(self, paid: Paid) -> Mechanism[Any]:
-        return NoisyTotals(coordinate=coordinate_of(paid), limits=self.limits)
-
-    def measured(self, grouped: Grouped) -> Bounded:
-        above = grouped.table[VALUE] - self.bounds[0]
-        finer, coarser = self.steps
-        if coarser > 1:
-            above = rounded_quotient(above, coarser).cast("int64")
-        elif finer > 1:
-            above = above * finer
-        sums = {f"power{power}": self._summed(above, power) for power in range(1, self.powers + 1)}
-        pairs = grouped.pairs(rows=grouped.table.count(), **sums)
-        most = self.rows_of_a_unit
-        rows = ibis.least(pairs.rows, most).cast(WHOLE)
-        amounts = [rows] + [
-            2 * scaled_to(pairs[name], pairs.rows, most) - self.reach**power * rows
-            for power, name in enumerate(sums, start=1)
-        ]
-        return bounded_totals(self, grouped, pairs, zip(amounts, self.limits, strict=True))
-
-    @abstractmethod
-    def estimate(self, release: Release, expectation: Expectation) -> Measured:
-        """The number that the totals of one label stand for."""
-
-    def result(self, release: Release, expectation: Expectation) -> Result:
-        estimates = [self.estimate(part, expectation) for part in self.parts_of(release)]
-        numbers, intervals = tuple(n for n, _ in estimates), tuple(ends for _, ends in estimates)
-        return Result(self.labels_in(release), numbers, None, intervals)
-
-    def _summed(self, above: Any, power: int) -> Any:
-        """Sums that are at least 0: of steps from the lower bound, of squares from the middle."""
-        if power == 1:
-            return above.cast(WHOLE).sum()
-        double = 2 * above - self.reach
-        return (double * double).cast(WHOLE).sum()
-
-    def collected(self, rows: pa.Table) -> Groups[tuple[int, ...]]:
-        size = self.powers + 1
-        columns = (map(int, rows.column(total_name(i)).to_pylist()) for i in range(size))
-        return groups_of(self, rows, zip(*columns, strict=True), (0,) * size, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,43 +51,32 @@ class MeanQuery(TotalsQuery):
 
     kind: ClassVar[str] = "mean"
     number: ClassVar[str] = "mean"
-    powers: ClassVar[int] = 1
+    terms: ClassVar[tuple[Term, ...]] = ((), (0,))
 
-    def estimate(self, release: Release, expectation: Expectation) -> Measured:
+    def estimates(self, numbers: Sequence[float], _: Sequence[float]) -> tuple[float, ...]:
         """The mean, between the bounds of the question."""
-        rows, middle, *_ = _ranges(release, expectation)
-        count, total, *_ = _numbers(release)
-        return self._value(total / max(count, 1.0)), self._between(_ratio(middle, rows))
+        rows, total = numbers
+        return (self._value(total / max(rows, 1.0)),)
 
-    def errors(
-        self, mechanism: Mechanism[Any], release: Release, confidence: float
-    ) -> tuple[Interval, ...]:
-        """By the noise of both totals together, which is less than that of each by itself."""
-        totals = mechanism.measure if isinstance(mechanism, PerLabel) else mechanism
-        assert isinstance(totals, NoisyTotals)
-        drawn = (_numbers(part) for part in self.parts_of(release))
-        return tuple(self._between(totals.ratio(n, confidence, self.reach)) for n in drawn)
+    def intervals(self, drawn: Drawn) -> tuple[Interval, ...]:
+        low, high = drawn.mean(0, drawn.confidence)
+        return ((self._value(low), self._value(high)),)
 
     @property
     def possible(self) -> Interval:
         lower, upper = self.lower, self.upper
         return ANYWHERE if lower is None or upper is None else (lower, upper)
 
-    def _between(self, ratios: Interval) -> Interval:
-        """The means of which these are the ratios, wider by what rounding can have moved them."""
-        low, high = _wider(ratios, 2 * self.rounding + _scaling(self))
-        return self._value(low), self._value(high)
-
-    def _value(self, ratio: float) -> float:
+    def _value(self, mean: float) -> float:
         """From half steps around the middle to the column, within its bounds."""
+        (scale,) = self.scales
         lower, upper = (bound / float(10**self.decimals) for bound in self.bounds)
-        return min(max(lower + self.unstepped((self.reach + ratio) / 2), lower), upper)
+        return min(max(scale.middle + mean * scale.half, lower), upper)
 
-    def width_times_rows(self, expectation: Expectation) -> float | None:
-        """A mean m of n rows moves by (sum's error + |m|·rows' error)/n; |m| is at most R."""
-        assert expectation.totals is not None
-        rows, middle = expectation.totals
-        return self.unstepped((middle + self.reach * rows) / 2)
+    def width_times_rows(self, mechanism: Mechanism[Any], confidence: float) -> float | None:
+        """That of the sum less the mean times the rows; the mean is at most R in half steps."""
+        (scale,) = self.scales
+        return scale.half * noisy_totals(mechanism).half_width((scale.reach, 1.0), confidence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,23 +90,36 @@ class VarianceQuery(TotalsQuery):
 
     kind: ClassVar[str] = "variance"
     number: ClassVar[str] = "variance"
-    powers: ClassVar[int] = 2
+    terms: ClassVar[tuple[Term, ...]] = ((), (0,), (0, 0))
 
-    def estimate(self, release: Release, expectation: Expectation) -> Measured:
-        deviation, (low, high) = standard_deviation_from(self, release, expectation)
-        return deviation**2, (low**2, high**2)
+    def estimates(self, numbers: Sequence[float], _: Sequence[float]) -> tuple[float, ...]:
+        rows, total, squares = numbers
+        ((reach, half),) = ((scale.reach, scale.half) for scale in self.scales)
+        count = max(rows, 2.0)
+        within = (squares / max(rows, 1.0) + reach**2) / 2 - (total / max(rows, 1.0)) ** 2
+        return (half**2 * min(max(within, 0.0) * count / (count - 1), self._largest),)
 
-    def width_times_rows(self, expectation: Expectation) -> float | None:
-        """Of (q + R²)/8 − m²/4, with q the mean of 2·d² − R² and m that of d."""
-        assert expectation.totals is not None
-        rows, middle, squares = expectation.totals
-        reach = self.reach
-        moved = (squares + reach**2 * rows) / 8 + reach * (middle + reach * rows) / 2
-        return self.unstepped(self.unstepped(moved))
+    def intervals(self, drawn: Drawn) -> tuple[Interval, ...]:
+        (scale,) = self.scales
+        low, high = drawn.covariance(0, 0, self._largest)
+        return ((scale.half**2 * low, scale.half**2 * high),)
+
+    @property
+    def _largest(self) -> float:
+        """In half steps: that of two rows at the two ends."""
+        (scale,) = self.scales
+        return 2.0 * (scale.reach + scale.rounding) ** 2
+
+    def width_times_rows(self, mechanism: Mechanism[Any], confidence: float) -> float | None:
+        """The weights of the totals are (R²/2 + m² − v, −2m/R, ½) for the mean m and the variance
+        v, which are largest where all values are at a bound."""
+        (scale,) = self.scales
+        weights = (1.5 * scale.reach**2, 2.0, 0.5)
+        return scale.half**2 * noisy_totals(mechanism).half_width(weights, confidence)
 
 
 @dataclass(frozen=True, slots=True)
-class StandardDeviationQuery(TotalsQuery):
+class StandardDeviationQuery(VarianceQuery):
     """The standard deviation of a numeric column, overall or for each label of a key.
 
     It is the root of the variance, which says what counts.
@@ -248,67 +127,17 @@ class StandardDeviationQuery(TotalsQuery):
 
     kind: ClassVar[str] = "standard_deviation"
     number: ClassVar[str] = "standard_deviation"
-    powers: ClassVar[int] = 2
 
-    def estimate(self, release: Release, expectation: Expectation) -> Measured:
-        return standard_deviation_from(self, release, expectation)
+    def estimates(self, numbers: Sequence[float], _: Sequence[float]) -> tuple[float, ...]:
+        return tuple(map(math.sqrt, VarianceQuery.estimates(self, numbers, ())))
 
+    def intervals(self, drawn: Drawn) -> tuple[Interval, ...]:
+        ((low, high),) = VarianceQuery.intervals(self, drawn)
+        return ((math.sqrt(low), math.sqrt(high)),)
 
-def standard_deviation_from(
-    query: TotalsQuery, release: Release, expectation: Expectation
-) -> Measured:
-    """The root of the variance. Rounding values to steps moves it by at most one step."""
-    rows, middle, squares = _ranges(release, expectation)
-    count, total, square = _numbers(release)
-    reach, scaling = query.reach, _scaling(query)
-
-    def spread(mean_square: float, mean: float, n: float) -> float:
-        """In steps: d counts half steps, and its squares are kept as 2·d² − R²."""
-        variance = ((mean_square + reach**2) / 2 - mean**2) / 4
-        return math.sqrt(max(variance, 0.0) * max(n, 2.0) / (max(n, 2.0) - 1))
-
-    low_mean, high_mean = _wider(_ratio(middle, rows), scaling)
-    low_square, high_square = _wider(_ratio(squares, rows), scaling)
-    least = 0.0 if low_mean <= 0 <= high_mean else min(abs(low_mean), abs(high_mean))
-    low = spread(low_square, max(abs(low_mean), abs(high_mean)), rows[1])
-    high = spread(high_square, least, rows[0])
-    deviation = spread(square / max(count, 1.0), total / max(count, 1.0), count)
-    widest = reach / math.sqrt(2)  # two rows at the two ends
-    moved = 2 * query.rounding
-    ends = max(min(low, widest) - moved, 0.0), min(high, widest) + moved
-    return query.unstepped(min(deviation, widest)), (
-        query.unstepped(ends[0]),
-        query.unstepped(ends[1]),
-    )
-
-
-def _scaling(query: TotalsQuery) -> float:
-    """How far rounding moves a mean of d, or of 2·d². A unit with more than τ rows counts as τ
-    rows with rounded averages, which moves a sum by at most 1."""
-    return 1 / query.rows_of_a_unit
-
-
-def _numbers(release: Release) -> tuple[float, ...]:
-    assert release.counts is not None
-    return tuple(map(float, release.counts))
-
-
-def _ranges(release: Release, expectation: Expectation) -> tuple[Interval, ...]:
-    """What each total may really be; there is at least one row."""
-    assert expectation.totals is not None
-    numbers = zip(_numbers(release), expectation.totals, strict=True)
-    rows, *sums = ((number - width, number + width) for number, width in numbers)
-    return (max(rows[0], 1.0), max(rows[1], 1.0)), *sums
-
-
-def _ratio(total: Interval, rows: Interval) -> Interval:
-    """The smallest and largest of total/rows."""
-    corners = [t / n for t in total for n in rows]
-    return min(corners), max(corners)
-
-
-def _wider(interval: Interval, by: float) -> Interval:
-    return interval[0] - by, interval[1] + by
+    def width_times_rows(self, _mechanism: Mechanism[Any], _confidence: float) -> float | None:
+        """It depends on the deviation itself."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)

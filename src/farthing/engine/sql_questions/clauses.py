@@ -10,6 +10,9 @@ Functions, and the questions that they are:
     SUM(column) / SUM(other)                        ratio
     VARIANCE(column), VAR_SAMP(column)              variance
     STDDEV(column), STDDEV_SAMP(column)             standard_deviation
+    COVAR_SAMP(column, other)                       covariance
+    CORR(column, other)                             correlation
+    REGR_SLOPE(column, other), REGR_INTERCEPT(…)    regression, which has both
     MEDIAN(column)                                  quantile
     PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY column)    quantile
 
@@ -51,6 +54,13 @@ _OF_A_COLUMN: Mapping[type[sge.Expr], str] = {
     sge.StddevSamp: "standard_deviation",
     sge.Median: "quantile",
 }
+#: The kind that a function of two columns is.
+_OF_COLUMNS: Mapping[type[sge.Expr], str] = {
+    sge.CovarSamp: "covariance",
+    sge.Corr: "correlation",
+    sge.RegrSlope: "regression",
+    sge.RegrIntercept: "regression",
+}
 #: How a kind is written.
 _WRITTEN: Mapping[str, str] = {
     "distinct": "COUNT(DISTINCT {column})",
@@ -59,13 +69,16 @@ _WRITTEN: Mapping[str, str] = {
     "ratio": "SUM({column}) / SUM({per})",
     "variance": "VAR_SAMP({column})",
     "standard_deviation": "STDDEV_SAMP({column})",
+    "covariance": "COVAR_SAMP({column}, {on})",
+    "correlation": "CORR({column}, {on})",
+    "regression": "REGR_SLOPE({column}, {on})",
     "quantile": "PERCENTILE_CONT({probability!r}) WITHIN GROUP (ORDER BY {column})",
 }
 COUNT = "count"
 _BINS, _OPTIONS = "BINS", "OPTIONS"
 _OURS = (
-    "COUNT(DISTINCT column), COUNT(*), SUM, AVG, VARIANCE, STDDEV, MEDIAN or PERCENTILE_CONT "
-    "must stand here"
+    "COUNT(DISTINCT column), COUNT(*), SUM, AVG, VARIANCE, STDDEV, COVAR_SAMP, CORR, REGR_SLOPE, "
+    "MEDIAN or PERCENTILE_CONT must stand here"
 )
 
 
@@ -98,6 +111,12 @@ def aggregate_of(node: sge.Expr, sql: SqlText, reader: ConditionReader, unit: st
             return Aggregate("ratio", {"column": reader.column(this), "per": reader.column(per)})
         case sge.WithinGroup(this=sge.PercentileCont() | sge.PercentileDisc()):
             return _percentile(node, sql, reader)
+        case sge.CovarPop():
+            raise sql.refused(node, "the covariance is that of a sample: COVAR_SAMP")
+    kind = _OF_COLUMNS.get(type(node))
+    if kind is not None:
+        this, other = sql.arguments(node, "this", "expression")
+        return Aggregate(kind, {"column": reader.column(this), "on": [reader.column(other)]})
     kind = _OF_A_COLUMN.get(type(node))
     if kind is None:
         raise sql.refused(node, _OURS)
@@ -111,11 +130,11 @@ def aggregate_in_sql(kind: str, fields: Mapping[str, Any], unit: str) -> str | N
         return (
             f"COUNT(DISTINCT {name_in_sql(unit)})" if fields["per_key_limit"] == 1 else "COUNT(*)"
         )
-    written = _WRITTEN.get(kind)
-    if written is None:
+    written, on = _WRITTEN.get(kind), fields.get("on", ())
+    if written is None or len(on) > 1:
         return None
     names = {name: name_in_sql(fields[name]) for name in ("column", "per") if name in fields}
-    return written.format(**{**fields, **names})
+    return written.format(**{**fields, **names, "on": ", ".join(map(name_in_sql, on))})
 
 
 def _count(node: sge.Count, sql: SqlText, reader: ConditionReader, unit: str) -> Aggregate:

@@ -54,7 +54,7 @@ from farthing.schema import Schema
 #: Entries after SELECT; and labels that follow from lists of values.
 MOST_ENTRIES, MOST_LISTED = 100, 10_000
 #: Fields that SQL says itself.
-SAID = ("where", "by", "column", "per", "probability", "k", "counts")
+SAID = ("where", "by", "column", "per", "on", "probability", "k", "counts")
 _CLAUSES = ("expressions", "from_", "where", "group", "order", "limit", "joins", "with_")
 _ONE_TABLE = (
     "a question is about one table; a sub-select of it that groups by the unit can be joined, and "

@@ -1,12 +1,10 @@
-"""Counts of known labels and of labels that were selected first, and totals of whole numbers."""
+"""Counts of known labels and of labels that were selected first, and sums of whole numbers."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Generic
 
 import numpy as np
@@ -17,8 +15,6 @@ from farthing.guarantees.kinds import PureDP
 from farthing.mechanisms.histogram import Histogram
 from farthing.mechanisms.noise.discrete import (
     Coordinate,
-    CoordinateNoise,
-    DiscreteLaplaceNoise,
     Noise,
     coordinate_noise,
     require_joint,
@@ -38,11 +34,9 @@ from farthing.mechanisms.protocol import (
     Uses,
     check,
     noise_accuracy,
-    require_confidence,
     summed_uses,
 )
 from farthing.mechanisms.selection.gumbel import KnownGumbel, UnknownGumbel
-from farthing.numerics.search import turning_point
 
 _LARGEST_BOUND = 1 << 62
 #: Sums of more draws than this are bounded one by one: the exact law of Laplace sums is long.
@@ -274,123 +268,6 @@ class ClippedSum(Repeatable[int]):
         """
         drawn = times * total + sum(self.noise.draw(times, system_bits()).tolist())
         return Release(("sum",), (drawn if times == 1 else float(Fraction(drawn, times)),))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoisyTotals(Mechanism[tuple[int, ...]]):
-    """Each total plus the noise that its guarantee asks for.
-
-    A unit changes the i-th total by a whole number of at most `limits[i]`, up or down: one
-    coordinate each, with noise as many times wider (Theorem 12 of docs/theory/mechanisms.md).
-    """
-
-    coordinate: Coordinate
-    limits: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if not self.limits:
-            raise InvalidInput("there must be at least one total, got none")
-        for limit in self.limits:
-            require_count("a limit of a total", limit, at_least=1)
-        _ = self.noises  # the scales are checked when the mechanism is made
-
-    @property
-    def noises(self) -> tuple[CoordinateNoise, ...]:
-        """What is added to each total."""
-        return tuple(coordinate_noise(self.coordinate, limit) for limit in self.limits)
-
-    @property
-    def assumes(self) -> Contribution:
-        """One label, with that many numbers."""
-        return Contribution(1, self.limits[0], self.limits[1:])
-
-    @property
-    def guarantees(self) -> Uses:
-        """One coordinate for each total."""
-        return ((self.coordinate, len(self.limits)),)
-
-    def run(self, totals: tuple[int, ...]) -> Release:
-        """The noisy totals, in Python's whole numbers: nothing overflows."""
-        source = system_bits()
-        drawn = tuple(
-            total + int(noise.draw(1, source)[0])
-            for total, noise in zip(totals, self.noises, strict=True)
-        )
-        return Release(tuple(range(len(drawn))), drawn)
-
-    def half_widths(self, confidence: float) -> tuple[float, ...]:
-        """Intervals around the totals that hold all together."""
-        each = 1 - (1 - confidence) / len(self.limits)
-        return tuple(noise.half_width(each) for noise in self.noises)
-
-    def ratio(
-        self, drawn: Sequence[float], confidence: float, largest: float | None = None
-    ) -> Interval:
-        """What the second total over the first may be, by what was drawn; within ±largest.
-
-        For the true ratio m, s − m·n of the drawn totals is one noise less m times the other,
-        whatever the totals are. So {m : |s − m·n| ≤ w(m)} holds it with this confidence (Theorem 15
-        of docs/theory/mechanisms.md, after Fieller). Where n may be 0 nothing is known: without
-        `largest`, the ratio is then as large as if n were 1.
-        """
-        rows, sums = self.noises[:2]
-        count, total = drawn[:2]
-        far = abs(total) + 10 * sums.half_width(confidence) if largest is None else largest
-        if count <= rows.half_width(confidence):
-            return -far, far
-        middle = min(max(total / count, -far), far)
-
-        def end(side: float) -> float:
-            """The last one towards this side that is possible."""
-
-            def possible(step: float) -> bool:
-                m = middle + step * (side - middle)
-                return abs(total - m * count) <= difference_half_width(sums, rows, m, confidence)
-
-            if possible(1.0):
-                return side
-            return middle + (side - middle) * turning_point(possible, 0.0, 1.0, width=1e-9)[1]
-
-        return end(-far), end(far)
-
-    def expect(
-        self, confidence: float = DEFAULT_CONFIDENCE, *, domain_size: int | None = None
-    ) -> Expectation:
-        """Intervals around the totals."""
-        return Expectation(totals=self.half_widths(require_confidence(confidence)))
-
-
-def difference_half_width(
-    one: CoordinateNoise, other: CoordinateNoise, weight: float, confidence: float
-) -> float:
-    """A w with Pr[|Z − weight·Z′| ≤ w] ≥ confidence, for independent noise of one family.
-
-    That of continuous noise, and half a step for each of the two, which are whole numbers.
-    """
-    size = abs(weight)
-    if isinstance(one, DiscreteLaplaceNoise) and isinstance(other, DiscreteLaplaceNoise):
-        continuous = _laplace_half_width(float(one.scale), size * float(other.scale), confidence)
-    else:
-        deviations = math.sqrt(one.variance + size**2 * other.variance)
-        continuous = NormalDist().inv_cdf((1 + confidence) / 2) * deviations
-    return continuous + (1 + size) / 2
-
-
-def _laplace_half_width(one: float, other: float, confidence: float) -> float:
-    """The w with Pr[|X + Y| > w] = 1 − confidence for Laplace X, Y of these scales a and b:
-    (a²·e^(−w/a) − b²·e^(−w/b))/(a² − b²), and (1 + w/2a)·e^(−w/a) where they are equal."""
-    wide, narrow = max(one, other), min(one, other)
-    equal = wide - narrow < 1e-6 * wide
-
-    def outside(width: float) -> float:
-        if equal:
-            return (1 + width / (2 * wide)) * math.exp(-width / wide)
-        near = narrow**2 * math.exp(-width / narrow) if narrow > 0 else 0.0
-        return (wide**2 * math.exp(-width / wide) - near) / (wide**2 - narrow**2)
-
-    missed = 1 - confidence
-    high = 4 * wide * math.log(4 / missed)
-    return turning_point(lambda width: outside(width) > missed, 0.0, high, width=1e-9)[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,6 +197,9 @@ AIMS = {
     "mean": ("half_width", "rows"),
     "variance": ("half_width", "rows"),
     "standard_deviation": ("half_width", "rows"),
+    "covariance": ("half_width", "rows"),
+    "correlation": (),
+    "regression": (),
     "quantile": (),
     "limit": (),
 }
@@ -207,6 +210,7 @@ LIMITS = {"contribution_limit", "per_key_limit"}
 #: How fields are entered whose type does not say it, and others by their type.
 CONTROLS = {"by": "columns", "categories": "list", "limits": "numbers", "noise": "numbers"}
 CONTROLS |= {"where": "text", "distinct column": "column", "column": "number column"}
+CONTROLS |= {"on": "columns", **dict.fromkeys(("on_lower", "on_upper", "on_places"), "numbers")}
 TYPES = {bool: "yes", int: "whole", float: "number"}
 #: Questions whose number a conversation can be about, and whether a unit only raises it.
 WATCHED = {"count": True, "distinct": True, "sum": True, "quantile": False}
