@@ -307,8 +307,9 @@ def test_answers(data: Session) -> None:
     named = data.with_columns(twice="x * 2").covariance("y", "twice", per_key_limit=1)
     assert named.query.on == ("x * 2",)
     assert named.run().caption.startswith("The covariance of `y` and `x * 2`")
-    people = data.per_unit(visits=fa.rows(), most=fa.max("y")).correlation("visits", "most")
-    assert people.plan().query.per_key_limit == 1
+    people = data.per_unit(visits=fa.rows(), most=fa.max("y"))
+    asked = people.correlation("visits", "most", lower=0, upper=9)
+    assert asked.plan().query.per_key_limit == 1
     again = data.ask(answer.query.to_json()).run()
     assert again.cached
     assert again.intervals == answer.intervals

@@ -40,7 +40,7 @@ from farthing.numerics.search import turning_point
 #: Scales of Laplace noise are told apart by this part of them; that loses _BITS bits each.
 _APART, _BITS = 2.0**-12, 16
 #: Ends of intervals are found to this part of their distance from the middle.
-_FINE = 1e-6
+_FINE = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,10 +80,14 @@ function figures(title, answer) {
 
 export function csv(answer) {
   const by = answer.query?.by;
-  const names = Array.isArray(by) && Array.isArray(answer.labels[0]) ? by.map(labelText) : ["label"];
-  const cells = (label) => (Array.isArray(label) ? [...label, ...Array(names.length - label.length).fill(null)] : [label]); // a sub-total has fewer
+  const several = Array.isArray(by) && Array.isArray(answer.labels[0]);
+  const size = several ? Math.max(...answer.labels.map((label) => label.length)) : 1;
+  const names = several ? [...Array(size).keys()].map((i) => (i < by.length ? labelText(by[i]) : "term")) : ["label"];
+  const cells = (label) => (Array.isArray(label) ? [...label, ...Array(size - label.length).fill(null)] : [label]); // a sub-total has fewer
   const lines = rowsOf(answer).map(([label, ...rest]) => [...cells(label), ...rest]);
-  return [[...names, "number", "lower", "upper", ...(answer.units ? ["units"] : [])], ...lines].map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
+  return [[...names, "number", "lower", "upper", ...(answer.units ? ["units"] : [])], ...lines].map((row) => row.map(csvCell).join(",")).join("
+") + "
+";
 }
 
 export function notebookCell(dataset, query) {
