@@ -88,7 +88,14 @@ CASES = [
         "counts with at most 2 rows)",
     ),
     (
-        {"kind": "covariance", "column": "pay", "on": "age", "on_upper": [90], "per_key_limit": 2},
+        {
+            "kind": "covariance",
+            "column": "pay",
+            "on": "age",
+            "on_lower": [18],
+            "on_upper": [90],
+            "per_key_limit": 2,
+        },
         "The covariance of `pay` and `age` (`age` is clipped to the range 18 to 90; `pay` is "
         "clipped to the range 0 to 8; each `playerID` counts with at most 2 rows)",
     ),

@@ -118,9 +118,11 @@ class ColumnsQuery(TotalsQuery):
         return MeasureQuery.completed(whole, schema)
 
     def clipped(self, declared: DeclaredValues) -> dict[str, Bounds]:
-        lowers, uppers = self.on_lower or (), self.on_upper or ()
-        own = zip(self.others, zip(lowers, uppers, strict=True), strict=False)
-        return MeasureQuery.clipped(self, declared) | dict(own)
+        whole = MeasureQuery.clipped(self, declared)
+        if self.on_lower is None or self.on_upper is None:
+            return whole
+        bounds = zip(self.on_lower, self.on_upper, strict=True)
+        return whole | dict(zip(self.others, bounds, strict=True))
 
     def values_in(self, rows: Rows) -> dict[str, Any]:
         """Every column, or none of them if one is missing."""
@@ -265,32 +267,38 @@ class RegressionQuery(ColumnsQuery):
         The first is a combination of the noises with weights that no noise changes, and its tail is
         exact. Everything else is small, and bounded by where all noises together are.
         """
-        level, numbers = drawn.rough(len(self.terms)), np.array(drawn.numbers)
+        left, right = self._equations()
+        level, numbers = drawn.rough(len(self.terms) + len(left)), np.array(drawn.numbers)
         rows, moved = drawn.most_rows(level), np.array(drawn.moved)
         noises = zip(drawn.totals.noises, drawn.grains, strict=True)
         box = np.array([n.half_width(level) / grain for n, grain in noises]) + rows * moved
-        left, right = self._equations()
         matrix, noise = left @ numbers, np.abs(left) @ box
         inverse = _safe(matrix, noise)
         if inverse is None:
             return self._widest
         size, one = np.abs(inverse), np.eye(len(matrix))
         beta = inverse @ (right @ numbers)
-        known = np.abs(right) @ box + noise @ np.abs(beta)
-        off = np.linalg.solve(one - size @ noise, size @ known)
         residual = right - np.einsum("kli,l->ki", left, beta)
-        intervals = []
-        for start, units, widest in zip(self._start, self._units, self._widest, strict=True):
+        series = np.linalg.inv(one - noise @ size)
+
+        def wide(units: Floats, off: Floats, confidence: float) -> float:
+            """How far this combination of the coefficients may be off, if they are off by `off`."""
             row = units @ inverse
-            far = np.abs(row) @ noise @ size @ np.linalg.inv(one - noise @ size)
+            far = np.abs(row) @ noise @ size @ series
             most = np.abs(row) + far
             weights = np.abs(row @ residual) + far @ np.abs(residual)
             weights += np.einsum("k,kli,l->i", most, np.abs(left), off)
-            wide = drawn.half_width(weights.tolist(), 1 - drawn.missed)
-            wide += float(rows * weights @ moved + most @ noise @ off)
-            middle = float(start + units @ beta)
-            low, high = max(middle - wide, widest[0]), min(middle + wide, widest[1])
-            intervals.append((min(low, high), max(low, high)))
+            first = drawn.half_width(weights.tolist(), confidence)
+            return float(first + rows * weights @ moved + most @ noise @ off)
+
+        known = np.abs(right) @ box + noise @ np.abs(beta)
+        off = np.linalg.solve(one - size @ noise, size @ known)
+        off = np.minimum(off, [wide(unit, off, level) for unit in one])
+        intervals = []
+        for start, units, (low, high) in zip(self._start, self._units, self._widest, strict=True):
+            middle, width = float(start + units @ beta), wide(units, off, 1 - drawn.missed)
+            ends = max(middle - width, low), min(middle + width, high)
+            intervals.append((min(ends), max(ends)))
         return tuple(intervals)
 
     def _equations(self) -> tuple[Floats, Floats]:
