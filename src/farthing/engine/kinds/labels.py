@@ -109,8 +109,8 @@ class KeyQuery(Query):
         return release.picked(self.order(self.labels_in(release), schema))
 
     def order(self, labels: Sequence[Label], schema: Schema) -> list[int]:
-        """The places of labels in their order, column by column. Of a column without an order, in
-        which its labels come first."""
+        """The places of labels in their order, column by column. The labels of a column without an
+        order stay in the order in which each comes first."""
         orders = [order_of(key, schema) for key in self.key]
         seen: list[dict[Any, int]] = [{} for _ in orders]
 
