@@ -39,7 +39,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from decimal import Decimal
@@ -55,6 +55,8 @@ INTEGER, REAL, DECIMAL, TEXT, BOOLEAN, DATE, TIMESTAMP = KINDS
 #: Kinds whose values can be labels or units: equal means equal on every engine.
 KEYS = (INTEGER, DECIMAL, TEXT, BOOLEAN, DATE)
 NUMBERS = (INTEGER, REAL, DECIMAL)
+#: The unit where each row is one; a column of this name cannot be the unit.
+ROW = "row"
 #: A decimal has at most this many digits, so that it is a 64-bit number of its last place.
 DIGITS = 18
 
@@ -77,24 +79,45 @@ class Lookup:
     `table` is where it is, on the engine of the private rows: the path of a file (with #name for a
     table in it), or a table of the same PostgreSQL database or of Spark's catalogue. A row gets
     what the table says in `column` (None: of the declared column's name) where its `key` equals the
-    row's own column `by`. The key must be unique; what the table has twice is missing.
+    row's own column `by`, or what is computed from the row: by="left(zip, 3)". Several of each are
+    compared together. The key must be unique; what the table has twice is missing.
     """
 
     table: str
-    by: str
-    key: str
+    by: str | tuple[str, ...]
+    key: str | tuple[str, ...]
     column: str | None = None
 
     def __post_init__(self) -> None:
-        given = (self.table, self.by, self.key, *(() if self.column is None else (self.column,)))
-        if not all(isinstance(text, str) and text for text in given):
-            raise InvalidInput(f"a lookup has texts as table, by, key, column, got {given!r:.90}")
-        if self.column == self.key:
-            raise InvalidInput(f"the key {self.key!r:.60} adds nothing to the column it equals")
+        for name in ("by", "key"):
+            several = getattr(self, name)
+            if isinstance(several, list | tuple):
+                one = several[0] if len(several) == 1 else tuple(several)
+                object.__setattr__(self, name, one)
+        by, keys, more = self.wanted, self.keys, () if self.column is None else (self.column,)
+        if not all(isinstance(text, str) and text for text in (self.table, *by, *keys, *more)):
+            raise InvalidInput(f"a lookup has texts as table, by, key, column, got {self!r:.120}")
+        if not len(by) == len(keys) == len(set(keys)):
+            raise InvalidInput(
+                f"a lookup compares each of by with one column in key, got {by!r:.60} and "
+                f"{keys!r:.60}"
+            )
+        if self.column in keys:
+            raise InvalidInput(f"the key {self.column!r:.60} adds nothing to the column it equals")
 
-    def to_json(self) -> dict[str, str]:
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """What of a row is looked up: columns, or expressions of them."""
+        return self.by if isinstance(self.by, tuple) else (self.by,)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of the table that it is compared with."""
+        return self.key if isinstance(self.key, tuple) else (self.key,)
+
+    def to_json(self) -> dict[str, Any]:
         """Plain data: what was declared."""
-        given = {"table": self.table, "by": self.by, "key": self.key}
+        given = {"table": self.table, "by": _plain(self.by), "key": _plain(self.key)}
         return given if self.column is None else given | {"column": self.column}
 
 
@@ -233,11 +256,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredValues:
-    """What captions say of columns: their bounds, how many labels are declared, their titles."""
+    """What captions say of columns: their bounds, how many labels are declared, their titles, and
+    whether one of them is called row."""
 
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
     labels: Mapping[str, int] = field(default_factory=dict)
     titled: Mapping[str, Column] = field(default_factory=dict)
+    has_row: bool = False
 
 
 @dataclass(frozen=True)
@@ -260,8 +285,9 @@ class Schema:
         for column in columns:
             for part in map(self.__getitem__, column.parts or ()):
                 self._require_stored_key("a part", part)
-            if column.lookup is not None:
-                self._require_stored_key("what is looked up", self[column.lookup.by])
+            for name in () if column.lookup is None else column.lookup.wanted:
+                if name in self or name.isidentifier():  # else an expression, checked by the engine
+                    self._require_stored_key("what is looked up", self[name])
         lookups = [column.lookup for column in columns if column.lookup is not None]
         if len(set(lookups)) != len(lookups):
             raise InvalidInput("a column of a public table is looked up twice by the same column")
@@ -287,6 +313,7 @@ class Schema:
             {name: pair for name, pair in pairs.items() if pair != (None, None)},
             {c.name: len(c.categories) for c in self.columns if c.categories},
             {c.name: c for c in self.columns if c.title is not None},
+            ROW in self,
         )
 
     @property
@@ -312,32 +339,6 @@ class Schema:
     def to_json(self) -> list[dict[str, Any]]:
         """Plain data that `schema_from_json` reads."""
         return [column.to_json() for column in self.columns]
-
-
-def with_unit(schema: Schema, unit: str | Sequence[str]) -> tuple[Schema, str]:
-    """The schema with the column that says whose row it is, and the name of that column.
-
-    Several columns, as a sequence or as the text a,b, are one unit together.
-    """
-    if isinstance(unit, str):
-        if unit in schema or "," not in unit:
-            if schema[unit].lookup is not None or schema[unit].expression is not None:
-                raise InvalidInput(f"the unit must be a column of the rows, {unit} is not")
-            return schema, unit
-        unit = [part.strip() for part in unit.split(",")]
-    if len(unit) == 1:
-        return with_unit(schema, unit[0])
-    made = Column(unit_name(unit), TEXT, parts=tuple(unit))
-    if made.name not in schema:
-        return Schema((*schema.columns, made)), made.name
-    if schema[made.name].untitled != made:
-        raise InvalidInput(f"the column {made.name!r:.60} is another one than the unit")
-    return schema, made.name
-
-
-def unit_name(unit: str | Sequence[str]) -> str:
-    """What a unit of one or several columns is called."""
-    return unit if isinstance(unit, str) else ",".join(unit)
 
 
 def schema_from_json(data: object) -> Schema:

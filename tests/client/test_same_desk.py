@@ -159,6 +159,9 @@ def test_the_same_errors(desk: fa.Desk) -> None:
         desk.end_conversation("events", "0" * 16)
     with pytest.raises(TypeError):
         desk.grant("events")
+    for add in (lambda: desk.declare("later"), lambda: desk.add("later", fa.Declaration(None))):
+        with pytest.raises(InvalidInput, match=r"unit, the column .* \(member.*, or unit = row"):
+            add()
 
 
 def test_what_reads_other_files_stays_on_the_machine(made: Deployment, remote: fa.Desk) -> None:

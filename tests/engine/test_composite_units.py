@@ -13,7 +13,8 @@ import farthing as fa
 from farthing.engine.sources.opening import open_source
 from farthing.engine.sql.bounding import text_of
 from farthing.errors import InvalidInput
-from farthing.schema import INTEGER, REAL, TEXT, Column, Schema, schema_from_json, with_unit
+from farthing.ledger.declared_data import with_unit
+from farthing.schema import INTEGER, REAL, TEXT, Column, Schema, schema_from_json
 from tests.engine.engines import histogram
 from tests.engine.rows import naive_histogram
 

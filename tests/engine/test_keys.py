@@ -144,3 +144,29 @@ def test_a_label_is_the_first_day(period: str) -> None:
     source.shut()
     found = whole.labels_in(Release(tuple(rows.column("label").to_pylist())))
     assert set(found) == {*map(first, DAYS), None}
+
+
+def test_both_labels_of_a_truth_value_are_known(opened) -> None:
+    """No label has to be found, so none is withheld and no leak is bought."""
+    rows = pa.table({"member": range(60), "price": [1, 5, None] * 20, "paid": [True, None] * 30})
+    prices = Schema(
+        (Column("member", INTEGER), Column("price", INTEGER), Column("paid", "boolean"))
+    )
+    data = opened(rows, schema=prices)
+    for key in ("paid", "price > 3"):
+        plan = data.histogram(key, contribution_limit=1).plan()
+        assert plan.query.categories == (False, True)
+        assert plan.items == {"count": 1}
+        told = plan.run()
+        assert told.labels == (False, True)
+        assert told.shown_from is None
+        assert data.ask(plan.query.to_json()).plan().known is not None
+    both = data.histogram(["paid", "price > 3"], contribution_limit=1).plan()
+    assert len(both.query.categories or ()) == 4
+    some = data.histogram("paid", categories=[True, None], contribution_limit=1)
+    assert some.plan().query.categories == (True, None)
+    assert data.histogram(["paid", "price"], contribution_limit=1).plan().query.categories is None
+    asked = data.sql(
+        "SELECT paid, COUNT(DISTINCT member) FROM events GROUP BY paid", contribution_limit=1
+    )
+    assert asked.plan().known is not None

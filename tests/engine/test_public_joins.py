@@ -309,3 +309,164 @@ def test_nobody_has_a_service_read_another_file_from_afar(tmp_path) -> None:
             desk.declare("events", "member", columns=columns)
         plain = [column for column in columns if "lookup" not in column]
         assert desk.declare("events", "member", columns=plain).schema is not None
+
+
+STORES = pa.table(
+    {
+        "store": ["a", "a", "b", "b", "b", None, "c"],
+        "area": ["n", "s", "n", "n", None, "n", "x|n"],
+        "rank": pa.array([1, 2, 3, 4, 5, 6, 7], pa.int64()),
+    }
+)
+#: (b, n) is there twice, and a part is missing of two others.
+RANKS = {("a", "n"): 1, ("a", "s"): 2, ("c", "x|n"): 7}
+
+
+def sales(seed: int) -> pa.Table:
+    draw = random.Random(seed)
+    size = 300
+    days = [date(2024, 1, 31), date(2024, 2, 1), date(2024, 2, 29), date(1, 1, 1), None]
+    return pa.table(
+        {
+            "member": pa.array([draw.randrange(20) for _ in range(size)], pa.int64()),
+            "store": [draw.choice(["a", "A", "b", "c", "a ", "", None]) for _ in range(size)],
+            "area": [draw.choice(["n", "s", "x|n", "N", None]) for _ in range(size)],
+            "zip": [
+                draw.choice(["0150", "01509", "5003", "é12", "01", "", None]) for _ in range(size)
+            ],
+            "day": pa.array([draw.choice(days) for _ in range(size)], pa.date32()),
+            "price": pa.array(
+                [draw.choice([-5, 0, 3, 4, 99, None]) for _ in range(size)], pa.int64()
+            ),
+        }
+    )
+
+
+_SALES = (
+    Column("member", INTEGER),
+    Column("store", TEXT),
+    Column("area", TEXT),
+    Column("zip", TEXT),
+    Column("day", DATE),
+    Column("price", INTEGER, lower=0, upper=10),
+)
+
+
+def test_a_key_of_several_columns(make: Make) -> None:
+    table = sales(1)
+    source, place = make(table, STORES)
+    lookup = Lookup(place, by=("store", "area"), key=("store", "area"))
+    declared = Schema((*_SALES, Column("rank", INTEGER, lookup=lookup)))
+    pairs = zip(table["store"].to_pylist(), table["area"].to_pylist(), strict=True)
+    ranks = pa.array([RANKS.get(pair) for pair in pairs], pa.int64())
+    whole = table.append_column("rank", ranks)
+    assert _sorted(read(source, declared)) == _sorted(whole.to_pylist())
+    assert set(RANKS.values()) <= set(ranks.to_pylist())
+    assert histogram(source, declared, ("rank", "zip"), limits=(2, 1)) == naive_histogram(
+        whole, "member", ("rank", "zip"), secret="key", limit=2, per_key=1
+    )
+    with pytest.raises(InvalidInput, match="must be unique, but b, n is there more than once"):
+        source.with_public_tables(declared)
+
+
+#: What is looked up by, the table, and the value of each key.
+COMPUTED: list[tuple[Any, Any, dict[str, list[Any]], Callable[[dict[str, Any]], Any]]] = [
+    (
+        "left(zip, 3)",
+        "prefix",
+        {"prefix": ["015", "500", "é12", "", "01"]},
+        lambda row: None if row["zip"] is None else row["zip"][:3],
+    ),
+    (
+        "month(day)",
+        "month",
+        {"month": [date(2024, 2, 1), date(2024, 1, 1), date(1, 1, 1), None]},
+        lambda row: None if row["day"] is None else row["day"].replace(day=1),
+    ),
+    (
+        ("case when price > 3 then 'dear' when price is null then 'none' end", "upper(store)"),
+        ("size", "code"),
+        {"size": ["dear", "dear", "none", "cheap"], "code": ["A", "B", "A", "A"]},
+        lambda row: (
+            "none" if row["price"] is None else "dear" if row["price"] > 3 else None,
+            None if row["store"] is None else row["store"].upper(),
+        ),
+    ),
+    (
+        ("price * 2", "area"),
+        ("twice", "area"),
+        {"twice": [0, 6, 8, 20], "area": ["n", "s", "n", "x|n"]},
+        lambda row: (
+            None if row["price"] is None else 2 * min(max(row["price"], 0), 10),
+            row["area"],
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", range(len(COMPUTED)))
+def test_a_key_that_is_computed(make: Make, case: int) -> None:
+    by, key, keys, wanted = COMPUTED[case]
+    size = len(next(iter(keys.values())))
+    public = pa.table({**keys, "told": pa.array(range(1, size + 1), pa.int64())})
+    columns = public.drop_columns(["told"]).to_pylist()
+    values = [tuple(row.values()) if isinstance(key, tuple) else row[key] for row in columns]
+    numbers = dict(zip(values, range(1, size + 1), strict=True))
+    table = sales(2 + case)
+    source, place = make(table, public)
+    told = Column("told", INTEGER, lower=0, upper=9, lookup=Lookup(place, by=by, key=key))
+    declared = Schema((*_SALES, told))
+    assert source.with_public_tables(declared).columns[:-1] == declared.columns[:-1]
+    expected = []
+    for row in table.to_pylist():
+        found = wanted(row)
+        missing = found is None or (isinstance(found, tuple) and None in found)
+        expected.append(None if missing else numbers.get(found))
+    whole = table.append_column("told", pa.array(expected, pa.int64()))
+    assert _sorted(read(source, declared)) == _sorted(whole.to_pylist())
+    assert len(set(expected)) > 2
+    query = HistogramQuery("told * 2", contribution_limit=2, where="told > 1 or area = 'n'")
+    _, counted, _ = measured(source, declared, query)
+    assert all(int(row["n"]) > 0 for row in counted.to_pylist())
+
+
+def test_keys_that_cannot_be(opened, tmp_path: Path) -> None:
+    pq.write_table(STORES, tmp_path / "stores.parquet")
+    place = str(tmp_path / "stores.parquet")
+    for by, why in (
+        ("split(zip, '|')", "by one value of a row"),
+        ("per_unit(count(*))", "by one value of a row"),
+        ("price / 3", "a key must be"),
+        ("hour(day)", "a date has no hour"),
+        ("left(zipcode, 3)", "there is no column zipcode"),
+        ("left(zip,", "there is no column left"),
+        ("left(rank, 3)", "there is no column rank"),
+    ):
+        lookup = Lookup(place, by=by, key="store")
+        with pytest.raises(InvalidInput, match=why):
+            opened(sales(1), schema=Schema((*_SALES, Column("rank", TEXT, lookup=lookup))))
+    for by, key in ((("a", "b"), "c"), (("a",), ("b", "c")), (("a", "b"), ("c", "c")), ((), ())):
+        with pytest.raises(InvalidInput, match="a lookup compares each of by"):
+            Lookup("x", by=by, key=key)
+    for by in (("a", 1), ("a", ""), {"a": 1}, None, ["a", ["b"]]):
+        with pytest.raises(InvalidInput):
+            schema_from_json(
+                [
+                    {
+                        "name": "a",
+                        "kind": "text",
+                        "lookup": {"table": "x", "by": by, "key": ["c", "d"]},
+                    }
+                ]
+            )
+
+
+def test_several_keys_as_plain_data(tmp_path: Path) -> None:
+    several = Lookup("x.parquet", by=("store", "left(zip, 3)"), key=("store", "prefix"))
+    declared = Schema((*_SALES, Column("rank", INTEGER, lookup=several)))
+    assert schema_from_json(declared.to_json()) == declared
+    (tmp_path / "schema.toml").write_text(columns_to_toml(declared.columns), encoding="utf-8")
+    assert read_schema(tmp_path / "schema.toml") == declared
+    one = Lookup("x.parquet", by="store", key="store")
+    assert Lookup("x.parquet", by=("store",), key=["store"]) == one  # type: ignore[arg-type]
+    assert one.to_json() == {"table": "x.parquet", "by": "store", "key": "store"}

@@ -14,7 +14,8 @@ from farthing.canonical import canonical
 from farthing.engine import Declaration, Desk, open_source
 from farthing.errors import InvalidInput
 from farthing.ledger import Ledger, verify
-from farthing.schema import LONGEST_TITLE, columns_to_toml, read_schema, schema_from_json, with_unit
+from farthing.ledger.declared_data import with_unit
+from farthing.schema import LONGEST_TITLE, columns_to_toml, read_schema, schema_from_json
 
 PLAIN = fa.Schema((fa.Column("who", "integer"), fa.Column("art", "text"), fa.Column("n", "real")))
 TITLED = fa.Schema(

@@ -207,7 +207,8 @@ class Opening:
         float | None, option("--delta", "A new budget: the chance that it fails.", BUDGET)
     ] = None
     unit: Annotated[
-        str | None, option("--unit", "With a new budget: the column that says whose row.", BUDGET)
+        str | None,
+        option("--unit", "With a new budget: the column that says whose row; or row.", BUDGET),
     ] = None
     analyst: Annotated[str, option("--analyst", "Whose purse pays.", BUDGET)] = "analyst"
     dataset: Annotated[

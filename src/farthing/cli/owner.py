@@ -81,7 +81,7 @@ class Add:
     """
 
     data: Data
-    unit: Annotated[str, field_option("unit")]
+    unit: Annotated[str | None, field_option("unit")] = None
     where: options.LedgerBeside = None
     epsilon: Annotated[float | None, field_option("epsilon")] = None
     delta: Annotated[float | None, field_option("delta")] = None
@@ -144,6 +144,7 @@ class Add:
             },
             f"{dataset.name}: version {dataset.version or 'live'}, "
             + ", ".join(f"{column['name']} {column['kind']}" for column in columns)
+            + (f"\nUnit of privacy: {dataset.protects}." if dataset.rows_are_units else "")
             + ("" if certificate is None else f"\n{_budget(certificate)}")
             + ("" if self.where else f"\nThe budget is kept in {where}.")
             + "".join(f"\n{plain(one.in_words())}" for one in misfits or ())

@@ -53,7 +53,7 @@ class RemoteDesk(Desk):
         beside: str | None = None,
     ) -> Dataset:
         """Declare a dataset of the service's configuration, by its name there."""
-        if not isinstance(source, str) or not isinstance(declared.unit, str):
+        if not isinstance(source, str) or not isinstance(declared.unit, str | None):
             raise InvalidInput("a service reads what its configuration names: give that name")
         schema = declared.schema
         return self.declare(

@@ -43,9 +43,10 @@ from farthing.engine.sql.statement import PASSING, Select, Statement, Texts
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee
 from farthing.ledger import Analyst, Dataset, RowsChanged, Snapshot
+from farthing.ledger.declared_data import rows_are_units
 from farthing.mechanisms import Contribution, Mechanism
 from farthing.optional import Later
-from farthing.schema import DeclaredValues, Schema
+from farthing.schema import ROW, DeclaredValues, Schema
 
 if TYPE_CHECKING:
     import ibis
@@ -292,7 +293,9 @@ def record_in_words(record: Mapping[str, Any], about: Dataset | None = None) -> 
             query = query_from(asked["query"])
         except FarthingError:
             return f"A question of the kind {kind}, which is not installed"
-        return query.caption(unit, DeclaredValues(asked.get("bounds", {}), titled=titled))
+        has_row = schema is not None and ROW in schema
+        declared = DeclaredValues(asked.get("bounds", {}), titled=titled, has_row=has_row)
+        return query.caption(unit, declared)
 
     try:
         return "; ".join(map(words, record.values()))
@@ -351,21 +354,24 @@ class Asked:
     @classmethod
     def of(cls, source: Source, declared: Schema, unit: str, secret: str, query: Query) -> Asked:
         """Of rows of this source, read through the declared schema."""
+        owner = None if rows_are_units(declared, unit) else unit
         table, texts, schema = source.declared(declared), Texts(), schema_of(query, declared)
         names = {n: f"computed {i}" for i, n in enumerate(computed_columns(query, declared))}
         if names:
             units = one_row_per_unit(query, declared)
-            table = with_columns(table, declared, unit, names, texts, units=units)
+            most = getattr(query, "contribution_limit", None)
+            table = with_columns(table, declared, owner, names, texts, units=units, most=most)
             query = renamed_query(query, lambda name: names.get(name, name))
         kinds = {names.get(name, name): kind for name, kind in schema.kinds.items()}
         bounds = {names.get(name, name): pair for name, pair in schema.declared.bounds.items()}
         if query.filter is not None:
             table = table.filter(condition(table, query.filter, kinds, texts))
-        used = query.columns() | {unit}
-        passing = table.select(*(name for name in table.columns if name in used))
+        used = query.columns() | ({unit} if owner is not None else frozenset())
+        kept = [table[name] for name in table.columns if name in used]
+        passing = table.select(*(kept or [ibis.literal(1).name(ROW)]))
         bounds = {name: pair for name, pair in bounds.items() if name in used}
         rows = Rows(
-            ibis.table(passing.schema(), name=PASSING), unit, kinds, secret, Texts(), bounds
+            ibis.table(passing.schema(), name=PASSING), owner, kinds, secret, Texts(), bounds
         )
         return cls(query, passing, texts, rows.clipped())
 
@@ -399,7 +405,9 @@ def statement_of(
         return source.main_part(asked.passing, expression, rows.texts), limited
 
     unfiltered = digest(query.changed(where=None).to_json())  # 1 is no True
-    columns = [(n, rows.kinds[n], t, rows.bounds.get(n)) for n, t in asked.passing.schema().items()]
+    columns = [
+        (n, rows.kinds.get(n), t, rows.bounds.get(n)) for n, t in asked.passing.schema().items()
+    ]
     main, limited = context.recent.main_part(
         (about, unfiltered, tuple(columns), candidates, value), write
     )

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 from farthing.engine.filters import require_column
 from farthing.errors import InvalidInput, require_choice, require_real
-from farthing.schema import DATE, KEYS, NUMBERS, TEXT, TIMESTAMP, Bounds, Schema
+from farthing.schema import BOOLEAN, DATE, KEYS, NUMBERS, TEXT, TIMESTAMP, Bounds, Schema
 
 #: The periods, from short to long.
 PERIODS = ("hour", "day", "week", "month", "quarter", "year")
@@ -230,13 +230,15 @@ def kind_of(key: Key, schema: Schema) -> str:
 
 
 def domain_of(key: Key, schema: Schema) -> tuple[str | int, ...] | None:
-    """Every label that a key can have, where the question or the owner lists them."""
+    """Every label that a key can have, where the question or the owner lists them, or its kind has
+    only two."""
     match key:
         case Bins(column):
             return key.labels((schema[column].lower, schema[column].upper))
         case Period():
             return None
-    return schema[column_of(key)].categories
+    column = schema[column_of(key)]
+    return (False, True) if column.kind == BOOLEAN else column.categories
 
 
 def order_of(key: Key, schema: Schema) -> Callable[[Any], Any] | None:

@@ -31,8 +31,9 @@ from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
 from farthing.errors import InvalidInput
 from farthing.ledger import Dataset, Ledger, Limits, OpenedConversation, Purse
+from farthing.ledger.declared_data import missing_unit, unit_name
 from farthing.mechanisms.protocol import DEFAULT_CONFIDENCE, require_confidence
-from farthing.schema import Schema, unit_name
+from farthing.schema import Schema
 from farthing.wording import plain
 
 
@@ -150,13 +151,15 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
     may use before it spills to disk, such as "8GB".
 
     `ledger` keeps the budget, which belongs to the data; without one it is what FARTHING_LEDGER
-    names, else a file beside the data (salaries.farthing.db; for a table in memory in the working
-    directory), and `ledger_path` says which. Data that the ledger knows is opened for an `analyst`
-    who has a purse; nothing is added, signed or granted. Data that it does not know is added first,
-    which needs a `unit` (the column that says whose row it is) and what everything together may
-    cost: an `epsilon` with its `delta`, of which a ladder of items is made and certified, or a
-    `tariff`, which is certified and signed, with the `farthings` that this analyst may spend (of a
-    ladder: all). `schema`, `limits`, `version` and `owner` are then declared too (see `Desk.add`).
+    names, else a file beside the data (salaries.farthing.db; for a table in memory in the
+    working directory), and `ledger_path` says which. Data that the ledger knows is opened for
+    an `analyst` who has a purse; nothing is added, signed or granted. Data that it does not
+    know is added first, which needs a `unit` (the column that says whose row it is; or "row":
+    each row is protected on its own, and a person with several rows is not) and what everything
+    together may cost: an `epsilon` with its `delta`, of which a ladder of items is made and
+    certified, or a `tariff`, which is certified and signed, with the `farthings` that this
+    analyst may spend (of a ladder: all). `schema`, `limits`, `version` and `owner` are then
+    declared too (see `Desk.add`).
 
     A table in memory needs a `dataset`: the name of its budget. Nobody can tell whether two such
     tables are the same, so each time it is opened it is a new version of the data, and nothing that
@@ -201,9 +204,8 @@ def open(  # noqa: A001 # farthing.open is the name people will look for
         if known is None:
             signed = budget or (None if farthings is None else tariff)
             if unit is None or signed is None:
-                names = ", ".join(column.name for column in source.columns)
                 needed = {
-                    f"unit, the column that says whose row it is ({names:.200})": unit,
+                    missing_unit(column.name for column in source.columns): unit,
                     "epsilon and delta (or a tariff, and farthings for an analyst)": signed,
                 }
                 missing = " and ".join(words for words, given in needed.items() if given is None)

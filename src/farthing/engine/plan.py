@@ -29,6 +29,7 @@ from farthing.engine.show.rendering import (
 from farthing.engine.show.sheet import amount, number, percent
 from farthing.interactive import WatchAccuracy
 from farthing.ledger import Dataset, OpenedConversation, Purse
+from farthing.ledger.declared_data import EACH_ROW
 from farthing.mechanisms import Accuracy, Expectation
 from farthing.wording import many, plain
 
@@ -189,6 +190,8 @@ class Plan(ShownPlan, Generic[Told]):
         if self.spending.before_and_after is not None:
             yield "so far", self.spending.before_and_after, ""
         yield FITS[self.fits]
+        if self.backend.about.rows_are_units:
+            yield "protects", f"{EACH_ROW}; no contribution limit is needed", ""
         if self.single:
             yield from self.questions[ONLY].lines()
         else:

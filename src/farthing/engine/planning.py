@@ -139,7 +139,7 @@ class Prepared:
             known=name in self.told or name in self.same_as,
             limits=None if search is None else search.to_json(),
             width_times_rows=query.width_times_rows(step.mechanism, context.confidence),
-            offered=query.offered(context.schema_for(query).declared),
+            offered=query.offered(context.about.unit, context.schema_for(query).declared),
             loss=loss,
         )
 

@@ -153,7 +153,7 @@ class Session(Kinds[Question], ConversationKinds):
         """
         named = dict(self._named)
         for name, text in expressions.items():
-            if name in self.schema:
+            if name in self.schema or name == self.backend.about.unit:
                 raise InvalidInput(f"there is a column {name} already")
             expression = substituted(expression_in(text), named)
             ComputedColumns(self.schema).typed(expression)

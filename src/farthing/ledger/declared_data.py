@@ -17,22 +17,82 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeAlias
 
 from farthing.errors import InvalidInput, require_choice, require_count
 from farthing.ledger.records import require_name
-from farthing.schema import Schema, schema_from_json
+from farthing.schema import ROW, TEXT, Column, Schema, schema_from_json
 
 #: The only neighbouring relation that the theorems here speak about.
 RELATION = "add or remove one unit"
+#: What the unit `ROW` means.
+EACH_ROW = "each row is protected on its own: a person with several rows is not"
 #: What the first format called `contribution_limit`.
 _OLD_CONTRIBUTION_LIMIT = "keys"
 _FILE, _SEVERAL = "file:", "several:"
 #: Longer paths than this exist nowhere.
 _LONGEST = 5000
+
+
+#: What a unit is: a column of the rows, several together, or each row. None: nobody said it.
+Unit: TypeAlias = str | Sequence[str] | None
+
+
+def with_unit(schema: Schema, unit: Unit) -> tuple[Schema, str]:
+    """The schema with the column that says whose row it is, and the name of that column.
+
+    Several columns, as a sequence or as the text a,b, are one unit together. `ROW` is no column.
+    """
+    if unit is None:
+        raise InvalidInput(f"{missing_unit(schema.kinds)} must be given")
+    if unit == ROW:
+        called = next((name for name in schema.kinds if name.casefold() == ROW), None)
+        if called is None:
+            return schema, ROW
+        raise InvalidInput(
+            f"unit = {ROW} says that {EACH_ROW}; but there is a column called {called}: leave it "
+            "out of the schema, or give it another name if it says whose row it is"
+        )
+    if isinstance(unit, str):
+        if unit in schema or "," not in unit:
+            if schema[unit].lookup is not None or schema[unit].expression is not None:
+                raise InvalidInput(f"the unit must be a column of the rows, {unit} is not")
+            return schema, unit
+        unit = [part.strip() for part in unit.split(",")]
+    if len(unit) == 1:
+        return with_unit(schema, unit[0])
+    made = Column(unit_name(unit), TEXT, parts=tuple(unit))
+    if made.name not in schema:
+        return Schema((*schema.columns, made)), made.name
+    if schema[made.name].untitled != made:
+        raise InvalidInput(f"the column {made.name!r:.60} is another one than the unit")
+    return schema, made.name
+
+
+def unit_name(unit: str | Sequence[str]) -> str:
+    """What a unit of one or several columns is called."""
+    return unit if isinstance(unit, str) else ",".join(unit)
+
+
+def missing_unit(names: Iterable[str]) -> str:
+    """What must be said about the unit of data with these columns."""
+    return (
+        f"unit, the column that says whose row it is ({', '.join(names):.200}), or unit = {ROW} "
+        f"({EACH_ROW}),"
+    )
+
+
+def rows_are_units(schema: Schema, unit: str) -> bool:
+    """Whether each row is a unit. A book may be older than that: then `row` is a column."""
+    return unit == ROW and ROW not in schema
+
+
+def unit_columns(schema: Schema, unit: str) -> tuple[str, ...]:
+    """The stored columns that say whose row it is; none where each row is a unit."""
+    return () if rows_are_units(schema, unit) else schema[unit].parts or (unit,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +144,16 @@ class Dataset:
         if self.schema is None:
             raise InvalidInput(f"{self.name} has no declared columns; its owner describes it")
         return self.schema
+
+    @property
+    def rows_are_units(self) -> bool:
+        """Whether each row is protected on its own, and nobody with all of theirs."""
+        return self.schema is not None and rows_are_units(self.schema, self.unit)
+
+    @property
+    def protects(self) -> str:
+        """The unit, in words that no column is mistaken for."""
+        return f"{self.unit} ({EACH_ROW})" if self.rows_are_units else self.unit
 
     def to_json(self) -> dict[str, Any]:
         schema = None if self.schema is None else self.schema.to_json()

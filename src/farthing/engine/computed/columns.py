@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from farthing.engine.computed.rules import RULES, literal, of_unit, one_of, refused
 from farthing.engine.filters import Filter, columns_of
+from farthing.engine.keys import column_of, key_from, kind_of
 from farthing.engine.sql.conditions import check_filter
 from farthing.engine.where_text.conditions import expression_in
 from farthing.engine.where_text.expressions import (
@@ -23,7 +24,7 @@ from farthing.engine.where_text.expressions import (
 )
 from farthing.engine.where_text.writing import Spelled
 from farthing.errors import InvalidInput, did_you_mean
-from farthing.schema import Column, Schema
+from farthing.schema import DATE, KEYS, Column, Schema
 
 #: The parts of one column's expression, and how deep they nest.
 MOST_PARTS, DEEPEST = 300, 40
@@ -189,6 +190,9 @@ class ComputedColumns:
 def checked_schema(schema: Schema, unit: str) -> Schema:
     """The schema with the labels of its computed columns, which must be of the kind that they give,
     from stored columns and computed ones before them, and not from the unit."""
+    for column in schema.columns:
+        for text in () if column.lookup is None else column.lookup.wanted:
+            lookup_key(schema, text)
     known = {column.name: column for column in schema.columns if column.expression is None}
     for column in schema.columns:
         if column.expression is None:
@@ -206,6 +210,25 @@ def checked_schema(schema: Schema, unit: str) -> Schema:
             raise InvalidInput(f"the labels of {column.name!r:.60} follow from its expression")
         known[column.name] = replace(column, categories=given.categories)
     return Schema(tuple(known[column.name] for column in schema.columns))
+
+
+def lookup_key(schema: Schema, text: str) -> Column:
+    """What a public table is looked up by: a stored column, or what an expression of a row's own
+    stored columns gives. Of a kind whose equality is the same on every engine."""
+    if text in schema:
+        return schema[text]
+    own = Schema(tuple(column for column in schema.columns if column.is_stored))
+    key = key_from(text)
+    name, computed = column_of(key), ComputedColumns(own)
+    if name not in own and (computed.splits(name) or computed.levels(Name(name))):
+        raise InvalidInput(f"a public table is looked up by one value of a row, not by {text:.90}")
+    kind = kind_of(key, with_computed(own, [name]))
+    if kind not in KEYS:
+        raise InvalidInput(
+            f"what is looked up must be {' or '.join(KEYS)}, but {text:.90} is {kind}"
+        )
+    zone = own[name].time_zone if name in own and kind == DATE else None
+    return Column(text, kind, time_zone=zone)
 
 
 def spelled(schema: Schema, name: str) -> str:

@@ -13,10 +13,12 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.computed.columns import ComputedColumns
+from farthing.engine.computed.columns import ComputedColumns, with_computed
 from farthing.engine.computed.rules import LARGEST_WHOLE, LETTERS, SMALLEST_REAL, SUM_PLACES
 from farthing.engine.filters import AllOf, Filter, columns_of
-from farthing.engine.sql.conditions import condition, moved_into
+from farthing.engine.keys import column_of, key_from, renamed_key
+from farthing.engine.sql.bounding import of_one_row
+from farthing.engine.sql.conditions import condition, key_column, moved_into
 from farthing.engine.sql.statement import Texts, as_bytes
 from farthing.engine.where_text.expressions import (
     Call,
@@ -44,32 +46,56 @@ _WIDE = "decimal(38, 0)"
 def with_columns(
     table: ir.Table,
     schema: Schema,
-    unit: str,
+    unit: str | None,
     names: Mapping[str, str],
     texts: Texts,
     *,
     units: bool,
+    most: int | None,
 ) -> ir.Table:
     """The table and these computed columns, under names that engines can tell apart. With `units`,
-    one row for each unit: the columns are then all per unit."""
+    one row for each unit: the columns are then all per unit. Without a `unit` each row is one: of
+    a text that is split, its different labels count, the first `most` in the order of bytes."""
     computed, wanted = ComputedColumns(schema), list(names)
     if clash := {name for name in table.columns if name.casefold() in names.values()}:
         raise InvalidInput(f"no column can be called {min(clash)}")
     maker = _Maker(table, computed, unit, texts)
     maker.add_per_unit(wanted, one_row=units)
     values = {names[name]: maker.column(name) for name in wanted}
-    if units:
+    if units and unit is not None:
         return maker.table.select(**{unit: maker.table[unit]}, **values)
     made = maker.table.mutate(**values)
-    for name in wanted:
-        made = made.unnest(names[name], keep_empty=True) if computed.splits(name) else made
+    for name in filter(computed.splits, wanted):
+        if unit is None:
+            labels = made[names[name]].unique().sort()
+            made = made.mutate(**{names[name]: labels if most is None else labels[:most]})
+        made = made.unnest(names[name], keep_empty=True)
     return made
+
+
+def with_keys(table: ir.Table, own: Schema, names: Mapping[str, str], texts: Texts) -> ir.Table:
+    """The rows, and under other names the keys that public tables are looked up by: expressions of
+    a row's own columns, as they are stored."""
+    keys = {text: key_from(text) for text in names}
+    columns = {column_of(key) for key in keys.values()}
+    computed = sorted(name for name in columns if name not in own)
+    schema = with_computed(own, computed)
+    made = {name: f"key of {i}" for i, name in enumerate(computed)}
+    whole = with_columns(table, own, None, made, texts, units=False, most=None)
+    kinds = {made.get(name, name): kind for name, kind in schema.kinds.items()}
+    values = {}
+    for text, key in keys.items():
+        renamed = renamed_key(key, lambda name: made.get(name, name))
+        values[names[text]] = key_column(whole, renamed, kinds, texts, {})[0]
+    return whole.select(*table.columns, **values)
 
 
 class _Maker:
     """Makes values of expressions over one table."""
 
-    def __init__(self, table: ir.Table, computed: ComputedColumns, unit: str, texts: Texts) -> None:
+    def __init__(
+        self, table: ir.Table, computed: ComputedColumns, unit: str | None, texts: Texts
+    ) -> None:
         self.table = table
         self._computed, self._unit, self._texts = computed, unit, texts
         self._per_unit: dict[PerUnit, str] = {}
@@ -105,6 +131,10 @@ class _Maker:
                     self.table = self.table.filter(reduce(or_, conditions))
                 self.table = self._beside(self.table, units, how="inner")
             values = {name: self._aggregate(one) for name, one in named.items()}
+            if self._unit is None:
+                rows = rows.mutate(**{n: of_one_row(value) for n, value in values.items()})
+                self._per_unit |= {one: name for name, one in named.items()}
+                continue
             group = self.table.group_by(**{_WHO: self.table[self._unit]})
             made = group.aggregate(**values)
             self._per_unit |= {one: name for name, one in named.items()}
@@ -114,7 +144,7 @@ class _Maker:
             self.table = units.rename({self._unit: _WHO})
         elif units is not None:
             self.table = self._beside(rows, units, how="left")
-        elif one_row:
+        elif one_row and self._unit is not None:
             self.table = rows.select(self._unit).distinct()
 
     def _levels(self, names: Iterable[str]) -> list[list[PerUnit]]:

@@ -24,6 +24,7 @@ from farthing.engine.sources.base import Source
 from farthing.engine.sources.misfits import Misfits, misfits_of
 from farthing.errors import InvalidInput
 from farthing.ledger import Dataset, Ledger
+from farthing.ledger.declared_data import unit_columns
 
 __all__ = ["FIRST_VERSION", "Declaration", "Desk", "certificate_of", "matching_tariff"]
 
@@ -174,7 +175,7 @@ class Desk:
         if source.location is None:
             raise InvalidInput("data moves to a file or a table in a database, not into memory")
         about = self.office.reader.dataset(dataset)
-        source.require_everywhere(*(about.declared_schema[about.unit].parts or (about.unit,)))
+        source.require_everywhere(*unit_columns(about.declared_schema, about.unit))
         require_no_other_budget(source, self.ledger)
         self.office.owner.relocate(dataset, source.location)
 

@@ -15,8 +15,16 @@ from farthing.engine.desk.operations import Given, Office, operation
 from farthing.engine.sources.base import Source
 from farthing.errors import InvalidInput
 from farthing.ledger import Dataset, Ledger, Limits, NotInLedger, Purse
-from farthing.ledger.declared_data import dataset_from_json, overlap, places_in
-from farthing.schema import KEYS, Column, Schema, schema_from_json, with_unit
+from farthing.ledger.declared_data import (
+    Unit,
+    dataset_from_json,
+    overlap,
+    places_in,
+    rows_are_units,
+    unit_columns,
+    with_unit,
+)
+from farthing.schema import KEYS, Column, Schema, schema_from_json
 
 #: The version of the rows when data is added, unless another one is given.
 FIRST_VERSION = "1"
@@ -101,10 +109,10 @@ class Declaration:
     Without a `schema` the one is taken that the engine's own types propose. `version` names the
     state of the rows; None says that they change without notice, and nothing is answered from
     the past. A `unit` of several columns is a tuple of their names; a row with one of them missing
-    has no unit and does not count.
+    has no unit and does not count. With the unit "row" each row is protected on its own.
     """
 
-    unit: str | Sequence[str]
+    unit: Unit
     schema: Schema | None = None
     limits: Limits | None = None
     version: str | None = FIRST_VERSION
@@ -113,8 +121,8 @@ class Declaration:
         """The columns and the unit, if this source has them; else InvalidInput."""
         schema = self.schema or Schema(source.proposed_schema().columns)
         schema, unit = with_unit(schema, self.unit)
-        source.require_everywhere(*(schema[unit].parts or (unit,)))
-        if schema[unit].kind not in KEYS:
+        source.require_everywhere(*unit_columns(schema, unit))
+        if not rows_are_units(schema, unit) and schema[unit].kind not in KEYS:
             raise InvalidInput(
                 f"the unit must be {' or '.join(KEYS)}, but {unit} is {schema[unit].kind}"
             )
@@ -235,7 +243,7 @@ def proposed_columns(office: Office, dataset: str) -> dict[str, Any]:
 def declare(
     office: Office,
     name: str,
-    unit: str,
+    unit: str | None = None,
     *,
     columns: Sequence[Mapping[str, Any]] | None = None,
     contribution_limit: int | None = None,

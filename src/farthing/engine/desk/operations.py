@@ -156,7 +156,11 @@ FIELDS = {
     "since": Given("From then on."),
     "successor": Given("The identity of the ledger where it goes on."),
     "target": Given("The ledger to move to.", argument="TARGET"),
-    "unit": Given("The column that says whose row it is.", "Unit of privacy", "member_id"),
+    "unit": Given(
+        "The column that says whose row it is; or row: each row is protected on its own.",
+        "Unit of privacy",
+        "member_id",
+    ),
     "until": Given("Before then."),
     "version": Given("Empty: the rows may change without notice.", "Version of the rows", "2"),
 }

@@ -25,7 +25,7 @@ from farthing.engine.kinds.fields import (
     unscaled,
 )
 from farthing.engine.show.captions import Names, Words, caption, offered
-from farthing.engine.sql.bounding import Bounded, Label, TypedColumn, bounded_histogram
+from farthing.engine.sql.bounding import Bounded, Label, Owner, TypedColumn, bounded_histogram
 from farthing.engine.sql.conditions import key_column, moved_into
 from farthing.engine.sql.statement import Texts
 from farthing.engine.where_text.conditions import clipped_columns
@@ -81,15 +81,15 @@ class Result:
 class Rows:
     """The declared columns of a table, which of them is the unit, and the texts of a question.
 
-    `kinds` says what each column holds (integer, text, …). A kind of question gets the rows that
-    passed its filter, with numbers clipped.
+    Without a `unit` each row is one. `kinds` says what each column holds (integer, text, …). A kind
+    of question gets the rows that passed its filter, with numbers clipped.
 
     `bounds` are those of the schema. They clip numbers, never a unit: two units that were clipped
     to one bound would be limited as one.
     """
 
     table: ir.Table
-    unit: str
+    unit: str | None
     kinds: Mapping[str, str]
     secret: str
     texts: Texts = field(compare=False)
@@ -105,9 +105,9 @@ class Rows:
         return replace(self, table=self.table.mutate(**moved)) if moved else self
 
     @property
-    def owner(self) -> tuple[Any, str]:
+    def owner(self) -> Owner:
         """The column that says whose row it is, and its kind."""
-        return self.table[self.unit], self.kinds[self.unit]
+        return None if self.unit is None else (self.table[self.unit], self.kinds[self.unit])
 
     def histogram(
         self, keys: Sequence[TypedColumn], contribution_limit: int | None, per_key_limit: int = 1
@@ -124,10 +124,12 @@ class Rows:
 
     def keyed(self, keys: Sequence[Key], **more: Any) -> Rows:
         """Whose row it is, the keys as `key0`, `key1`, …, and more columns; nothing else."""
-        owner, kind = self.owner
         made = [key_column(self.table, key, self.kinds, self.texts, self.bounds) for key in keys]
         columns = {f"key{i}": column for i, (column, _) in enumerate(made)}
-        kinds = {WHO: kind, **{f"key{i}": kind for i, (_, kind) in enumerate(made)}}
+        kinds = {f"key{i}": kind for i, (_, kind) in enumerate(made)}
+        if self.owner is None:
+            return replace(self, table=self.table.select(**columns, **more), kinds=kinds)
+        owner, kinds[WHO] = self.owner
         table = self.table.select(**{WHO: owner}, **columns, **more)
         return replace(self, table=table, unit=WHO, kinds=kinds)
 
@@ -356,9 +358,9 @@ class Query(ABC):
             self.words(names), names, self.filter, columns=self.columns(), clipped=clipped
         )
 
-    def offered(self, declared: DeclaredValues) -> tuple[str, ...]:
+    def offered(self, unit: str, declared: DeclaredValues) -> tuple[str, ...]:
         """What can be asked to see how much bounds and limits change, for a plan."""
-        return offered(self.words(Names()), self.clipped(declared))
+        return offered(self.words(Names(unit, declared)), self.clipped(declared))
 
     @property
     def headings(self) -> tuple[str, ...]:

@@ -9,12 +9,12 @@ from typing import Any
 from farthing.engine.computed.columns import ComputedColumns, spelled, with_computed
 from farthing.engine.filters import columns_of
 from farthing.engine.kinds.base import Query
-from farthing.engine.kinds.fields import help_of
+from farthing.engine.kinds.fields import AUTO, help_of
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.sql.conditions import check_filter, require_possible
 from farthing.engine.where_text.parsing import within_reason
 from farthing.errors import InvalidInput
-from farthing.ledger.declared_data import Limits
+from farthing.ledger.declared_data import Limits, rows_are_units
 from farthing.schema import Schema
 
 
@@ -25,12 +25,18 @@ def completed_query(query: Query, declared: Schema, unit: str, limits: Limits) -
     What nobody says about how much of a unit counts is asked for: nothing is dropped by default.
     Where a unit has one value, as in a column that is computed per unit, nothing can be dropped.
     """
+    rows = rows_are_units(declared, unit)
+    if rows and query.about_limits:
+        raise InvalidInput(f"a {query.kind} is about several rows of a unit, and each row is one")
     if computed_columns(query, declared):
         query = renamed_query(query, lambda name: spelled(declared, name))
-        query = query.changed(**_certain_limits(query, declared))
+    if rows or computed_columns(query, declared):
+        query = query.changed(**_certain_limits(query, declared, rows=rows))
     schema = check_query(query, declared, unit)
     require_possible(query.filter, schema)
     whole = query.within(limits).completed(schema)
+    if rows and getattr(whole, "contribution_limit", None) == AUTO:
+        raise InvalidInput("a limit on the labels of a split text must be a number here, not auto")
     for name, words in whole.needed_limits.items():
         if getattr(whole, name) is None:
             raise InvalidInput(
@@ -89,17 +95,21 @@ def check_query(query: Query, declared: Schema, unit: str) -> Schema:
     return schema
 
 
-def _certain_limits(query: Query, declared: Schema) -> dict[str, Any]:
-    """Limits that no unit can exceed: it has one value in each column that is per unit."""
+def _certain_limits(query: Query, declared: Schema, *, rows: bool) -> dict[str, Any]:
+    """Limits that no unit can exceed: it has one value in each column that is per unit. If each row
+    is a unit, it has one value in every column that is not split."""
     names, columns = query.field_names(), ComputedColumns(declared)
     key = query.limited if isinstance(query, KeyQuery) else frozenset()
     limits: dict[str, Any] = {}
     one_label = key and all(map(columns.is_per_unit, key)) and not query.about_limits
+    if rows:
+        limited = key or "contribution_limit" in query.needed_limits
+        one_label = limited and not any(map(columns.splits, query.columns()))
     if one_label and "contribution_limit" in names:
         limits["contribution_limit"] = 1
-    if one_label and "measure_loss" in names:
+    if (one_label or rows) and "measure_loss" in names:
         limits["measure_loss"] = False
-    if one_row_per_unit(query, declared) and "per_key_limit" in names:
+    if (rows or one_row_per_unit(query, declared)) and "per_key_limit" in names:
         limits["per_key_limit"] = 1
     return limits
 

@@ -277,6 +277,7 @@ class LossQuery(SingleCountQuery, KeyQuery):
 
     def bounded(self, rows: Rows) -> Bounded:
         rows, keys = self.keyed(rows)
+        assert rows.owner is not None, "refused where each row is a unit"
         units = labels_of_units(rows.table, rows.owner, keys, self.looked_at)
         return pairs_above(units, self.contribution_limit, self.looked_at)
 

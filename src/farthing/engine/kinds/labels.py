@@ -145,7 +145,7 @@ class KeyQuery(Query):
         Rows outside a known domain go first, so that no unit spends its limit on them.
         """
         rows = rows.keyed(self.key, **more)
-        names = rows.table.columns[1 : 1 + len(self.key)]
+        names = [f"key{i}" for i in range(len(self.key))]
         if self.domain is not None:
             table = within(rows.table, names, self.domain, rows.kinds, rows.texts)
             rows = replace(rows, table=table)
@@ -275,5 +275,6 @@ class LabelQuery(KeyQuery):
             described=described,
             things="rows" if self.counts_rows else "units",
             measurable=not self.measure_loss
-            and self.contribution_limit not in (None, AUTO, self.size),
+            and self.contribution_limit not in (None, AUTO, self.size)
+            and not names.rows,
         )

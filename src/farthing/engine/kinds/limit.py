@@ -92,6 +92,7 @@ class LimitQuery(KeyQuery):
         """How many units have how many labels; of an unknown domain also the sizes of labels."""
         rows, keys = self.keyed(rows)
         most = self.limits[-1]
+        assert rows.owner is not None, "refused where each row is a unit"
         shape = shape_of(labels_of_units(rows.table, rows.owner, keys, most))
         if self.numbers is None:
             counts = rows.histogram(keys, most).expression

@@ -222,7 +222,9 @@ class MeasureQuery(KeyQuery):
         values = self.values_in(rows)
         keyed = rows.keyed(self.key, **values)
         present = reduce(or_, (keyed.table[name].notnull() for name in values))
-        table = keyed.table.filter(present & keyed.table[keyed.unit].notnull())
+        if keyed.unit is not None:
+            present &= keyed.table[keyed.unit].notnull()
+        table = keyed.table.filter(present)
         names = [name for name in table.columns if name not in (keyed.unit, *values)]
         if self.domain is not None:
             table = within(table, names, self.domain, keyed.kinds, keyed.texts)
@@ -275,7 +277,9 @@ class MeasureQuery(KeyQuery):
             contribution = f"at most {many(size, 'label')}, with {self.counted} each"
         return Words(
             subject=subject,
-            limit=f"each {unit} counts {limit}" if self.counted else None,
+            limit=f"each {unit} counts {limit}"
+            if self.counted and not (names.rows and self.weighs_rows)
+            else None,
             listed=self.listed(names),
             contribution=contribution or "",
             described=self.kind,

@@ -26,7 +26,7 @@ from farthing.engine.filters import (
 from farthing.engine.keys import Bins, Key, Period, column_of
 from farthing.engine.where_text.conditions import is_spelled
 from farthing.engine.where_text.writing import condition_in_sql
-from farthing.schema import Bounds, DeclaredValues, Value
+from farthing.schema import ROW, Bounds, DeclaredValues, Value
 from farthing.wording import many
 
 _SIDES = {"at_least": "at least", "above": "above", "at_most": "at most", "below": "below"}
@@ -62,9 +62,16 @@ class Names:
         return _name(name) if titled is None else str(titled.title)
 
     @property
+    def rows(self) -> bool:
+        """Whether each row is a unit."""
+        return self.unit_column == ROW and not self.declared.has_row
+
+    @property
     def unit(self) -> Noun:
         """Whose rows they are."""
         name = self.unit_column
+        if self.rows:
+            return Noun(ROW, ROW, f"{ROW}s")
         if name in self.declared.titled:
             return self._titled(name)
         return Noun(_name(name), f"distinct {_name(name)}", f"distinct {_name(name)}")
@@ -136,6 +143,7 @@ def caption(
             if name in labels
         ),
         *(clause for clause in (words.limit, words.listed) if clause is not None),
+        *(["each row is protected on its own"] if names.rows else ()),
     ]
     passing = "" if where is None else f", where {_in_words(where, names)}"
     return f"{words.subject}{passing}" + (f" ({'; '.join(applied)})" if applied else "")

@@ -12,11 +12,12 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from farthing.engine.computed.compile import with_keys
 from farthing.engine.errors import EngineFailure, EngineSilent
 from farthing.engine.sources.tables import (
     DAYS,
@@ -239,16 +240,18 @@ class Source(ABC):
             lacking = [name for name in wanted if name not in table.columns]
             if lacking:
                 raise InvalidInput(f"{join.table:.200} has no column {lacking[0]!r:.60}")
-            key = join.read_as.columns[0]
+            names = join.key_columns
+            keys, there = ", ".join(names), " AND ".join(f"{name} IS NOT NULL" for name in names)
             sql = (
-                f"SELECT c0 AS {self.dialect.identifier(key.name)} FROM "
-                f"({self._read_parts(table.parts, join.read_as)}) AS physical "
-                "WHERE c0 IS NOT NULL GROUP BY c0 HAVING count(*) > 1 ORDER BY c0 LIMIT 1"
+                f"SELECT {keys} FROM ({self._read_parts(table.parts, join.read_as)}) AS physical "
+                f"WHERE {there} GROUP BY {keys} HAVING count(*) > 1 ORDER BY {keys} LIMIT 1"
             )
-            for repeated in self.run(Statement(sql, arrow_schema([key]))).column(0).to_pylist():
+            given = zip(names, join.read_as.columns, strict=False)
+            gives = arrow_schema(replace(key, name=name) for name, key in given)
+            for repeated in self.run(Statement(sql, gives)).to_pylist():
                 raise InvalidInput(
-                    f"the key {join.key!r:.60} of {join.table:.200} must be unique, but "
-                    f"{repeated!s:.60} is there more than once"
+                    f"the key {', '.join(join.key)!r:.60} of {join.table:.200} must be unique, but "
+                    f"{', '.join(map(str, repeated.values())):.60} is there more than once"
                 )
             places.append(table.name)
         return with_places(schema, places)
@@ -321,7 +324,8 @@ class Source(ABC):
             self._zones.add(zone)
 
     def _reading(self, name: str, schema: Schema) -> ColumnReading:
-        """Total functions inside, then declared categories, then public tables."""
+        """Total functions inside, then declared categories, then public tables, by columns or by
+        what is computed from a row."""
         parameters: list[Parameter] = []
         own = Schema(tuple(column for column in schema.columns if column.lookup is None))
         named = self.dialect.identifier
@@ -331,27 +335,46 @@ class Source(ABC):
         ]
         rows = self._read_parts(self.parts, own)
         sql = f"SELECT {', '.join(outer)} FROM ({rows}) AS physical"
-        for i, join in enumerate(joins_of(schema)):
-            added = [f"public{i}.c{k + 1} AS {named(c.name)}" for k, c in enumerate(join.columns)]
+        joins = joins_of(schema)
+        computed = dict.fromkeys(by.name for join in joins for by in join.by if by.name not in own)
+        keys = {text: f"looked up {i}" for i, text in enumerate(computed)}
+        if keys:
+            rows_read, texts = ColumnReading("own rows", sql, tuple(parameters)), Texts()
+            table = with_keys(ibis.table(_types(own.columns), name="own rows"), own, keys, texts)
+            own_keys = select(table, texts, self.dialect, len(parameters) + 1)
+            statement = written(rows_read, self.dialect, own_keys)
+            sql, parameters = statement.sql, [*statement.parameters]
+        for i, join in enumerate(joins):
+            first = len(join.key)
+            added = [
+                f"public{i}.c{first + k} AS {named(c.name)}" for k, c in enumerate(join.columns)
+            ]
+            equal = " AND ".join(
+                f"own{i}.{named(keys.get(by.name, by.name))} = public{i}.{key}"
+                for by, key in zip(join.by, join.key_columns, strict=True)
+            )
             sql = (
                 f"SELECT own{i}.*, {', '.join(added)} FROM ({sql}) AS own{i} "
-                f"LEFT JOIN ({self._public_rows(join, parameters)}) AS public{i} "
-                f"ON own{i}.{named(join.by.name)} = public{i}.c0"
+                f"LEFT JOIN ({self._public_rows(join, parameters)}) AS public{i} ON {equal}"
             )
+        if keys:
+            told = ", ".join(named(column.name) for column in schema.columns)
+            sql = f"SELECT {told} FROM ({sql}) AS joined"
         return ColumnReading(name, sql, tuple(parameters))
 
     def _public_rows(self, join: PublicJoin, parameters: list[Parameter]) -> str:
-        """The key as c0 and the columns as c1, c2, …; no row for a key that is there twice."""
+        """The key as c0, c1, … and the columns after it; no row for a key that is there twice."""
         read = [
             f"{self._inside(column, f'c{k}', parameters)} AS c{k}"
             for k, column in enumerate(join.read_as.columns)
         ]
         rows = self._read_parts(self.public_table(join).parts, join.read_as)
-        counted = f"SELECT *, count(*) OVER (PARTITION BY c0) AS times FROM ({rows}) AS physical"
-        return (
-            f"SELECT {', '.join(read)} FROM ({counted}) AS counted "
-            "WHERE c0 IS NOT NULL AND times = 1"
+        keys = ", ".join(join.key_columns)
+        there = " AND ".join(f"{name} IS NOT NULL" for name in join.key_columns)
+        counted = (
+            f"SELECT *, count(*) OVER (PARTITION BY {keys}) AS times FROM ({rows}) AS physical"
         )
+        return f"SELECT {', '.join(read)} FROM ({counted}) AS counted WHERE {there} AND times = 1"
 
     def _read_parts(self, parts: Sequence[SourcePart], schema: Schema) -> str:
         """Declared columns as c0, c1, …, the rows of all parts below each other."""

@@ -52,7 +52,7 @@ class Misfits:
 
 def misfits_of(source: Source, schema: Schema) -> tuple[Misfits, ...]:
     """The stored columns of which some values are not as declared, in two passes over all rows."""
-    own = tuple(c for c in schema.columns if c.parts is None and c.lookup is None)
+    own = tuple(column for column in schema.columns if column.is_stored)
     flags = " UNION ALL ".join(_flags(source, part, own) for part in source.parts)
     names = [f"{what}{i}" for i in range(len(own)) for what in ("stored", "parsed")]
     sums = ", ".join(f"CAST(COALESCE(SUM({name}), 0) AS BIGINT) AS {name}" for name in names)

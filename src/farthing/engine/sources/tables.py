@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from farthing.engine.computed.columns import lookup_key
 from farthing.engine.sql.statement import filled
 from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import location_of_several
@@ -130,31 +131,39 @@ def _titles(tables: Sequence[SourceTable]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PublicJoin:
-    """What one public table adds by one key: `columns` of the schema, in its order."""
+    """What one public table adds by one key, which may be several columns: `columns` of the schema,
+    in its order. `by` are the private columns, stored or computed."""
 
     table: str
-    by: Column
-    key: str
+    by: tuple[Column, ...]
+    key: tuple[str, ...]
     columns: tuple[Column, ...]
 
     @property
     def read_as(self) -> Schema:
         """The public table's own columns: the key as the private column is declared, and others."""
-        by = self.by
-        key = Column(self.key, by.kind, places=by.places, time_zone=by.time_zone)
-        return Schema((key, *map(_in_its_table, self.columns)))
+        keys = (
+            Column(name, by.kind, places=by.places, time_zone=by.time_zone)
+            for name, by in zip(self.key, self.by, strict=True)
+        )
+        return Schema((*keys, *map(_in_its_table, self.columns)))
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """What the key is called where it is read: c0, c1, …"""
+        return tuple(f"c{i}" for i in range(len(self.key)))
 
 
 def joins_of(schema: Schema) -> list[PublicJoin]:
     """The public tables that a schema joins, each once for every column that it is joined by."""
-    columns: dict[tuple[str, str, str], list[Column]] = {}
+    columns: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[Column]] = {}
     for column in schema.columns:
         if column.lookup is not None:
-            same = (column.lookup.table, column.lookup.by, column.lookup.key)
+            same = (column.lookup.table, column.lookup.wanted, column.lookup.keys)
             columns.setdefault(same, []).append(column)
     return [
-        PublicJoin(table, schema[by], key, tuple(added))
-        for (table, by, key), added in columns.items()
+        PublicJoin(table, tuple(lookup_key(schema, by) for by in wanted), keys, tuple(added))
+        for (table, wanted, keys), added in columns.items()
     ]
 
 

@@ -7,6 +7,9 @@ compared as bytes and no value is strange.
          → per key the sum of min(rows, τ)
          → less, for units with more than Δ keys, what comes after their first Δ in `Order`
 
+Where each row is a unit, there is no column that says whose row it is, and nothing to limit: a row
+has one key and counts once.
+
 The order within a unit depends on the secret, the unit and its keys only, so adding a unit
 changes nothing about the others: it raises at most Δ counts, each by at most τ.
 
@@ -160,6 +163,8 @@ def _escaped(text: Any) -> Any:
 #: An expression, and the kind of what it holds.
 TypedColumn: TypeAlias = tuple[Any, str]
 LABEL, COUNT = "label", "n"
+#: Whose row it is; None where each row is a unit.
+Owner: TypeAlias = TypedColumn | None
 #: The type of every sum.
 WHOLE = "decimal(38, 0)"
 #: Products of two digests stay below 2^63; their remainders fill 31 bits.
@@ -194,7 +199,7 @@ class Bounded:
 
 def bounded_histogram(
     rows: ir.Table,
-    unit: TypedColumn,
+    unit: Owner,
     keys: Sequence[TypedColumn],
     *,
     secret: str,
@@ -213,7 +218,7 @@ def bounded_histogram(
 
 def distinct_values(
     rows: ir.Table,
-    unit: TypedColumn,
+    unit: Owner,
     keys: Sequence[TypedColumn],
     value: TypedColumn,
     *,
@@ -241,7 +246,7 @@ def distinct_values(
 
 def _limited(
     rows: ir.Table,
-    unit: TypedColumn,
+    unit: Owner,
     keys: Sequence[TypedColumn],
     *,
     secret: str,
@@ -253,7 +258,7 @@ def _limited(
     kinds = [kind for _, kind in keys]
     pairs = _pairs(_owned(rows, unit, dict(zip(columns, keys, strict=True))), per_key_limit)
     counted = _added_up(pairs, columns)
-    if contribution_limit is not None:
+    if contribution_limit is not None and unit is not None:
         late = Order(secret, unit[1], kinds).late(pairs, counted, contribution_limit)
         late = _added_up(late, columns)
         less = late.select(*columns, amount=(-late.amount).cast(WHOLE))
@@ -272,8 +277,10 @@ def largest(histogram: ir.Table, count: int) -> ir.Table:
     return histogram.order_by(ibis.desc(COUNT), ibis.asc(histogram[LABEL])).limit(count)
 
 
-def counted_rows(rows: ir.Table, unit: TypedColumn, per_key_limit: int) -> Bounded:
+def counted_rows(rows: ir.Table, unit: Owner, per_key_limit: int) -> Bounded:
     """One row, one column `n`: the sum over units of min(rows, per_key_limit)."""
+    if unit is None:
+        return Bounded(rows.aggregate(**{COUNT: rows.count().cast(WHOLE)}))
     owned = _owned(rows, unit, {})
     units = owned.group_by("who").aggregate(rows=lambda t: t.count())
     amount = ibis.least(units.rows, per_key_limit)
@@ -281,15 +288,38 @@ def counted_rows(rows: ir.Table, unit: TypedColumn, per_key_limit: int) -> Bound
     return Bounded(total, per_key_limit=per_key_limit)
 
 
-def _owned(rows: Any, unit: TypedColumn, columns: Mapping[str, TypedColumn]) -> Any:
+def of_one_row(aggregate: Any) -> Any:
+    """What an aggregate gives of one row: a sum or an extreme its value, a count 1 or 0."""
+    from ibis.expr import operations as ops
+
+    def alone(node: Any, changed: Any) -> Any:
+        if not isinstance(node, ops.Reduction):
+            return node if changed is None else node.copy(**changed)
+        where = True if node.where is None else node.where.to_expr()
+        if isinstance(node, ops.Count | ops.CountDistinct):
+            where = node.arg.to_expr().notnull() & where
+        elif not isinstance(node, ops.CountStar):
+            assert isinstance(node, ops.Sum | ops.Min | ops.Max), node
+            value = node.arg.to_expr()
+            return (value if where is True else ibis.ifelse(where, value, None)).op()
+        return ibis.ifelse(where, 1, 0).cast("int64").op()
+
+    return aggregate.op().replace(alone, filter=ops.Value).to_expr()
+
+
+def _owned(rows: Any, unit: Owner, columns: Mapping[str, TypedColumn]) -> Any:
     """Rows with a unit, under names of our own: whatever the table calls its columns is gone."""
     named = {name: column for name, (column, _) in columns.items()}
+    if unit is None:
+        return rows.select(**named)
     owned = rows.select(who=unit[0], **named)
     return owned.filter(owned.who.notnull())
 
 
 def _pairs(owned: Any, per_key_limit: int) -> Any:
     """Each (unit, key) once, with the amount it adds where that is not 1: min(rows, limit)."""
+    if "who" not in owned.columns:
+        return owned
     if per_key_limit == 1:
         return owned.distinct()
     counted = owned.group_by(owned.columns).aggregate(rows=lambda t: t.count())

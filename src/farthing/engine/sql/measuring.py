@@ -7,6 +7,8 @@ missing (`Rows.keyed`).
           → of each unit the first Δ keys, in the order of `bounding.Order`
           → per key the sum of what each unit adds, moved into its limits
 
+Without `who` each row is a unit, and so one pair.
+
 A unit with more than τ rows for a key counts as τ rows, each with its own average: what it has
 there is scaled down, and no row is drawn.
 """
@@ -17,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.sql.bounding import COUNT, LABEL, Order, key_text
+from farthing.engine.sql.bounding import COUNT, LABEL, Order, key_text, of_one_row
 from farthing.engine.sql.bounding import WHOLE as WHOLE
 from farthing.optional import Later
 
@@ -49,14 +51,23 @@ class Grouped:
         """The columns of the key."""
         return tuple(name for name in self.table.columns if name.startswith("key"))
 
+    @property
+    def has_units(self) -> bool:
+        """Whether several rows may be of one unit."""
+        return WHO in self.table.columns
+
     def pairs(self, **aggregates: Any) -> ir.Table:
         """Each (unit, key) that counts, with aggregates of its rows."""
+        if not self.has_units:
+            made = {n: a(self.table) if callable(a) else a for n, a in aggregates.items()}
+            alone = {name: of_one_row(aggregate) for name, aggregate in made.items()}
+            return self.table.select(*self.keys, **alone)
         pairs = self.table.group_by([WHO, *self.keys]).aggregate(**aggregates)
         return self.first(pairs, ibis.row_number()) if self.keys else pairs
 
     def first(self, rows: ir.Table, place: Any) -> ir.Table:
         """Of each unit the rows with its first keys; `place` counts keys from 0."""
-        if self.contribution_limit is None:
+        if self.contribution_limit is None or not self.has_units:
             return rows
         order = Order(self.secret, self.kinds[WHO], [self.kinds[name] for name in self.keys])
         return order.first(rows, self.keys, place, self.contribution_limit)
@@ -138,13 +149,15 @@ def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.
     for each label: nothing weighs anything there, and `n1` is the number of its units.
     """
     keys = list(grouped.keys)
-    rows = grouped.table.group_by([WHO, *keys, VALUE]).aggregate(rows=lambda t: t.count())
-    if keys:
-        rows = grouped.first(rows, ibis.dense_rank())
-    owner = [rows[name] for name in (WHO, *keys)]
-    rows = rows.mutate(all_rows=rows[ROWS].sum().over(group_by=owner))
-    most = ibis.least(rows.all_rows, per_key_limit)
-    each = (most.cast("float64") * float(WEIGHT) / rows.all_rows.cast("float64")).floor()
+    owner = [WHO, *keys] if grouped.has_units else keys
+    rows = grouped.table.group_by([*owner, VALUE]).aggregate(rows=lambda t: t.count())
+    each = ibis.literal(WEIGHT)
+    if grouped.has_units:
+        if keys:
+            rows = grouped.first(rows, ibis.dense_rank())
+        rows = rows.mutate(all_rows=rows[ROWS].sum().over(group_by=[rows[name] for name in owner]))
+        most = ibis.least(rows.all_rows, per_key_limit)
+        each = (most.cast("float64") * float(WEIGHT) / rows.all_rows.cast("float64")).floor()
     heavy = rows.select(*keys, VALUE, weight=rows[ROWS].cast(WHOLE) * each.cast(WHOLE))
     total = ibis.least(heavy.weight.cast(WHOLE).sum(), ibis.literal(HEAVIEST).cast(WHOLE))
     summed = heavy.group_by([*keys, VALUE]).aggregate(**{COUNT: total.cast(WHOLE)})
@@ -153,7 +166,9 @@ def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.
     if not units:
         return summed.select(**named)
     nothing = ibis.literal(0).cast(WHOLE)
-    owners = rows.select(WHO, *keys).distinct().group_by(keys).aggregate(units=lambda t: t.count())
+    if grouped.has_units:
+        rows = rows.select(*owner).distinct().mutate(rows=1)
+    owners = rows.group_by(keys).aggregate(units=rows[ROWS].sum())
     counted = {VALUE: ibis.literal(0, "int64"), COUNT: nothing, UNITS: owners.units.cast(WHOLE)}
     weights = summed.select(**named, **{UNITS: nothing})
     return weights.union(owners.select(**grouped.label(owners), **counted))

@@ -171,6 +171,7 @@ class _Select:
     def _rows_of_a_unit(self, options: Mapping[str, Any]) -> Any:
         """How many rows of a unit count: rows without a limit are not counted."""
         limit = options.get("per_key_limit", self._about.limits.per_key_limit)
+        limit = 1 if self._about.rows_are_units else limit
         if limit is None:
             unit = self._about.unit
             raise InvalidInput(
@@ -276,7 +277,7 @@ class _Select:
             raise self._sql.refused(
                 node, f"this has one value for each {self._about.unit}; ask it FROM the sub-select"
             )
-        if self._units and aggregate.of_rows:  # where a row is a unit
+        if (self._units or self._about.rows_are_units) and aggregate.of_rows:  # a row is a unit
             return Aggregate(COUNT, {"per_key_limit": 1})
         return aggregate
 

@@ -400,5 +400,5 @@ def require_company(known: Mapping[str, Declared], walk: ChainCheck) -> None:
     for other in declared.beside:
         if other not in known:
             raise InvalidInput(f"{walk.dataset} stands beside {other}, which must come with it")
-        if known[other].dataset.unit != declared.dataset.unit:
+        if known[other].dataset.protects != declared.dataset.protects:
             raise InvalidInput(f"{walk.dataset} and {other} share data, but not their unit")

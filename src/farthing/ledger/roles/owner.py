@@ -324,11 +324,11 @@ def require_place(known: Mapping[str, Declared], new: Declared) -> None:
     for other in beside:
         if other not in known:
             raise queries.no_dataset(other)
-        unit = known[other].dataset.unit
-        if unit != dataset.unit:
+        unit = known[other].dataset.protects
+        if unit != dataset.protects:
             raise InvalidInput(
                 f"datasets beside each other must have one unit, {other} has {unit}, "
-                f"got {dataset.unit}: their guarantees would not be about the same neighbours"
+                f"got {dataset.protects}: their guarantees would not be about the same neighbours"
             )
     itself = (dataset.name,) if dataset.name in known else ()
     together = queries.datasets_beside(known, *beside, *itself)

@@ -104,7 +104,7 @@ function aboutData(about, said) {
   return el("div", { class: "stack" },
     el("section", { class: "card" }, el("h2", {}, "What is proved"),
       said.everything_ever.map((one) => el("p", {}, "Everything that this dataset can ever release, to everybody: ", term("epsilon", "ε"), ` ≤ ${bound(one.epsilon)} at `, term("delta", "δ"), ` = ${power(one.delta)}.`)),
-      el("p", {}, `Protected is each ${said.unit_of_privacy} as a whole (neighbouring datasets: ${said.neighbouring_relation}).`),
+      el("p", {}, `Unit of privacy: ${said.unit_of_privacy}. Neighbouring datasets: ${said.neighbouring_relation}.`),
       el("h3", {}, "It holds if"), el("ul", {}, said.assumptions.map((one) => el("li", {}, one)))),
     el("section", { class: "card" }, el("h2", {}, "Columns"),
       table("Columns", ["name", "kind", "values"], about.columns.map((one) => [one.name, one.name === about.unit ? `${one.kind}; the unit of privacy` : one.kind, valuesOf(one)])),

@@ -73,7 +73,7 @@ export function entries(fields, { values = {}, about = null, list = null } = {})
 export async function operationForm(name, { dataset = "", only, values = {}, choices = {}, fixed = {}, head = [], button, busy, ask = null, done }) {
   const operation = (await forms()).operations[name];
   const fields = only.map((each) => operation.fields.find((one) => one.name === each))
-    .map((one) => (one.name in choices ? { ...one, kind: "choice", choices: choices[one.name] } : one));
+    .map((one) => (one.name in choices ? { ...one, kind: "choice", needed: true, choices: choices[one.name] } : one));
   const entered = entries(fields, { values });
   const told = el("div", { "aria-live": "polite" });
   const at = `/owner${operation.path.replace("/{dataset}", path(dataset))}`;

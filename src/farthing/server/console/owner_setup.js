@@ -11,7 +11,7 @@ export async function declareView(name) {
   const { columns, left_out: leftOut } = await get(`${path("owner", "datasets", name)}/schema`);
   if (columns.length === 0) return empty("No column can be used", "The engine offers none whose type is known here.");
   const form = await operationForm("declare", { only: ["unit", "contribution_limit", "per_key_limit", "version"], fixed: { name, columns },
-    choices: { unit: columns.map((one) => one.name) }, button: "Declare", done: () => { again(); return `${name} is declared`; } });
+    choices: { unit: [...columns.map((one) => one.name), ["row", "each row on its own: a person with several rows is not protected"]] }, button: "Declare", done: () => { again(); return `${name} is declared`; } });
   return el("div", { class: "stack" }, el("section", { class: "card" }, el("h2", {}, "Declare it"),
     el("p", {}, "The configuration names this dataset; the ledger does not know it yet. Say whom it protects, and how often each of them may count."), form),
   el("section", { class: "card" }, el("h2", {}, "Columns"), table("Columns that the engine proposes", ["name", "kind"], columns.map((one) => [one.name, one.kind])),

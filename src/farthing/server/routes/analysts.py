@@ -192,7 +192,7 @@ def show_own_statement(dataset: str, service: At, caller: AnalystHere) -> dict[s
     known = so_far.epsilon_before is not None
     return {
         "dataset": about.name,
-        "unit_of_privacy": about.unit,
+        "unit_of_privacy": about.protects,
         "neighbouring_relation": about.relation,
         "limits": about.limits.to_json(),
         "version": about.version,
