@@ -97,7 +97,7 @@ class Lookup:
         by, keys, more = self.wanted, self.keys, () if self.column is None else (self.column,)
         if not all(isinstance(text, str) and text for text in (self.table, *by, *keys, *more)):
             raise InvalidInput(f"a lookup has texts as table, by, key, column, got {self!r:.120}")
-        if not len(by) == len(keys) == len(set(keys)):
+        if not 0 < len(by) == len(keys) == len(set(keys)):
             raise InvalidInput(
                 f"a lookup compares each of by with one column in key, got {by!r:.60} and "
                 f"{keys!r:.60}"

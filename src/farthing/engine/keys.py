@@ -237,8 +237,8 @@ def domain_of(key: Key, schema: Schema) -> tuple[str | int, ...] | None:
             return key.labels((schema[column].lower, schema[column].upper))
         case Period():
             return None
-    column = schema[column_of(key)]
-    return (False, True) if column.kind == BOOLEAN else column.categories
+    own = schema[column_of(key)]
+    return (False, True) if own.kind == BOOLEAN else own.categories
 
 
 def order_of(key: Key, schema: Schema) -> Callable[[Any], Any] | None:

@@ -17,8 +17,8 @@ from farthing.engine.computed.columns import ComputedColumns, with_computed
 from farthing.engine.computed.rules import LARGEST_WHOLE, LETTERS, SMALLEST_REAL, SUM_PLACES
 from farthing.engine.filters import AllOf, Filter, columns_of
 from farthing.engine.keys import column_of, key_from, renamed_key
-from farthing.engine.sql.bounding import of_one_row
 from farthing.engine.sql.conditions import condition, key_column, moved_into
+from farthing.engine.sql.measuring import of_one_row
 from farthing.engine.sql.statement import Texts, as_bytes
 from farthing.engine.where_text.expressions import (
     Call,
@@ -57,8 +57,7 @@ def with_columns(
     one row for each unit: the columns are then all per unit. Without a `unit` each row is one: of
     a text that is split, its different labels count, the first `most` in the order of bytes."""
     computed, wanted = ComputedColumns(schema), list(names)
-    if clash := {name for name in table.columns if name.casefold() in names.values()}:
-        raise InvalidInput(f"no column can be called {min(clash)}")
+    _require_free(table, names.values())
     maker = _Maker(table, computed, unit, texts)
     maker.add_per_unit(wanted, one_row=units)
     values = {names[name]: maker.column(name) for name in wanted}
@@ -76,6 +75,7 @@ def with_columns(
 def with_keys(table: ir.Table, own: Schema, names: Mapping[str, str], texts: Texts) -> ir.Table:
     """The rows, and under other names the keys that public tables are looked up by: expressions of
     a row's own columns, as they are stored."""
+    _require_free(table, names.values())
     keys = {text: key_from(text) for text in names}
     columns = {column_of(key) for key in keys.values()}
     computed = sorted(name for name in columns if name not in own)
@@ -88,6 +88,12 @@ def with_keys(table: ir.Table, own: Schema, names: Mapping[str, str], texts: Tex
         renamed = renamed_key(key, lambda name: made.get(name, name))
         values[names[text]] = key_column(whole, renamed, kinds, texts, {})[0]
     return whole.select(*table.columns, **values)
+
+
+def _require_free(table: ir.Table, names: Iterable[str]) -> None:
+    """No column has one of our names, however it is spelled."""
+    if clash := {name.casefold() for name in table.columns} & {*names}:
+        raise InvalidInput(f"no column can be called {min(clash)}")
 
 
 class _Maker:
@@ -121,8 +127,7 @@ class _Maker:
         rows, units = self.table, None
         for aggregates in self._levels(names):
             named = {f"per unit {len(self._per_unit) + i}": a for i, a in enumerate(aggregates)}
-            if clash := set(named) & {name.casefold() for name in rows.columns}:
-                raise InvalidInput(f"no column can be called {min(clash)}")
+            _require_free(rows, named)
             self.table = rows
             if units is not None:
                 passing = [self._rows_alone(aggregate.where) for aggregate in aggregates]

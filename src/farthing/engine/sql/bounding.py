@@ -288,25 +288,6 @@ def counted_rows(rows: ir.Table, unit: Owner, per_key_limit: int) -> Bounded:
     return Bounded(total, per_key_limit=per_key_limit)
 
 
-def of_one_row(aggregate: Any) -> Any:
-    """What an aggregate gives of one row: a sum or an extreme its value, a count 1 or 0."""
-    from ibis.expr import operations as ops
-
-    def alone(node: Any, changed: Any) -> Any:
-        if not isinstance(node, ops.Reduction):
-            return node if changed is None else node.copy(**changed)
-        where = True if node.where is None else node.where.to_expr()
-        if isinstance(node, ops.Count | ops.CountDistinct):
-            where = node.arg.to_expr().notnull() & where
-        elif not isinstance(node, ops.CountStar):
-            assert isinstance(node, ops.Sum | ops.Min | ops.Max), node
-            value = node.arg.to_expr()
-            return (value if where is True else ibis.ifelse(where, value, None)).op()
-        return ibis.ifelse(where, 1, 0).cast("int64").op()
-
-    return aggregate.op().replace(alone, filter=ops.Value).to_expr()
-
-
 def _owned(rows: Any, unit: Owner, columns: Mapping[str, TypedColumn]) -> Any:
     """Rows with a unit, under names of our own: whatever the table calls its columns is gone."""
     named = {name: column for name, (column, _) in columns.items()}

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from farthing.engine.sql.bounding import COUNT, LABEL, Order, key_text, of_one_row
+from farthing.engine.sql.bounding import COUNT, LABEL, Order, key_text
 from farthing.engine.sql.bounding import WHOLE as WHOLE
 from farthing.optional import Later
 
@@ -78,6 +78,25 @@ class Grouped:
             return {}
         columns = [table[name] for name in self.keys]
         return {LABEL: key_text(columns, [self.kinds[name] for name in self.keys])}
+
+
+def of_one_row(aggregate: Any) -> Any:
+    """What an aggregate gives of one row: a sum or an extreme its value, a count 1 or 0."""
+    from ibis.expr import operations as ops
+
+    def alone(node: Any, changed: Any) -> Any:
+        if not isinstance(node, ops.Reduction):
+            return node if changed is None else node.copy(**changed)
+        where = True if node.where is None else node.where.to_expr()
+        if isinstance(node, ops.Count | ops.CountDistinct):
+            where = node.arg.to_expr().notnull() & where
+        elif not isinstance(node, ops.CountStar):
+            assert isinstance(node, ops.Sum | ops.Min | ops.Max), node
+            value = node.arg.to_expr()
+            return (value if where is True else ibis.ifelse(where, value, None)).op()
+        return ibis.ifelse(where, 1, 0).cast("int64").op()
+
+    return aggregate.op().replace(alone, filter=ops.Value).to_expr()
 
 
 def totals(grouped: Grouped, pairs: ir.Table, amounts: Sequence[tuple[Any, int]]) -> ir.Table:

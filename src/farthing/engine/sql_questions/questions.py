@@ -171,14 +171,13 @@ class _Select:
     def _rows_of_a_unit(self, options: Mapping[str, Any]) -> Any:
         """How many rows of a unit count: rows without a limit are not counted."""
         limit = options.get("per_key_limit", self._about.limits.per_key_limit)
-        limit = 1 if self._about.rows_are_units else limit
-        if limit is None:
+        if limit is None and not self._about.rows_are_units:
             unit = self._about.unit
             raise InvalidInput(
                 f"COUNT(*) counts rows and needs per_key_limit, the most that count of one {unit}; "
                 f"COUNT(DISTINCT {unit}) needs none"
             )
-        return limit
+        return 1 if limit is None else limit
 
     def _read_from(
         self, joins: Sequence[sge.Join], ctes: sge.With | None, named: Mapping[str, Expression]
