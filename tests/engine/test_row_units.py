@@ -17,10 +17,12 @@ from typer.testing import CliRunner
 
 import farthing as fa
 from farthing.cli.main import app
+from farthing.engine.context import Asked
 from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.counts import CountQuery, DistinctQuery, HistogramQuery, LossQuery
 from farthing.engine.kinds.quantile import QuantileQuery
 from farthing.engine.kinds.ratio import RatioQuery
+from farthing.engine.kinds.rollup import RollupQuery
 from farthing.engine.kinds.top_k import TopKQuery
 from farthing.engine.kinds.totals import MeanQuery, SumQuery, VarianceQuery
 from farthing.engine.sources.base import Source
@@ -71,6 +73,9 @@ def questions(seed: int) -> list[Query]:
         CountQuery(where="whole < worth or per_unit(count(*)) > 1"),
         TopKQuery("text", k=3, contribution_limit=1),
         DistinctQuery("lower(text)", contribution_limit=1),
+        DistinctQuery("lower(text)", by="pair", contribution_limit=1),
+        CountQuery(),
+        RollupQuery(["flag", "weekday(day)"], contribution_limit=1),
         SumQuery("worth", **bounds),
         SumQuery("per_unit(sum(worth) filter (where flag))", **bounds),
         RatioQuery("worth", "whole + 1", per_upper=9, **bounds),
@@ -106,13 +111,11 @@ def test_as_if_every_row_had_a_number(opened: Opened) -> None:
 def test_ranks_of_a_watched_quantile(opened: Opened) -> None:
     source = opened(rows(4, 9)[1])
     query = QuantileQuery("worth", 0.25, lower=-2, upper=5, per_key_limit=1, places=0)
-    from farthing.engine.context import rows_of
-
     told = []
     for unit in ("member", ROW):
-        asked, found = rows_of(source, SCHEMA, unit, "key", query)
-        ranks = asked.ranks_at(found, 1)
-        told.append(source.run(source.statement(ranks.expression, found.texts)).to_pylist())
+        asked = Asked.of(source, SCHEMA, unit, "key", query)
+        ranks = asked.query.ranks_at(asked.rows, 1)
+        told.append(source.run(asked.statement(source, ranks.expression)).to_pylist())
     assert told[0] == told[1]
     source.shut()
 
