@@ -66,6 +66,7 @@ KEYS = [
     "per_unit(min(day))",
     "per_unit(max(text) filter (where flag))",
     'per_unit(count(*) filter (where "day > per_unit(min(day))"))',
+    "case when per_unit(count(*) filter (where flag)) > 0 then per_unit(max(text)) end",
     "round(least(greatest(per_unit(sum(worth)), -50), 50))",
     "bins(per_unit(avg(whole)), -3, 0, 2, 9)",
 ]

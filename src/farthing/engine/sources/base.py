@@ -441,5 +441,5 @@ def _proposed(column: Physical) -> Column | None:
     if column.family == OBJECT:
         return Column(column.name, TEXT)
     if column.family in (INTEGER, REAL, TEXT, BOOLEAN, DATE):
-        return Column(column.name, column.family)
+        return Column(column.name, column.family, categories=column.labels)
     return None

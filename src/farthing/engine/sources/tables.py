@@ -42,7 +42,8 @@ TABLE_COLUMN = "table"
 class Physical:
     """A column as the engine declares it; `sql` is the expression that reads it.
 
-    `places` are the decimals of an exact number; None where the type does not say.
+    `places` are the decimals of an exact number; None where the type does not say. `labels` are the
+    only values that it has, where that does not depend on the rows.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Physical:
     family: str
     sql: str
     places: int | None = None
+    labels: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,9 @@ def together(tables: Sequence[SourceTable], literal: Callable[[str], str]) -> So
         return tables[0]
     parts = []
     named = {column.casefold() for table in tables for column in table.columns}
-    for table, title in zip(tables, _titles(tables), strict=True):
-        mark = Physical(TABLE_COLUMN, "text", TEXT, literal(title))
+    titles = _titles(tables)
+    for table, title in zip(tables, titles, strict=True):
+        mark = Physical(TABLE_COLUMN, "text", TEXT, literal(title), labels=tuple(titles))
         more = () if TABLE_COLUMN in named else (mark,)
         parts += [replace(part, columns=(*part.columns, *more)) for part in table.parts]
     selected = any(table.selection is not None for table in tables)

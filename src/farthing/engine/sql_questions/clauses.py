@@ -3,11 +3,12 @@
 Functions, and the questions that they are:
 
     COUNT(DISTINCT unit)                            count; grouped: histogram, top_k
-    COUNT(*)                                        the same of rows
+    COUNT(*), COUNT(1)                              the same of rows
+    COUNT(column), COUNT_IF(x > 3)                  of rows with a value; of rows that pass
     COUNT(DISTINCT column)                          distinct
     SUM(column)                                     sum
     AVG(column)                                     mean
-    SUM(column) / SUM(other)                        ratio
+    SUM(column) / SUM(other)                        ratio; also / NULLIF(SUM(other), 0)
     VARIANCE(column), VAR_SAMP(column)              variance
     STDDEV(column), STDDEV_SAMP(column)             standard_deviation
     COVAR_SAMP(column, other)                       covariance
@@ -16,9 +17,11 @@ Functions, and the questions that they are:
     MEDIAN(column)                                  quantile
     PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY column)    quantile
 
+FILTER (WHERE …) after a function says which rows it looks at.
+
 Keys after GROUP BY: a column, an expression of columns, DATE_TRUNC('month', column),
-BINS(column, 0, 10, 20). BINS is our word: no function of SQL gives a number the label of its range.
-ROLLUP of keys makes a count a rollup.
+DATE(column) of times, BINS(column, 0, 10, 20). BINS is our word: no function of SQL gives a number
+the label of its range. ROLLUP of keys makes a count a rollup.
 
 Options are fields that SQL has no words for, in a clause of its own at the end:
 
@@ -31,16 +34,18 @@ several columns.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
 from sqlglot import TokenType
 from sqlglot import expressions as sge
 
+from farthing.engine.filters import AllOf, Filter, Present
 from farthing.engine.keys import PERIODS, Bins, Key, Period, column_of, key_from
 from farthing.engine.sql.bounding import Label
 from farthing.engine.where_text.conditions import ConditionReader
+from farthing.engine.where_text.expressions import instead_of
 from farthing.engine.where_text.parsing import SqlText, shown
 from farthing.engine.where_text.writing import name_in_sql, value_in_sql
 from farthing.errors import InvalidInput
@@ -84,10 +89,11 @@ _OURS = (
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A kind of question, and the fields that the function says."""
+    """A kind of question, the fields that the function says, and which rows it looks at."""
 
     kind: str
     fields: Mapping[str, Any] = field(default_factory=dict)
+    where: Filter | None = None
 
     @property
     def of_rows(self) -> bool:
@@ -97,7 +103,9 @@ class Aggregate:
 
 def is_aggregate(node: sge.Expr) -> bool:
     """Whether this is a function of several rows, ours or not."""
-    divided = isinstance(node, sge.Div) and isinstance(node.expression.unnest(), sge.AggFunc)
+    divisor = node.expression.unnest() if isinstance(node, sge.Div) else None
+    divisor = divisor.this if isinstance(divisor, sge.Nullif) else divisor
+    divided = isinstance(divisor, sge.AggFunc)
     return divided or isinstance(node, sge.AggFunc | sge.WithinGroup | sge.Filter | sge.Window)
 
 
@@ -106,6 +114,19 @@ def aggregate_of(node: sge.Expr, sql: SqlText, reader: ConditionReader, unit: st
     match node:
         case sge.Count():
             return _count(node, sql, reader, unit)
+        case sge.CountIf():
+            (condition,) = sql.arguments(node, "this")
+            return Aggregate(COUNT, where=reader.filter(condition))
+        case sge.Filter():
+            this, passing = sql.arguments(node, "this", "expression")
+            found, where = aggregate_of(this, sql, reader, unit), reader.filter(passing.this)
+            both = where if found.where is None else AllOf((found.where, where))
+            return replace(found, where=both)
+        case sge.Div(expression=sge.Nullif(this=sge.Sum() as per, expression=zero)) if (
+            zero == sge.Literal.number(0)
+        ):
+            plain = sge.Div(this=node.this.copy(), expression=per.copy())
+            return aggregate_of(plain, sql, reader, unit)
         case sge.Div(this=sge.Sum(this=this), expression=sge.Sum(this=per)):
             sql.arguments(node, "this", "expression", "safe", "typed")
             return Aggregate("ratio", {"column": reader.column(this), "per": reader.column(per)})
@@ -119,7 +140,7 @@ def aggregate_of(node: sge.Expr, sql: SqlText, reader: ConditionReader, unit: st
         return Aggregate(kind, {"column": reader.column(this), "on": [reader.column(other)]})
     kind = _OF_A_COLUMN.get(type(node))
     if kind is None:
-        raise sql.refused(node, _OURS)
+        raise sql.refused(node, instead_of(node) if isinstance(node, sge.Window) else _OURS)
     (this,) = sql.arguments(node, "this")
     return Aggregate(kind, {"column": reader.column(this)})
 
@@ -140,7 +161,7 @@ def aggregate_in_sql(kind: str, fields: Mapping[str, Any], unit: str) -> str | N
 def _count(node: sge.Count, sql: SqlText, reader: ConditionReader, unit: str) -> Aggregate:
     this, _ = sql.arguments(node, "this", "big_int")
     match this:
-        case sge.Star():
+        case sge.Star() | sge.Literal():
             return Aggregate(COUNT)
         case sge.Distinct(expressions=[one]):
             sql.arguments(this, "expressions")
@@ -148,9 +169,10 @@ def _count(node: sge.Count, sql: SqlText, reader: ConditionReader, unit: str) ->
             if column == unit:
                 return Aggregate(COUNT, {"per_key_limit": 1})
             return Aggregate("distinct", {"column": column})
-    raise sql.refused(
-        node, f"COUNT(*) counts rows, COUNT(DISTINCT {unit}) counts {unit}; IS NOT NULL is a filter"
-    )
+        case sge.Distinct():
+            raise sql.refused(node, "different values are counted in one column")
+    column = reader.column(this)
+    return Aggregate(COUNT, where=None if column == unit else Present(column))
 
 
 def _percentile(node: sge.WithinGroup, sql: SqlText, reader: ConditionReader) -> Aggregate:
@@ -177,6 +199,11 @@ def key_of(node: sge.Expr, sql: SqlText, reader: ConditionReader) -> Key:
             return Period(reader.column(column), unit.name.lower())
         case sge.Anonymous(this=name, expressions=[column, *edges]) if name.upper() == _BINS:
             return Bins(reader.column(column), tuple(_number(e, sql, reader) for e in edges))
+        case sge.Date(this=sge.Column() as time):
+            sql.arguments(node, "this")
+            return Period(reader.column(time), "day")
+        case sge.Cast(this=sge.Column() as time, to=sge.DataType(this=sge.DType.DATE)):
+            return Period(reader.column(time), "day")
     return key_from({"column": reader.column(node)})
 
 

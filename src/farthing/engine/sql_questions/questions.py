@@ -10,7 +10,7 @@ that none of our questions has is refused, and named. Written as SQL, a question
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from itertools import product
 from math import prod
 from types import MappingProxyType
@@ -24,7 +24,7 @@ from farthing.engine.filters import AllOf, Filter, as_declared, columns_of, valu
 from farthing.engine.keys import Key, key_to_json
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import Query
-from farthing.engine.kinds.completed import check_query
+from farthing.engine.kinds.completed import check_query, one_row_per_unit
 from farthing.engine.sql.bounding import Label
 from farthing.engine.sql_questions.clauses import (
     COUNT,
@@ -37,7 +37,12 @@ from farthing.engine.sql_questions.clauses import (
     options_in_sql,
     split_options,
 )
-from farthing.engine.sql_questions.units import SelectReader, table_name, unit_table
+from farthing.engine.sql_questions.units import (
+    SelectReader,
+    read_tables,
+    read_with,
+    tables_of,
+)
 from farthing.engine.where_text.conditions import ConditionReader, operands
 from farthing.engine.where_text.expressions import Expression
 from farthing.engine.where_text.parsing import SqlText, shown, within_reason
@@ -56,10 +61,8 @@ MOST_ENTRIES, MOST_LISTED = 100, 10_000
 #: Fields that SQL says itself.
 SAID = ("where", "by", "column", "per", "on", "probability", "k", "counts")
 _CLAUSES = ("expressions", "from_", "where", "group", "order", "limit", "joins", "with_")
-_ONE_TABLE = (
-    "a question is about one table; a sub-select of it that groups by the unit can be joined, and "
-    "what an owner declared"
-)
+#: The words after SELECT in another dialect: TOP 10.
+_TOP = [TokenType.VAR, TokenType.NUMBER]
 #: Clauses that people try, and why they are not read.
 _WHY = {
     "distinct": "GROUP BY the columns and count; labels alone are a top k",
@@ -105,15 +108,22 @@ class _Select:
         first = (TokenType.SELECT, TokenType.WITH)
         if not sql.tokens or sql.tokens[0].token_type not in first:
             raise InvalidInput(f"a question begins with SELECT, got {shown(sql.text)}")
+        if [token.token_type for token in sql.tokens[1:3]] == _TOP and "TOP" in sql.text.upper():
+            raise InvalidInput("TOP: a top k is written ORDER BY the count DESC LIMIT k")
         tree = sql.parsed(sge.Select)
         if not isinstance(tree, sge.Select):
             raise sql.refused(tree, "one SELECT is one statement; ask several apart")
+        _in_declared_case(tree, about)
         clauses = sql.arguments(tree, *_CLAUSES, why=_WHY)
         expressions, self._from, self._where, self._group, *more = clauses
         self._order, self._limit, joins, ctes = more
-        self._units = self._rolled = False
-        self._conditions: list[Filter] = []
-        self._reader = self._read_from(joins or [], ctes, named)
+        if self._from is None:
+            raise InvalidInput(f"FROM must name the data: FROM {about.name}")
+        selects = read_with(sql, about, ctes)
+        tables = read_tables(sql, about, self._from, joins or (), selects)
+        self._rolled = False
+        self._units, self._conditions = not tables.rows, tables.conditions
+        self._reader = SelectReader(sql, about, tables, named, selects)
         if len(expressions) > MOST_ENTRIES:
             raise InvalidInput(f"SELECT lists at most {MOST_ENTRIES} entries, got more")
         self._items = [self._item(node) for node in expressions]
@@ -154,6 +164,9 @@ class _Select:
             if query is None or ("by" in shared and "by" not in query.field_names()):
                 raise InvalidInput(f"{shown(name)}: this has no answer for each group")
             fixed = {**shared, **aggregate.fields}
+            if aggregate.where is not None:
+                own = _declared(aggregate.where, self._schema)
+                fixed["where"] = AllOf((shared["where"], own)) if "where" in shared else own
             free = {
                 option: value
                 for option, value in options.items()
@@ -163,10 +176,20 @@ class _Select:
             if aggregate.of_rows or (kind == "top_k" and "per_key_limit" not in aggregate.fields):
                 fixed["per_key_limit"] = self._rows_of_a_unit(free)
             queries[name] = query.from_fields({**fixed, **free})
+            self._require_rows(name, queries[name])
         unused = sorted(set(options) - used)
         if unused:
             raise InvalidInput(f"nothing here has the option {shown(unused[0])}")
         return queries
+
+    def _require_rows(self, name: str, query: Query) -> None:
+        """In a join with rows, SQL counts what a unit has as often as the unit has rows."""
+        measures = "column" in query.field_names() and self._reader.joins_units
+        if measures and one_row_per_unit(query, self._schema):
+            raise InvalidInput(
+                f"{shown(name)}: this has one value for each {self._about.unit}; ask it FROM the "
+                "sub-select"
+            )
 
     def _rows_of_a_unit(self, options: Mapping[str, Any]) -> Any:
         """How many rows of a unit count: rows without a limit are not counted."""
@@ -178,69 +201,6 @@ class _Select:
                 f"COUNT(DISTINCT {unit}) needs none"
             )
         return 1 if limit is None else limit
-
-    def _read_from(
-        self, joins: Sequence[sge.Join], ctes: sge.With | None, named: Mapping[str, Expression]
-    ) -> SelectReader:
-        """What FROM says: the rows, tables with a row for each unit, or both joined by the unit."""
-        if self._from is None:
-            raise InvalidInput(f"FROM must name the data: FROM {self._about.name}")
-        selects = self._with(ctes)
-        (first,) = self._sql.arguments(self._from, "this")
-        tables, units = frozenset[str](), dict[str, Mapping[str, Expression]]()
-        for source in (first, *(join.this for join in joins)):
-            select, name = self._sub_select(source, selects)
-            if name in units or name in tables:
-                raise self._sql.refused(source, "two tables of one name; name one of them with AS")
-            if select is not None:
-                table = unit_table(self._sql, self._about, select)
-                units[name] = table.named
-                self._conditions += [] if table.condition is None else [table.condition]
-            elif source is first:
-                tables = table_name(self._sql, self._about, source)
-            else:
-                raise self._sql.refused(source, _ONE_TABLE)
-        for join in joins:
-            self._require_by_unit(join, {*tables, *units})
-        self._units = not tables
-        if tables == {first.alias}:
-            tables |= {self._about.name}
-        return SelectReader(self._sql, self._about, tables, named, units)
-
-    def _with(self, ctes: sge.With | None) -> dict[str, sge.Expr]:
-        """The sub-selects of a WITH by their names."""
-        selects: dict[str, sge.Expr] = {}
-        for cte in () if ctes is None else self._sql.arguments(ctes, "expressions")[0]:
-            this, alias = self._sql.arguments(cte, "this", "alias")
-            (name,) = self._sql.arguments(alias, "this")
-            if name.name in selects or name.name == self._about.name:
-                raise self._sql.refused(cte, "this name is taken")
-            selects[name.name] = this
-        return selects
-
-    def _sub_select(
-        self, source: sge.Expr, selects: Mapping[str, sge.Expr]
-    ) -> tuple[sge.Expr | None, str]:
-        """The sub-select that stands here, if it is one, and the name of the table."""
-        named = isinstance(source, sge.Table) and source.name in selects
-        if not isinstance(source, sge.Subquery) and not named:
-            return None, source.alias_or_name
-        this, alias = self._sql.arguments(source, "this", "alias")
-        if alias is not None:
-            self._sql.arguments(alias, "this")
-        return selects[source.name] if named else this, source.alias_or_name
-
-    def _require_by_unit(self, join: sge.Join, tables: set[str]) -> None:
-        """A join is by the unit: USING (unit), or ON one.unit = other.unit."""
-        _, using, on, _ = self._sql.arguments(join, "this", "using", "on", "kind")
-        unit, kind = self._about.unit, join.args.get("kind") or "INNER"
-        sides = [on.this, on.expression] if isinstance(on, sge.EQ) else []
-        same = [getattr(side, "name", None) for side in sides] == [unit, unit]
-        apart = {side.table for side in sides if isinstance(side, sge.Column)}
-        same = same and len(apart) == 2 and apart <= tables
-        by_name = on is None and [name.name for name in using or ()] == [unit]
-        if kind != "INNER" or not (same or by_name):
-            raise self._sql.refused(join, _ONE_TABLE)
 
     def _item(self, node: sge.Expr) -> tuple[str, sge.Expr]:
         """The name of an entry after SELECT, and the entry."""
@@ -266,18 +226,14 @@ class _Select:
 
     def _require_key(self, node: sge.Expr, keys: Sequence[Key]) -> None:
         if isinstance(node, sge.Star):
-            self._aggregate(node)
+            raise self._sql.refused(node, "rows are not told; ask COUNT(*), AVG(column), …")
         if self._key(node) not in keys:
             raise self._sql.refused(node, "a column by itself is not told; GROUP BY it and count")
 
     def _aggregate(self, node: sge.Expr) -> Aggregate:
         aggregate = aggregate_of(node, self._sql, self._reader, self._about.unit)
-        if aggregate.fields.get("column") in self._reader.joined:
-            raise self._sql.refused(
-                node, f"this has one value for each {self._about.unit}; ask it FROM the sub-select"
-            )
         if (self._units or self._about.rows_are_units) and aggregate.of_rows:  # a row is a unit
-            return Aggregate(COUNT, {"per_key_limit": 1})
+            return replace(aggregate, fields={"per_key_limit": 1})
         return aggregate
 
     def _entry(self, node: sge.Expr, columns: Container[str]) -> sge.Expr:
@@ -323,7 +279,7 @@ class _Select:
         k = self._count_of_labels()
         if fields.get("categories") is not None:
             k = min(k, len(fields["categories"]))
-        return Aggregate("top_k", {**by.fields, "k": k, "counts": bool(aggregates)})
+        return replace(by, kind="top_k", fields={**by.fields, "k": k, "counts": bool(aggregates)})
 
     def _count_of_labels(self) -> int:
         number = self._limit.expression if type(self._limit) is sge.Limit else None
@@ -333,6 +289,18 @@ class _Select:
             if isinstance(k, int):
                 return k
         raise self._sql.refused(self._limit, "LIMIT must be followed by a whole number")
+
+
+def _in_declared_case(tree: sge.Expr, about: Dataset) -> None:
+    """Names without quotes in the capitals that were declared: to SQL they are the same name."""
+    own = {node.alias for node in tree.find_all(sge.Alias, sge.TableAlias)}
+    declared: dict[str, set[str]] = {}
+    for name in (*about.declared_schema.kinds, about.name, *map(str, tables_of(about))):
+        declared.setdefault(name.lower(), set()).add(name)
+    for node in tree.find_all(sge.Identifier):
+        names = declared.get(node.name.lower(), set())
+        if len(names) == 1 and not node.quoted and node.name not in own:
+            node.set("this", min(names))
 
 
 def _filter_and_labels(

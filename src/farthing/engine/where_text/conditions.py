@@ -31,6 +31,7 @@ from farthing.engine.filters import (
     filter_from,
     require_value,
 )
+from farthing.engine.where_text.constants import combined, is_constant, moved
 from farthing.engine.where_text.expressions import (
     AGGREGATES,
     FUNCTIONS,
@@ -44,6 +45,7 @@ from farthing.engine.where_text.expressions import (
     Name,
     PerUnit,
     clipped_in,
+    instead_of,
 )
 from farthing.engine.where_text.parsing import SqlText, shown, within_reason
 from farthing.engine.where_text.writing import Spelled
@@ -142,10 +144,10 @@ class ConditionReader:
                 return Not(self.filter(node.this))
             case sge.Is():
                 return self._is(node)
-            case sge.Like(args={"negate": True}):
-                plain = sge.Like(this=node.this.copy(), expression=node.expression.copy())
+            case sge.Like(args={"negate": True}) | sge.ILike(args={"negate": True}):
+                plain = type(node)(this=node.this.copy(), expression=node.expression.copy())
                 return Not(self.filter(plain))
-            case sge.Like() | sge.Case() | sge.Anonymous():
+            case sge.Like() | sge.ILike() | sge.Case() | sge.If() | sge.Anonymous():
                 return Equals(Spelled(self.expression(node)), True)
             case sge.EQ() | sge.NEQ() | sge.GTE() | sge.GT() | sge.LTE() | sge.LT() if (
                 self._of_two_columns(node)
@@ -191,25 +193,43 @@ class ConditionReader:
                 return self.named(node)
             case sge.Null():
                 return Literal(None)
-            case sge.Literal() | sge.Neg(this=sge.Literal()) | sge.Boolean() | sge.Cast():
+            case sge.Literal() | sge.Neg(this=sge.Literal()) | sge.Boolean():
+                return Literal(self.value(node))
+            case sge.Cast() | sge.Add() | sge.Sub() if is_constant(node) and (
+                isinstance(node, sge.Cast) or node.find(sge.Interval)
+            ):
                 return Literal(self.value(node))
             case sge.Neg():
                 return Call("subtract", (Literal(0), self.expression(node.this)))
             case sge.Case():
                 return self._case(node)
+            case sge.If():
+                condition, value, other = self._sql.arguments(node, "this", "true", "false")
+                rest = None if other is None else self.expression(other)
+                return Case(((self.filter(condition), self.expression(value)),), rest)
+            case sge.Nullif(this=this, expression=other):
+                same = self.filter(sge.EQ(this=this.copy(), expression=other.copy()))
+                return Case(((same, Literal(None)),), self.expression(this))
             case sge.Extract(this=part, expression=of) if part.name.upper() in PARTS:
                 self._sql.arguments(node, "this", "expression")
                 return Call(PARTS[part.name.upper()], (self.expression(of),))
+            case sge.Substring(args={"start": sge.Literal(this="1"), "length": length}) if length:
+                self._sql.arguments(node, "this", "start", "length")
+                return Call("left", (self.expression(node.this), self.expression(length)))
+            case sge.ILike(this=this, expression=sge.Literal(is_string=True, this=pattern)) if (
+                pattern.isascii()
+            ):
+                return Call(
+                    "like", (Call("lower", (self.expression(this),)), Literal(pattern.lower()))
+                )
             case sge.Anonymous(this=str(name), expressions=[inner]) if name.lower() == "per_unit":
                 return self.per_unit(inner)
             case sge.Anonymous(this=str(name), expressions=given) if name.lower() in OURS:
                 return Call(name.lower(), tuple(map(self.expression, given)))
         function = OPERATORS.get(type(node)) or FUNCTIONS.get(type(node))
         if function is None:
-            raise self._sql.refused(
-                node, "a column must stand here, by its name, or an expression of columns"
-            )
-        self._sql.arguments(node, *_READ)
+            raise self._sql.refused(node, instead_of(node))
+        self._sql.arguments(node, *_READ, why={"unit": instead_of(node)})
         given = [node.this, node.args.get("expression"), *(node.args.get("expressions") or ())]
         given.append(node.args.get("decimals"))
         return Call(function, tuple(self.expression(part) for part in given if part is not None))
@@ -251,7 +271,7 @@ class ConditionReader:
                 held = self.filter(node.this)
                 both = held if where is None else AllOf((held, where))
                 return Call("above", (PerUnit("count", None, both), Literal(0)))
-            case sge.Count(this=sge.Star()):
+            case sge.Count(this=sge.Star() | sge.Literal()):
                 return PerUnit("count", None, where)
             case sge.Count(this=sge.Distinct(expressions=[of])):
                 return PerUnit("count_distinct", self.expression(of), where)
@@ -268,11 +288,7 @@ class ConditionReader:
         sides = [node.this, node.expression]
         if type(node.this) in _SIDES:  # 18 <= age < 65
             return False
-        return not any(
-            isinstance(side.unnest(), sge.Literal | sge.Neg | sge.Boolean | sge.Cast | sge.Null)
-            or self._is_missing(side)
-            for side in sides
-        )
+        return not any(is_constant(side) or self._is_missing(side) for side in sides)
 
     def value(self, node: sge.Expr) -> Value:
         """The value that a literal writes."""
@@ -291,6 +307,8 @@ class ConditionReader:
                 kind in _MOMENTS
             ):
                 return self._moment(node, node.this.this, kind)
+            case sge.Add() | sge.Sub() | sge.Mul() if is_constant(node):
+                return self._computed(node)
         if self._is_missing(node):
             raise self._sql.refused(node, "nothing equals a missing value; write IS NULL")
         if isinstance(node, sge.Column):
@@ -317,8 +335,7 @@ class ConditionReader:
     def _compared(self, node: sge.Expr) -> tuple[str, Value, bool]:
         """The column, the value, and whether the column stands on the left."""
         left, right = self._sql.arguments(node, "this", "expression")
-        values = sge.Literal | sge.Neg | sge.Boolean | sge.Cast
-        if isinstance(left.unnest(), values) and not isinstance(right.unnest(), values):
+        if is_constant(left) and not is_constant(right):
             return self.column(right), self.value(left), False
         return self.column(left), self.value(right), True
 
@@ -371,6 +388,22 @@ class ConditionReader:
             why = str(error) if isinstance(error, InvalidInput) else "this is no number"
             raise self._sql.refused(node, why) from None
 
+    def _computed(self, node: sge.Expr) -> Value:
+        """The value that is computed from values."""
+        left, right = (side.unnest() for side in (node.this, node.expression))
+        if isinstance(left, sge.Interval) and isinstance(node, sge.Add):
+            left, right = right, left
+        first, second = (
+            side if isinstance(side, sge.Interval) else self.value(side) for side in (left, right)
+        )
+        try:
+            if isinstance(second, sge.Interval):
+                return moved(node, first, second)
+            digits = combined(node, first, second)
+        except InvalidInput as error:
+            raise self._sql.refused(node, str(error)) from None
+        return self._number(node, digits)
+
     def _moment(self, node: sge.Expr, text: str, kind: sge.DType) -> Value:
         moment, written = _MOMENTS[kind]
         try:
@@ -409,8 +442,3 @@ def _one_range(one: Filter, other: Filter) -> Between | None:
             if {"at_least", "above"} & set(sides) and {"at_most", "below"} & set(sides):
                 return Between(a, **sides)
     return None
-
-
-_SIGNS = {"at_least": ">=", "above": ">", "at_most": "<=", "below": "<"}
-#: Words that mean something to us where they stand.
-_OUR_WORDS = ("NONE", "OPTIONS")

@@ -93,6 +93,44 @@ AGGREGATES: dict[type[sge.Expr], str] = {
 }
 
 
+#: What can be said in the place of something that people write and that is not read.
+_INSTEAD: dict[type[sge.Expr], str] = {
+    sge.Interval: "an interval is added to a date that is written out; with columns, compare "
+    "days(later, earlier) with a number",
+    sge.DateAdd: "compare days(later, earlier) with a number",
+    sge.DateDiff: "write days(later, earlier)",
+    sge.CurrentDate: "a question means the same every day: write the date, DATE '2024-01-31'",
+    sge.CurrentTimestamp: "a question means the same every day: write the time, TIMESTAMP '…'",
+    sge.Subquery: "ask the sub-select first and write its number here; or group it by the unit",
+    sge.Cast: "a column is of the kind that its owner declared; there is no CAST",
+    sge.ToChar: "GROUP BY DATE_TRUNC('month', day), or compare EXTRACT(MONTH FROM day)",
+    sge.TimeToStr: "GROUP BY DATE_TRUNC('month', day), or compare EXTRACT(MONTH FROM day)",
+    sge.DateTrunc: "this is for GROUP BY; in a condition write a range of dates",
+    sge.TimestampTrunc: "this is for GROUP BY; in a condition write a range of dates",
+    sge.Extract: f"the parts of a date are {', '.join(PARTS)}",
+    sge.Substring: "the beginning of a text is LEFT(column, 3); parts inside of it, LIKE '%x%'",
+    sge.ILike: "ILIKE is followed by a text of ASCII characters",
+    sge.StartsWith: "write LIKE 'x%'",
+    sge.Star: "name the columns",
+    sge.Window: "there are no windows; a sub-select that groups by the unit has its own aggregates",
+}
+#: Functions that the parser does not know, and what can be said instead.
+_UNKNOWN = {
+    "NOW": _INSTEAD[sge.CurrentTimestamp],
+    "STRFTIME": _INSTEAD[sge.ToChar],
+    "DATE_PART": "write EXTRACT(MONTH FROM day)",
+}
+
+
+def instead_of(node: sge.Expr) -> str:
+    """Why a part of a text is not an expression, and the nearest that is."""
+    if isinstance(node, sge.Anonymous) and str(node.this).upper() in _UNKNOWN:
+        return _UNKNOWN[str(node.this).upper()]
+    return _INSTEAD.get(
+        type(node), "a column must stand here, by its name, or an expression of columns"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Name:
     """A column, by its name."""
