@@ -33,6 +33,7 @@ PARTS = (
     "service",
     "limits",
     "engine",
+    "people",
     "ledger",
     "measures",
     "top_k",

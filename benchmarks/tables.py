@@ -11,6 +11,8 @@ KEYS = 100_000
 #: In `salaries` everybody has a row in this many of the teams.
 TEAMS_EACH, TEAMS = 10, 100
 UPPER = 100_000
+#: In `visits` nobody has more rows.
+MOST_VISITS = 20
 
 
 def events(path: Path, rows: int) -> None:
@@ -34,4 +36,18 @@ def salaries(path: Path, rows: int) -> None:
     duckdb.sql(
         f"COPY (SELECT {own} AS member, {team} AS team, {worth} AS worth "
         f"FROM range({rows}) t(i)) TO '{path}'"
+    )
+
+
+def visits(path: Path, rows: int) -> None:
+    """What members look at and buy on some days: about ten rows of each, at most twenty."""
+    number = f"(hash(3 * i + 2) % {rows // 10})"
+    event = "['look', 'look', 'cart', 'buy'][(hash(5 * i + 3) % 4)::BIGINT + 1]"
+    duckdb.sql(
+        f"COPY (SELECT ({number})::BIGINT AS member, DATE '2024-01-01' + "
+        f"(hash({number}) % 90 + hash(7 * i) % 120)::INTEGER AS day, {event} AS event, "
+        f"(hash(11 * i + 1) % {UPPER})::BIGINT AS worth, (1 + hash(13 * i + 5) % 9)::BIGINT AS "
+        f"pieces FROM range({rows}) t(i) "
+        f"QUALIFY row_number() OVER (PARTITION BY {number} ORDER BY i) <= {MOST_VISITS} "
+        f"ORDER BY i) TO '{path}'"
     )

@@ -138,7 +138,7 @@ def _ours(path: Path, question: str, upper: int = TEAMS_EACH * UPPER) -> tuple[f
                 labelled = zip(answer.labels, answer.counts or (), strict=True)
                 errors = [abs(value - truth[str(label)]) for label, value in labelled]
             elif question == "sum":
-                released = [float((one.counts or (0,))[0]) for one in drawn(plan, OFTEN)]
+                released = [float((one.counts or (0,))[0]) for one in drawn(plan._details, OFTEN)]
                 errors = [abs(value - truth[""]) / 1000 for value in released]
             else:
                 errors = [abs(answer.value - truth[""])]

@@ -25,8 +25,8 @@ def ask(given: dict[str, Any]) -> Releases:
         privacy_unit=dp.unit_of(contributions=1, identifier=pl.col("member")),
         margins=[
             dp.polars.Margin(by=by, max_length=given["rows"])
-            for by in ([], ["team"])
-            if given["groups"]
+            for by in ([], *([["team"]] if given["groups"] else []))
+            if not question.startswith("top k")
         ],
     )
     if question.startswith("top k"):
@@ -41,7 +41,16 @@ def ask(given: dict[str, Any]) -> Releases:
         teams = pl.LazyFrame({"team": list(range(given["groups"]))}, schema={"team": pl.Int64})
         rows = bounded.group_by("team").agg(*both).with_keys(teams).release().collect()
         return {str(r["team"]): r["n"] / max(r["rows"], 1) for r in rows.iter_rows(named=True)}
+    if question == "people with many rows":
+        counted = context.query().group_by("member").agg(pl.len().alias("n"))
+        busy = counted.filter(pl.col("n") > given["k"]).select(dp.len())
+        return {"": float(busy.release().collect().item())}
     bounded = context.query().truncate_per_group(limit)
+    if question in ("mean", "ratio"):
+        pieces = pl.col("pieces").fill_null(0).dp.sum((0, 9))
+        total, per = one_row.dp.sum((0, upper)), dp.len() if question == "mean" else pieces
+        released = bounded.select(total.alias("n"), per.alias("per")).release().collect()
+        return {"": released["n"].item() / max(released["per"].item(), 1)}
     if question == "scale of a sum":
         summed = bounded.select(one_row.dp.sum((0, upper)))
         return {"": float(summed.summarize()["scale"].item())}
@@ -55,7 +64,8 @@ def ask(given: dict[str, Any]) -> Releases:
 def _loss(given: dict[str, Any]) -> Any:
     """Pure DP for one number; zCDP for many; with a δ where keys are not known."""
     epsilon, delta, leak = given["epsilon"], given["delta"], given["leak"]
-    if given["question"] in ("sum", "scale of a sum", "median"):
+    one = ("sum", "scale of a sum", "median", "mean", "ratio", "people with many rows")
+    if given["question"] in one:
         return dp.loss_of(epsilon=epsilon)
     if given["question"] == "grouped mean":
         return dp.loss_of(rho=given["rho"])

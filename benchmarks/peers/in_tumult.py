@@ -43,6 +43,10 @@ def ask(given: dict[str, Any]) -> Releases:
         return _top_k(given, frame.select("member", "article"))
     bounds = {"low": 0, "high": given["upper"], "name": "n"}
     rows = QueryBuilder("events")
+    if given["question"] == "people with many rows":
+        raise NotImplementedError("no aggregates of one person's rows")
+    if given["question"] == "ratio":
+        return _ratio(given, frame)
     if given["question"] == "grouped mean":
         keys = KeySet.from_dict({"team": list(range(given["groups"]))})
         rows = rows.enforce(MaxGroupsPerID("team", limit)).enforce(MaxRowsPerGroupPerID("team", 1))
@@ -51,14 +55,25 @@ def ask(given: dict[str, Any]) -> Releases:
     else:
         rows = rows.enforce(MaxRowsPerID(limit))
         budget = PureDPBudget(given["epsilon"])
-        summed = given["question"] != "median"
-        query = rows.sum("worth", **bounds) if summed else rows.median("worth", **bounds)
+        of_rows = {"median": rows.median, "mean": rows.average}
+        query = of_rows.get(given["question"], rows.sum)("worth", **bounds)
     if given["question"] == "scale of a sum":
         (noise,) = _session(budget, frame)._noise_info(query, budget)
         return {"": float(noise["noise_parameter"])}
     found = _session(budget, frame).evaluate(query, budget).collect()
     grouped = given["question"] == "grouped mean"
     return {str(r.team) if grouped else "": float(r.n) for r in found}
+
+
+def _ratio(given: dict[str, Any], frame: DataFrame) -> Releases:
+    """Two sums, each with half of ε."""
+    session, half = _session(PureDPBudget(given["epsilon"]), frame), given["epsilon"] / 2
+    rows = QueryBuilder("events").enforce(MaxRowsPerID(given["limit"]))
+    totals = []
+    for column, most in (("worth", given["upper"]), ("pieces", 9)):
+        query = rows.sum(column, low=0, high=most, name="n")
+        totals.append(session.evaluate(query, PureDPBudget(half)).collect()[0].n)
+    return {"": float(totals[0]) / max(float(totals[1]), 1.0)}
 
 
 def _top_k(given: dict[str, Any], frame: DataFrame) -> Releases:
