@@ -195,7 +195,8 @@ class _Maker:
         """An aggregate of rows, with the type of its kind."""
         where = None
         if aggregate.where is not None:
-            where = self.condition(aggregate.where)
+            # a sum of missing truth values is missing on Spark, where others count 0
+            where = ibis.coalesce(self.condition(aggregate.where), False)
         if aggregate.of is None:
             return self.table.count(where=where).cast("int64")
         column = self._computed.typed(aggregate.of)
