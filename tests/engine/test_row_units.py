@@ -213,7 +213,7 @@ def test_in_sql(data: fa.Session) -> None:
 
 
 def test_conversations(data: fa.Session) -> None:
-    watch = data.watch(positives=3).open()
+    watch = data.watch(positives=3, monotone=False).open()
     assert watch.exceeds(data.count(where={"city": "Oslo"}), 300).positive
     assert not watch.exceeds(data.count(where={"city": "Paris"}), 300).positive
     median = data.quantile("row_number", lower=0, upper=1200)
