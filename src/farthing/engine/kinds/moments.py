@@ -40,6 +40,8 @@ else:
 #: Columns that a regression may have on its right side: totals are bought for each pair of them.
 MOST_PREDICTORS = 6
 INTERCEPT = "intercept"
+#: Below 1, so that what is computed in floats is safe too.
+_SAFE = 0.99
 _INCOMPLETE = "a question is completed before it is asked"
 
 Floats = npt.NDArray[np.float64]
@@ -295,10 +297,9 @@ class RegressionQuery(ColumnsQuery):
         off = np.linalg.solve(one - size @ noise, size @ known)
         off = np.minimum(off, [wide(unit, off, level) for unit in one])
         intervals = []
-        for start, units, (low, high) in zip(self._start, self._units, self._widest, strict=True):
+        for start, units in zip(self._start, self._units, strict=True):
             middle, width = float(start + units @ beta), wide(units, off, 1 - drawn.missed)
-            ends = max(middle - width, low), min(middle + width, high)
-            intervals.append((min(ends), max(ends)))
+            intervals.append((middle - width, middle + width))
         return tuple(intervals)
 
     def _equations(self) -> tuple[Floats, Floats]:
@@ -358,4 +359,4 @@ def _safe(matrix: Floats, noise: Floats) -> Floats | None:
         return None
     inverse: Floats = np.linalg.inv(matrix).astype(np.float64)
     reach = float(np.abs(np.linalg.eigvals(np.abs(inverse) @ noise)).max())
-    return inverse if reach < 1 else None
+    return inverse if reach < _SAFE else None
