@@ -1,5 +1,5 @@
 """Budgets that are spent as you go.
 
-`accountant` decides whether the next mechanism fits, by the rule in `renyi_filter`;
+`accountant` decides whether the next mechanism fits, by the rules in `filters`;
 `account_profiles` states what accounts have revealed so far.
 """

@@ -12,7 +12,7 @@ from threading import Lock
 from types import MappingProxyType
 
 from farthing.canonical import digest
-from farthing.composition.accounts.renyi_filter import Charge, best_order, caps, cost_of
+from farthing.composition.accounts.filters import Filters
 from farthing.composition.bounds import Bracket
 from farthing.composition.tariffs.prices import propose_prices
 from farthing.composition.tariffs.tariff import Tariff
@@ -29,18 +29,22 @@ from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.numerics.rounding import deflated, float_down, float_up
 from farthing.whole_files import whole_file
 
-FORMAT = "farthing accountant 1"
+FORMAT = "farthing accountant 2"
+#: Files of earlier versions have Rényi orders only.
+OF_ORDERS = "farthing accountant 1"
 #: What most budgets are spent on has moments like this.
 USUAL = ZeroConcentratedDP(1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What would still fit: either ρ of zCDP or ε of pure DP; and the δ left for leaks."""
+    """What would still fit: either ρ of zCDP, ε of pure DP, or Gaussian noise with 1/σ² up to
+    `variance`; and the δ left for leaks."""
 
     rho: float
     epsilon: float
     delta: float
+    variance: float = 0.0
 
 
 class BudgetExceeded(FarthingError):
@@ -66,8 +70,9 @@ class Accountant:
     Whatever is spent, in any order, chosen from all earlier answers, everything together is
     (ε, δ)-DP for add/remove neighbours (docs/theory/accountant.md). `leaks` is the part of δ that
     is set aside in advance for guarantees with a δ of their own; without it none of them fits.
-    `mostly` is the guarantee that you expect to buy most: the main Rényi order is chosen in advance
-    so that most of it fits. Other guarantees may be bought too.
+    Most of δ is for one kind of filter, which sells nearly what a list fixed in advance affords:
+    Gaussian noise as currency, or a Rényi order. The first purchase decides which, or `mostly`, the
+    guarantee that you expect to buy most (docs/theory/filter.md). Others may be bought too.
 
     Re-composing past purchases is not a valid filter, so the accountant does not do it. The result
     is right for a list that was fixed in advance, but here the list depends on the answers: an
@@ -86,67 +91,65 @@ class Accountant:
         delta: float,
         *,
         leaks: float = 0.0,
-        mostly: Guarantee = USUAL,
+        mostly: Guarantee | None = None,
     ) -> None:
         self.epsilon = require_real("epsilon", epsilon, at_least=0)
         self.delta = require_real("delta", delta, at_least=0, below=1)
         self.leaks = require_real("leaks", leaks, at_least=0)
         if self.leaks > self.delta:
             raise InvalidInput(f"leaks must be at most delta = {self.delta:g}, got {leaks:g}")
-        if not isinstance(mostly, Guarantee):
+        if mostly is not None and not isinstance(mostly, Guarantee):
             raise InvalidInput(f"mostly must be a guarantee, got {mostly!r:.60}")
         self._lock = Lock()
-        self._start(best_order(self.epsilon, self._rest, mostly))
-
-    def _start(self, order: float) -> None:
-        """Begins with this order, and nothing spent."""
-        self.order = require_real("order", order, above=1)
-        self._caps = caps(self.epsilon, self._rest, self.order)
-        self._orders = tuple(cap.order for cap in self._caps)
-        self._spent: tuple[Fraction | None, ...] = (Fraction(0),) * len(self._caps)
         self._leaked = Fraction(0)
         self._bought: dict[str, int] = {}
+        #: One, or before the first purchase each way to divide δ.
+        self._filters = Filters.choices(
+            self.epsilon, self._rest, USUAL if mostly is None else mostly
+        )
+        if mostly is not None:
+            self._filters = (self._best_for(mostly),)
 
     @property
     def _rest(self) -> float:
         """The δ that is not set aside."""
         return float_down(Fraction(self.delta) - Fraction(self.leaks))
 
+    @property
+    def order(self) -> float:
+        """The first Rényi order."""
+        return self._filters[0].order
+
     def spend(self, guarantee: Guarantee, count: int = 1) -> None:
         """Charge for `count` mechanisms with this guarantee, before they run.
 
         BudgetExceeded if they do not fit; then nothing is charged.
         """
-        cost, count = self._cost(guarantee, count)
+        self._check(guarantee, count)
         with self._lock:
-            after = self._after(cost, count)
+            after = self._after(guarantee, count)
             if isinstance(after, str):
                 raise BudgetExceeded((guarantee, count), self._remaining(), after)
-            self._spent, self._leaked = after
+            filters, self._leaked = after
+            self._filters = (filters,)
             text = format_guarantee(guarantee)
             self._bought[text] = self._bought.get(text, 0) + count
 
     def would_fit(self, guarantee: Guarantee, count: int = 1) -> bool:
         """Whether `spend` would accept it now."""
-        cost, count = self._cost(guarantee, count)
+        self._check(guarantee, count)
         with self._lock:
-            return not isinstance(self._after(cost, count), str)
+            return not isinstance(self._after(guarantee, count), str)
 
     def how_many(self, guarantee: Guarantee) -> int:
         """The largest count that fits now."""
-        cost, _ = self._cost(guarantee, 1)
+        leak = self._check(guarantee, 1)
         with self._lock:
-            counts = [
-                (cap.most - spent) // moment if moment > 0 else None
-                for cap, spent, moment in zip(self._caps, self._spent, cost.moments, strict=True)
-                if spent is not None and moment is not None and spent <= cap.most
-            ]
-            leaks = (Fraction(self.leaks) - self._leaked) // cost.leak if cost.leak > 0 else None
-        most = None if None in counts else max((n for n in counts if n is not None), default=0)
-        limits = [limit for limit in (most, leaks) if limit is not None]
-        if not limits:
+            most = self._best_for(guarantee).how_many(guarantee)
+            leaks = (Fraction(self.leaks) - self._leaked) // leak if leak > 0 else math.inf
+        if min(most, leaks) == math.inf:
             raise Unattainable("a guarantee that reveals nothing fits any number of times")
-        return min(limits)
+        return int(min(most, leaks))
 
     @property
     def remaining(self) -> Allowance:
@@ -156,14 +159,9 @@ class Accountant:
 
     @property
     def spent(self) -> float:
-        """The share of the budget that is spent, in the order that has most left; rounded up."""
+        """The share of the budget that is spent, in the filter that has most left; rounded up."""
         with self._lock:
-            shares = [
-                spent / cap.most if cap.most > 0 else Fraction(int(spent > 0))
-                for cap, spent in zip(self._caps, self._spent, strict=True)
-                if spent is not None
-            ]
-        return float_up(min(shares, default=Fraction(1)))
+            return float_up(min(filters.share for filters in self._filters))
 
     @property
     def bought(self) -> Mapping[str, int]:
@@ -193,15 +191,12 @@ class Accountant:
     def to_json(self) -> dict[str, object]:
         """Everything as plain data, with a digest. Numbers that add up are exact fractions."""
         with self._lock:
-            spent = [None if one is None else str(one) for one in self._spent]
             body: dict[str, object] = {
                 "format": FORMAT,
                 "epsilon": self.epsilon,
                 "delta": self.delta,
                 "leaks": self.leaks,
-                "order": self.order,
-                "orders": [None if math.isinf(order) else order for order in self._orders],
-                "spent": spent,
+                "filters": [filters.to_json() for filters in self._filters],
                 "leaked": str(self._leaked),
                 "bought": dict(self._bought),
             }
@@ -219,23 +214,20 @@ class Accountant:
 
     @classmethod
     def _read(cls, data: object) -> Accountant:
-        if not isinstance(data, dict) or data.get("format") != FORMAT:
+        if not isinstance(data, dict) or data.get("format") not in (FORMAT, OF_ORDERS):
             raise InvalidInput(f"an accountant must have the format {FORMAT!r}")
         body = {name: value for name, value in data.items() if name != "digest"}
         if data.get("digest") != digest(body):
             raise InvalidInput("the digest of this accountant does not match: it was changed")
         made = cls(data["epsilon"], data["delta"], leaks=data["leaks"])
-        made._start(data["order"])
-        orders = tuple(math.inf if order is None else order for order in data["orders"])
-        spent = [None if one is None else Fraction(one) for one in data["spent"]]
-        leaked = Fraction(data["leaked"])
-        below = leaked < 0 or any(one is not None and one < 0 for one in spent)
-        if orders != made._orders or len(spent) != len(orders) or below:
-            raise InvalidInput("the orders and amounts of this accountant do not match")
-        made._spent, made._leaked = tuple(spent), leaked
+        parts = [data] if data["format"] == OF_ORDERS else data["filters"]
+        made._filters = tuple(Filters.read(part, made.epsilon, made._rest) for part in parts)
+        made._leaked = Fraction(data["leaked"])
         made._bought = {
             str(k): require_count("count", n, at_least=1) for k, n in data["bought"].items()
         }
+        if made._leaked < 0 or (len(parts) != 1 and (made._bought or not parts)):
+            raise InvalidInput("the orders and amounts of this accountant do not match")
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -261,41 +253,45 @@ class Accountant:
             f"order={self.order!r}; {100 * self.spent:.4g} % spent)"
         )
 
-    def _cost(self, guarantee: object, count: object) -> tuple[Charge, int]:
+    def _check(self, guarantee: object, count: object) -> Fraction:
+        """The leak of one, if both are what they should be."""
         if not isinstance(guarantee, Guarantee):
             raise InvalidInput(f"a guarantee is needed, got {guarantee!r:.60}")
-        return cost_of(guarantee, self._orders), require_count("count", count, at_least=1)
+        require_count("count", count, at_least=1)
+        return self._filters[0].charge(guarantee).leak
 
-    def _after(
-        self, cost: Charge, count: int
-    ) -> tuple[tuple[Fraction | None, ...], Fraction] | str:
-        """The amounts after the purchase, or the reason why it does not fit."""
-        leaked = self._leaked + count * cost.leak
+    def _best_for(self, guarantee: Guarantee) -> Filters:
+        """Of several ways to divide δ, the one that sells most of this."""
+        if len(self._filters) == 1:
+            return self._filters[0]
+        return max(self._filters, key=lambda filters: filters.how_many(guarantee))
+
+    def _after(self, guarantee: Guarantee, count: int) -> tuple[Filters, Fraction] | str:
+        """The filters and the leaks after the purchase, or the reason why it does not fit."""
+        leak = self._check(guarantee, count)
+        leaked = self._leaked + count * leak
         if leaked > Fraction(self.leaks):
             left = float_down(Fraction(self.leaks) - self._leaked)
             return (
-                f"its delta is {float_up(count * cost.leak):g}, and {left:g} is left of what was "
+                f"its delta is {float_up(count * leak):g}, and {left:g} is left of what was "
                 "set aside for that by leaks=… when the accountant was made"
             )
-        after = tuple(
-            None if spent is None or moment is None else spent + count * moment
-            for spent, moment in zip(self._spent, cost.moments, strict=True)
-        )
-        pairs = zip(self._caps, after, strict=True)
-        if not any(total is not None and total <= cap.most for cap, total in pairs):
+        after = self._best_for(guarantee).after(guarantee, count)
+        if after is None:
             fitting = self._remaining()
-            return f"rho = {fitting.rho:.6g} or epsilon = {fitting.epsilon:.6g} would still fit"
+            return (
+                f"rho = {fitting.rho:.6g}, epsilon = {fitting.epsilon:.6g} or Gaussian noise of "
+                f"variance {fitting.variance:.6g} would still fit"
+            )
         return after, leaked
 
     def _remaining(self) -> Allowance:
-        left = [
-            (cap.order, cap.most - spent)
-            for cap, spent in zip(self._caps, self._spent, strict=True)
-            if spent is not None and spent <= cap.most
-        ]
+        left = [pair for filters in self._filters for pair in filters.left]
         rhos = [amount / Fraction(order) for order, amount in left if math.isfinite(order)]
+        balances = [filters.balance for filters in self._filters if filters.balance is not None]
         return Allowance(
             rho=deflated(float_down(max(rhos, default=Fraction(0))), 8),  # charges are rounded up
             epsilon=float_down(max((amount for _, amount in left), default=Fraction(0))),
             delta=float_down(Fraction(self.leaks) - self._leaked),
+            variance=deflated(float_down(max(balances, default=Fraction(0))), 8),
         )

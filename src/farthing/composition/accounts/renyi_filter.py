@@ -23,8 +23,8 @@ from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.base import Loss
 from farthing.numerics.ball import down, in_balls, up
 
-#: Each of the orders above the first has this share of δ; the first has what is left.
-SIDE_SHARE = Fraction(1, 256)
+#: The δ of the first order is divided by this for each of the orders above it.
+SIDE = 252
 #: How much further from 1 than the first order they lie: for mechanisms of large pure ε.
 SIDE_ORDERS = (2, 4, 8, 16)
 
@@ -42,8 +42,8 @@ def caps(epsilon: float, delta: float, order: float) -> tuple[Cap, ...]:
     pure = Cap(math.inf, Fraction(epsilon))
     if delta == 0:
         return (pure,)
-    first = 1 - len(SIDE_ORDERS) * SIDE_SHARE
-    shares = [(order, first)] + [(1 + n * (order - 1), SIDE_SHARE) for n in SIDE_ORDERS]
+    side = Fraction(1, SIDE + len(SIDE_ORDERS))
+    shares = [(order, SIDE * side)] + [(1 + n * (order - 1), side) for n in SIDE_ORDERS]
     renyi = (Cap(alpha, _most(epsilon, delta, alpha, share)) for alpha, share in shares)
     return (*(cap for cap in renyi if cap.most > 0), pure)
 
