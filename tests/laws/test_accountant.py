@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import farthing as fa
+from farthing.canonical import digest
 from farthing.composition.bounds.moments import MomentBound
 from farthing.composition.items import losses_of
 from tests.laws.kinds import GROWING, GUARANTEES
@@ -155,6 +156,36 @@ def test_files(tmp_path: Path) -> None:
         fa.Accountant.load(tmp_path / "none.json")
 
 
+def test_files_of_version_1_are_read() -> None:
+    """They have Rényi orders only, with the same shares of δ."""
+    orders = [8.92, *(1 + n * (8.92 - 1) for n in (2, 4, 8, 16)), None]
+    body = {
+        "format": "farthing accountant 1",
+        "epsilon": 3.0,
+        "delta": 1e-6,
+        "leaks": 0.0,
+        "order": 8.92,
+        "orders": orders,
+        "spent": ["1/2"] * 6,
+        "leaked": "0",
+        "bought": {"dp:0.5": 1},
+    }
+    again = fa.Accountant.from_json({**body, "digest": digest(body)})
+    assert again.remaining.epsilon == 2.5
+    assert again.remaining.variance == 0
+    assert again.remaining.rho == pytest.approx(0.184 - 0.5 / 8.92, abs=1e-3)
+    assert fa.Accountant.from_json(again.to_json()).to_json() == again.to_json()
+
+
+def test_what_is_bought_first_decides_how_delta_is_divided() -> None:
+    for guarantee, most in ((fa.Gaussian(20.0), 166), (fa.ZeroConcentratedDP(0.001), 184)):
+        accountant = fa.Accountant(3.0, 1e-6)
+        again = fa.Accountant.from_json(accountant.to_json())
+        assert accountant.how_many(guarantee) == again.how_many(guarantee) >= most
+        accountant.spend(guarantee)
+        assert accountant.how_many(guarantee) == again.how_many(guarantee) - 1
+
+
 def test_threads_do_not_overspend() -> None:
     accountant = fa.Accountant(1.0, 0.0)
 
@@ -170,7 +201,7 @@ def test_threads_do_not_overspend() -> None:
 
 
 def test_a_tariff_for_the_same_items_gives_less() -> None:
-    accountant = fa.Accountant(1.0, 1e-5, leaks=1e-7)
+    accountant = fa.Accountant(1.0, 1e-5, leaks=1e-7, mostly=fa.ZeroConcentratedDP(1.0))
     accountant.spend(fa.BoundedRange(0.1), 12)
     accountant.spend(fa.ApproximateDP(0.1, 1e-8), 2)
     tariff = accountant.as_tariff()

@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, lru_cache
+from statistics import NormalDist
 from typing import Any
 
 import pytest
 
 import farthing as fa
 from farthing.composition.accounts.filters import Filters
-from farthing.guarantees.losses import loss_of
 
 #: With probability `mass` the loss is `loss`; the probability of telling all is left over.
 Outcomes = tuple[tuple[float, float], ...]
@@ -28,9 +28,11 @@ State = Any
 def plays(guarantee: fa.Guarantee, with_unit: bool = True) -> list[Outcomes]:
     """The worst mechanisms of a kind: randomized responses, for bounded range with a choice."""
     match guarantee:
-        case fa.Gaussian():  # outcomes put together, which only reveals less
-            atoms = loss_of(guarantee).atoms_below(0.4 / guarantee.noise_multiplier, 2.0)
-            return [tuple(zip(atoms.masses.tolist(), atoms.losses.round(6).tolist(), strict=True))]
+        case fa.Gaussian(sigma):  # whether the noisy number is above a threshold, nothing more
+            above = NormalDist().cdf
+            half = 1 / (2 * sigma)
+            tails = [(above(half - at), above(-half - at)) for at in (0.0, 1.0)]
+            return [((p, math.log(p / q)), (1 - p, math.log((1 - p) / (1 - q)))) for p, q in tails]
         case fa.Subsampled(fa.PureDP(epsilon), rate):
             truth = 1 / (1 + math.exp(-epsilon))
             pairs = [(rate * p + (1 - rate) * (1 - p), 1 - p) for p in (truth, 1 - truth)]

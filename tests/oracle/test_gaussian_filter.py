@@ -139,28 +139,37 @@ def test_what_is_bought_mostly_is_sold_as_in_a_list(guarantee: fa.Guarantee) -> 
     assert fa.compose([(guarantee, more)]).delta_at(3.0).lower > 1e-6
 
 
-def test_units_are_changed_into_noise_at_a_rate_that_holds() -> None:
-    """N_c G^{n−m} ≤ Gⁿ for samples, in both directions, by composing both sides."""
-    guarantee = fa.Subsampled(fa.Gaussian(1.0), 0.01)
-    own = UnitFilter.of(losses(guarantee), 3.0, 1e-6)
+STEP = fa.Subsampled(fa.Gaussian(1.0), 0.01)
+
+
+@pytest.mark.parametrize("other", [None, fa.Subsampled(fa.Gaussian(1.2), 0.01)])
+def test_units_are_changed_at_a_rate_that_holds(other: fa.Guarantee | None) -> None:
+    """H^k G^{n−m} ≤ Gⁿ for samples, in both directions, by composing both sides."""
+    own = UnitFilter.of(losses(STEP), 3.0, 1e-6)
     assert own is not None
-    changed = own.changed(own.grant, Fraction(0))
+    into = None if other is None else losses(other)
+    changed = own.changed(own.grant, into, Fraction(0))
     assert changed is not None
-    taken, variance = changed
-    noise = fa.Gaussian(1 / math.sqrt(variance))
-    assert taken * 0.0025 / float(variance) < 26  # gauss:20 for so many steps
+    taken, amount = changed
+    if other is None:
+        assert taken * 0.0025 / float(amount) < 26  # gauss:20 for so many steps
+        bought = [(fa.Gaussian(1 / math.sqrt(amount)), 1)]
+    else:
+        assert int(amount) > 1.2 * taken
+        bought = [(other, int(amount))]
     for x in (0.0, 0.1, 0.5, 1.0, 2.0, 3.0):
-        before = fa.compose([(guarantee, own.grant)]).delta_at(x)
-        after = fa.compose([(noise, 1), (guarantee, own.grant - taken)]).delta_at(x)
+        before = fa.compose([(STEP, own.grant)]).delta_at(x)
+        after = fa.compose([*bought, (STEP, own.grant - taken)]).delta_at(x)
         assert after.lower <= before.upper + own.added
 
 
 def test_a_currency_pays_for_everything_else() -> None:
-    budget = fa.Accountant(3.0, 1e-6, mostly=fa.Subsampled(fa.Gaussian(1.0), 0.01))
-    budget.spend(fa.Subsampled(fa.Gaussian(1.0), 0.01), 500)
+    budget = fa.Accountant(3.0, 1e-6, mostly=STEP)
+    budget.spend(STEP, 500)
     budget.spend(fa.Gaussian(20.0), 5)
-    left = budget.how_many(fa.Subsampled(fa.Gaussian(1.0), 0.01))
-    assert 1250 < left < 1550
+    budget.spend(fa.Subsampled(fa.Gaussian(1.2), 0.01), 100)
+    left = budget.how_many(STEP)
+    assert 1250 < left < 1450
     again = fa.Accountant.from_json(budget.to_json())
-    assert again.how_many(fa.Subsampled(fa.Gaussian(1.0), 0.01)) == left
+    assert again.how_many(STEP) == left
     assert again.to_json() == budget.to_json()

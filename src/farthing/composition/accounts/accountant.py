@@ -72,7 +72,8 @@ class Accountant:
     is set aside in advance for guarantees with a δ of their own; without it none of them fits.
     Most of δ is for one kind of filter, which sells nearly what a list fixed in advance affords:
     Gaussian noise as currency, or a Rényi order. The first purchase decides which, or `mostly`, the
-    guarantee that you expect to buy most (docs/theory/filter.md). Others may be bought too.
+    guarantee that you expect to buy most (docs/theory/filter.md). Others may be bought too; for
+    guarantees that only bound moments, name one of them or buy it first.
 
     Re-composing past purchases is not a valid filter, so the accountant does not do it. The result
     is right for a list that was fixed in advance, but here the list depends on the answers: an
@@ -81,7 +82,7 @@ class Accountant:
     is no ε of what was spent so far.
 
     An interactive mechanism is charged when it is opened. `spend` is thread-safe. For a budget that
-    several programs share, use a ledger. A tariff that is fixed in advance affords more
+    several programs share, use a ledger. A tariff that is fixed in advance may afford more
     (`tariff_epsilon`).
     """
 

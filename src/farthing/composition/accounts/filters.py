@@ -23,6 +23,8 @@ from farthing.guarantees.losses.base import Loss
 from farthing.guarantees.notation import format_guarantee, parse_guarantee
 from farthing.numerics.rounding import deflated
 
+#: How many are held of each other kind, by its losses.
+Pockets = tuple[tuple[tuple[Loss, ...], int], ...]
 #: The share of δ of the Rényi orders where most of it is for Gaussian noise.
 BESIDE = 1 / 64
 
@@ -38,6 +40,7 @@ class Filters:
     balance: Fraction | None = None
     own: UnitFilter | None = None
     units: int = 0
+    pockets: Pockets = ()
 
     @staticmethod
     def choices(epsilon: float, delta: float, mostly: Guarantee) -> tuple[Filters, ...]:
@@ -76,27 +79,39 @@ class Filters:
         """What one of it costs in each Rényi order, and its leak."""
         return cost_of(guarantee, tuple(cap.order for cap in self.caps))
 
-    def _sold(self, guarantee: Guarantee, most: int | None = None) -> tuple[int, int, Fraction]:
-        """How many are sold for units and noise, and what is left of both; `balance` is not None.
+    def _sold(self, guarantee: Guarantee, most: int | None = None) -> tuple[int, Filters]:
+        """How many are sold for units and noise, and what is left; `balance` is not None.
 
-        Units of another kind are changed into noise as soon as that is needed.
+        Units of another kind are changed as soon as that is needed.
         """
         units, balance, losses, times = self.units, self.balance, _losses(guarantee), 0
         assert self.noise is not None
         assert balance is not None
-        if self.own is not None and losses == self.own.losses:
+        pockets, own = dict(self.pockets), self.own
+        if own is not None and losses == own.losses:
             times = units if most is None else min(units, most)
             units -= times
+        elif own is not None and own.has_pocket_for(losses):
+            while times != most:
+                held = pockets.get(losses, 0)
+                now = held if most is None else min(held, most - times)
+                times, pockets[losses] = times + now, held - now
+                if times == most or units == 0:
+                    break
+                if (changed := own.changed(units, losses, Fraction(1))) is None:
+                    break
+                units, pockets[losses] = units - changed[0], pockets[losses] + int(changed[1])
         rates = self.noise.rates(losses) if times != most and (units or balance) else ()
         while rates and times != most:
             now, balance = sold(balance, rates, None if most is None else most - times)
             times += now
-            if times == most or self.own is None or units == 0:
+            if times == most or own is None or units == 0:
                 break
-            if (changed := self.own.changed(units, rates[0].least - balance)) is None:
+            if (changed := own.changed(units, None, rates[0].least - balance)) is None:
                 break
             units, balance = units - changed[0], balance + changed[1]
-        return times, units, balance
+        left = tuple((kind, held) for kind, held in pockets.items() if held > 0)
+        return times, replace(self, units=units, balance=balance, pockets=left)
 
     def how_many(self, guarantee: Guarantee) -> float:
         """The largest count that one of the filters still sells; infinite if it is free."""
@@ -117,11 +132,12 @@ class Filters:
             None if before is None or moment is None else before + count * moment
             for before, moment in zip(self.spent, moments, strict=True)
         )
-        after = replace(self, spent=spent)
+        after = self
         if self.balance is not None and any(moment != 0 for moment in moments):
-            times, units, balance = self._sold(guarantee, count)
-            ended = times < count
-            after = replace(after, units=0 if ended else units, balance=None if ended else balance)
+            times, after = self._sold(guarantee, count)
+            if times < count:
+                after = replace(after, units=0, balance=None, pockets=())
+        after = replace(after, spent=spent)
         return after if after.alive else None
 
     @property
@@ -164,6 +180,7 @@ class Filters:
             "noise": self.noise is not None,
             "unit": None if self.own is None else format_guarantee(self.own.losses[0].guarantee),
             "units": self.units,
+            "pockets": {format_guarantee(kind[0].guarantee): held for kind, held in self.pockets},
             "balance": None if self.balance is None else str(self.balance),
         }
 
@@ -183,15 +200,18 @@ class Filters:
         text = data.get("balance")
         balance = None if text is None else Fraction(text)
         units = require_count("units", data.get("units", 0), at_least=0)
-        most = 0 if made.noise is None else Fraction(made.noise.grant)
-        known = units <= made.units and (
-            balance is None or (made.balance is not None and 0 <= balance <= most)
+        pockets = tuple(
+            (_losses(parse_guarantee(kind)), require_count("count", held, at_least=1))
+            for kind, held in data.get("pockets", {}).items()
         )
+        most = 0 if made.noise is None else Fraction(made.noise.grant)
+        known = units <= made.units and (made.own is not None or not pockets)
+        known &= balance is None or (made.balance is not None and 0 <= balance <= most)
         below = any(total is not None and total < 0 for total in spent)
         same = orders == tuple(cap.order for cap in made.caps) and len(spent) == len(orders)
         if below or not (known and same):
             raise InvalidInput("the orders and amounts of this accountant do not match")
-        return replace(made, spent=spent, balance=balance, units=units)
+        return replace(made, spent=spent, balance=balance, units=units, pockets=pockets)
 
 
 def _losses(guarantee: Guarantee) -> tuple[Loss, ...]:
