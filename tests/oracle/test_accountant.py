@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, lru_cache
 from statistics import NormalDist
@@ -128,8 +129,8 @@ MIXED: Bag = (fa.PureDP(0.3), fa.BoundedRange(0.7), fa.ApproximateDP(0.2, 0.01))
 CASES = [
     (0.8, 0.1, 0.0, (fa.PureDP(0.2), fa.PureDP(0.5))),
     (1.0, 0.1, 0.0, (fa.PureDP(0.3), fa.PureDP(0.9))),
-    (1.0, 0.2, 0.03, MIXED),
-    (0.5, 0.3, 0.02, MIXED),
+    (1.0, 0.12, 0.02, MIXED),
+    (0.5, 0.15, 0.02, MIXED),
     (1.5, 0.05, 0.0, (fa.PureDP(0.25), fa.BoundedRange(0.9))),
     (1.2, 0.0, 0.0, (fa.PureDP(0.3), fa.PureDP(0.5), fa.BoundedRange(0.4))),
     (1.0, 0.1, 0.0, (fa.BoundedRange(0.5), fa.Gaussian(3.0))),
@@ -175,6 +176,9 @@ def test_a_currency_that_is_too_cheap_is_found_out() -> None:
     buy = lambda state, kind: state.after(kind, 1)
     assert largest_delta(1.0, kinds, cheap, buy) > 0.1
     assert largest_delta(1.0, kinds, honest, buy) <= 0.1
+    own = Filters.of_units(1.0, 0.1, 8.0, fa.PureDP(0.3))
+    assert own is not None
+    assert largest_delta(1.0, kinds, replace(own, units=own.units + 2), buy) > 0.1
 
 
 def composed(bag: Bag, x: float) -> float:

@@ -35,6 +35,8 @@ MOST_ATOMS = 50_000
 LEVELS, RATIO = 12, 2
 #: A price that falls by less than this part is not looked for at larger balances.
 SMALL_FALL = 5e-4
+#: Less than this is not worth a grid: floats end near 1e-308.
+SMALLEST = 1e-250
 #: By how much a price that was found in floats is raised until it is proved, in variances.
 MARGINS = (1e-7, 1e-5, 1e-3)
 
@@ -95,7 +97,7 @@ class GaussianFilter:
 
         Those of a filter that may add less hold too, so budgets that are alike share them.
         """
-        if self.grant <= 0 or self.added <= 0:
+        if self.grant <= 0 or self.added < SMALLEST:
             return ()
         grant, added = (math.frexp(number)[1] for number in (self.grant, self.added))
         return _rates(GaussianFilter(math.ldexp(1.0, grant), math.ldexp(0.5, added)), losses)
@@ -145,7 +147,8 @@ def _price(losses: tuple[Loss, ...], behind: float, filter_: GaussianFilter) -> 
     if not 0 < variance < 4 * filter_.grant:
         return None
     least = variance / 2
-    added = deflated(least * filter_.added, 8)
+    if (added := deflated(least * filter_.added, 8)) < SMALLEST:
+        return None
     reaches = [loss.chosen_range or loss.reach(added / 8) for loss in losses]
     farthest = max(reaches)
     spread = math.sqrt(behind) * math.sqrt(-2 * math.log(added / 8)) + behind / 2
@@ -196,7 +199,7 @@ def _least_variance(values: FloatArray, grid: Grid, start: float, most: float) -
         deviation = math.sqrt(variance)
         place = x / deviation
         tails = [_normal_above(place + shift * deviation / 2) for shift in (-1, 1)]
-        profile = tails[0] - np.exp(x) * tails[1]
+        profile = tails[0] - np.exp(np.minimum(x, 700.0)) * tails[1]
         slope = np.exp(-((place - deviation / 2) ** 2) / 2) / (deviation * math.sqrt(8 * math.pi))
         change = float(np.max((values - profile) / np.maximum(slope, 1e-300)))
         variance = min(max(variance + change, variance / 2), 2 * variance)

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from farthing.composition.accounts.gaussian_filter import ADDED, CELLS, GaussianFilter
+from farthing.composition.accounts.gaussian_filter import ADDED, CELLS, SMALLEST, GaussianFilter
 from farthing.composition.adaptive.lattice import sum_of
 from farthing.composition.adaptive.operators import Kernel
 from farthing.composition.adaptive.profiles import Curves, curves
@@ -65,7 +65,7 @@ class UnitFilter:
         """None if this kind is no currency, or too little of it fits."""
         noise = GaussianFilter.of(epsilon, delta)
         mirrored = all(isinstance(one, MIRRORED) and one.in_range for one in losses)
-        if noise.grant == 0 or not mirrored:
+        if noise.added < SMALLEST or not mirrored:
             return None
         target = deflated(delta * (1 - ADDED), 8)
 
