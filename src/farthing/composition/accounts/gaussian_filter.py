@@ -124,8 +124,8 @@ def _rates(filter_: GaussianFilter, losses: tuple[Loss, ...]) -> Rates:
         return ()
     squares = [square for loss in losses if (square := loss.gaussian_variance()) is not None]
     if len(squares) == len(losses):
-        price = Fraction(max(up(1 / square) for square in squares))
-        return (Rate(price, price),)
+        variance = Fraction(max(up(1 / square) for square in squares))
+        return (Rate(variance, variance),)
     rates: list[Rate] = []
     behind = 0.0
     while behind < filter_.grant and len(rates) < LEVELS:
