@@ -138,22 +138,14 @@ class Filters:
             if times < count:
                 after = replace(after, units=0, balance=None, pockets=())
         after = replace(after, spent=spent)
-        return after if after.alive else None
-
-    @property
-    def alive(self) -> bool:
-        """Whether some filter has not ended."""
-        pairs = zip(self.caps, self.spent, strict=True)
-        fitting = any(total is not None and total <= cap.most for cap, total in pairs)
-        return fitting or self.balance is not None
+        return after if after.left or after.balance is not None else None
 
     @property
     def left(self) -> list[tuple[float, Fraction]]:
         """(α, how much of D_α is left) for the orders that have not ended."""
-        pairs = zip(self.caps, self.spent, strict=True)
         return [
             (cap.order, cap.most - total)
-            for cap, total in pairs
+            for cap, total in zip(self.caps, self.spent, strict=True)
             if total is not None and total <= cap.most
         ]
 
