@@ -468,5 +468,5 @@ def test_several_keys_as_plain_data(tmp_path: Path) -> None:
     (tmp_path / "schema.toml").write_text(columns_to_toml(declared.columns), encoding="utf-8")
     assert read_schema(tmp_path / "schema.toml") == declared
     one = Lookup("x.parquet", by="store", key="store")
-    assert Lookup("x.parquet", by=("store",), key=["store"]) == one  # type: ignore[arg-type] # a list works too
+    assert Lookup("x.parquet", by=("store",), key=["store"]) == one
     assert one.to_json() == {"table": "x.parquet", "by": "store", "key": "store"}
