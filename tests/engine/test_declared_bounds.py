@@ -175,7 +175,7 @@ def test_every_question_of_the_same_rows(placed) -> None:
         assert totals[0] == 8  # the rows whose text is a number
     mean = MeanQuery("x", lower=0, upper=10, places=1, **ONE)
     [(rows, middle)] = numbers(placed, mean).values()
-    steps = mean.reach
+    steps = mean.scales[0].reach
     assert (middle / steps + rows) * 10 / 2 == pytest.approx(sum(MOVED), abs=1e-5)
     [values] = numbers(placed, QuantileQuery("x", places=1, **ONE)).values()
     assert sorted(values.labels.tolist()) == [0, 25, 50, 100]

@@ -51,7 +51,7 @@ def with_columns(
     texts: Texts,
     *,
     units: bool,
-    most: int | None,
+    most: int | None = None,
 ) -> ir.Table:
     """The table and these computed columns, under names that engines can tell apart. With `units`,
     one row for each unit: the columns are then all per unit. Without a `unit` each row is one: of
