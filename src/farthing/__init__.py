@@ -64,10 +64,12 @@ if TYPE_CHECKING:  # what needs the extras [ledger], [engine], [client]; loaded 
         Session,
         bins,
         day,
+        difference,
         hour,
         month,
         open,  # noqa: A004 # `fa.open` is meant
         quarter,
+        ratio,
         week,
         year,
     )
@@ -84,6 +86,7 @@ _LATER = {
     "Limits": "farthing.ledger",
     "connect": "farthing.client",
     **dict.fromkeys(_PER_UNIT, "farthing.engine.computed.functions"),
+    **dict.fromkeys(("difference", "ratio"), "farthing.engine"),
 }
 
 
@@ -107,11 +110,11 @@ __all__ = [
     "Price", "PureDP", "RenyiDP", "Schema", "ScoreBounds", "Session", "Subsampled",
     "SubsampledWithoutReplacement", "Tariff", "TruncatedConcentratedDP", "TwoWayLoss",
     "Unattainable", "Unsupported", "ZeroConcentratedDP", "bins", "compose", "connect", "day",
-    "for_replace_one", "format_guarantee", "from_replace_one", "gaussian_delta",
+    "difference", "for_replace_one", "format_guarantee", "from_replace_one", "gaussian_delta",
     "gaussian_epsilon", "gaussian_noise_multiplier", "group_privacy", "hour", "ladder",
     "laplace_histogram_epsilon", "largest_count", "largest_epsilon", "largest_farthings",
     "listening", "month", "noise_for", "open", "parse_guarantee", "propose_prices", "quarter",
-    "score_bounds", "score_bounds_of", "sgd_noise", "week", "year", "zcdp_epsilon",
+    "ratio", "score_bounds", "score_bounds_of", "sgd_noise", "week", "year", "zcdp_epsilon",
     "zcdp_noise_multiplier"
 ]  # fmt: skip # one list of names
 if find_spec("sqlglot") is None or find_spec("sqlalchemy") is None:  # `import *` of the core alone

@@ -61,6 +61,13 @@ CELLS: dict[str, Callable[[Any], object]] = {
     "expectation": lambda data: data.count().plan().expectation,
     "narrow": lambda data: data.count().plan(half_width=15).query,
     "histogram": lambda data: data.histogram(by="country", categories=["NO", "SE", "DK"]).run(),
+    "shares": lambda data: (
+        data.histogram(by="country", categories=["NO", "SE", "DK"]).run().shares()
+    ),
+    "computed in SQL": lambda data: data.sql(
+        "SELECT country, 100 * COUNT(DISTINCT member) / SUM(COUNT(DISTINCT member)) AS part "
+        "FROM events WHERE country IN ('NO', 'SE', 'DK') GROUP BY country ORDER BY 1 DESC"
+    ).run(),
     "table": lambda data: (
         data.histogram(by="country", categories=["NO", "SE"]).run().to_pandas().dtypes
     ),

@@ -155,7 +155,14 @@ def test_sql(shell) -> None:
     assert abs(found["units"]["counts"][0] - 2000) <= 200
     assert abs(found["COUNT(*)"]["counts"][0] - 4000) <= 400
     with pytest.raises(InvalidInput, match="one by one"):
-        shell("sql", several, "--csv")
+        shell("sql", several, "--half-width", "3")
+    names, cells = csv.reader(io.StringIO(shell("sql", several, "--csv").stdout))
+    assert names == [f"{name}{end}" for name in found for end in ("", "_lower", "_upper")]
+    assert [cells[0], cells[3]] == [str(found[name]["counts"][0]) for name in found]
+    each = "SELECT COUNT(DISTINCT member) * 2 AS twice FROM events"
+    computed = json.loads(shell("sql", each, "--json").stdout)
+    assert computed["table"]["rows"][0][0] == 2 * found["units"]["counts"][0]
+    assert "twice" in shell("sql", each).stdout
     with pytest.raises(InvalidInput, match="other: a question is about one table"):
         shell("sql", "SELECT COUNT(*) FROM events JOIN other USING (member)")
 

@@ -56,6 +56,11 @@ def test_a_run_is_paid_once_and_told_again(ann: httpx.Client) -> None:
 def test_sql_and_batches(ann: httpx.Client) -> None:
     asked = "SELECT COUNT(DISTINCT member) FROM events WHERE country = 'SE'"
     assert len(ann.post(f"{EVENTS}/run", json={"sql": asked}).json()["answer"]["counts"]) == 1
+    half = asked.replace("member)", "member) / 2 AS half")
+    told = ann.post(f"{EVENTS}/run", json={"sql": half}).json()  # computed from the same release
+    (number,) = told["answers"]["COUNT(DISTINCT member)"]["counts"]
+    assert told["table"]["columns"] == ["half", "lower", "upper"]
+    assert told["table"]["rows"][0][0] == number / 2
     new = {"a": {"age": {"below": 71}}, "b": {"age": {"below": 72}}}  # no other test has them
     batch = {name: {"kind": "count", "where": where} for name, where in new.items()}
     plan = ann.post(f"{EVENTS}/plan", json={"batch": batch}).json()

@@ -36,6 +36,7 @@ from farthing.engine.kinds.fields import FieldHelp, Limit, help_of
 from farthing.engine.plan import Plan
 from farthing.engine.session import Batch, Question, Session
 from farthing.engine.show.sheet import spreadsheet_cell
+from farthing.engine.show.table import Tabular
 from farthing.errors import InvalidInput
 from farthing.wording import plain
 
@@ -121,26 +122,32 @@ class Sql(Common):
 
     def _answers(self, session: Session, batch: Batch) -> None:
         """Several questions: all of them run, or none."""
-        if self.half_width is not None or self.as_csv:
-            raise InvalidInput("--half-width and --csv are for one question; ask them one by one")
-        found: dict[str, Plan[Answer] | Answer] = {}
+        if self.half_width is not None:
+            raise InvalidInput("--half-width is for one question; ask them one by one")
         if self.plan:
             with patience("planning"):
-                found |= {name: session.question(one).plan() for name, one in batch.queries.items()}
-        else:
-            with patience("running"):
-                found |= batch.run(again=self.again)
-        if self.as_json:
-            return print_json({name: _plain(one) for name, one in found.items()})
-        for name, one in found.items():
-            console().print(plain(name), style="bold", markup=False, highlight=False)
-            console().print(one)
-        return None
+                plans = {name: session.question(one).plan() for name, one in batch.queries.items()}
+            if self.as_json:
+                return print_json({name: _plain(one) for name, one in plans.items()})
+            for name, one in plans.items():
+                console().print(plain(name), style="bold", markup=False, highlight=False)
+                console().print(one)
+            return None
+        with patience("running"):
+            answers = batch.run(again=self.again)
+        if self.as_csv:
+            return print_csv(answers)
+        if not self.as_json:
+            return console().print(answers)
+        told: dict[str, object] = {name: _plain(one) for name, one in answers.items()}
+        if answers.view is None:
+            return print_json(told)
+        return print_json({"table": answers.table.to_json(), "answers": told})
 
 
-def print_csv(answer: Answer) -> None:
+def print_csv(answer: Tabular) -> None:
     """One line for each label; no cell can command a terminal or a spreadsheet."""
-    names, rows = answer.whole_sheet.records
+    names, rows = answer.records
     # text is quoted: some spreadsheets also divide cells at semicolons
     writer = csv.writer(sys.stdout, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writerows([spreadsheet_cell(cell) for cell in row] for row in (names, *rows))

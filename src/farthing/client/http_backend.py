@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 from farthing.client.wire import Wire, refused_price
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.answer import Answer, Answers, Spending
+from farthing.engine.answer import Answer, Spending
+from farthing.engine.answers import Answers
 from farthing.engine.conversation import ConversationAnswer
 from farthing.engine.conversation_kinds import ConversationKind
 from farthing.engine.kinds import query_from

@@ -7,8 +7,10 @@ except ModuleNotFoundError as error:
 
     raise explained(error) or error from None
 
-from farthing.engine.answer import Answer, Answers
+from farthing.engine.answer import Answer
+from farthing.engine.answers import Answers
 from farthing.engine.conversation import Conversation, ConversationAnswer
+from farthing.engine.derived import difference, ratio
 from farthing.engine.desk import Declaration, Desk
 from farthing.engine.errors import (
     ChargeMismatch,
@@ -26,6 +28,7 @@ from farthing.engine.local import (
 )
 from farthing.engine.plan import Backend, ConversationPlan, PastRelease, Plan, PlannedQuestion
 from farthing.engine.session import Batch, Question, Session, Watch
+from farthing.engine.show.table import Table
 from farthing.engine.sources.opening import open_source
 
 __all__ = [
@@ -56,15 +59,18 @@ __all__ = [
     "Present",
     "Question",
     "Session",
+    "Table",
     "Watch",
     "bins",
     "day",
+    "difference",
     "hour",
     "month",
     "open",
     "open_source",
     "quarter",
     "query_from",
+    "ratio",
     "week",
     "year",
 ]

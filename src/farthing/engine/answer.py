@@ -5,29 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import RenderableType
 
+from farthing.canonical import digest
 from farthing.composition.accounts.account_profiles import reading_by_moments, stated_delta
 from farthing.composition.tariffs.tariff import Price
+from farthing.engine.arithmetic import Number
+from farthing.engine.derived import NO_KEY, Derivable, numbers_of
 from farthing.engine.kinds.base import NoisyUnits, Query, Result
 from farthing.engine.kinds.fields import label_from_json, label_to_json
+from farthing.engine.loss import Loss
 from farthing.engine.show import rendering, sheet
 from farthing.engine.show.captions import Names
 from farthing.engine.show.sheet import Sheet, amount, label_text, one_number, percent
+from farthing.engine.show.table import Records, Tabular
 from farthing.engine.sql.bounding import Label
+from farthing.errors import InvalidInput
+from farthing.guarantees.notation import parse_guarantee
 from farthing.ledger import Snapshot
+from farthing.mechanisms import Mechanism
 from farthing.mechanisms.protocol import Interval
 from farthing.numerics.rounding import shown_up
 from farthing.schema import DeclaredValues
 from farthing.wording import many, plain
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-    import pyarrow as pa
-
 
 #: The note on an automatic limit if a larger one might have been better.
 LARGEST_TRIED = (
@@ -41,6 +43,7 @@ _NEARLY, _NAMED = 0.9, 10
 #: Fields of an answer that are plain data as they are; those that were added later have defaults.
 _AS_IT_IS = (
     *("unit", "caption", "half_width", "confidence", "stopped", "shown_from", "largest_tried"),
+    *("guarantees", "drawn"),
 )
 
 
@@ -139,60 +142,7 @@ def _shown(epsilon: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
-    """What a limit left out of an answer: (unit, label) pairs above it.
-
-    `share` is that of the pairs that are counted in the answer or above the limit, where the
-    answer shows all labels; both intervals hold with the answer's confidence. Of each unit
-    `looked_at` labels were looked at: pairs beyond them are in no number.
-    """
-
-    pairs: float
-    pairs_interval: Interval
-    share: float | None
-    share_interval: Interval | None
-    looked_at: int
-
-    @classmethod
-    def beside(
-        cls, pairs: float, interval: Interval, kept: tuple[float, Interval] | None, looked_at: int
-    ) -> Loss:
-        """From a noisy number of pairs above the limit and one of those that were kept.
-
-        a/(a + k) grows with a and falls with k, so its extremes are at the corners.
-        """
-        low, high = max(0.0, interval[0]), max(0.0, interval[1])
-        if kept is None:
-            return cls(pairs, (low, high), None, None, looked_at)
-        total, (least, most) = kept
-        ends = (_share(low, max(most, 0.0)), _share(high, max(least, 0.0)))
-        middle = min(max(_share(max(pairs, 0.0), max(total, 0.0)), ends[0]), ends[1])
-        return cls(pairs, (low, high), middle, ends, looked_at)
-
-    def in_words(self, confidence: str) -> str:
-        """One sentence."""
-        if self.share is None or self.share_interval is None:
-            low, high = self.pairs_interval
-            said = f"About {max(self.pairs, 0):.0f} pairs ({low:.0f} to {high:.0f} at {confidence})"
-        else:
-            low, high = self.share_interval
-            said = f"About {self.share:.0%} ({low:.1%} to {high:.1%} at {confidence}) of the pairs"
-        return f"{said} were above the limit; of each unit {self.looked_at} labels were looked at."
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Loss:
-        """The inverse of `to_json`."""
-        pairs, share = data["pairs_interval"], data["share_interval"]
-        ends = {"pairs_interval": tuple(pairs), "share_interval": share and tuple(share)}
-        return cls(**{**data, **ends})
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Derivable, Tabular):
     """A release, with everything needed to read it.
 
     `counts` are as they were drawn, so that they can be added up without a bias, and None for a
@@ -207,7 +157,9 @@ class Answer:
     out, if that was measured. `shown_from`: labels with about this many members or more are shown,
     others withheld. `largest_tried`: the automatic contribution limit is the largest that was
     tried. `spending`: what the price means, if it was paid just now. `caption`: what was counted,
-    of which rows, and every bound and limit that was applied.
+    of which rows, and every bound and limit that was applied. `guarantees`:
+    what each role was paid with, from which the law of the noise follows, and `drawn` a name for
+    these draws alone; an old release has neither.
     """
 
     query: Query
@@ -228,6 +180,8 @@ class Answer:
     largest_tried: bool = False
     spending: Spending | None = None
     caption: str = ""
+    guarantees: Mapping[str, str] | None = None
+    drawn: str | None = None
     #: The ledger entry that keeps the release, if one does. It is never shown.
     entry: int | None = field(default=None, repr=False, compare=False)
 
@@ -397,19 +351,41 @@ class Answer:
             parts.append(self.spending.so_far)
         return "; ".join(parts)
 
-    def to_arrow(self) -> pa.Table:
-        """Labels, counts and intervals as an Arrow table."""
-        return sheet.arrow_table(self.whole_sheet)
+    @property
+    def records(self) -> Records:
+        return self.whole_sheet.records
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Labels, counts and intervals as a pandas table."""
-        sheet.library("pandas")
-        return self.to_arrow().to_pandas()
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return () if self.query.single else self.query.headings
 
-    def to_polars(self) -> pl.DataFrame:
-        """Labels, counts and intervals as a Polars table."""
-        frame: pl.DataFrame = sheet.library("polars").from_arrow(self.to_arrow())
-        return frame
+    @property
+    def together(self) -> bool:
+        return self.query.together
+
+    @property
+    def complete(self) -> bool:
+        return not self.keys or getattr(self.query, "size", None) == len(self)
+
+    @property
+    def positive(self) -> bool:
+        return self.query.possible[0] >= 0
+
+    def numbers(self) -> dict[Label, Number]:
+        if self.counts is None or self.intervals is None or self.query.in_ranks:
+            raise InvalidInput("there is nothing to compute with: these are labels or ranks")
+        released = list(zip(self.counts, self.intervals, strict=True))
+        scale, name = 1 / 10**self.query.decimal_places, self.drawn or digest(self.to_json())
+        numbers = numbers_of(released, self.confidence, self._mechanism, scale, name)
+        return dict(zip(self.labels if self.keys else (NO_KEY,), numbers, strict=True))
+
+    @property
+    def _mechanism(self) -> Mechanism[Any] | None:
+        """What ran; None if it is not known any more."""
+        if self.guarantees is None:
+            return None
+        paid = {role: parse_guarantee(text) for role, text in self.guarantees.items()}
+        return self.query.mechanism_for(paid)
 
     def plot(self, ax: Any = None) -> Any:
         """Bars with error bars on Matplotlib axes, which are returned."""
@@ -429,20 +405,3 @@ class Answer:
             one_number(self.sheet)
         )  # fmt: skip # one choice
         return plain(f"<Answer: {self.caption}: {told}>")
-
-
-class Answers(dict[str, Answer]):
-    """The answers of a batch, by name."""
-
-    def __rich__(self) -> RenderableType:
-        return rendering.answers_table({name: answer.sheet for name, answer in self.items()})
-
-    def __str__(self) -> str:
-        return rendering.as_text(self.__rich__())
-
-    def _repr_html_(self) -> str:
-        return rendering.answers_html({name: answer.sheet for name, answer in self.items()})
-
-
-def _share(part: float, rest: float) -> float:
-    return part / (part + rest) if part + rest > 0 else 0.0

@@ -17,13 +17,14 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from farthing.composition.tariffs.tariff import Price, Tariff
-from farthing.engine.answer import Answer, Loss
+from farthing.engine.answer import Answer
 from farthing.engine.kinds.base import COUNT, SELECT, Query
 from farthing.engine.kinds.counts import HistogramQuery, LossQuery
 from farthing.engine.kinds.fields import AUTO
 from farthing.engine.kinds.labels import LabelQuery
 from farthing.engine.kinds.limit import LimitQuery
 from farthing.engine.kinds.top_k import AT_ONCE, TopKQuery
+from farthing.engine.loss import Loss
 from farthing.engine.purchase import buy, items_for, items_together
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Accuracy

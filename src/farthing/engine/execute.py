@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from secrets import token_hex
 
 from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price, Tariff
@@ -223,6 +224,8 @@ def _answer(
         unit=context.about.unit,
         caption=query.caption(context.about.unit, schema.declared),
         shown_from=expected.shown_from,
+        guarantees={role: format_guarantee(one) for role, one in step.purchase.paid.items()},
+        drawn=token_hex(8),
     )
 
 

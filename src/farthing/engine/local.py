@@ -15,7 +15,8 @@ from typing import Any
 from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.prices import EpsilonDelta
 from farthing.composition.tariffs.tariff import Price, Tariff
-from farthing.engine.answer import Answers, spending_of
+from farthing.engine.answer import spending_of
+from farthing.engine.answers import Answers
 from farthing.engine.context import Context, record_in_words
 from farthing.engine.conversation import LocalConversation, open_conversation
 from farthing.engine.conversation_kinds import ConversationKind

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.answer import Answers, Spending
+from farthing.engine.answer import Spending
+from farthing.engine.answers import Answers
 from farthing.engine.conversation import Conversation, OpenConversation
 from farthing.engine.conversation_kinds import ConversationKind
 from farthing.engine.kinds import BATCH, query_from
@@ -27,6 +28,7 @@ from farthing.engine.show.rendering import (
     limit_lines,
 )
 from farthing.engine.show.sheet import amount, number, percent
+from farthing.engine.view import View
 from farthing.interactive import WatchAccuracy
 from farthing.ledger import Dataset, OpenedConversation, Purse
 from farthing.ledger.declared_data import EACH_ROW
@@ -128,6 +130,8 @@ class Plan(ShownPlan, Generic[Told]):
     #: Who made it and runs it, with what it needs for that.
     backend: Backend = field(compare=False)
     _details: Any = field(default=None, compare=False)
+    #: What is computed from the answers of a batch.
+    view: View | None = field(default=None, compare=False)
 
     def run(self, *, registered: str | None = None, again: bool = False) -> Told:
         """Pay and run. What was asked before is given out again at no cost, unless `again`.
@@ -135,7 +139,7 @@ class Plan(ShownPlan, Generic[Told]):
         With `registered`, the list that the owner registered under this name pays for a batch.
         """
         answers = self.backend.run(self, registered=registered, again=again)
-        return cast(Told, answers[ONLY] if self.single else answers)
+        return cast(Told, answers[ONLY] if self.single else Answers(answers, self.view))
 
     @property
     def caption(self) -> str:

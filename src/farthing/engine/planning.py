@@ -14,7 +14,8 @@ from typing import Any
 
 from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.answer import Answer, Answers
+from farthing.engine.answer import Answer
+from farthing.engine.answers import Answers
 from farthing.engine.context import Context, Step
 from farthing.engine.contribution_limits import (
     Automatic,

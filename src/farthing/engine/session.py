@@ -7,12 +7,13 @@ service; the difference is in its `backend` alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Self
 
 from farthing.composition.tariffs.tariff import Price
-from farthing.engine.answer import Answer, Answers
+from farthing.engine.answer import Answer
+from farthing.engine.answers import Answers
 from farthing.engine.computed.columns import ComputedColumns
 from farthing.engine.conversation import Conversation
 from farthing.engine.conversation_kinds import ConversationKind, ConversationKinds
@@ -21,7 +22,9 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.completed import renamed_query
 from farthing.engine.plan import ONLY, Backend, ConversationPlan, PastRelease, Plan
 from farthing.engine.purchase import Aim
-from farthing.engine.sql_questions.questions import queries_in, query_in_sql
+from farthing.engine.sql_questions.questions import queries_in
+from farthing.engine.sql_questions.writing import query_in_sql
+from farthing.engine.view import View
 from farthing.engine.where_text.conditions import expression_in
 from farthing.engine.where_text.expressions import Expression
 from farthing.engine.where_text.substitution import column_with, substituted
@@ -69,10 +72,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Batch:
-    """Questions by name, fixed in advance. Either all of them run or none."""
+    """Questions by name, fixed in advance. Either all of them run or none.
+
+    `view`: what a SELECT computes from the answers, which is free.
+    """
 
     backend: Backend
     queries: Mapping[str, Query]
+    view: View | None = None
 
     def __post_init__(self) -> None:
         if not self.queries:
@@ -81,7 +88,9 @@ class Batch:
 
     def plan(self) -> Plan[Answers]:
         """Price of all of them and what remains; looks at the schema, never at rows."""
-        return self.backend.plan(self.queries)
+        plan = self.backend.plan(self.queries)
+        known = None if plan.known is None else Answers(plan.known, self.view)
+        return replace(plan, known=known, view=self.view)
 
     def run(self, *, registered: str | None = None, again: bool = False) -> Answers:
         """Every answer, by name: from the purse, or from the list that the owner registered.
@@ -193,15 +202,16 @@ class Session(Kinds[Question], ConversationKinds):
         return self.question(query_from(query))
 
     def sql(self, text: str, **options: Any) -> Question | Batch:
-        """What one SELECT asks: a question, or a batch if it has several functions.
+        """What one SELECT asks: a question, or a batch if it has several functions or computes
+        something from them: arithmetic, HAVING, ORDER BY, LIMIT. All of it is in `answers.table`.
 
         The text is read into the same questions as everything here and never passed on; a clause
         that none of them has is refused. `options` are fields that SQL has no words for, such as
         contribution_limit; OPTIONS (contribution_limit = 3) at the end of the text says the same.
         """
-        queries = queries_in(text, self.backend.about, options, self._named)
-        if len(queries) > 1:
-            return self.batch(queries)
+        queries, view = queries_in(text, self.backend.about, options, self._named)
+        if len(queries) > 1 or view is not None:
+            return replace(self.batch(queries), view=view)
         return self.question(*queries.values())
 
     def batch(self, questions: Mapping[str, Any]) -> Batch:

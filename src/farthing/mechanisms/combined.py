@@ -9,6 +9,7 @@ from typing import Any, Generic
 from farthing.errors import InvalidInput, require_count
 from farthing.mechanisms.counts.unknown_counts import ThresholdedCounts
 from farthing.mechanisms.histogram import Histogram
+from farthing.mechanisms.noise.discrete import Noise
 from farthing.mechanisms.protocol import (
     DEFAULT_CONFIDENCE,
     Around,
@@ -111,6 +112,11 @@ class PerLabel(Mechanism[Groups[Data]], Generic[Data]):
         counted = () if self.finding is None else (self.finding.assumes.per_key_limit,)
         others = (*each.others, *counted)
         return replace(each, contribution_limit=self.contribution_limit, others=others, total=None)
+
+    @property
+    def added(self) -> tuple[Noise, int] | None:
+        """That of the measure, which is drawn after the labels are found."""
+        return self.measure.added
 
     @property
     def guarantees(self) -> Uses:

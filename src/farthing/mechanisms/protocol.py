@@ -250,6 +250,12 @@ class Mechanism(Protocol[Data_contra]):
         """
         return None
 
+    @property
+    def added(self) -> tuple[Noise, int] | None:
+        """The noise of each released number, of so many draws the mean, if it is independent of the
+        others' and of what was released; None if more is to be said."""
+        return None
+
     def total(self, release: Release, confidence: float) -> Interval | None:
         """Where the sum of the released true numbers lies; None if no number is released."""
         if release.counts is None:
@@ -272,6 +278,10 @@ class Repeatable(Mechanism[Data_contra], Protocol[Data_contra]):
     @abstractmethod
     def noise(self) -> Noise:
         """What is added to each number."""
+
+    @property
+    def added(self) -> tuple[Noise, int] | None:
+        return self.noise, 1
 
     @abstractmethod
     def recount(self, labels: int | None) -> Uses:

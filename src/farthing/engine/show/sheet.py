@@ -104,16 +104,19 @@ class Sheet:
     def number_text(self, i: int) -> str:
         """The number of one label, with the decimals that its interval gives a meaning."""
         assert self.numbers is not None
-        if self.half_width is not None or self.intervals is None:
-            return number(self.numbers[i])
-        return _written(self.numbers[i], _decimals_in(self.intervals[i]))
+        alike = self.half_width is not None or self.intervals is None
+        return number_within(self.numbers[i], None if alike else (self.intervals or ())[i])
 
 
-def arrow_table(sheet: Sheet) -> pa.Table:
+def number_within(value: float, interval: Interval | None) -> str:
+    """A number with the decimals that its interval gives a meaning."""
+    return number(value) if interval is None else _written(value, _decimals_in(interval))
+
+
+def arrow_table(names: list[str], rows: list[list[Any]]) -> pa.Table:
     """One row for each label."""
     import pyarrow as pa
 
-    names, rows = sheet.records
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     return pa.table({name: list(column) for name, column in zip(names, columns, strict=True)})
 

@@ -98,15 +98,17 @@ class Aggregate:
     @property
     def of_rows(self) -> bool:
         """Whether rows are counted, not units."""
-        return self.kind == COUNT and not self.fields
+        return self.kind == COUNT and "per_key_limit" not in self.fields
 
 
 def is_aggregate(node: sge.Expr) -> bool:
-    """Whether this is a function of several rows, ours or not."""
-    divisor = node.expression.unnest() if isinstance(node, sge.Div) else None
-    divisor = divisor.this if isinstance(divisor, sge.Nullif) else divisor
-    divided = isinstance(divisor, sge.AggFunc)
-    return divided or isinstance(node, sge.AggFunc | sge.WithinGroup | sge.Filter | sge.Window)
+    """Whether this is a function of several rows, ours or not, and no more than that."""
+    if isinstance(node, sge.Div):
+        divisor = node.expression
+        divisor = divisor.this if isinstance(divisor, sge.Nullif) else divisor
+        return all(isinstance(s, sge.Sum) and is_aggregate(s) for s in (node.this, divisor))
+    whole = isinstance(node, sge.Sum) and node.this.find(sge.AggFunc) is not None
+    return not whole and isinstance(node, sge.AggFunc | sge.WithinGroup | sge.Filter)
 
 
 def aggregate_of(node: sge.Expr, sql: SqlText, reader: ConditionReader, unit: str) -> Aggregate:

@@ -10,7 +10,7 @@ that none of our questions has is refused, and named. Written as SQL, a question
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from itertools import product
 from math import prod
 from types import MappingProxyType
@@ -29,12 +29,9 @@ from farthing.engine.sql.bounding import Label
 from farthing.engine.sql_questions.clauses import (
     COUNT,
     Aggregate,
-    aggregate_in_sql,
     aggregate_of,
     is_aggregate,
-    key_in_sql,
     key_of,
-    options_in_sql,
     split_options,
 )
 from farthing.engine.sql_questions.units import (
@@ -43,15 +40,11 @@ from farthing.engine.sql_questions.units import (
     read_with,
     tables_of,
 )
+from farthing.engine.sql_questions.views import ViewReader
+from farthing.engine.view import View
 from farthing.engine.where_text.conditions import ConditionReader, operands
-from farthing.engine.where_text.expressions import Expression
+from farthing.engine.where_text.expressions import Expression, Name
 from farthing.engine.where_text.parsing import SqlText, shown, within_reason
-from farthing.engine.where_text.writing import (
-    condition_in_sql,
-    name_in_sql,
-    part_in_sql,
-    value_in_sql,
-)
 from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import Dataset
 from farthing.schema import Schema
@@ -60,13 +53,14 @@ from farthing.schema import Schema
 MOST_ENTRIES, MOST_LISTED = 100, 10_000
 #: Fields that SQL says itself.
 SAID = ("where", "by", "column", "per", "on", "probability", "k", "counts")
-_CLAUSES = ("expressions", "from_", "where", "group", "order", "limit", "joins", "with_")
+_CLAUSES = (
+    *("expressions", "from_", "where", "group", "order", "limit", "joins", "with_", "having"),
+)
 #: The words after SELECT in another dialect: TOP 10.
 _TOP = [TokenType.VAR, TokenType.NUMBER]
 #: Clauses that people try, and why they are not read.
 _WHY = {
     "distinct": "GROUP BY the columns and count; labels alone are a top k",
-    "having": "which counts are told is decided by noise and a threshold, not by exact counts",
     "laterals": "a question is about one table",
     "offset": "a top k begins at the first",
     "qualify": "nothing is told about single rows",
@@ -80,9 +74,9 @@ def queries_in(
     about: Dataset,
     options: Mapping[str, Any],
     named: Mapping[str, Expression] = MappingProxyType({}),
-) -> dict[str, Query]:
-    """The questions of a statement about this data, by name; `named` are computed columns that
-    have a name of their own."""
+) -> tuple[dict[str, Query], View | None]:
+    """The questions of a statement about this data, by name, and what it computes from their
+    answers; `named` are computed columns that have a name of their own."""
     schema = about.declared_schema
     statement, said = split_options(SqlText.of(text))
     twice = sorted(set(said) & set(options))
@@ -92,10 +86,10 @@ def queries_in(
     mine = sorted(set(given) & set(SAID))
     if mine:
         raise InvalidInput(f"{mine[0]} is no option: the statement itself says it")
-    asked = _Select(statement, about, schema, named).asked(given)
+    asked, view = _Select(statement, about, schema, named).asked(given)
     for query in asked.values():
         check_query(query, schema, about.unit)
-    return asked
+    return asked, view
 
 
 class _Select:
@@ -116,7 +110,7 @@ class _Select:
         _in_declared_case(tree, about)
         clauses = sql.arguments(tree, *_CLAUSES, why=_WHY)
         expressions, self._from, self._where, self._group, *more = clauses
-        self._order, self._limit, joins, ctes = more
+        self._order, self._limit, joins, ctes, self._having = more
         if self._from is None:
             raise InvalidInput(f"FROM must name the data: FROM {about.name}")
         selects = read_with(sql, about, ctes)
@@ -128,24 +122,66 @@ class _Select:
             raise InvalidInput(f"SELECT lists at most {MOST_ENTRIES} entries, got more")
         self._items = [self._item(node) for node in expressions]
 
-    def asked(self, options: Mapping[str, Any]) -> dict[str, Query]:
-        """A query for each function, by its name."""
+    def asked(self, options: Mapping[str, Any]) -> tuple[dict[str, Query], View | None]:
+        """A query for each function, by its name; and what is computed from them, if anything."""
         keys = self._keys()
-        aggregates: dict[str, Aggregate] = {}
-        for name, node in self._items:
-            if not is_aggregate(node):
-                self._require_key(node, keys)
-            elif name in aggregates:
-                raise InvalidInput(f"{shown(name)} stands twice; name one of them with AS")
-            else:
-                aggregates[name] = self._aggregate(node)
+        members = {name: self._aggregate(node) for name, node in self._items if is_aggregate(node)}
+        view = self._view(members, keys)
         fields: dict[str, Any] = {"by": [key_to_json(key) for key in keys]} if keys else {}
         fields |= self._filtered([] if "categories" in options else keys)
-        if self._order is not None or self._limit is not None:
-            aggregates = {"top_k": self._ranked(list(aggregates.values()), keys, fields)}
-        elif not aggregates:
+        ranked = self._ranked(members, view, fields)
+        if ranked is not None:
+            return self._queries({"top_k": ranked}, fields, options), None
+        if not members:
             raise InvalidInput("SELECT must ask for something: COUNT(DISTINCT …), SUM(…), …")
-        return self._queries(aggregates, fields, options)
+        return self._queries(members, fields, options), None if view.is_plain else view
+
+    def _view(self, members: dict[str, Aggregate], keys: Sequence[Key]) -> View:
+        """What is computed from released numbers. A function that only stands inside of it becomes
+        a member too."""
+
+        def member(node: sge.Expr) -> str:
+            wanted = self._aggregate(node)
+            same = (name for name, one in members.items() if one == wanted)
+            name = next(same, shown(node.sql()))
+            while members.get(name, wanted) != wanted:
+                name += "_"
+            members[name] = wanted
+            return name
+
+        def place(node: sge.Expr) -> int | None:
+            try:
+                return keys.index(self._key(node))
+            except (InvalidInput, ValueError):
+                return None
+
+        def entry(node: sge.Expr) -> sge.Expr:
+            return self._entry(node, ()) if isinstance(node, sge.Column) else node
+
+        reader = ViewReader(self._sql, self._reader, member, place, entry)
+        columns: dict[str, Expression] = {}
+        for name, node in self._items:
+            if node.find(sge.AggFunc) is None and not isinstance(node, sge.Window):
+                self._require_key(node, keys)
+            elif name in columns:
+                raise InvalidInput(f"{shown(name)} stands twice; name one of them with AS")
+            else:
+                columns[name] = Name(name) if is_aggregate(node) else reader.expression(node)
+        if not keys and (self._having or self._order or self._limit):
+            clause = self._having or self._order or self._limit
+            raise self._sql.refused(clause, "without GROUP BY there is one row; leave this out")
+        having = None if self._having is None else reader.condition(self._having.this)
+        order = []
+        for ordered in () if self._order is None else self._order.expressions:
+            node, descends, _ = self._sql.arguments(ordered, "this", "desc", "nulls_first")
+            order.append((reader.expression(self._entry(node, ())), bool(descends)))
+        if self._limit is not None and not order:
+            raise self._sql.refused(self._limit, "which ones? ORDER BY the count DESC")
+        limit = None if self._limit is None else self._count_of_labels()
+        view = View(columns, having, tuple(order), limit)
+        if any(one.kind == "regression" for one in members.values()) and not view.is_plain:
+            raise InvalidInput("a regression has several numbers; ask it in a SELECT of its own")
+        return view
 
     def _queries(
         self,
@@ -259,27 +295,19 @@ class _Select:
         return {"where": where} if labels is None else {"where": where, "categories": labels}
 
     def _ranked(
-        self, aggregates: Sequence[Aggregate], keys: Sequence[Key], fields: dict[str, Any]
-    ) -> Aggregate:
-        """ORDER BY a count DESC LIMIT k: the k labels with the largest counts."""
-        if self._order is None:
-            raise self._sql.refused(self._limit, "which ones? ORDER BY the count DESC")
-        (ordered,) = self._sql.arguments(self._order, "expressions")
-        if self._limit is None or not keys:
-            raise self._sql.refused(
-                self._order, "an answer has its own order; with GROUP BY and LIMIT it is a top k"
-            )
-        node, descending, _ = self._sql.arguments(ordered[0], "this", "desc", "nulls_first")
-        target = self._entry(node, ())
-        if len(ordered) != 1 or not descending or not is_aggregate(target):
-            raise self._sql.refused(self._order, "a top k is ordered by its count alone, DESC")
-        by = self._aggregate(target)
-        if by.kind != COUNT or (aggregates and list(aggregates) != [by]):
-            raise self._sql.refused(self._order, "a top k has one count, and is ordered by it")
-        k = self._count_of_labels()
-        if fields.get("categories") is not None:
-            k = min(k, len(fields["categories"]))
-        return replace(by, kind="top_k", fields={**by.fields, "k": k, "counts": bool(aggregates)})
+        self, members: Mapping[str, Aggregate], view: View, fields: Mapping[str, Any]
+    ) -> Aggregate | None:
+        """ORDER BY a count DESC LIMIT k, and nothing else: the k labels with the largest counts."""
+        match view:
+            case View(columns, None, ((Name(name), True),), int(k)) if (
+                len(members) == 1 and members[name].kind == COUNT
+            ):
+                if set(columns.values()) <= {Name(name)}:
+                    most = k if fields.get("categories") is None else len(fields["categories"])
+                    given = {"k": min(k, most), "counts": bool(columns)}
+                    fields_of = {**members[name].fields, **given}
+                    return replace(members[name], kind="top_k", fields=fields_of)
+        return None
 
     def _count_of_labels(self) -> int:
         number = self._limit.expression if type(self._limit) is sge.Limit else None
@@ -343,76 +371,3 @@ def _lists(
             values = (value_as_declared(key, kind, value) for value in reader.values_of(bare))
             lists[key] = list(dict.fromkeys(values)), place
     return lists
-
-
-_LABELS = ("histogram", "top_k", "rollup")
-
-
-def query_in_sql(query: Query, about: Dataset) -> str:
-    """The statement that asks this question of this data.
-
-    What SQL has no words for is in OPTIONS. The statement is read back, to be sure it says it all.
-    """
-    if about.schema is not None:
-        check_query(query, about.schema, about.unit)
-    values = {name: getattr(query, name) for name in query.field_names()}
-    counts = query.kind in _LABELS or query.kind == COUNT
-    function = aggregate_in_sql(COUNT if counts else query.kind, values, about.unit)
-    if function is None:
-        raise InvalidInput(f"a {query.kind} question has no SQL")
-    statement = _statement(query, values, function, about)
-    options = _options(query, values)
-    if counts and values["per_key_limit"] == 1:
-        options.pop("per_key_limit", None)
-    if _listed(values) is not None:
-        options.pop("categories")
-    for more in ({}, {"categories": None}):  # values that the filter lists may be no labels
-        written = statement + options_in_sql({**options, **more})
-        if _read(written, about) == query:
-            return written
-    raise InvalidInput(f"this {query.kind} question cannot be written as SQL")
-
-
-def _read(text: str, about: Dataset) -> Query | None:
-    try:
-        (query,) = queries_in(text, about, {}).values()
-    except InvalidInput:
-        return None
-    return query
-
-
-def _statement(query: Query, values: dict[str, Any], function: str, about: Dataset) -> str:
-    keys = [key_in_sql(key) for key in values.get("by") or ()]
-    told = [function] if values.get("counts", True) else []
-    text = f"SELECT {', '.join([*keys, *told])} FROM {name_in_sql(about.name)}"
-    listed = _listed(values)
-    if listed is not None:
-        text += f" WHERE {listed}"
-        text += "" if query.filter is None else f" AND {part_in_sql(query.filter)}"
-    elif query.filter is not None:
-        text += f" WHERE {condition_in_sql(query.filter)}"
-    if keys:
-        grouped = "ROLLUP ({})" if query.kind == "rollup" else "{}"
-        text += f" GROUP BY {grouped.format(', '.join(keys))}"
-    if "k" in values:
-        text += f" ORDER BY {function} DESC LIMIT {values['k']}"
-    return text
-
-
-def _listed(values: dict[str, Any]) -> str | None:
-    """Labels of one column, none of them missing, as a list of values."""
-    labels, keys = values.get("categories"), list(values.get("by") or ())
-    column = keys[0] if len(keys) == 1 else None
-    if labels is None or not isinstance(column, str) or None in labels:
-        return None
-    return f"{name_in_sql(column)} IN ({', '.join(map(value_in_sql, labels))})"
-
-
-def _options(query: Query, values: dict[str, Any]) -> dict[str, Any]:
-    """Every other field that has not its default."""
-    defaults = {f.name: f.default for f in fields(query)}
-    return {
-        name: value
-        for name, value in values.items()
-        if name not in SAID and (defaults[name] is MISSING or value != defaults[name])
-    }

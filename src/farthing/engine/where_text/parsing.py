@@ -135,10 +135,12 @@ class SqlText:
     def quoted(self, node: sge.Expr) -> str:
         """A part of the tree as it was written, where that is found; otherwise as it reads."""
         reads = node.sql(unsupported_level=ErrorLevel.IGNORE)
-        wanted, here = _comparable(sqlglot.tokenize(reads)), _comparable(self.tokens)
-        for place in range(len(here) - len(wanted) + 1):
-            if wanted and here[place : place + len(wanted)] == wanted:
-                return shown(self.part(place, place + len(wanted)).text)
+        tokens = sqlglot.tokenize(reads)
+        for named in (True, False):  # a function may have been written by another name
+            wanted, here = _comparable(tokens, named), _comparable(self.tokens, named)
+            for place in range(len(here) - len(wanted) + 1):
+                if wanted and here[place : place + len(wanted)] == wanted:
+                    return shown(self.part(place, place + len(wanted)).text)
         return shown(reads)
 
     def refused(self, node: sge.Expr, why: str) -> InvalidInput:
@@ -176,13 +178,15 @@ def shown(text: str) -> str:
     return line if len(line) <= QUOTED else line[: QUOTED - 1] + "…"
 
 
-def _comparable(tokens: Sequence[Token]) -> list[tuple[TokenType, str]]:
-    """Tokens by what they mean: a function may have several names, an operator several signs."""
+def _comparable(tokens: Sequence[Token], named: bool) -> list[tuple[TokenType, str]]:
+    """Tokens by what they mean: an operator has several signs, and a function may have several
+    names, unless it is to be `named`."""
     meanings = []
     for token, following in zip_longest(tokens, tokens[1:]):
         kind, text = token.token_type, token.text
         called = following is not None and following.token_type == TokenType.L_PAREN
-        if kind in (TokenType.EQ, TokenType.NEQ) or (called and text[:1].isalpha()):
+        loose = called and text[:1].isalpha() and not named
+        if kind in (TokenType.EQ, TokenType.NEQ) or loose:
             text = ""
         meanings.append((kind, text if kind in _EXACT else text.upper()))
     return meanings

@@ -168,6 +168,11 @@ class TopKWithCounts(Repeatable[Histogram]):
         return self.counting.noise
 
     @property
+    def added(self) -> tuple[Noise, int] | None:
+        """The labels were chosen first. CountMLE moves all counts together."""
+        return None if self.use_order else (self.noise, 1)
+
+    @property
     def assumes(self) -> Contribution:
         """What the selection assumes; the counts too if they pay for fewer than all k labels."""
         assumed, limit = self.selection.assumes, self.counting.contribution_limit
@@ -306,6 +311,10 @@ class Repeated(Around[Data], Generic[Data]):
             return None
         errors = self.mechanism.errors_of_mean
         return errors(release, confidence, self.times, together=together)
+
+    @property
+    def added(self) -> tuple[Noise, int] | None:
+        return None if self.mechanism.added is None else (self.mechanism.noise, self.times)
 
     def total(self, release: Release, confidence: float) -> Interval | None:
         """Independent noise partly cancels: the sum is a multiple of the mean of all draws."""

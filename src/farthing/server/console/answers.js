@@ -18,6 +18,14 @@ export function showAnswer(dataset, answer, name = null) {
     figures(title, answer), taking(dataset, answer));
 }
 
+// What a SELECT computes from several answers: one table.
+export function showTable(told) {
+  const cell = (value, i) => (i < told.keys ? labelText(value) : value === null ? "–" : typeof value === "number" ? number(value) : value);
+  return el("article", { class: "answer card" }, el("h3", {}, told.title || "Result"),
+    table(told.title || "Result", told.columns, told.rows.map((row) => row.map(cell)), told.columns.map((_, i) => i).slice(told.keys)),
+    told.notes.map((one) => el("p", { class: "caution" }, one)));
+}
+
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function picture(title, answer) {

@@ -1,7 +1,7 @@
 // Building a question: by form, as SQL, or as plain data. Price and accuracy follow every change.
 
 import { get, patiently, path, post, remove } from "./api.js";
-import { showAnswer } from "./answers.js";
+import { showAnswer, showTable } from "./answers.js";
 import { amount, bound, choice, el, field, fresh, later, number, percent, power, problem, say } from "./dom.js";
 import { entries, forms } from "./forms.js";
 import { questionForm } from "./question_form.js";
@@ -62,7 +62,8 @@ export async function askView(about, { start = null, changed }) {
     try {
       const told = await patiently("POST", `${path("datasets", about.name)}/run`, { ...asked, again }, { once: true, progress });
       const found = told.answers ? Object.entries(told.answers) : [[null, told.answer]];
-      holder.replaceChildren(...found.map(([name, one]) => showAnswer(about.name, one, name)));
+      const whole = told.table ? [showTable(told.table)] : [];
+      holder.replaceChildren(...whole, ...found.map(([name, one]) => showAnswer(about.name, one, name)));
       say(`Answer: ${found.map(([, one]) => spoken(one)).join("; ")}`);
       holder.querySelector("h3").tabIndex = -1;
       holder.querySelector("h3").focus();

@@ -154,8 +154,10 @@ class Inquiry:
         """What comes back for a run; `id` names the release that it is, if it is kept as one."""
         if isinstance(answer, Answers):
             entries = {one.entry for one in answer.values()}
+            table = {} if answer.view is None else {"table": answer.table.to_json()}
             return {
                 "answers": {name: one.told() for name, one in answer.items()},
+                **table,
                 "id": self.name_of(entries.pop() if len(entries) == 1 else None),
             }
         return {"answer": answer.told(), "id": self.name_of(answer.entry)}
