@@ -17,7 +17,8 @@ import pytest
 
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
-from farthing.engine.sql_questions.questions import queries_in, query_in_sql
+from farthing.engine.sql_questions.questions import queries_in
+from farthing.engine.sql_questions.writing import query_in_sql
 from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import Dataset, Limits
 from farthing.schema import Column, Schema

@@ -45,8 +45,7 @@ SALARIES = Dataset(
 
 
 def read(text: str, **options: Any) -> dict[str, Query]:
-    queries, _ = queries_in(text, SALARIES, options)
-    return queries
+    return queries_in(text, SALARIES, options)
 
 
 def one(text: str, **options: Any) -> Query:
@@ -214,7 +213,7 @@ REFUSED = {
     "SELECT COUNT(*)": "FROM must name the data",
     "SELECT COUNT(*) FROM salaries AS s (a, b)": "this cannot be said here",
     "SELECT COUNT(*) FROM salaries TABLESAMPLE (10 PERCENT)": "this cannot be said",
-    "SELECT COUNT(*) OVER () FROM salaries": "COUNT(*) OVER (): of released numbers",
+    "SELECT COUNT(*) OVER () FROM salaries": "COUNT(*) OVER (): there are no windows",
     "SELECT MAX(salary) FILTER (WHERE active) FROM salaries": "MAX(salary): COUNT(DISTINCT",
     "SELECT (SELECT 1) FROM salaries": "(SELECT 1): ask the sub-select first",
     "SELECT SOUNDEX(lgID), COUNT(*) FROM salaries GROUP BY 1": "SOUNDEX(lgID): a column must",

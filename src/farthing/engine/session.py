@@ -22,7 +22,7 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.completed import renamed_query
 from farthing.engine.plan import ONLY, Backend, ConversationPlan, PastRelease, Plan
 from farthing.engine.purchase import Aim
-from farthing.engine.sql_questions.questions import queries_in
+from farthing.engine.sql_questions.questions import select_in
 from farthing.engine.sql_questions.writing import query_in_sql
 from farthing.engine.view import View
 from farthing.engine.where_text.conditions import expression_in
@@ -209,7 +209,7 @@ class Session(Kinds[Question], ConversationKinds):
         that none of them has is refused. `options` are fields that SQL has no words for, such as
         contribution_limit; OPTIONS (contribution_limit = 3) at the end of the text says the same.
         """
-        queries, view = queries_in(text, self.backend.about, options, self._named)
+        queries, view = select_in(text, self.backend.about, options, self._named)
         if len(queries) > 1 or view is not None:
             return replace(self.batch(queries), view=view)
         return self.question(*queries.values())

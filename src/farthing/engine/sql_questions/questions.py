@@ -68,8 +68,13 @@ _WHY = {
 }
 
 
+def queries_in(text: str, about: Dataset, options: Mapping[str, Any]) -> dict[str, Query]:
+    """The questions of a statement about this data, by name, whatever it computes from them."""
+    return select_in(text, about, options)[0]
+
+
 @within_reason
-def queries_in(
+def select_in(
     text: str,
     about: Dataset,
     options: Mapping[str, Any],

@@ -16,7 +16,14 @@ from sqlglot import expressions as sge
 from farthing.engine.sql_questions.clauses import is_aggregate
 from farthing.engine.view import KEY, TOTAL
 from farthing.engine.where_text.conditions import ConditionReader, operands
-from farthing.engine.where_text.expressions import OPERATORS, Call, Expression, Literal, Name
+from farthing.engine.where_text.expressions import (
+    OPERATORS,
+    Call,
+    Expression,
+    Literal,
+    Name,
+    instead_of,
+)
 from farthing.engine.where_text.parsing import SqlText
 
 #: What is computed is small; names of entries that stand for each other could make it large.
@@ -99,7 +106,8 @@ class ViewReader:
             return Call(OPERATORS[type(node)], sides)
         place = self._key(node)
         if place is None:
-            raise self._sql.refused(node, _WHY)
+            window = isinstance(node, sge.Window)
+            raise self._sql.refused(node, instead_of(node) if window else _WHY)
         return Call(KEY, (Literal(place),))
 
     def condition(self, node: sge.Expr) -> Expression:

@@ -13,7 +13,7 @@ from farthing.engine.sql_questions.clauses import (
     key_in_sql,
     options_in_sql,
 )
-from farthing.engine.sql_questions.questions import SAID, queries_in
+from farthing.engine.sql_questions.questions import SAID, select_in
 from farthing.engine.where_text.writing import (
     condition_in_sql,
     name_in_sql,
@@ -53,7 +53,7 @@ def query_in_sql(query: Query, about: Dataset) -> str:
 
 def _read(text: str, about: Dataset) -> Query | None:
     try:
-        queries, view = queries_in(text, about, {})
+        queries, view = select_in(text, about, {})
     except InvalidInput:
         return None
     return next(iter(queries.values())) if view is None and len(queries) == 1 else None
