@@ -232,6 +232,21 @@ QUESTIONS = {
         EPSILON,
         lambda a: a.value,
     ),
+    "quartiles": (
+        lambda s: s.quantile("x", [0.25, 0.5, 0.75], lower=0, upper=9, per_key_limit=1),
+        2 * EPSILON,
+        lambda a: sum(a.counts) > 9,
+    ),
+    "largest": (
+        lambda s: s.max("x", lower=0, upper=9, per_key_limit=1),
+        EPSILON,
+        lambda a: a.value,
+    ),
+    "a bound that is found": (
+        lambda s: s.sum("x", lower=0, upper="auto"),
+        2 * EPSILON,
+        lambda a: (a.query.upper, a.value > 2),
+    ),
     # two totals, in one label
     "mean": (
         lambda s: s.mean("x", lower=0, upper=5, per_key_limit=2),
@@ -304,6 +319,12 @@ PLAIN: list[dict[str, Any]] = [
     {"kind": "quantile", "column": "x", **BOUNDS},
     {"kind": "quantile", "column": "x", **KNOWN, **BOUNDS},
     {"kind": "quantile", "column": "x", **MONTHS, **BOUNDS},
+    {"kind": "quantile", "column": "x", "probability": [0.25, 0.5, 0.75], **BOUNDS},
+    {"kind": "quantile", "column": "x", "probability": [0.2, 0.8], **KNOWN, **BOUNDS},
+    {"kind": "min", "column": "x", **BOUNDS},
+    {"kind": "max", "column": "x", **KNOWN, **BOUNDS},
+    {"kind": "bound", "column": "x", "per_key_limit": 2},
+    {"kind": "bound", "column": "x", "sums": True, "least": True, **MONTHS},
 ]
 FILTERS = {"everybody": None, "nobody": NOBODY, "one alone": ALONE}
 

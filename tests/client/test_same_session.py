@@ -72,6 +72,13 @@ CELLS: dict[str, Callable[[Any], object]] = {
         data.histogram(by="country", categories=["NO", "SE"]).run().to_pandas().dtypes
     ),
     "quantile": lambda data: data.quantile("age", 0.5, lower=0, upper=100).plan(),
+    "quartiles": lambda data: data.quantile(
+        "age", [0.25, 0.5, 0.75], lower=0, upper=100, per_key_limit=1
+    ).run(),
+    "largest": lambda data: data.max("age", lower=0, upper=100, per_key_limit=1).run(),
+    "found bounds": lambda data: data.mean("age", upper="auto", lower=0, per_key_limit=1).plan(),
+    "with found bounds": lambda data: data.sum("age", upper="auto", lower=0).run().caption,
+    "found before": lambda data: data.sum("age", upper="auto", lower=0).run().cached,
     "sql": lambda data: data.sql("SELECT COUNT(DISTINCT member) FROM events"),
     "sql back": lambda data: data.count(where={"country": "DK"}).to_sql(),
     "batch": lambda data: data.batch({"a": data.count(), "b": COUNT}).run(),

@@ -62,6 +62,27 @@ CASES = [
         "at most 2 rows)",
     ),
     (
+        {"kind": "quantile", **PAY, "probability": [0.25, 0.5, 0.75], "per_key_limit": 2},
+        "The 0.25, 0.5 and 0.75 quantiles of `pay` (`pay` is clipped to the range 0 to 9; each "
+        "`playerID` counts with at most 2 rows)",
+    ),
+    (
+        {"kind": "max", **PAY, "per_key_limit": 2},
+        "About the largest value of `pay`: a few rows lie above it, and it is not that of one "
+        "`playerID` (`pay` is clipped to the range 0 to 9; each `playerID` counts with at most 2 "
+        "rows)",
+    ),
+    (
+        {"kind": "mean", "column": "pay", "lower": 1, "upper": "auto", "per_key_limit": 1},
+        "The mean of `pay` (`pay` is clipped to the range 0 to 8; bounds are found first, beyond "
+        "which a few rows are clipped; each `playerID` counts with at most 1 row)",
+    ),
+    (
+        {"kind": "bound", "column": "pay", "sums": True},
+        "A power of two that a few sums of `pay` lie above (`pay` is clipped to the range 0 to 8; "
+        "each `playerID` counts with its sum)",
+    ),
+    (
         {"kind": "mean", "column": "pay", "lower": 1, "upper": 2.5, "per_key_limit": 1},
         "The mean of `pay` (`pay` is clipped to the range 1 to 2.5; each `playerID` counts with "
         "at most 1 row)",

@@ -29,8 +29,10 @@ from hypothesis import strategies as st
 
 from farthing.engine.errors import EngineFailure
 from farthing.engine.filters import filter_from
+from farthing.engine.kinds import KINDS as ALL_KINDS
 from farthing.engine.kinds import query_from
 from farthing.engine.kinds.base import COUNT, LEAK, SELECT, Query, Rows
+from farthing.engine.kinds.bound import BoundQuery
 from farthing.engine.kinds.counts import DistinctQuery
 from farthing.engine.kinds.limit import LimitQuery
 from farthing.engine.kinds.moments import CorrelationQuery, CovarianceQuery, RegressionQuery
@@ -294,7 +296,8 @@ def check_totals(less: Source, more: Source, question: Question) -> None:
 
 #: Kinds whose statements give several numbers for a label, or weights of values.
 MEASURES = (MeanQuery, VarianceQuery, StandardDeviationQuery, SumQuery, QuantileQuery)
-MEASURES = (*MEASURES, CovarianceQuery, CorrelationQuery, RegressionQuery)
+MEASURES = (*MEASURES, CovarianceQuery, CorrelationQuery, RegressionQuery, BoundQuery)
+MEASURED = {*(kind.kind for kind in MEASURES), "min", "max"}
 BOUNDS = [("whole", -7, 5, 0), ("whole", -(2**40), 2**40, 0), ("worth", -2, 3, 1)]
 
 
@@ -321,6 +324,12 @@ def measures(question: Question) -> Iterator[Query]:
         asked = {"by": by, "lower": lower, "upper": upper, "places": places, "where": where}
         kind = draw.choice(MEASURES)
         asked |= beside(kind, column)
+        if kind is BoundQuery:
+            del asked["lower"], asked["upper"]
+            if draw.random() < 0.5:  # one answer for all labels: of one pair
+                pair = {"pair": 0}
+                where = pair if question.where is None else {"all_of": [pair, question.where]}
+                asked |= {"sums": True, "by": keys[1:] if by else None, "where": where}
         yield kind(column, **asked, **limit, per_key_limit=question.per_key)
 
 
@@ -350,7 +359,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "top_k": {"by": True, "k": 1, "counts": True},
     "loss": {"by": True, "contribution_limit": 1, "most": 3},
     "limit": {"by": True, "limits": [1, 2], "noise": [0.4, 0.7]},
-    **{kind.kind: {"by": None, "per_key_limit": 2} for kind in MEASURES},
+    **{kind: {"by": None, "per_key_limit": 2} for kind in MEASURED},
+    "quantile": {"by": None, "per_key_limit": 2, "probability": [0.25, 0.5, 0.75]},
 }
 DERIVED = (
     *("text", "whole", "flag", "day", "week(day)", "month(day)", "quarter(day)", "year(day)"),
@@ -367,10 +377,12 @@ def check_answered(source: Source, question: Question) -> None:
     for kind in draw.sample(sorted(KINDS), 3):
         where = [{"pair": 0}, *([] if question.where is None else [question.where])]
         asked = {"kind": kind, "where": {"all_of": where}, **KINDS[kind]}
-        if kind in {one.kind for one in MEASURES}:
+        if kind in MEASURED:
             column, lower, upper, places = draw.choice(BOUNDS)
-            asked |= {"column": column, "lower": lower, "upper": upper, "places": places}
-            asked |= beside(next(one for one in MEASURES if one.kind == kind), column)
+            asked |= {"column": column, "places": places}
+            if kind != "bound":
+                asked |= {"lower": lower, "upper": upper}
+            asked |= beside(ALL_KINDS[kind], column)
             asked["by"] = draw.choice([None, True])
         if kind == "distinct":
             asked["by"] = draw.choice([None, True])

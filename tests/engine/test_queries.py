@@ -14,8 +14,9 @@ from farthing.canonical import digest
 from farthing.engine import AllOf, AnyOf, Between, Equals, Not, OneOf, Present, query_from
 from farthing.engine.filters import columns_of, filter_from, filter_to_json
 from farthing.engine.kinds import KINDS
+from farthing.engine.kinds.bound import BoundQuery
 from farthing.engine.kinds.counts import CountQuery, HistogramQuery
-from farthing.engine.kinds.quantile import QuantileQuery
+from farthing.engine.kinds.quantile import MinQuery, QuantileQuery
 from farthing.engine.kinds.top_k import TopKQuery
 from farthing.engine.kinds.totals import SumQuery
 from farthing.engine.sql.bounding import labels_of, text_of
@@ -60,6 +61,9 @@ def test_queries_round_trip(where, k, counts) -> None:
         HistogramQuery(by=["a", "b"], categories=[("x", 1), (None, date(2013, 1, 5))]),
         TopKQuery(by=("a",), k=k, where=where, counts=counts),
         QuantileQuery(column="a", probability=0.25, lower=-1.5, upper=2, places=1, where=where),
+        QuantileQuery(column="a", probability=[0.75, 0.25], per_key_limit=k),
+        MinQuery("a", upper="auto"),
+        BoundQuery("a", least=counts, sums=True, where=where),
         SumQuery(column="a", lower=0, upper=10, places=0, where=where, repeats=k),
     ):
         data = json.loads(json.dumps(query.to_json()))
@@ -191,6 +195,15 @@ BAD_QUERIES = [
     {"kind": "count", "repeats": 1000},
     {"kind": "count", "limit": 3},
     {"kind": "quantile", "column": "a", "probability": 0, "lower": 0, "upper": 1},
+    {"kind": "quantile", "column": "a", "probability": []},
+    {"kind": "quantile", "column": "a", "probability": [0.5, 0.5]},
+    {"kind": "quantile", "column": "a", "probability": [0.5, 1]},
+    {"kind": "quantile", "column": "a", "probability": [0.123, 0.3333333]},
+    {"kind": "quantile", "column": "a", "probability": "0.5"},
+    {"kind": "quantile", "column": "a", "probability": {"0.5": 1}},
+    {"kind": "min", "column": "a", "probability": 0.5},
+    {"kind": "bound", "column": "a", "lower": 0},
+    {"kind": "mean", "column": "a", "lower": "Auto"},
     {"kind": "quantile", "column": "a", "probability": 0.5, "lower": 2, "upper": 1},
     {"kind": "quantile", "column": "a", "probability": 0.5, "lower": 0.5, "upper": 1, "places": 0},
     {"kind": "sum", "column": "a", "lower": 0, "upper": 0},

@@ -12,6 +12,7 @@ import pytest
 
 from farthing.engine.filters import filter_from
 from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.bound import BoundQuery
 from farthing.engine.kinds.counts import DistinctQuery, HistogramQuery
 from farthing.engine.kinds.moments import CorrelationQuery, CovarianceQuery, RegressionQuery
 from farthing.engine.kinds.quantile import QuantileQuery
@@ -175,6 +176,10 @@ MEASURES = [
     SumQuery("whole", by="text", categories=("a", None), lower=-5, upper=5, contribution_limit=1),
     QuantileQuery("worth", **WORTH, per_key_limit=1),
     QuantileQuery("worth", by="day", **WORTH, **LIMITED),
+    BoundQuery("large", by=("whole", "day"), **LIMITED),
+    BoundQuery("worth", per_key_limit=2, where=NOBODY),
+    BoundQuery("large", by="whole", sums=True, contribution_limit=2),
+    BoundQuery("worth", sums=True),
     QuantileQuery("large", by=("whole", "day"), lower=-(2**40), upper=2**40, **LIMITED),
     QuantileQuery("whole", by="flag", categories=(None, False), lower=-3, upper=7, **LIMITED),
     *(HistogramQuery(key, contribution_limit=2) for key in (*KEYS, *BINS, LARGE)),

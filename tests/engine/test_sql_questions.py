@@ -125,6 +125,12 @@ SAID = {
     "OPTIONS (lower = -1.5, upper = 2, places = 1)": made(
         "quantile", column="height", probability=0.25, lower=-1.5, upper=2, places=1
     ),
+    "SELECT percentile_cont(array[0.25, 0.75]) within group (order by height) FROM salaries": made(
+        "quantile", column="height", probability=[0.25, 0.75]
+    ),
+    "SELECT MAX(salary) FROM salaries OPTIONS (lower = 0, upper = 'auto')": made(
+        "max", column="salary", lower=0, upper="auto"
+    ),
     'SELECT COUNT(DISTINCT playerID) FROM salaries WHERE "select" = 1 AND '
     '"od""d \'na`me; --" <> \'x\'': made(
         "count",
@@ -357,7 +363,10 @@ item = st.sampled_from([None, "fine", "it's", "select"])
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "where": st.one_of(st.none(), FILTERS),
     "column": st.sampled_from(["salary", "score", "height"]),
-    "probability": st.floats(0, 1, exclude_min=True, exclude_max=True),
+    "probability": st.one_of(
+        st.floats(0, 1, exclude_min=True, exclude_max=True),
+        st.lists(st.integers(1, 99).map(lambda n: n / 100), min_size=1, max_size=4, unique=True),
+    ),
     "k": st.integers(1, 4),
     "counts": st.booleans(),
     "mechanism": st.sampled_from(["gumbel", "noise", "truncated"]),
@@ -366,8 +375,8 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "per_key_limit": st.one_of(st.none(), st.integers(1, 9)),
     "use_order": st.booleans(),
     "repeats": st.integers(1, 3),
-    "lower": st.one_of(st.none(), st.integers(-9, 0)),
-    "upper": st.one_of(st.none(), st.integers(1, 10**6)),
+    "lower": st.one_of(st.none(), st.just("auto"), st.integers(-9, 0)),
+    "upper": st.one_of(st.none(), st.just("auto"), st.integers(1, 10**6)),
     "places": st.one_of(st.none(), st.integers(0, 2)),
     "on_lower": st.one_of(st.none(), st.lists(st.integers(-9, 0), min_size=1, max_size=1)),
     "on_upper": st.one_of(st.none(), st.lists(st.floats(1, 9), min_size=1, max_size=1)),
@@ -380,7 +389,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "leak": item,
 }
 #: Kinds that run beside a question and are asked by nobody.
-UNSAID = {"limit", "loss"}
+UNSAID = {"bound", "limit", "loss"}
 
 
 @st.composite

@@ -26,6 +26,7 @@ from farthing.mechanisms import (
     UnknownGumbel,
 )
 from farthing.mechanisms.histogram import top_counts
+from farthing.mechanisms.selection.quantile import weights_in
 
 from .fit import fits
 
@@ -445,6 +446,11 @@ class TestTruncated:
                 assert hockey_stick(x, y, at) <= charged
 
 
+def runs_of(mechanism: Quantile, histogram: Histogram) -> tuple[np.ndarray, ...]:
+    """Runs of values with one score."""
+    return mechanism.runs(*weights_in(histogram, mechanism.lower, mechanism.upper))
+
+
 class TestQuantile:
     """Theorem 8: the range by brute force, and it is attained."""
 
@@ -461,7 +467,7 @@ class TestQuantile:
 
         def scores(counts: tuple[int, ...]) -> np.ndarray:
             histogram = Histogram(list(range(5)), counts)
-            first, last, values = mechanism._intervals(histogram)
+            first, last, values = runs_of(mechanism, histogram)
             out = np.zeros(5, dtype=np.int64)
             for start, end, value in zip(first, last, values, strict=True):
                 out[start : end + 1] = value
@@ -481,7 +487,7 @@ class TestQuantile:
         )
         values = [-5, 0, 0, 3, 4, 4, 4, 12]
         labels, counts = np.unique(values, return_counts=True)
-        first, last, scores = mechanism._intervals(Histogram(labels, counts))
+        first, last, scores = runs_of(mechanism, Histogram(labels, counts))
         clipped = [min(max(v, -2), 9) for v in values]
         covered = []
         for start, end, score in zip(first, last, scores, strict=True):
@@ -506,7 +512,7 @@ class TestQuantile:
         tail = total // 1000
         counts = [total // 3, total // 3, total - 2 * (total // 3) - tail, tail]
         labels = [1, 4, 6, 8]
-        found = mechanism._intervals(Histogram(labels, counts))
+        found = runs_of(mechanism, Histogram(labels, counts))
         exact = dict(zip(labels, counts, strict=True))
         for start, end, score in zip(*found, strict=True):
             for v in range(int(start), int(end) + 1):
@@ -532,7 +538,7 @@ class TestQuantile:
         def scores(counts: list[int]) -> list[int]:
             out = {}
             for start, end, score in zip(
-                *mechanism._intervals(Histogram(list(range(10)), counts)), strict=True
+                *runs_of(mechanism, Histogram(list(range(10)), counts)), strict=True
             ):
                 out.update(dict.fromkeys(range(int(start), int(end) + 1), int(score)))
             return [out[v] for v in range(10)]

@@ -10,6 +10,7 @@ import csv
 import inspect
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -32,7 +33,7 @@ from farthing.cli.options import console, patience, print_json
 from farthing.engine.answer import Answer
 from farthing.engine.kinds import KINDS
 from farthing.engine.kinds.base import ROLES, Query
-from farthing.engine.kinds.fields import FieldHelp, Limit, help_of
+from farthing.engine.kinds.fields import Bound, FieldHelp, Limit, help_of
 from farthing.engine.plan import Plan
 from farthing.engine.session import Batch, Question, Session
 from farthing.engine.show.sheet import spreadsheet_cell
@@ -51,7 +52,7 @@ _RUN = "Plan and run"
 #: Options that are given as often as there are values, and what one of them is called.
 _NUMBERS: dict[str, Any] = {"limits": list[int], "noise": list[float]}
 _NUMBERS |= {"on_lower": list[float] | None, "on_upper": list[float] | None}
-_NUMBERS["on_places"] = list[int] | None
+_NUMBERS |= {"on_places": list[int] | None, "probability": list[float]}
 _SEVERAL = {"by": "by", "where": "where", "categories": "category", "on": "on"}
 
 
@@ -160,9 +161,15 @@ def _plain(answer: Plan[Answer] | Answer) -> dict[str, Any]:
 def _parameters(kind: type[Query]) -> list[inspect.Parameter]:
     """The fields of a query as options."""
     return [
-        inspect.Parameter(name, POSITIONAL, default=one.default, annotation=_annotation(name, one))
+        inspect.Parameter(name, POSITIONAL, default=_start(one), annotation=_annotation(name, one))
         for name, one in help_of(kind).items()
     ]
+
+
+def _start(field: FieldHelp) -> Any:
+    """The default; in a list, if one or several may be given."""
+    several = isinstance(field.default, float) and field.type is not float
+    return [field.default] if several else field.default
 
 
 def _annotation(name: str, field: FieldHelp) -> Any:
@@ -174,7 +181,7 @@ def _annotation(name: str, field: FieldHelp) -> Any:
     if plain_type in (int | float, int | float | None):
         plain_type = float if needed else float | None
     plain_type = _NUMBERS.get(name, plain_type)
-    if plain_type == Limit:
+    if plain_type in (Limit, Bound):
         plain_type = str | None
     flag = flag_of(name, truth=plain_type is bool)
     if name in ROLES:
@@ -196,10 +203,18 @@ def _asked(session: Session, kind: type[Query], given: dict[str, Any]) -> Questi
         labels = categories_of(session.schema, given["by"] or [], given["categories"] or [])
         given["categories"] = labels
     given |= {name: given[name] or None for name in _NUMBERS if name in given}
-    limit = given.get("contribution_limit")
-    if isinstance(limit, str) and limit.isdecimal():
-        given["contribution_limit"] = int(limit)
+    for name in ("contribution_limit", "lower", "upper", "per_upper"):
+        if isinstance(given.get(name), str):
+            given[name] = _number(given[name])
     return session.question(kind.from_json(given))
+
+
+def _number(text: str) -> int | float | str:
+    """A number if it is one; else as it was typed, such as auto."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def _command(kind: type[Query]) -> Callable[..., None]:

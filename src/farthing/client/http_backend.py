@@ -198,7 +198,7 @@ class HttpConversation:
 
 
 def _auto(query: Query) -> bool:
-    return getattr(query, "contribution_limit", None) == AUTO
+    return any(getattr(query, name) == AUTO for name in query.field_names())
 
 
 def _asked(queries: Mapping[str, Query]) -> dict[str, Any]:

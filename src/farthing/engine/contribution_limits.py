@@ -31,6 +31,7 @@ from farthing.mechanisms import Accuracy
 from farthing.mechanisms.protocol import Interval
 
 Bought = TypeVar("Bought")
+Asked = TypeVar("Asked", bound=Query)
 
 #: The name of the extra question is that of its question and this.
 _ABOVE = " above the limit"
@@ -132,7 +133,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Automatic:
+class AutomaticLimit:
     """A question with an automatic limit, the question that chooses it, and the candidates."""
 
     query: LabelQuery
@@ -140,14 +141,23 @@ class Automatic:
     choices: Mapping[int, Choice]
 
     @property
-    def largest(self) -> Choice:
-        """The largest limit."""
-        return self.choices[max(self.choices)]
+    def firsts(self) -> Mapping[str, Query]:
+        """What is asked first, by the field that it is about."""
+        return {"contribution_limit": self.first}
 
-    def may_lose_more(self, limit: int) -> bool:
-        """Whether this is the largest limit that was tried, and still leaves labels out."""
-        query = self.choices[limit].query
-        return limit == max(self.choices) and query.limit is not None and query.limit != query.size
+    @property
+    def largest(self) -> Query:
+        """The question with the largest limit."""
+        return self.choices[max(self.choices)].query
+
+    def chosen(self, found: Mapping[str, Any]) -> Query:
+        """The question with the limit that was found."""
+        return self.choices[int(found["contribution_limit"])].query
+
+    def may_lose_more(self, query: Query) -> bool:
+        """Whether this has the largest limit that was tried, and still leaves labels out."""
+        assert isinstance(query, LabelQuery)
+        return query == self.largest and query.limit is not None and query.limit != query.size
 
     @property
     def largest_price(self) -> Price:
@@ -155,10 +165,15 @@ class Automatic:
         prices = [choice.price for choice in self.choices.values()]
         return Price(max(p.farthings for p in prices), max(p.delta_units for p in prices))
 
+    @property
+    def dearer(self) -> Price:
+        """How much more that is than the price at the largest limit."""
+        return self.largest_price - self.choices[max(self.choices)].price
+
 
 def automatic(
     query: Query, tariff: Tariff, confidence: float, most: int | None
-) -> Automatic | None:
+) -> AutomaticLimit | None:
     """The candidates for an automatic limit; None if the question states its limit.
 
     `most` is the owner's limit, if there is one.
@@ -187,7 +202,7 @@ def automatic(
         where=query.filter,
     )
     choices = {limit: _completed(choice, tariff, most) for limit, choice in choices.items()}
-    return Automatic(query, _affordable(first, base.price, tariff), choices)
+    return AutomaticLimit(query, affordable(first, base.price, tariff), choices)
 
 
 def _error_of_one(choice: Choice, base: Price, query: LabelQuery) -> float:
@@ -201,13 +216,13 @@ def _error_of_one(choice: Choice, base: Price, query: LabelQuery) -> float:
     return float(f"{error:.3g}")
 
 
-def _affordable(first: LimitQuery, base: Price, tariff: Tariff) -> LimitQuery:
+def affordable(first: Asked, base: Price, tariff: Tariff) -> Asked:
     """On the best rung that costs a quarter of the question, or else the cheapest."""
     sold = [(tariff.price(name).farthings, name) for name in items_for(tariff, first, SELECT)]
     if not sold:
         return first  # buying it will say what is missing
     cheap = [rung for rung in sold if SHARE * rung[0] <= base.farthings]
-    return replace(first, select=max(cheap or [min(sold)])[1])
+    return first.changed(select=max(cheap or [min(sold)])[1])
 
 
 def _tried(query: LabelQuery, most: int | None) -> list[int]:

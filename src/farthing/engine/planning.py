@@ -2,7 +2,7 @@
 
 Several questions run together: all of them or none. A question that this analyst has an answer to
 is not paid for again, and one that is asked under two names is asked once. A contribution limit
-that is chosen automatically is found by a question of its own, which runs first.
+or a bound that is chosen automatically is found by a question of its own, which runs first.
 """
 
 from __future__ import annotations
@@ -10,20 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from farthing.canonical import digest
 from farthing.composition.tariffs.tariff import Price
 from farthing.engine.answer import Answer
 from farthing.engine.answers import Answers
+from farthing.engine.automatic_bounds import automatic_bounds
 from farthing.engine.context import Context, Step
-from farthing.engine.contribution_limits import (
-    Automatic,
-    automatic,
-    of_question,
-    with_loss_questions,
-)
+from farthing.engine.contribution_limits import automatic, of_question, with_loss_questions
 from farthing.engine.execute import execute, paid_before
+from farthing.engine.kinds import BATCH
 from farthing.engine.kinds.base import Query
 from farthing.engine.plan import ONLY, PlannedQuestion
 from farthing.engine.purchase import buy, items_together
@@ -32,9 +29,43 @@ from farthing.errors import InvalidInput
 from farthing.ledger import Terms
 
 
+class Automatic(Protocol):
+    """A question with fields that are found first."""
+
+    @property
+    def query(self) -> Query:
+        """As it was asked."""
+
+    @property
+    def firsts(self) -> Mapping[str, Query]:
+        """The questions that find them, by field."""
+
+    @property
+    def largest(self) -> Query:
+        """With the largest that may be found: what is planned until then."""
+
+    @property
+    def largest_price(self) -> Price:
+        """The most that it may cost."""
+
+    @property
+    def dearer(self) -> Price:
+        """How much more that is than what is planned."""
+
+    @property
+    def choices(self) -> Mapping[int, Any]:
+        """What may be found, with prices, if that can be listed."""
+
+    def chosen(self, found: Mapping[str, Any]) -> Query:
+        """With what was found."""
+
+    def may_lose_more(self, query: Query) -> bool:
+        """Whether this is the largest that was tried, and more might be better."""
+
+
 @dataclass(frozen=True, slots=True)
-class LimitSearch:
-    """A contribution limit that is chosen first: what finds it, and what may come out."""
+class Search:
+    """Fields of a question that are found first: what finds them, and what may come out."""
 
     first: Prepared
     automatic: Automatic
@@ -42,24 +73,37 @@ class LimitSearch:
     @property
     def name(self) -> str:
         """One name for one search, whichever questions need it."""
-        return digest(self.first.queries[ONLY].to_json())
+        return digest({name: query.to_json() for name, query in self.first.queries.items()})
 
-    def found(self) -> Answer:
-        """The limit, found now or before: also by this search itself."""
+    def run(self) -> Answers:
+        """What is looked for, found now or before: also by this search itself."""
         anew = prepare(self.first.context, self.first.queries, self.first.terms)
-        return anew.run(registered=None, again=False)[ONLY]
+        return anew.run(registered=None, again=False)
+
+    def chosen(self, answers: Answers) -> Query:
+        """The question with what was found."""
+        names = self.automatic.firsts
+        found = answers.values() if ONLY in answers else (answers[name] for name in names)
+        return self.automatic.chosen(
+            {name: answer.value for name, answer in zip(names, found, strict=True)}
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The price of the search, and what each limit would cost."""
-        (step,) = self.first.steps.values()
+        steps, level = self.first.steps, self.first.context.confidence
+        asked = {name: step.purchase.query for name, step in steps.items()}
+        errors = [asked[name].expect(step.mechanism, level) for name, step in steps.items()]
+        widths = [error.selection.half_width for error in errors if error.selection is not None]
+        plain = {name: query.to_json() for name, query in asked.items()}
         return {
             "first": {
-                "query": step.purchase.query.to_json(),
-                "caption": self.first.context.caption(step.purchase.query),
+                "query": plain.get(ONLY, {"kind": BATCH, "queries": plain}),
+                "caption": "; ".join(map(self.first.context.caption, asked.values())),
                 "price": asdict(self.first.price),
+                "half_width": max(widths),
             },
             "choices": [choice.to_json() for choice in self.automatic.choices.values()],
-            "may_lose_more": self.automatic.may_lose_more(self.automatic.largest.limit),
+            "may_lose_more": self.automatic.may_lose_more(self.automatic.largest),
         }
 
 
@@ -77,7 +121,7 @@ class Prepared:
     steps: Mapping[str, Step]
     told: Mapping[str, Answer]
     same_as: Mapping[str, str]
-    searches: Mapping[str, LimitSearch]
+    searches: Mapping[str, Search]
     at_largest: frozenset[str]
 
     @property
@@ -102,9 +146,7 @@ class Prepared:
         due = self._due
         searches = {name: one for name, one in self.searches.items() if name in due}
         firsts = {one.name: one.first.price for one in searches.values()}
-        dearer = [
-            one.automatic.largest_price - one.automatic.largest.price for one in searches.values()
-        ]
+        dearer = [one.automatic.dearer for one in searches.values()]
         bought = [price_of(of_question(name, self.steps)) for name in due]
         return sum((*firsts.values(), *dearer, *bought), Price(0))
 
@@ -139,7 +181,9 @@ class Prepared:
             confidence=context.confidence,
             known=name in self.told or name in self.same_as,
             limits=None if search is None else search.to_json(),
-            width_times_rows=query.width_times_rows(step.mechanism, context.confidence),
+            width_times_rows=step.purchase.query.width_times_rows(
+                step.mechanism, context.confidence
+            ),
             offered=query.offered(context.about.unit, context.schema_for(query).declared),
             loss=loss,
         )
@@ -164,28 +208,27 @@ class Prepared:
 
     def _searched(self, again: bool) -> Answers:
         """Every answer, once the limits are found. The first answer that needs a search pays."""
-        limits: dict[str, Answer] = {}
+        found: dict[str, Answers] = {}
         paid = Price(0)
         for search in self.searches.values():
-            if search.name not in limits:
+            if search.name not in found:
                 with paid_before(paid):
-                    limit = limits[search.name] = search.found()
-                paid += Price(0) if limit.cached else limit.price
+                    answers = found[search.name] = search.run()
+                paid += sum((a.price for a in answers.values() if not a.cached), Price(0))
         with paid_before(paid):
-            answers = self._with_limits(limits).run(registered=None, again=again)
+            answers = self._with_found(found).run(registered=None, again=again)
         for name, search in self.searches.items():
-            paid_limit = limits.pop(search.name, None)
-            if paid_limit is not None and not paid_limit.cached:
-                answers[name] = _with_search(answers[name], paid_limit)
+            for first in found.pop(search.name, Answers()).values():
+                if not first.cached:
+                    answers[name] = _with_search(answers[name], first)
         return answers
 
-    def _with_limits(self, limits: Mapping[str, Answer]) -> Prepared:
-        """The same with the limits that were found."""
+    def _with_found(self, found: Mapping[str, Answers]) -> Prepared:
+        """The same with what was found."""
         queries, largest = dict(self.queries), set()
         for name, search in self.searches.items():
-            limit = int(limits[search.name].value)
-            queries[name] = search.automatic.choices[limit].query
-            if search.automatic.may_lose_more(limit):
+            queries[name] = search.chosen(found[search.name])
+            if search.automatic.may_lose_more(queries[name]):
                 largest.add(name)
         limited = prepare(self.context, queries, self.terms)
         return replace(limited, at_largest=limited.at_largest | largest)
@@ -216,9 +259,9 @@ class Prepared:
 
 def prepare(context: Context, queries: Mapping[str, Query], terms: Terms) -> Prepared:
     """Everything that runs for questions that were checked, under these terms."""
-    wanted, searches, at_largest = dict[str, Query](), dict[str, LimitSearch](), set()
+    wanted, searches, at_largest = dict[str, Query](), dict[str, Search](), set()
     for name, query in queries.items():
-        wanted[name], search, largest = _with_limit(context, query, terms)
+        wanted[name], search, largest = _with_found(context, query, terms)
         if search is not None:
             searches[name] = search
         if largest:
@@ -250,29 +293,35 @@ def price_of(steps: Mapping[str, Step]) -> Price:
     return sum((step.purchase.price for step in steps.values()), Price(0))
 
 
-def _with_limit(
-    context: Context, query: Query, terms: Terms
-) -> tuple[Query, LimitSearch | None, bool]:
-    """The question with its limit, if that is a number or was found before.
+def _with_found(context: Context, query: Query, terms: Terms) -> tuple[Query, Search | None, bool]:
+    """The question with its limit and bounds, if they are numbers or were found before.
 
-    Otherwise with the largest that may be found, and the search for it. Last, whether the limit
+    Otherwise with the largest that may be found, and the search for them. Last, whether the limit
     that was found is the largest that was tried, and more may be lost.
     """
-    most = context.about.limits.contribution_limit
-    choosing = automatic(query, terms.tariff, context.confidence, most)
+    limit = automatic(
+        query, terms.tariff, context.confidence, context.about.limits.contribution_limit
+    )
+    choosing: Automatic | None = limit or automatic_bounds(
+        query, terms.tariff, context.schema_for, context.checked
+    )
     if choosing is None:
         return query, None, False
-    first = prepare(context, {ONLY: context.checked(choosing.first)}, terms)
-    if first.known is not None:
-        limit = int(first.known[ONLY].value)
-        return choosing.choices[limit].query, None, choosing.may_lose_more(limit)
-    return choosing.largest.query, LimitSearch(first, choosing), False
+    firsts = {name: context.checked(first) for name, first in choosing.firsts.items()}
+    if len(firsts) == 1:
+        firsts = dict(zip([ONLY], firsts.values(), strict=True))
+    search = Search(prepare(context, firsts, terms), choosing)
+    known = search.first.known
+    if known is not None:
+        chosen = search.chosen(known)
+        return chosen, None, choosing.may_lose_more(chosen)
+    return choosing.largest, search, False
 
 
 def _same_as(
     context: Context,
     steps: Mapping[str, Step],
-    searches: Mapping[str, LimitSearch],
+    searches: Mapping[str, Search],
     names: Collection[str],
 ) -> Mapping[str, str]:
     """The earlier question that asks the same, for each that repeats one."""

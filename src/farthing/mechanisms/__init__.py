@@ -42,6 +42,7 @@ from farthing.mechanisms.selection.exponential import ExponentialMechanism, Leas
 from farthing.mechanisms.selection.gumbel import KnownGumbel, UnknownGumbel
 from farthing.mechanisms.selection.permute_and_flip import PermuteAndFlipMechanism
 from farthing.mechanisms.selection.quantile import Quantile
+from farthing.mechanisms.selection.quantiles import Quantiles
 
 __all__ = [
     "Accuracy",
@@ -66,6 +67,7 @@ __all__ = [
     "PerLabel",
     "PermuteAndFlipMechanism",
     "Quantile",
+    "Quantiles",
     "Release",
     "Repeated",
     "RoundedGaussianNoise",

@@ -26,11 +26,12 @@ from typing import (
 )
 
 from farthing.engine.kinds.base import Query
+from farthing.engine.kinds.bound import BoundQuery
 from farthing.engine.kinds.counts import CountQuery, DistinctQuery, HistogramQuery, LossQuery
 from farthing.engine.kinds.fields import CHECKS, help_of
 from farthing.engine.kinds.limit import LimitQuery
 from farthing.engine.kinds.moments import CorrelationQuery, CovarianceQuery, RegressionQuery
-from farthing.engine.kinds.quantile import QuantileQuery
+from farthing.engine.kinds.quantile import MaxQuery, MinQuery, QuantileQuery
 from farthing.engine.kinds.ratio import RatioQuery
 from farthing.engine.kinds.rollup import RollupQuery
 from farthing.engine.kinds.top_k import TopKQuery
@@ -89,6 +90,8 @@ class Kinds(ABC, Generic[Asked]):
     rollup = Kind(RollupQuery)
     top_k = Kind(TopKQuery)
     quantile = Kind(QuantileQuery)
+    min = Kind(MinQuery)
+    max = Kind(MaxQuery)
     sum = Kind(SumQuery)
     mean = Kind(MeanQuery)
     ratio = Kind(RatioQuery)
@@ -100,6 +103,7 @@ class Kinds(ABC, Generic[Asked]):
     distinct = Kind(DistinctQuery)
     loss = Kind(LossQuery)
     limit = Kind(LimitQuery)
+    bound = Kind(BoundQuery)
 
     @abstractmethod
     def question(self, query: Query) -> Asked:

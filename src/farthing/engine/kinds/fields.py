@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from inspect import Parameter, signature
 from typing import (
     Annotated,
@@ -53,15 +53,18 @@ Categories: TypeAlias = Annotated[
 ColumnName: TypeAlias = Annotated[str, "The column with the numbers."]
 NumberBound: TypeAlias = int | float
 Limit: TypeAlias = int | Literal["auto"] | None
+Bound: TypeAlias = int | float | Literal["auto"] | None
 ContributionLimit: TypeAlias = Annotated[Limit, "Labels of a unit that count: a number, or auto."]
 LabelsOfUnit: TypeAlias = Annotated[int | None, "Labels of a unit that count."]
 MaybeBy: TypeAlias = Annotated[
     Key | Iterable[Key] | None, "One answer for each label of this key; repeat for several."
 ]
 ValueBound: TypeAlias = Annotated[
-    NumberBound | None,
-    "Values beyond are clipped to it; the schema's bounds are the default and the widest.",
+    Bound,
+    "Values beyond are clipped to it; the schema's bounds are the default and the widest. Or auto.",
 ]
+LeastSum: TypeAlias = Annotated[Bound, "The smallest sum of one unit: a number, or auto."]
+MostSum: TypeAlias = Annotated[Bound, "The largest sum of one unit: a number, or auto."]
 RowsOfUnit: TypeAlias = Annotated[
     int | None, "Rows of a unit that count for one label; more of them weigh less."
 ]
@@ -116,7 +119,7 @@ def help_of(kind: type[Any]) -> Mapping[str, FieldHelp]:
     return described
 
 
-#: A limit that is chosen before the question runs, by a small question of its own.
+#: A limit or a bound that is chosen before the question runs, by a small question of its own.
 AUTO: Literal["auto"] = "auto"
 #: Decimal places of fixed-point values stay below this, so that they fit 64 bits.
 LARGEST_PLACES = 9
@@ -190,6 +193,14 @@ def require_number(limit: Limit, kind: str) -> None:
     """Refuses an automatic limit where a kind has none."""
     if limit == AUTO:
         raise InvalidInput(f'contribution_limit of a {kind} must be a number, got "{AUTO}"')
+
+
+def number(name: str, bound: Bound) -> NumberBound:
+    """The bound of a question that can run, no longer automatic."""
+    assert bound is not None, "a question is completed before it is asked"
+    if bound == AUTO:
+        raise InvalidInput(f'{name} must be a number here, got "{AUTO}"')
+    return bound
 
 
 def field_to_json(name: str, value: Any) -> Any:
@@ -281,12 +292,21 @@ def _each(check: Callable[[str, Any], T]) -> Callable[[str, Any], tuple[T, ...]]
     return checked
 
 
-def _bound(name: str, value: Any) -> NumberBound:
+def _bound(name: str, value: Any) -> Bound:
     """0 and 0.0 are one question."""
+    if value == AUTO:
+        return AUTO
     bound = require_real(name, value)
     if isinstance(value, int):
         return value
     return int(bound) if bound.is_integer() else bound
+
+
+def _probability(name: str, value: Any) -> float | tuple[float, ...]:
+    """One of them, or several in their order."""
+    check = partial(require_real, above=0, below=1)
+    numbers = sorted(_each(check)(name, value if isinstance(value, Iterable) else (value,)))
+    return numbers[0] if len(numbers) == 1 else tuple(numbers)
 
 
 def _places(name: str, value: Any) -> int:
@@ -343,7 +363,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "contribution_limit": _limit,
     "per_key_limit": _count(),
     "repeats": _count(LARGEST_REPEATS),
-    "probability": lambda name, value: require_real(name, value, above=0, below=1),
+    "probability": _probability,
     "counts": _truth,
     "use_order": _truth,
     "simultaneous": _truth,

@@ -13,7 +13,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -79,15 +79,22 @@ class MeasureQuery(KeyQuery):
     @property
     def decimals(self) -> int:
         """The decimal places that are kept."""
+        for name in self.automatic:
+            fields.number(name, fields.AUTO)  # refused: nothing can run yet
         assert self.places is not None, _INCOMPLETE
         return self.places
 
     @property
     def bounds(self) -> tuple[int, int]:
         """The bounds in units of the last decimal place."""
-        assert self.lower is not None, _INCOMPLETE
-        assert self.upper is not None, _INCOMPLETE
-        return fields.scaled_bounds(self.lower, self.upper, self.decimals)
+        lower, upper = fields.number("lower", self.lower), fields.number("upper", self.upper)
+        return fields.scaled_bounds(lower, upper, self.decimals)
+
+    @property
+    def automatic(self) -> tuple[str, ...]:
+        """The bounds that are found before it runs."""
+        names = ("lower", "upper", "per_upper")
+        return tuple(name for name in names if getattr(self, name, None) == fields.AUTO)
 
     @property
     def single(self) -> bool:
@@ -133,12 +140,13 @@ class MeasureQuery(KeyQuery):
             raise InvalidInput("categories and contribution_limit need by, the key of the labels")
         KeyQuery.check_fields(self)
         fields.require_number(self.contribution_limit, self.kind)
-        if self.lower is None or self.upper is None:
+        if self.lower is None or self.upper is None or self.automatic:
             return
         if self.places is not None:
             _ = self.bounds
         else:
-            fields.scaled_bounds(math.floor(self.lower), math.ceil(self.upper), 0)
+            lower, upper = fields.number("lower", self.lower), fields.number("upper", self.upper)
+            fields.scaled_bounds(math.floor(lower), math.ceil(upper), 0)
 
     def columns(self) -> frozenset[str]:
         return KeyQuery.columns(self) | {self.column}
@@ -149,6 +157,8 @@ class MeasureQuery(KeyQuery):
 
     def completed(self, schema: Schema) -> Self:
         """With the bounds and labels of the schema, and decimal places that suit the bounds."""
+        if self.automatic:
+            return KeyQuery.completed(self, schema) if self.finds_labels else self
         column = schema[self.column]
         lower, upper = self.bounds_in(column)
         places = places_of(column, lower, upper) if self.places is None else self.places
@@ -164,11 +174,16 @@ class MeasureQuery(KeyQuery):
 
         The declared bounds clip every value first, so there is nothing beyond them.
         """
-        return bounds_within(column, self.column, self.lower, self.upper, self.kind)
+        lower, upper = (
+            None if bound is None else fields.number(name, bound)
+            for name, bound in (("lower", self.lower), ("upper", self.upper))
+        )
+        return bounds_within(column, self.column, lower, upper, self.kind)
 
     def clipped(self, declared: DeclaredValues) -> dict[str, Bounds]:
         """Its own bounds, which lie within those that are declared."""
-        own = {} if self.lower is None else {self.column: (self.lower, self.upper)}
+        known = self.lower is not None and not self.automatic
+        own = {self.column: cast(Bounds, (self.lower, self.upper))} if known else {}
         return KeyQuery.clipped(self, declared) | own
 
     def roles(self) -> dict[str, int]:
@@ -275,11 +290,14 @@ class MeasureQuery(KeyQuery):
             size = self.labels_of_a_unit
             limit = f"for at most {labels.many(size)}, with {self.counted} for each"
             contribution = f"at most {many(size, 'label')}, with {self.counted} each"
+        said = self.counted and not (names.rows and self.weighs_rows)
+        clauses = [f"each {unit} counts {limit}"] if said else []
+        if self.automatic:
+            few = "a few rows" if self.weighs_rows else "the sums of a few"
+            clauses.insert(0, f"bounds are found first, beyond which {few} are clipped")
         return Words(
             subject=subject,
-            limit=f"each {unit} counts {limit}"
-            if self.counted and not (names.rows and self.weighs_rows)
-            else None,
+            limit="; ".join(clauses) or None,
             listed=self.listed(names),
             contribution=contribution or "",
             described=self.kind,
@@ -341,8 +359,8 @@ def possible_sums(query: MeasureQuery) -> Interval:
     """Where sums lie if one unit adds something between the two bounds of the question."""
     lower, upper = query.lower, query.upper
     return (
-        0 if lower is not None and lower >= 0 else -math.inf,
-        0 if upper is not None and upper <= 0 else math.inf,
+        0 if isinstance(lower, int | float) and lower >= 0 else -math.inf,
+        0 if isinstance(upper, int | float) and upper <= 0 else math.inf,
     )
 
 
@@ -395,4 +413,4 @@ def sum_bounds(
             f"the {query.kind} of {query.column} needs lower and upper, the least and the most "
             "that one unit adds; or bounds in the schema and a per_key_limit, the rows of a unit"
         )
-    return lower, upper
+    return fields.number("lower", lower), fields.number("upper", upper)

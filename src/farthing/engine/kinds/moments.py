@@ -345,7 +345,7 @@ class RegressionQuery(ColumnsQuery):
     def notes(self, intervals: Sequence[Interval] | None) -> tuple[str, ...]:
         """What to know about an answer with these intervals."""
         complete = None not in (self.lower, self.on_lower, self.per_key_limit)
-        if not complete or not intervals or self._widest[1] not in intervals:
+        if not complete or self.automatic or not intervals or self._widest[1] not in intervals:
             return ()
         return (
             "Noise could make the equations singular: a ridge was added, and the widest intervals "

@@ -6,9 +6,10 @@ that of both noisy sums together (Theorem 15 of docs/theory/mechanisms.md).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from decimal import ROUND_CEILING
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from farthing.engine.kinds import fields
@@ -56,9 +57,9 @@ class RatioQuery(MeasureQuery):
 
     per: fields.Per
     _: KW_ONLY
-    lower: Annotated[fields.NumberBound | None, "The smallest sum of one unit."] = None
-    upper: Annotated[fields.NumberBound | None, "The largest sum of one unit."] = None
-    per_upper: Annotated[fields.NumberBound | None, "The largest sum of one unit in per."] = None
+    lower: fields.LeastSum = None
+    upper: fields.MostSum = None
+    per_upper: Annotated[fields.Bound, "The largest sum of one unit in per, or auto."] = None
     kind: ClassVar[str] = "ratio"
     number: ClassVar[str] = "ratio"
     weighs_rows: ClassVar[bool] = False
@@ -66,7 +67,7 @@ class RatioQuery(MeasureQuery):
 
     def check_fields(self) -> None:
         MeasureQuery.check_fields(self)
-        if self.per_upper is not None and self.per_upper <= 0:
+        if isinstance(self.per_upper, int | float) and self.per_upper <= 0:
             raise InvalidInput(f"per_upper must be above 0, got {self.per_upper}")
         if self.lower == self.upper == 0:
             raise InvalidInput("lower and upper must not both be 0: the sum would always be 0")
@@ -83,8 +84,10 @@ class RatioQuery(MeasureQuery):
         return sum_bounds(self, column)
 
     def completed(self, schema: Schema) -> Self:
+        if self.automatic:
+            return MeasureQuery.completed(self, schema)
         per, rows = schema[self.per], self.per_key_limit
-        most = self.per_upper
+        most = None if self.per_upper is None else fields.number("per_upper", self.per_upper)
         if most is None and rows is not None and per.upper is not None and per.upper > 0:
             most = rows * per.upper
         if most is None:
@@ -93,18 +96,23 @@ class RatioQuery(MeasureQuery):
                 "an upper bound in the schema and a per_key_limit, the rows of a unit"
             )
         column = schema[self.column]
-        places = self.places
+        (lower, upper), places = self.bounds_in(column), self.places
         if places is None:
-            own = places_of(column, *self.bounds_in(column))
-            places = max(own, places_of(per, 0, most))
-        whole = self.changed(places=places, per_upper=rounded_bound(most, places, ROUND_CEILING))
+            wide = max(abs(lower), abs(upper), most)
+            fits = math.floor(math.log10(fields.LARGEST_BOUND / wide))
+            own = max(places_of(column, lower, upper), places_of(per, 0, most))
+            places = max(min(own, fits), 0)
+            lower = rounded_bound(lower, places, ROUND_FLOOR)
+            upper = rounded_bound(upper, places, ROUND_CEILING)
+        most = rounded_bound(most, places, ROUND_CEILING)
+        whole = self.changed(places=places, lower=lower, upper=upper, per_upper=most)
         return MeasureQuery.completed(whole, schema)
 
     @property
     def limits(self) -> tuple[int, int]:
         """What a unit can change each of the two sums by."""
-        assert self.per_upper is not None, "a question is completed before it is asked"
-        _, most = fields.scaled_bounds(0, self.per_upper, self.decimals)
+        most = fields.number("per_upper", self.per_upper)
+        _, most = fields.scaled_bounds(0, most, self.decimals)
         return most, max(map(abs, self.bounds))
 
     def measure(self, paid: Paid) -> Mechanism[Any]:
@@ -168,6 +176,6 @@ class RatioQuery(MeasureQuery):
 
     @property
     def counted(self) -> str | None:
-        if self.lower is None or self.upper is None or self.per_upper is None:
+        if None in (self.lower, self.upper, self.per_upper) or self.automatic:
             return None
         return f"sums clipped to the ranges {self.lower} to {self.upper} and 0 to {self.per_upper}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import ANYWHERE, COUNT, Paid, Query, Rows, coordinate_of
@@ -150,8 +150,8 @@ class SumQuery(MeasureQuery):
     """
 
     _: KW_ONLY
-    lower: Annotated[fields.NumberBound | None, "The smallest sum of one unit."] = None
-    upper: Annotated[fields.NumberBound | None, "The largest sum of one unit."] = None
+    lower: fields.LeastSum = None
+    upper: fields.MostSum = None
     repeats: fields.Repeats = 1
     kind: ClassVar[str] = "sum"
     number: ClassVar[str] = "sum"
@@ -222,5 +222,5 @@ class SumQuery(MeasureQuery):
 
     @property
     def counted(self) -> str | None:
-        known = self.lower is not None and self.upper is not None
+        known = self.lower is not None and self.upper is not None and not self.automatic
         return f"a sum clipped to the range {self.lower} to {self.upper}" if known else None

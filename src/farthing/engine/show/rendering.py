@@ -226,6 +226,9 @@ def limit_lines(limits: Mapping[str, Any]) -> Iterator[Line]:
         price = amount(Price(choice["farthings"], choice["delta_units"]))
         wide = f"± {width(choice['half_width'])}: {price} ({choice['item']})"
         yield f"at limit {choice['limit']}", f"{noise}, {wide}", ""
+    if not limits["choices"]:
+        wide = width(first["half_width"])
+        yield "clipped", f"up to about {wide} rows, or sums of units, beyond each bound", ""
     if limits["may_lose_more"]:
         yield "beyond", "nothing larger is tried; if it would be better, the answer says so", ""
 

@@ -191,3 +191,14 @@ def weighted_values(grouped: Grouped, per_key_limit: int, *, units: bool) -> ir.
     counted = {VALUE: ibis.literal(0, "int64"), COUNT: nothing, UNITS: owners.units.cast(WHOLE)}
     weights = summed.select(**named, **{UNITS: nothing})
     return weights.union(owners.select(**grouped.label(owners), **counted))
+
+
+def weighed_sums(grouped: Grouped, most: int) -> ir.Table:
+    """Columns `value` and `n`: WEIGHT for each unit (and key) that adds up to the value, which is
+    moved to within ± `most`."""
+    pairs = grouped.pairs(total=grouped.table[VALUE].cast(WHOLE).sum())
+    edge = ibis.literal(most).cast(WHOLE)
+    inside = ibis.least(ibis.greatest(pairs.total, (-edge).cast(WHOLE)), edge).cast("int64")
+    found = pairs.select(**{VALUE: inside}).group_by(VALUE).aggregate(rows=lambda t: t.count())
+    heavy = ibis.least(found[ROWS].cast(WHOLE) * WEIGHT, ibis.literal(HEAVIEST).cast(WHOLE))
+    return found.select(**{VALUE: found[VALUE], COUNT: heavy.cast(WHOLE)})

@@ -15,7 +15,8 @@ Functions, and the questions that they are:
     CORR(column, other)                             correlation
     REGR_SLOPE(column, other), REGR_INTERCEPT(…)    regression, which has both
     MEDIAN(column)                                  quantile
-    PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY column)    quantile
+    PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY column)    quantile; ARRAY[p, q]: several of them
+    MIN(column), MAX(column)                        min, max
 
 FILTER (WHERE …) after a function says which rows it looks at.
 
@@ -58,6 +59,8 @@ _OF_A_COLUMN: Mapping[type[sge.Expr], str] = {
     sge.Stddev: "standard_deviation",
     sge.StddevSamp: "standard_deviation",
     sge.Median: "quantile",
+    sge.Min: "min",
+    sge.Max: "max",
 }
 #: The kind that a function of two columns is.
 _OF_COLUMNS: Mapping[type[sge.Expr], str] = {
@@ -77,13 +80,15 @@ _WRITTEN: Mapping[str, str] = {
     "covariance": "COVAR_SAMP({column}, {on})",
     "correlation": "CORR({column}, {on})",
     "regression": "REGR_SLOPE({column}, {on})",
-    "quantile": "PERCENTILE_CONT({probability!r}) WITHIN GROUP (ORDER BY {column})",
+    "quantile": "PERCENTILE_CONT({probability}) WITHIN GROUP (ORDER BY {column})",
+    "min": "MIN({column})",
+    "max": "MAX({column})",
 }
 COUNT = "count"
 _BINS, _OPTIONS = "BINS", "OPTIONS"
 _OURS = (
     "COUNT(DISTINCT column), COUNT(*), SUM, AVG, VARIANCE, STDDEV, COVAR_SAMP, CORR, REGR_SLOPE, "
-    "MEDIAN or PERCENTILE_CONT must stand here"
+    "MIN, MAX, MEDIAN or PERCENTILE_CONT must stand here"
 )
 
 
@@ -157,6 +162,9 @@ def aggregate_in_sql(kind: str, fields: Mapping[str, Any], unit: str) -> str | N
     if written is None or len(on) > 1:
         return None
     names = {name: name_in_sql(fields[name]) for name in ("column", "per") if name in fields}
+    if "probability" in fields:
+        which = fields["probability"]
+        names["probability"] = f"ARRAY{[*which]}" if isinstance(which, tuple) else repr(which)
     return written.format(**{**fields, **names, "on": ", ".join(map(name_in_sql, on))})
 
 
@@ -184,9 +192,12 @@ def _percentile(node: sge.WithinGroup, sql: SqlText, reader: ConditionReader) ->
     if len(ordered) != 1:
         raise sql.refused(node, "WITHIN GROUP orders by one column")
     column, _ = sql.arguments(ordered[0], "this", "nulls_first")
-    return Aggregate(
-        "quantile", {"column": reader.column(column), "probability": reader.value(probability)}
-    )
+    which: Any = None
+    if isinstance(probability, sge.Array):
+        which = [reader.value(one) for one in sql.arguments(probability, "expressions")[0]]
+    else:
+        which = reader.value(probability)
+    return Aggregate("quantile", {"column": reader.column(column), "probability": which})
 
 
 def key_of(node: sge.Expr, sql: SqlText, reader: ConditionReader) -> Key:

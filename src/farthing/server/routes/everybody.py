@@ -168,7 +168,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "sum lower": ("Smallest sum of one unit", ""),
     "sum upper": ("Largest sum of one unit", ""),
     "distinct column": ("Values of", ""),
-    "probability": ("Which quantile", "0.5 is the median."),
+    "probability": ("Which quantile", "0.5 is the median. Several with commas cost less together."),
     "half_width": ("Each number within ±", "Empty: the usual item. A narrower one costs more."),
     "tells_apart": ("Order right from a difference of", "The larger of two such counts is first."),
     "rows": ("Rows that count, roughly", "Needed to turn a width of a mean into a price."),
@@ -211,6 +211,7 @@ LIMITS = {"contribution_limit", "per_key_limit"}
 CONTROLS = {"by": "columns", "categories": "list", "limits": "numbers", "noise": "numbers"}
 CONTROLS |= {"where": "text", "distinct column": "column", "column": "number column"}
 CONTROLS |= {"on": "columns", **dict.fromkeys(("on_lower", "on_upper", "on_places"), "numbers")}
+CONTROLS["probability"] = "numbers"
 TYPES = {bool: "yes", int: "whole", float: "number"}
 #: Questions whose number a conversation can be about, and whether a unit only raises it.
 WATCHED = {"count": True, "distinct": True, "sum": True, "quantile": False}
@@ -233,7 +234,7 @@ def _field(name: str, given: FieldHelp, kind: str = "") -> dict[str, Any]:
     group = "limits" if name in LIMITS else "more"
     control = CONTROLS.get(known) or CONTROLS.get(name) or TYPES.get(types[-1], "text")
     if any(get_origin(one) is Literal for one in types):  # a number, or a word such as auto
-        control = "whole"
+        control = "number" if float in types else "whole"
     return {
         "name": name,
         "label": label,
