@@ -18,6 +18,7 @@ ROWS = pa.table(
         "member": range(SIZE),
         "age": AGES,
         "k": [("a", "b")[i % 2] for i in range(SIZE)],
+        "area": [(9, 3, 5)[i % 3] for i in range(SIZE)],
     }
 )
 SCHEMA = fa.Schema(
@@ -25,6 +26,7 @@ SCHEMA = fa.Schema(
         fa.Column("member", "integer"),
         fa.Column("age", "integer", lower=0, upper=120),
         fa.Column("k", "text", categories=("a", "b")),
+        fa.Column("area", "integer", lower=0, upper=10**6),
     )
 )
 QUARTERS = [0.25, 0.5, 0.75]
@@ -72,6 +74,18 @@ def test_for_each_label(data: Any) -> None:
     assert answer.to_arrow().column_names[:3] == ["k", "quantile", "value"]
     assert "▏" in str(answer) or "0.25" in str(answer)
     assert "svg" in answer._repr_html_()
+
+
+def test_for_each_label_that_is_found_in_order(data: Any) -> None:
+    """A label has several numbers, and the units that finding it paid for beside each."""
+    found = {"by": "area", "contribution_limit": 1, "per_key_limit": 1}
+    answer = data.quantile("age", QUARTERS, **found).run()
+    assert answer.labels == tuple((area, q) for area in (3, 5, 9) for q in QUARTERS)
+    assert len(answer.units) == 9
+    assert answer.to_arrow().num_rows == 9
+    line = data.regression("age", ["area"], **found).run()
+    assert [label[0] for label in line.labels] == [3, 3, 5, 5, 9, 9]
+    assert line.to_arrow().num_rows == 6
 
 
 def test_extremes(data: Any) -> None:

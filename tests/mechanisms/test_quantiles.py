@@ -221,7 +221,6 @@ def test_better_than_one_each_at_the_same_price() -> None:
             one_each = [one.run(histogram).labels[0] for one in alone]
             several.append(np.mean([*map(ranks_off, [data] * 9, drawn, probabilities)]))
             single.append(np.mean([*map(ranks_off, [data] * 9, one_each, probabilities)]))
-        print(np.mean(several), np.std(several), np.mean(single), np.std(single))
         assert np.mean(several) < np.mean(single)
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from farthing.engine.keys import require_kind
+from farthing.engine.keys import order_of, require_kind
 from farthing.engine.kinds import fields
 from farthing.engine.kinds.base import COUNT, LEAK, NoisyUnits, Paid, Rows, thresholded
 from farthing.engine.kinds.labels import KeyQuery
@@ -267,7 +267,15 @@ class MeasureQuery(KeyQuery):
             return None
         ends = finding.errors(release, confidence)
         assert isinstance(ends, tuple)
-        return tuple((int(n), *end) for n, end in zip(release.counts, ends, strict=True))
+        each = len(self.labels_in(release)) // max(len(release.labels), 1)  # numbers of a label
+        pairs = zip(release.counts, ends, strict=True)
+        return tuple((int(n), *end) for n, end in pairs for _ in range(each))
+
+    def in_order(self, release: Release, schema: Schema) -> Release:
+        """By the labels of the key, each of which may have several numbers."""
+        if not any(order_of(key, schema) for key in self.key):
+            return release
+        return release.picked(self.order(MeasureQuery.labels_in(self, release), schema))
 
     @property
     def measures(self) -> str:
