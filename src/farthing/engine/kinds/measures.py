@@ -273,7 +273,7 @@ class MeasureQuery(KeyQuery):
 
     def in_order(self, release: Release, schema: Schema) -> Release:
         """By the labels of the key, each of which may have several numbers."""
-        if not any(order_of(key, schema) for key in self.key):
+        if self.single or not any(order_of(key, schema) for key in self.key):
             return release
         return release.picked(self.order(MeasureQuery.labels_in(self, release), schema))
 
