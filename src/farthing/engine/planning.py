@@ -299,12 +299,10 @@ def _with_found(context: Context, query: Query, terms: Terms) -> tuple[Query, Se
     Otherwise with the largest that may be found, and the search for them. Last, whether the limit
     that was found is the largest that was tried, and more may be lost.
     """
-    limit = automatic(
-        query, terms.tariff, context.confidence, context.about.limits.contribution_limit
-    )
-    choosing: Automatic | None = limit or automatic_bounds(
-        query, terms.tariff, context.schema_for, context.checked
-    )
+    most = context.about.limits.contribution_limit
+    choosing: Automatic | None = automatic(query, terms.tariff, context.confidence, most)
+    if choosing is None and getattr(query, "automatic", ()):
+        choosing = automatic_bounds(query, terms.tariff, context.schema_for, context.checked)
     if choosing is None:
         return query, None, False
     firsts = {name: context.checked(first) for name, first in choosing.firsts.items()}
