@@ -13,8 +13,13 @@ Messages say what must hold, what was given and, where it helps, what to do inst
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class FarthingError(Exception):
@@ -88,6 +93,19 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
     by_small_letters = {name.casefold(): name for name in known}
     found = get_close_matches(str(given).casefold(), by_small_letters, n=1)
     return f"; did you mean {by_small_letters[found[0]]}?" if found else ""
+
+
+def within_reason(read: Callable[P, T]) -> Callable[P, T]:
+    """A reader whose only errors are ours, however deep the text nests."""
+
+    @wraps(read)
+    def reader(*values: P.args, **named: P.kwargs) -> T:
+        try:
+            return read(*values, **named)
+        except RecursionError:
+            raise InvalidInput("the SQL nests deeper than can be read") from None
+
+    return reader
 
 
 def _as_float(value: object) -> float | None:

@@ -31,7 +31,7 @@ from farthing.engine.errors import EngineFailure
 from farthing.engine.filters import filter_from
 from farthing.engine.kinds import KINDS as ALL_KINDS
 from farthing.engine.kinds import query_from
-from farthing.engine.kinds.base import COUNT, LEAK, SELECT, Query, Rows
+from farthing.engine.kinds.base import COUNT, LEAK, SELECT, Query
 from farthing.engine.kinds.bound import BoundQuery
 from farthing.engine.kinds.counts import DistinctQuery
 from farthing.engine.kinds.limit import LimitQuery
@@ -54,7 +54,7 @@ from farthing.engine.sql.bounding import (
     largest,
     pairs_above,
 )
-from farthing.engine.sql.conditions import between, condition, fixed_point
+from farthing.engine.sql.conditions import Rows, between, condition, fixed_point
 from farthing.engine.sql.measuring import UNITS, total_name
 from farthing.engine.sql.statement import Texts
 from farthing.guarantees.kinds import ApproximateDP, BoundedRange, PureDP

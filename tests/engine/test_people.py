@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 import farthing as fa
-from farthing.engine.kinds.base import Rows
 from farthing.engine.kinds.completed import completed_query
 from farthing.engine.kinds.counts import CountQuery, SingleCountQuery
 from farthing.engine.kinds.fields import COLUMN, COLUMNS
@@ -21,6 +20,7 @@ from farthing.engine.session import Session
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sources.duckdb import open_rows
 from farthing.engine.sql.bounding import Bounded, counted_rows
+from farthing.engine.sql.conditions import Rows
 from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import Limits
 from farthing.schema import Column, Schema

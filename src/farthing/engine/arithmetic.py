@@ -153,11 +153,9 @@ class Number:
         for place, ((weight, noise, times, scale), many) in enumerate(alike.items()):
             if many > 0:  # `many` means of `times` draws are one mean of all, so many times larger
                 parts[Draw((id(self), place), noise, many * times, many * scale)] = weight
-        rest: dict[Draw | Ranged | Quotient, float] = {
-            p: w for p, w in self._others if p not in parts
-        }
+        rest = [(part, weight) for part, weight in self._others if part not in parts]
         if rest:
-            left = Number(sum(w * p.value for p, w in rest.items()), rest)
+            left = Number(sum(weight * part.value for part, weight in rest), dict(rest))
             ends = left.interval(confidence)
             parts[Ranged(left.value, lambda _: ends, frozenset(((id(self), "rest"),)))] = 1.0
         return Number(self.value, parts)

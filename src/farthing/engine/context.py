@@ -26,7 +26,7 @@ from farthing.engine.computed.columns import ComputedColumns
 from farthing.engine.computed.compile import with_columns
 from farthing.engine.errors import ChargeMismatch
 from farthing.engine.kinds import query_from
-from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.completed import (
     completed_query,
     computed_columns,
@@ -38,7 +38,7 @@ from farthing.engine.kinds.completed import (
 from farthing.engine.purchase import Purchase
 from farthing.engine.sources.base import Source
 from farthing.engine.sql.bounding import largest
-from farthing.engine.sql.conditions import condition
+from farthing.engine.sql.conditions import Rows, condition
 from farthing.engine.sql.statement import PASSING, Select, Statement, Texts
 from farthing.errors import FarthingError, InvalidInput
 from farthing.guarantees.notation import format_guarantee

@@ -218,7 +218,7 @@ class Prepared:
         with paid_before(paid):
             answers = self._with_found(found).run(registered=None, again=again)
         for name, search in self.searches.items():
-            for first in found.pop(search.name, Answers()).values():
+            for first in found.pop(search.name, Answers({})).values():
                 if not first.cached:
                     answers[name] = _with_search(answers[name], first)
         return answers
@@ -301,7 +301,7 @@ def _with_found(context: Context, query: Query, terms: Terms) -> tuple[Query, Se
     """
     most = context.about.limits.contribution_limit
     choosing: Automatic | None = automatic(query, terms.tariff, context.confidence, most)
-    if choosing is None and getattr(query, "automatic", ()):
+    if choosing is None and getattr(query, "automatic", None):
         choosing = automatic_bounds(query, terms.tariff, context.schema_for, context.checked)
     if choosing is None:
         return query, None, False

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 
 from farthing.engine.filters import Filter, columns_of
-from farthing.engine.keys import Key
 from farthing.engine.kinds.fields import (
     CHECKS,
     QuestionEpsilon,
@@ -25,9 +24,8 @@ from farthing.engine.kinds.fields import (
     unscaled,
 )
 from farthing.engine.show.captions import Names, Words, caption, offered
-from farthing.engine.sql.bounding import Bounded, Label, Owner, TypedColumn, bounded_histogram
-from farthing.engine.sql.conditions import key_column, moved_into
-from farthing.engine.sql.statement import Texts
+from farthing.engine.sql.bounding import Bounded, Label
+from farthing.engine.sql.conditions import Rows
 from farthing.engine.where_text.conditions import clipped_columns
 from farthing.errors import InvalidInput, did_you_mean
 from farthing.guarantees.kinds import (
@@ -45,7 +43,6 @@ from farthing.mechanisms.protocol import Interval
 from farthing.schema import Bounds, DeclaredValues, Schema
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
     import pyarrow as pa
 
 #: What an item can be bought for, and what a tariff must sell for it.
@@ -60,8 +57,6 @@ Paid = Mapping[str, Guarantee]
 ANYWHERE: Interval = (-math.inf, math.inf)
 #: The noisy number of units of a label, and the two ends of its interval.
 NoisyUnits: TypeAlias = tuple[int, float, float]
-#: What the column that says whose row it is is called once keys are columns.
-WHO = "who"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,63 +70,6 @@ class Result:
     counts: tuple[int | float, ...] | None
     half_width: float | None
     intervals: tuple[Interval, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The declared columns of a table, which of them is the unit, and the texts of a question.
-
-    Without a `unit` each row is one. `kinds` says what each column holds (integer, text, …). A kind
-    of question gets the rows that passed its filter, with numbers clipped.
-
-    `bounds` are those of the schema. They clip numbers, never a unit: two units that were clipped
-    to one bound would be limited as one.
-    """
-
-    table: ir.Table
-    unit: str | None
-    kinds: Mapping[str, str]
-    secret: str
-    texts: Texts = field(compare=False)
-    bounds: Mapping[str, Bounds] = field(default_factory=dict)
-
-    def clipped(self) -> Rows:
-        """The same with numbers clipped to their declared bounds."""
-        moved = {
-            name: moved_into(self.table[name], self.kinds[name], pair)
-            for name, pair in self.bounds.items()
-            if name != self.unit
-        }
-        return replace(self, table=self.table.mutate(**moved)) if moved else self
-
-    @property
-    def owner(self) -> Owner:
-        """The column that says whose row it is, and its kind."""
-        return None if self.unit is None else (self.table[self.unit], self.kinds[self.unit])
-
-    def histogram(
-        self, keys: Sequence[TypedColumn], contribution_limit: int | None, per_key_limit: int = 1
-    ) -> Bounded:
-        """How many of these rows have each label, each unit limited."""
-        return bounded_histogram(
-            self.table,
-            self.owner,
-            keys,
-            secret=self.secret,
-            contribution_limit=contribution_limit,
-            per_key_limit=per_key_limit,
-        )
-
-    def keyed(self, keys: Sequence[Key], **more: Any) -> Rows:
-        """Whose row it is, the keys as `key0`, `key1`, …, and more columns; nothing else."""
-        made = [key_column(self.table, key, self.kinds, self.texts, self.bounds) for key in keys]
-        columns = {f"key{i}": column for i, (column, _) in enumerate(made)}
-        kinds = {f"key{i}": kind for i, (_, kind) in enumerate(made)}
-        if self.owner is None:
-            return replace(self, table=self.table.select(**columns, **more), kinds=kinds)
-        owner, kinds[WHO] = self.owner
-        table = self.table.select(**{WHO: owner}, **columns, **more)
-        return replace(self, table=table, unit=WHO, kinds=kinds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 import numpy as np
 
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import SELECT, Paid, Rows, epsilon_of_selection
+from farthing.engine.kinds.base import SELECT, Paid, epsilon_of_selection
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.kinds.measures import MeasureQuery, places_of
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import Bounded, counts_of
+from farthing.engine.sql.conditions import Rows
 from farthing.engine.sql.measuring import (
     HEAVIEST,
     VALUE,
@@ -136,7 +137,7 @@ class BoundQuery(MeasureQuery):
 
     @property
     def counted(self) -> str | None:
-        return "its sum" if self.sums else MeasureQuery.counted.fget(self)  # type: ignore[attr-defined]
+        return "its sum" if self.sums else MeasureQuery.counted.fget(self)  # type: ignore[attr-defined] # it is a property
 
     def words(self, names: Names) -> Words:
         words = MeasureQuery.words(self, names)

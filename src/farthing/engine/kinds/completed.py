@@ -12,8 +12,7 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import AUTO, help_of
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.sql.conditions import check_filter, require_possible
-from farthing.engine.where_text.parsing import within_reason
-from farthing.errors import InvalidInput
+from farthing.errors import InvalidInput, within_reason
 from farthing.ledger.declared_data import Limits, rows_are_units
 from farthing.schema import Schema
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from farthing.engine.keys import require_kind
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import COUNT, LEAK, Paid, Query, Rows, counts_with, thresholded
+from farthing.engine.kinds.base import COUNT, LEAK, Paid, Query, counts_with, thresholded
 from farthing.engine.kinds.labels import KeyQuery, LabelQuery
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import (
@@ -24,6 +24,7 @@ from farthing.engine.sql.bounding import (
     labels_of_units,
     pairs_above,
 )
+from farthing.engine.sql.conditions import Rows
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Histogram, Mechanism, Release, Repeated
 from farthing.mechanisms.protocol import Interval

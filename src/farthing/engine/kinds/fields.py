@@ -195,7 +195,7 @@ def require_number(limit: Limit, kind: str) -> None:
         raise InvalidInput(f'contribution_limit of a {kind} must be a number, got "{AUTO}"')
 
 
-def number(name: str, bound: Bound) -> NumberBound:
+def known_bound(name: str, bound: Bound) -> NumberBound:
     """The bound of a question that can run, no longer automatic."""
     assert bound is not None, "a question is completed before it is asked"
     if bound == AUTO:

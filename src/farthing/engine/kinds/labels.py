@@ -15,7 +15,7 @@ import numpy as np
 
 from farthing.engine.keys import Bins, Key, column_of, domain_of, kind_of, order_of
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import Query, Rows
+from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import AUTO, require_categories, stated
 from farthing.engine.show.captions import Names, Words, listed_labels
 from farthing.engine.sql.bounding import (
@@ -26,7 +26,7 @@ from farthing.engine.sql.bounding import (
     labels_of,
     text_of,
 )
-from farthing.engine.sql.conditions import require_fits, within
+from farthing.engine.sql.conditions import Rows, require_fits, within
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Release
 from farthing.mechanisms.protocol import Interval, joint_level

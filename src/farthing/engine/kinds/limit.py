@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import SELECT, Paid, Rows, epsilon_of_selection
+from farthing.engine.kinds.base import SELECT, Paid, epsilon_of_selection
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import (
@@ -20,6 +20,7 @@ from farthing.engine.sql.bounding import (
     shape_of,
     sizes_of,
 )
+from farthing.engine.sql.conditions import Rows
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, LeastTotal, Mechanism
 from farthing.wording import many

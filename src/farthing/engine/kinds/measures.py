@@ -20,11 +20,11 @@ import numpy.typing as npt
 
 from farthing.engine.keys import order_of, require_kind
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import COUNT, LEAK, NoisyUnits, Paid, Rows, thresholded
+from farthing.engine.kinds.base import COUNT, LEAK, NoisyUnits, Paid, thresholded
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import LABEL, Bounded, Label, counts_of, labels_of, text_of
-from farthing.engine.sql.conditions import between, fixed_point, within
+from farthing.engine.sql.conditions import Rows, between, fixed_point, within
 from farthing.engine.sql.measuring import VALUE, Grouped, total_name, totals
 from farthing.errors import InvalidInput
 from farthing.ledger.declared_data import Limits
@@ -80,14 +80,17 @@ class MeasureQuery(KeyQuery):
     def decimals(self) -> int:
         """The decimal places that are kept."""
         for name in self.automatic:
-            fields.number(name, fields.AUTO)  # refused: nothing can run yet
+            fields.known_bound(name, fields.AUTO)  # refused: nothing can run yet
         assert self.places is not None, _INCOMPLETE
         return self.places
 
     @property
     def bounds(self) -> tuple[int, int]:
         """The bounds in units of the last decimal place."""
-        lower, upper = fields.number("lower", self.lower), fields.number("upper", self.upper)
+        lower, upper = (
+            fields.known_bound("lower", self.lower),
+            fields.known_bound("upper", self.upper),
+        )
         return fields.scaled_bounds(lower, upper, self.decimals)
 
     @property
@@ -145,7 +148,10 @@ class MeasureQuery(KeyQuery):
         if self.places is not None:
             _ = self.bounds
         else:
-            lower, upper = fields.number("lower", self.lower), fields.number("upper", self.upper)
+            lower, upper = (
+                fields.known_bound("lower", self.lower),
+                fields.known_bound("upper", self.upper),
+            )
             fields.scaled_bounds(math.floor(lower), math.ceil(upper), 0)
 
     def columns(self) -> frozenset[str]:
@@ -175,7 +181,7 @@ class MeasureQuery(KeyQuery):
         The declared bounds clip every value first, so there is nothing beyond them.
         """
         lower, upper = (
-            None if bound is None else fields.number(name, bound)
+            None if bound is None else fields.known_bound(name, bound)
             for name, bound in (("lower", self.lower), ("upper", self.upper))
         )
         return bounds_within(column, self.column, lower, upper, self.kind)
@@ -421,4 +427,4 @@ def sum_bounds(
             f"the {query.kind} of {query.column} needs lower and upper, the least and the most "
             "that one unit adds; or bounds in the schema and a per_key_limit, the rows of a unit"
         )
-    return fields.number("lower", lower), fields.number("upper", upper)
+    return fields.known_bound("lower", lower), fields.known_bound("upper", upper)

@@ -19,13 +19,12 @@ import numpy.typing as npt
 
 from farthing.engine.keys import require_kind
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import Rows
 from farthing.engine.kinds.deviations import Drawn
 from farthing.engine.kinds.measures import MeasureQuery, bounds_within, kept_bounds
 from farthing.engine.kinds.steps import Term, TotalsQuery, name_of, noisy_totals
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import Label
-from farthing.engine.sql.conditions import between, fixed_point
+from farthing.engine.sql.conditions import Rows, between, fixed_point
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Mechanism, Release
 from farthing.mechanisms.protocol import Interval

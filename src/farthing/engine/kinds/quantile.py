@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import SELECT, Paid, Rows, epsilon_of_selection
+from farthing.engine.kinds.base import SELECT, Paid, epsilon_of_selection
 from farthing.engine.kinds.measures import MeasureQuery, units_of_labels
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import LABEL, Bounded, Label, counts_of
+from farthing.engine.sql.conditions import Rows
 from farthing.engine.sql.measuring import (
     UNITS,
     VALUE,

@@ -13,7 +13,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import COUNT, Paid, Query, Result, Rows, coordinate_of
+from farthing.engine.kinds.base import COUNT, Paid, Query, Result, coordinate_of
 from farthing.engine.kinds.measures import (
     MeasureQuery,
     bounded_totals,
@@ -26,7 +26,7 @@ from farthing.engine.kinds.measures import (
 from farthing.engine.kinds.steps import noisy_totals
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import Bounded
-from farthing.engine.sql.conditions import fixed_point
+from farthing.engine.sql.conditions import Rows, fixed_point
 from farthing.engine.sql.measuring import VALUE, WHOLE, Grouped, total_name
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Mechanism, Release
@@ -87,7 +87,7 @@ class RatioQuery(MeasureQuery):
         if self.automatic:
             return MeasureQuery.completed(self, schema)
         per, rows = schema[self.per], self.per_key_limit
-        most = None if self.per_upper is None else fields.number("per_upper", self.per_upper)
+        most = None if self.per_upper is None else fields.known_bound("per_upper", self.per_upper)
         if most is None and rows is not None and per.upper is not None and per.upper > 0:
             most = rows * per.upper
         if most is None:
@@ -111,7 +111,7 @@ class RatioQuery(MeasureQuery):
     @property
     def limits(self) -> tuple[int, int]:
         """What a unit can change each of the two sums by."""
-        most = fields.number("per_upper", self.per_upper)
+        most = fields.known_bound("per_upper", self.per_upper)
         _, most = fields.scaled_bounds(0, most, self.decimals)
         return most, max(map(abs, self.bounds))
 

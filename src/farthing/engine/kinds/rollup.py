@@ -11,10 +11,11 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import COUNT, Paid, Query, Result, Rows, coordinate_of
+from farthing.engine.kinds.base import COUNT, Paid, Query, Result, coordinate_of
 from farthing.engine.kinds.labels import KeyQuery
 from farthing.engine.show.captions import Names, Words
 from farthing.engine.sql.bounding import Bounded, Label
+from farthing.engine.sql.conditions import Rows
 from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import PureDP
 from farthing.mechanisms import Mechanism, Release

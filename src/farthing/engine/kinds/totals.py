@@ -14,7 +14,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from farthing.engine.kinds import fields
-from farthing.engine.kinds.base import ANYWHERE, COUNT, Paid, Query, Rows, coordinate_of
+from farthing.engine.kinds.base import ANYWHERE, COUNT, Paid, Query, coordinate_of
 from farthing.engine.kinds.deviations import Drawn
 from farthing.engine.kinds.measures import (
     MeasureQuery,
@@ -26,6 +26,7 @@ from farthing.engine.kinds.measures import (
 from farthing.engine.kinds.steps import Term, TotalsQuery, noisy_totals
 from farthing.engine.sql.bounding import COUNT as NUMBER
 from farthing.engine.sql.bounding import Bounded
+from farthing.engine.sql.conditions import Rows
 from farthing.engine.sql.measuring import VALUE, WHOLE, Grouped
 from farthing.errors import InvalidInput
 from farthing.mechanisms import ClippedSum, Expectation, Mechanism, Release, Repeated
@@ -65,7 +66,9 @@ class MeanQuery(TotalsQuery):
     @property
     def possible(self) -> Interval:
         lower, upper = self.lower, self.upper
-        return ANYWHERE if lower is None or upper is None else (lower, upper)
+        if isinstance(lower, int | float) and isinstance(upper, int | float):
+            return lower, upper
+        return ANYWHERE
 
     def _value(self, mean: float) -> float:
         """From half steps around the middle to the column, within its bounds."""

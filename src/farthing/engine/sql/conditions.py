@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
@@ -29,7 +30,16 @@ from farthing.engine.filters import (
     conditions_of,
 )
 from farthing.engine.keys import Bins, Key, Period, column_of
-from farthing.engine.sql.bounding import EXACT, Label, TypedColumn, key_text, text_of
+from farthing.engine.sql.bounding import (
+    EXACT,
+    Bounded,
+    Label,
+    Owner,
+    TypedColumn,
+    bounded_histogram,
+    key_text,
+    text_of,
+)
 from farthing.engine.sql.statement import Texts, as_bytes
 from farthing.errors import InvalidInput
 from farthing.optional import Later
@@ -75,6 +85,8 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "at_most": operator.le,
     "below": operator.lt,
 }
+#: What the column that says whose row it is is called once keys are columns.
+WHO = "who"
 #: What Ibis calls the periods; weeks begin on Monday on every engine.
 _TRUNCATED = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
 
@@ -383,3 +395,56 @@ def _units(units: int, places: int, kind: str) -> Any:
     if kind == INTEGER:
         return ibis.literal(units, "int64")
     return ibis.literal(Decimal(units).scaleb(-places), f"decimal({DIGITS}, {places})")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The declared columns of a table, which of them is the unit, and the texts of a question.
+
+    Without a `unit` each row is one. `kinds` says what each column holds (integer, text, …), and
+    `bounds` are those of the schema. They clip numbers, never a unit: two units that were clipped
+    to one bound would be limited as one.
+    """
+
+    table: ir.Table
+    unit: str | None
+    kinds: Mapping[str, str]
+    secret: str
+    texts: Texts = field(compare=False)
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+
+    def clipped(self) -> Rows:
+        """The same with numbers clipped to their declared bounds."""
+        moved = {
+            name: moved_into(self.table[name], self.kinds[name], pair)
+            for name, pair in self.bounds.items()
+            if name != self.unit
+        }
+        return replace(self, table=self.table.mutate(**moved)) if moved else self
+
+    @property
+    def owner(self) -> Owner:
+        """The column that says whose row it is, and its kind."""
+        return None if self.unit is None else (self.table[self.unit], self.kinds[self.unit])
+
+    def histogram(
+        self, keys: Sequence[TypedColumn], contribution_limit: int | None, per_key_limit: int = 1
+    ) -> Bounded:
+        """How many of these rows have each label, each unit limited."""
+        return bounded_histogram(
+            self.table,
+            self.owner,
+            keys,
+            secret=self.secret,
+            contribution_limit=contribution_limit,
+            per_key_limit=per_key_limit,
+        )
+
+    def keyed(self, keys: Sequence[Key], **more: Any) -> Rows:
+        """Whose row it is, the keys as `key0`, `key1`, …, and more columns; nothing else."""
+        made = [key_column(self.table, key, self.kinds, self.texts, self.bounds) for key in keys]
+        named = {} if self.owner is None else {WHO: self.owner}
+        named |= {f"key{i}": typed for i, typed in enumerate(made)}
+        columns, kinds = ({name: typed[i] for name, typed in named.items()} for i in (0, 1))
+        unit = None if self.unit is None else WHO
+        return replace(self, table=self.table.select(**columns, **more), unit=unit, kinds=kinds)

@@ -44,8 +44,8 @@ from farthing.engine.sql_questions.views import ViewReader
 from farthing.engine.view import View
 from farthing.engine.where_text.conditions import ConditionReader, operands
 from farthing.engine.where_text.expressions import Expression, Name
-from farthing.engine.where_text.parsing import SqlText, shown, within_reason
-from farthing.errors import InvalidInput
+from farthing.engine.where_text.parsing import SqlText, shown
+from farthing.errors import InvalidInput, within_reason
 from farthing.ledger.declared_data import Dataset
 from farthing.schema import Schema
 

@@ -47,9 +47,9 @@ from farthing.engine.where_text.expressions import (
     clipped_in,
     instead_of,
 )
-from farthing.engine.where_text.parsing import SqlText, shown, within_reason
+from farthing.engine.where_text.parsing import SqlText, shown
 from farthing.engine.where_text.writing import Spelled
-from farthing.errors import InvalidInput
+from farthing.errors import InvalidInput, within_reason
 from farthing.schema import Value
 
 #: A comparison with the column on the left, and with the column on the right.

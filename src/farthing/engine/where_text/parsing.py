@@ -6,11 +6,10 @@ The tree is read by our own code into a closed form; nothing of the text reaches
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
 from itertools import zip_longest
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import sqlglot
 from sqlglot import Token, TokenType
@@ -19,9 +18,6 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
 from farthing.errors import InvalidInput
 from farthing.wording import plain
-
-P = ParamSpec("P")
-Read = TypeVar("Read")
 
 #: What people write is smaller; what is larger costs time and stack.
 LONGEST, MOST_TOKENS, DEEPEST_BRACKETS, LONGEST_RUN = 20_000, 5_000, 24, 40
@@ -157,19 +153,6 @@ class SqlText:
                 told = told if isinstance(told, sge.Expr) else node
                 raise self.refused(told, why.get(name, "this cannot be said here"))
         return tuple(node.args.get(name) for name in known)
-
-
-def within_reason(read: Callable[P, Read]) -> Callable[P, Read]:
-    """A reader whose only errors are ours, however deep the text nests."""
-
-    @wraps(read)
-    def reader(*values: P.args, **named: P.kwargs) -> Read:
-        try:
-            return read(*values, **named)
-        except RecursionError:
-            raise InvalidInput("the SQL nests deeper than can be read") from None
-
-    return reader
 
 
 def shown(text: str) -> str:
