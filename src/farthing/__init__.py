@@ -20,6 +20,7 @@ from farthing.composition.bounds.closed_forms import (
     zcdp_epsilon,
     zcdp_noise_multiplier,
 )
+from farthing.composition.bounds.tradeoff import Tradeoff
 from farthing.composition.compose import ADAPTIVITIES, Composition, compose
 from farthing.composition.planning import largest_count, largest_epsilon, noise_for, sgd_noise
 from farthing.composition.tariffs.certificate import Certificate
@@ -108,9 +109,10 @@ __all__ = [
     "Desk", "DiscreteGaussian", "FarthingError", "Gaussian", "Guarantee", "InvalidInput",
     "Laplace", "Limits", "Lookup", "LossDistribution", "News", "NotCertified", "PermuteAndFlip",
     "Price", "PureDP", "RenyiDP", "Schema", "ScoreBounds", "Session", "Subsampled",
-    "SubsampledWithoutReplacement", "Tariff", "TruncatedConcentratedDP", "TwoWayLoss",
-    "Unattainable", "Unsupported", "ZeroConcentratedDP", "bins", "compose", "connect", "day",
-    "difference", "for_replace_one", "format_guarantee", "from_replace_one", "gaussian_delta",
+    "SubsampledWithoutReplacement", "Tariff", "Tradeoff", "TruncatedConcentratedDP",
+    "TwoWayLoss", "Unattainable", "Unsupported", "ZeroConcentratedDP", "bins", "compose",
+    "connect", "day", "difference", "for_replace_one", "format_guarantee", "from_replace_one",
+    "gaussian_delta",
     "gaussian_epsilon", "gaussian_noise_multiplier", "group_privacy", "hour", "ladder",
     "laplace_histogram_epsilon", "largest_count", "largest_epsilon", "largest_farthings",
     "listening", "month", "noise_for", "open", "parse_guarantee", "propose_prices", "quarter",

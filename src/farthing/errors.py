@@ -49,6 +49,7 @@ def require_real(
     at_least: float | None = None,
     above: float | None = None,
     below: float | None = None,
+    at_most: float | None = None,
 ) -> float:
     """`value` as a finite float inside the stated range, or InvalidInput."""
     number = _as_float(value)
@@ -58,8 +59,10 @@ def require_real(
         or (at_least is not None and number < at_least)
         or (above is not None and number <= above)
         or (below is not None and number >= below)
+        or (at_most is not None and number > at_most)
     ):
         limits = {"at least": at_least, "greater than": above, "less than": below}
+        limits["at most"] = at_most
         wanted = [f"{words} {limit:g}" for words, limit in limits.items() if limit is not None]
         raise InvalidInput(f"{name} must be {_and(['finite', *wanted])}, got {_shown(value)}")
     return number

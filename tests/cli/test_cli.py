@@ -246,6 +246,19 @@ def test_calibrate() -> None:
         assert "?" in done.stderr
 
 
+def test_tradeoff() -> None:
+    found = answer("tradeoff", "gauss:1", "--prior", "0.1", "--records", "2", "--json")
+    assert found["advantage"] == pytest.approx([0.38292492, 0.38292492])
+    assert found["membership"][1] == pytest.approx(0.90133, abs=1e-4)
+    assert found["record"][1] == pytest.approx(0.84134, abs=1e-4)
+    assert found["mu"] == pytest.approx([1.0, 1.0], abs=2e-3)
+    assert [alarms for alarms, *_ in found["misses"]] == [0.001, 0.01, 0.05, 0.1, 0.25, 0.5]
+    done = farthing("tradeoff", "dp:1")
+    assert "right at most 73.2 %" in " ".join(done.stdout.split())
+    for wrong in (("--prior", "0"), ("--prior", "nan"), ("--records", "0")):
+        assert farthing("tradeoff", "dp:1", *wrong).returncode == 2
+
+
 def test_a_service_that_cannot_be_started_says_why(tmp_path: Path) -> None:
     (tmp_path / "farthing.toml").write_text('ledger = "budget.db"\n', encoding="utf-8")
     with socket.create_server(("127.0.0.1", 0)) as taken:

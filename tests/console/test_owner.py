@@ -40,6 +40,7 @@ def test_what_the_book_says(visit: Visit) -> None:
     page = visitor.enter("owner")
     visitor.go("engagements/profile")
     expect(page.get_by_role("img", name="δ against ε")).to_be_visible()
+    expect(page.get_by_text("is right at most")).to_be_visible()
     visitor.looked_at("owner-profile")
     visitor.go("engagements/history")
     page.get_by_label("Asked by").select_option(bob)

@@ -12,6 +12,7 @@ import farthing as fa
 from farthing.composition.tariffs.prices import ladder
 from farthing.lab.figures.ours import STANDARD_NOISE, several_counts
 from farthing.numerics.rounding import shown_up
+from farthing.wording import percent_up
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "what-epsilon-means.md").read_text(encoding="utf-8")
@@ -37,7 +38,11 @@ def test_odds_are_rounded_up() -> None:
 
 
 def test_its_numbers_are_those_of_a_budget() -> None:
-    made = ladder(epsilon=3, delta=1e-6).tariff
+    signed = ladder(epsilon=3, delta=1e-6)
+    assert (
+        f"it is {percent_up(signed.guess)} instead of {percent_up(1 / (1 + math.exp(-3)))}" in PAGE
+    )
+    made = signed.tariff
     assert made.farthings == 980
     assert made.items["count"] == (fa.Gaussian(STANDARD_NOISE), 16)
     for count in (1, 16):

@@ -100,6 +100,23 @@ def test_every_price_is_shown_three_ways(tmp_path: Any, signed: fa.Certificate) 
         assert shares == pytest.approx([0.08, 0.12])
 
 
+def test_what_a_guess_from_one_answer_is_worth(
+    tmp_path: Any, signed: fa.Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Computed when somebody looks, from what is bought; no run waits for it."""
+    with opened(tmp_path, signed) as data:
+        plan = data.count().plan()
+        ((name, times),) = plan.items.items()
+        alone = fa.compose([(signed.tariff.items[name][0], times)]).delta_at(0.0)
+        assert (1 + alone.lower) / 2 <= plan.guess() <= (1 + 1.1 * alone.upper) / 2
+        assert "from even odds whether one member is in the data: right at most" in str(plan)
+        assert plan.to_json()["guess"] == plan.guess()
+        with monkeypatch.context() as patched:
+            patched.setattr("farthing.composition.accounts.account_profiles.compose", lambda: 1 / 0)
+            data.count().run()
+        assert data.count().plan().guess() is None  # nothing is bought again
+
+
 def test_what_is_shown_is_no_less_than_the_odometer(tmp_path: Any, signed: fa.Certificate) -> None:
     with opened(tmp_path, signed) as data, Ledger.open(tmp_path / "budget.db") as ledger:
         for repeats in (1, 3, 6):

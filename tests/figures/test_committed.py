@@ -26,6 +26,7 @@ CHEAP = (
     "cr22-7",
     "smith25-1",
     "square-root-growth",
+    "false-alarms-and-misses",
 )
 
 Row = dict[str, str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -28,6 +29,7 @@ from farthing.ledger import (
     verify,
 )
 from farthing.ledger.reports.budget import PLANNED
+from farthing.wording import percent_up
 from tests.ledger.conftest import Clock
 
 
@@ -55,6 +57,10 @@ def test_it_holds_what_a_deployment_must_say(spoken_for: Ledger) -> None:
         "count": "lap:0.1",
         "threshold": "adp:0.05,1e-09",
     }
+    guess = data["guess"]["right_at_most"]
+    assert 0.5 < guess < 1 / (1 + math.exp(-data["lifetime"][0]["epsilon"]))
+    told = f"starting from even odds, is right at most {percent_up(guess)} of the time."
+    assert f"whether one member is in the data, {told}" in markdown(data)
     by_analyst = {row["analyst"]: row["lifetime"]["epsilon"] for row in tariff["per_analyst"]}
     together = tariff["colluding"]
     assert together["farthings"] == 400

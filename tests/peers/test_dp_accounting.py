@@ -110,3 +110,31 @@ def test_privacy_parameters_of_an_approximate_mechanism():
     ours = fa.compose([(fa.ApproximateDP(0.2, 1e-8), 30)]).epsilon_at(DELTA)
     assert ours.lower <= theirs.get_epsilon_for_delta(DELTA)
     assert ours.upper == pytest.approx(theirs.get_epsilon_for_delta(DELTA), rel=2e-3)
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_tradeoff(count):
+    """Lines from their profiles, which are above or below the truth, around our curve."""
+    sides = [
+        pld.from_laplace_mechanism(
+            2.0,
+            value_discretization_interval=1e-3,
+            pessimistic_estimate=pessimistic,
+            use_connect_dots=pessimistic,
+        ).self_compose(count)
+        for pessimistic in (True, False)
+    ]
+    lines = [
+        [(z, one.get_delta_for_epsilon(math.log(z))) for z in (1.02**i for i in range(300))]
+        for one in sides
+    ]
+    ours = fa.compose([(fa.Laplace(0.5), count)]).tradeoff()
+    for alpha in (0.001, 0.05, 0.3, 0.7):
+        least, most = (
+            max(max(1 - delta - z * alpha, (1 - delta - alpha) / z) for z, delta in side)
+            for side in lines
+        )
+        bracket = ours.beta_at(alpha)
+        assert least <= bracket.upper
+        assert bracket.lower <= most + 5e-3  # their lines are 2 % apart
+        assert bracket.upper - bracket.lower < 2e-3

@@ -1,10 +1,10 @@
-"""`farthing epsilon`, `delta`, `plan`, `calibrate`, `convert`, `tariff …`."""
+"""`farthing epsilon`, `delta`, `tradeoff`, `plan`, `calibrate`, `convert`, `tariff …`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.table import Column, Table
@@ -21,6 +21,7 @@ from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import parse_guarantee, parse_item, split_item
 from farthing.numerics.rounding import shown_down, shown_up
 from farthing.progress import tell
+from farthing.wording import ALL_SOLD, guess_words
 
 WITH_EPSILON: dict[str, type[fa.PureDP] | type[fa.BoundedRange] | type[fa.Laplace]] = {
     "dp": fa.PureDP,
@@ -28,6 +29,10 @@ WITH_EPSILON: dict[str, type[fa.PureDP] | type[fa.BoundedRange] | type[fa.Laplac
     "lap": fa.Laplace,
 }
 WITH_NOISE = ("gauss", "dgauss")
+#: What is read off a composition.
+Read = TypeVar("Read")
+#: False alarms at which `tradeoff` shows the misses.
+ALARMS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
 Units = Annotated[int, typer.Option("--units", help="For groups of so many units together.")]
 
 
@@ -75,6 +80,47 @@ def delta(
         f"δ is in {bracketed(best)}, {spread(best)}",
         f"by {best.theorem}",
     )
+
+
+def tradeoff(
+    items: options.ItemTexts,
+    prior: Annotated[
+        float, typer.Option("--prior", help="Probability that the unit is there, beforehand.")
+    ] = 0.5,
+    records: Annotated[
+        int, typer.Option("--records", min=1, help="Records among which one is guessed.")
+    ] = 100,
+    adaptivity: options.HowChosen = options.Adaptivity.adaptive,
+    tolerance: options.Tolerance = 1e-3,
+    as_json: options.AsJson = False,
+) -> None:
+    """What ε means: how well anybody can guess whether a unit is in the data, or its record."""
+    with patience("composing"):
+        found = _composed(items, adaptivity, tolerance).tradeoff()
+        rows = {
+            "membership": (
+                f"right about one unit, {prior:g} before",
+                found.guess_membership(prior),
+            ),
+            "record": (f"right about one of {records} records", found.guess_record(1 / records)),
+            "advantage": ("advantage, total variation", found.advantage),
+            "mu": ("μ of Gaussian DP", _or_none(found.mu)),
+        }
+    misses = [(alarms, found.beta_at(alarms)) for alarms in ALARMS]
+    table = Table("false alarms", "misses", title=" ".join(items))
+    for alarms, bracket in misses:
+        table.add_row(f"{alarms:g}", bracketed(bracket))
+    numbers = Table("", "between")
+    for words, between in rows.values():
+        numbers.add_row(words, "none" if between is None else bracketed(between))
+    answer: dict[str, object] = {
+        name: None if between is None else [between.lower, between.upper]
+        for name, (_, between) in rows.items()
+    }
+    curve = [[alarms, bracket.lower, bracket.upper] for alarms, bracket in misses]
+    inputs = {"items": items, "prior": prior, "records": records, "adaptivity": adaptivity.value}
+    even = guess_words(found.guess_membership().upper, "unit", "everything that is released")
+    _print(as_json, {**answer, "misses": curve, **inputs}, table, numbers, even)
 
 
 def plan(
@@ -183,7 +229,7 @@ def convert(
         "epsilon_at_delta": (f"ε at δ = {delta}", lambda: composition.epsilon_at(delta).upper),
     }
     with patience("composing"):
-        found = {name: _number(read) for name, (_, read) in rows.items()}
+        found = {name: _or_none(read) for name, (_, read) in rows.items()}
     group = "" if units == 1 else f" for groups of {units}"
     table = Table("as", "at most", title=" ".join(items) + group)
     for name, (words, _) in rows.items():
@@ -226,8 +272,8 @@ def _shown(best: Bracket, adaptivity: options.Adaptivity) -> dict[str, object]:
     }
 
 
-def _number(read: Callable[[], float]) -> float | None:
-    """The number, or None where a definition does not cover the list."""
+def _or_none(read: Callable[[], Read]) -> Read | None:
+    """What is read, or None where a definition does not cover the list."""
     try:
         return read()
     except (fa.Unsupported, fa.Unattainable):
@@ -288,6 +334,7 @@ def certify_command(
         sides = shown_up(bracket.upper), shown_down(bracket.lower)
         table.add_row(f"{at!r}", *sides, spread(bracket), style=style)
     console().print(table)
+    console().print(guess_words(certificate.guess, "unit", ALL_SOLD))
     console().print(f"by the {certificate.theorem}\ndigest {certificate.digest}")
     if output is not None:
         console().print(f"written to {output}")

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from farthing import __version__
-from farthing.cli.composition import calibrate, convert, delta, epsilon, plan, tariff
+from farthing.cli.composition import calibrate, convert, delta, epsilon, plan, tariff, tradeoff
 from farthing.cli.deployment import doctor, figures, serve, statement
 from farthing.errors import FarthingError
 from farthing.numerics.compiled import was_interrupted
@@ -52,7 +52,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command in (
-    epsilon, delta, plan, calibrate, convert, statement, serve, doctor, figures
+    epsilon, delta, tradeoff, plan, calibrate, convert, statement, serve, doctor, figures
 ):  # fmt: skip # in the order of the help
     app.command()(_command)
 app.add_typer(tariff)

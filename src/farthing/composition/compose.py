@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from flint import arb
 
 from farthing.composition.adaptive.moments_beside_others import moments_as_loss, moments_first
 from farthing.composition.adaptive.optimum import by_example, by_operators
+from farthing.composition.adaptive.profiles import Curves, curves
 from farthing.composition.bounds import Bound, Bracket, Sides
 from farthing.composition.bounds.closed_forms import basic, closed_forms, fixed_in_advance
 from farthing.composition.bounds.moments import moment_bounds, renyi, subgaussian_bounds
+from farthing.composition.bounds.tradeoff import Profile, Tradeoff
 from farthing.composition.items import Items, Leaky, Losses, items_from, take_out_leaks
 from farthing.errors import NotCertified, Unattainable, Unsupported, require_choice, require_real
 from farthing.guarantees.kinds import Guarantee
@@ -34,6 +37,9 @@ ADAPTIVITIES = ("none", "adaptive", "setwise", "concurrent")
 
 #: Relative width that often shows that a direction is not the worst one.
 COARSE = 0.05
+#: A trade-off is read at so many ε, up to where δ is tiny or e^ε beyond any use; off a grid that is
+#: so fine, or finer where that leaves a wider δ.
+POINTS, TINY, NEAREST, FARTHEST, FINE = 96, 1e-7, 1e-9, 50.0, (2e-3, 2e-4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +63,7 @@ class OneDirection:
     def delta_at(self, epsilon: float) -> Bracket:
         """The smallest δ for which everything together is (ε, δ)-DP."""
         epsilon = require_real("epsilon", epsilon, at_least=0)
-        inner = self._tightest(
-            "δ", lambda bound: bound.delta_at(epsilon), f"no delta is proved at epsilon = {epsilon}"
-        )
-        return self._with_leak(inner)
+        return self._with_leak(self._inner(epsilon))
 
     def bounds_at(self, delta: float) -> dict[str, Bracket]:
         """Every bound that applies, by name, as ε at this δ."""
@@ -76,6 +79,46 @@ class OneDirection:
                 brackets[bound.name] = Bracket(lower, upper, self._named(bound))
                 settled = settled or self._settled(bound, lower, upper)
         return brackets
+
+    def profile(self) -> Profile:
+        """δ at many ε, both sides: off one grid unless there is a closed form; quickly by moments
+        where only these are known."""
+        items, points = self.leaky.items, POINTS
+        how = "setwise" if self.adaptivity == "concurrent" else self.adaptivity
+        closed = not items.pairs or any(form.optimal for form in closed_forms(items, how))
+        grid = None
+        if items.known and not closed and all(loss.in_range for loss, _ in items):
+            for fineness in FINE:
+                finer = curves(items, how, fineness, TINY, whole=True)
+                grid = grid if finer is None else finer
+                if grid is not None and _widest(grid) <= fineness:
+                    break
+        read: Callable[[float], Sides]
+        if grid is not None:
+            far, read = _end(grid), partial(_read_off, grid)
+        elif items.known:
+            far = self.epsilon_at(up(self.leaky.leak + TINY * (1 - self.leaky.leak))).upper
+            read = partial(_sides_of, self._inner)
+        else:
+            above, below = renyi(items), by_example(items, how, COARSE, witnesses=False)
+            far, points = above.epsilon_at(TINY)[1], POINTS // 4
+            read = partial(_between, above, below)
+        if (total := items.epsilon_sum()) is not None and up(total) <= 2 * far:
+            far = up(total)  # the losses end here
+        far = min(max(far, NEAREST), FARTHEST)
+        profile = []
+        for x in (far * i / points for i in range(points + 1)):
+            low, high = read(x)
+            whole = self._with_leak(Bracket(min(low, high), high, ""))
+            profile.append((x, whole.lower, whole.upper))
+        x, _, high = profile.pop()
+        return [*profile, (x, max(0.0, down(self.leaky.attained)), high)]
+
+    def _inner(self, epsilon: float) -> Bracket:
+        """δ without the leaks."""
+        return self._tightest(
+            "δ", lambda bound: bound.delta_at(epsilon), f"no delta is proved at epsilon = {epsilon}"
+        )
 
     def _tightest(self, what: str, read: Callable[[Bound], Sides], failure: str) -> Bracket:
         lower, upper, theorem = 0.0, math.inf, ""
@@ -174,6 +217,29 @@ class OneDirection:
         return Bracket(max(0.0, down(low)), min(1.0, up(high)), inner.theorem)
 
 
+def _sides_of(read: Callable[[float], Bracket], epsilon: float) -> Sides:
+    return (found := read(epsilon)).lower, found.upper
+
+
+def _read_off(grid: Curves, epsilon: float) -> Sides:
+    return grid.lower.at(epsilon), grid.upper.at(epsilon)
+
+
+def _end(grid: Curves) -> float:
+    """Where δ is tiny, or the grid ends."""
+    return grid.upper.first_below(TINY) or grid.upper.grid.above * grid.upper.grid.step
+
+
+def _widest(grid: Curves) -> float:
+    sides = (_read_off(grid, _end(grid) * i / POINTS) for i in range(POINTS))
+    return max(high - low for low, high in sides)
+
+
+def _between(above: Bound, below: Bound | None, epsilon: float) -> Sides:
+    low = 0.0 if below is None else below.delta_at(epsilon)[0]
+    return low, above.delta_at(epsilon)[1]
+
+
 @dataclass(frozen=True, slots=True)
 class Composition:
     """What a list of mechanisms proves together. Made by `compose`.
@@ -204,18 +270,24 @@ class Composition:
             if all(name in bounds for bounds in each)
         }
 
+    def tradeoff(self) -> Tradeoff:
+        """How well anybody can guess whether the unit is in the data, or which record it has."""
+        return Tradeoff.of(self.directions[0].profile(), self.directions[-1].profile())
+
     @in_balls
     def rho(self) -> float:
-        """A ρ for which everything together is ρ-zCDP, rounded up; Unsupported if there is none.
+        """A ρ for which everything together is ρ-zCDP, rounded up; Unsupported if none is known.
 
-        Σρ, and Σξ if that is positive, as D_α ≤ ξ + ρα.
+        Σρ, and Σξ if that is positive, as D_α ≤ ξ + ρα. ε-DP is ε²/2-zCDP, whatever it is besides.
         """
         rho, xi = arb(0), arb(0)
         for loss, count in self.items.facing():
             pair = loss.zero_concentrated() if loss.leak == 0 else None
+            if pair is None and loss.pure_epsilon is not None:
+                pair = arb(0), arb(loss.pure_epsilon) ** 2 / 2
             if pair is None:
                 text = format_guarantee(loss.guarantee)
-                raise Unsupported(f"{text:.60} is not rho-zCDP for any rho")
+                raise Unsupported(f"{text:.60} is not rho-zCDP for a known rho")
             xi += count * pair[0]
             rho += count * pair[1]
         return up(rho + xi.max(arb(0)))

@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from farthing.composition.accounts.account_profiles import guess_from
 from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.prices import EpsilonDelta
 from farthing.composition.tariffs.tariff import Price, Tariff
@@ -26,7 +28,7 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.fields import AUTO
 from farthing.engine.plan import ONLY, ConversationPlan, PastRelease, Plan
 from farthing.engine.planning import Prepared, prepare
-from farthing.engine.purchase import Aim, cheapest
+from farthing.engine.purchase import Aim, cheapest, items_together
 from farthing.engine.session import Session
 from farthing.engine.sources.base import Source
 from farthing.engine.sources.opening import open_source
@@ -59,13 +61,17 @@ class LocalBackend:
             wanted = {ONLY: cheapest(query, terms.tariff, aim, context.confidence)}
         prepared, remaining = prepare(context, wanted, terms), context.snapshot.remaining
         known, price = prepared.known, prepared.price
+        questions = {name: prepared.described(name) for name in prepared.queries}
+        due = items_together(one.items for one in questions.values() if not one.known)
+        bought = tuple((terms.tariff.items[name][0], times) for name, times in due.items())
         return Plan(
-            questions={name: prepared.described(name) for name in prepared.queries},
+            questions=questions,
             price=price,
             price_again=prepared.price_again,
             remaining=remaining,
             spending=spending_of(context.snapshot, price, paid=False),
             known=known if known is None or ONLY not in known else known[ONLY],
+            guess=partial(guess_from, bought),
             backend=self,
             _details=prepared,
         )

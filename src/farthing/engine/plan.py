@@ -7,7 +7,7 @@ the schema and the ledger, never from rows, and the same backend runs it as it i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, cast
 
@@ -33,7 +33,7 @@ from farthing.interactive import WatchAccuracy
 from farthing.ledger import Dataset, OpenedConversation, Purse
 from farthing.ledger.declared_data import EACH_ROW
 from farthing.mechanisms import Accuracy, Expectation
-from farthing.wording import many, plain
+from farthing.wording import many, percent_up, plain
 
 #: The name of the only question of a plan for one.
 ONLY = ""
@@ -127,6 +127,9 @@ class Plan(ShownPlan, Generic[Told]):
     remaining: Price
     spending: Spending
     known: Told | None = field(compare=False)
+    #: The largest chance of guessing from what is bought alone whether a unit is in the data,
+    #: starting from even odds; computed when somebody looks.
+    guess: Callable[[], float | None] = field(compare=False)
     #: Who made it and runs it, with what it needs for that.
     backend: Backend = field(compare=False)
     _details: Any = field(default=None, compare=False)
@@ -193,6 +196,9 @@ class Plan(ShownPlan, Generic[Told]):
         yield "remaining", amount(self.remaining), ""
         if self.spending.before_and_after is not None:
             yield "so far", self.spending.before_and_after, ""
+        if (right := self.guess()) is not None:
+            about = f"whether one {self.backend.about.unit} is in the data"
+            yield "a guess", f"from even odds {about}: right at most {percent_up(right)}", ""
         yield FITS[self.fits]
         if self.backend.about.rows_are_units:
             yield "protects", f"{EACH_ROW}; no contribution limit is needed", ""
@@ -212,6 +218,7 @@ class Plan(ShownPlan, Generic[Told]):
             "price": asdict(self.price),
             "price_again": asdict(self.price_again),
             "spending": self.spending.to_json(),
+            "guess": self.guess(),
             "remaining": asdict(self.remaining),
             "fits": self.fits,
             "known": self.known is not None,
@@ -231,6 +238,7 @@ class Plan(ShownPlan, Generic[Told]):
             remaining=Price(**data["remaining"]),
             spending=Spending.from_json(data["spending"]),
             known=known,
+            guess=lambda: data.get("guess"),
             backend=backend,
         )
 

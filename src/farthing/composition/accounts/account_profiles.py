@@ -31,7 +31,7 @@ from farthing.composition.items import Items, Losses, losses_of, take_out_leaks
 from farthing.composition.tariffs.certificate import Certificate
 from farthing.composition.tariffs.tariff import Tariff, tariff_profiles
 from farthing.errors import FarthingError, NotCertified, Unattainable
-from farthing.guarantees.kinds import ZeroConcentratedDP
+from farthing.guarantees.kinds import Guarantee, ZeroConcentratedDP
 from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.base import Loss
 from farthing.numerics.ball import in_balls, up
@@ -43,6 +43,8 @@ FINENESS = 4e-3
 COARSE = 0.033
 #: Computations that take longer than about this many nanoseconds are done coarsely.
 LONG = 4e9
+#: Relative width of δ in what a plan says of its answers, and how many mechanisms it may have.
+QUICK, SEVERAL = 0.05, 200
 #: The share of δ of an account that is spent to its cap; what remains is for the levels below it.
 CAP_SHARE = 0.99
 #: Levels that grow by √2 each; a whole number means that many equal steps instead.
@@ -132,6 +134,31 @@ def epsilon_of(accounts: Sequence[AccountProfile], delta: float, *, share: float
         [loss_distribution_above(p) for p in profiles], adaptivity="adaptive", tolerance=FINENESS
     )
     return composed.epsilon_at(inner).upper
+
+
+def guess_of(accounts: Sequence[AccountProfile]) -> float:
+    """The largest chance of guessing from all accounts whether a unit is in the data, from even
+    odds: (1 + δ(0))/2."""
+    profiles = [account.profile for account in accounts if account.profile is not None]
+    inner = sum(account.leak for account in accounts)
+    if len(profiles) == 1:
+        inner += profiles[0].at(0.0)
+    elif profiles:
+        inner += (
+            compose([loss_distribution_above(p) for p in profiles], tolerance=FINENESS)
+            .delta_at(0.0)
+            .upper
+        )
+    return min(1.0, inflated((1 + inner) / 2, 8 + 2 * len(accounts)))
+
+
+@lru_cache(maxsize=256)
+def guess_from(items: tuple[tuple[Guarantee, int], ...]) -> float | None:
+    """The same from mechanisms, chosen adaptively: quick, and a little too large. None for none,
+    or for so many that it would take long."""
+    if not 0 < sum(times for _, times in items) <= SEVERAL:
+        return None
+    return inflated((1 + compose(items, tolerance=QUICK).delta_at(0.0).upper) / 2, 4)
 
 
 def epsilon_if_opened_by_releases(

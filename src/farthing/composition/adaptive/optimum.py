@@ -51,16 +51,19 @@ def by_operators(items: Losses, adaptivity: str, tolerance: float) -> Bound | No
     return bound if kept == items else lower_only(bound)
 
 
-def by_example(items: Losses, adaptivity: str, tolerance: float) -> Bound | None:
+def by_example(
+    items: Losses, adaptivity: str, tolerance: float, *, witnesses: bool = True
+) -> Bound | None:
     """A lower bound for kinds that only bound moments, from mechanisms that have them.
 
-    Gaussian noise for all of them, or the mechanisms that are worst at one order. The upper side of
-    lists of several may be loose by some per cent, so the lower one need not be finer.
+    Gaussian noise for all of them, or with `witnesses` the mechanisms that are worst at one order.
+    The upper side of lists of several may be loose by some per cent, so the lower one need not be
+    finer.
     """
     tolerance = max(tolerance, 1e-2)
     examples = _examples(items)
     noise = analytic_gaussian(examples) or by_operators(examples, adaptivity, tolerance)
-    worst = _heaviest(items)
+    worst = _heaviest(items) if witnesses else None
     if noise is None and worst is None:
         return None
 

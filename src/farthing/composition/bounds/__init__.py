@@ -1,7 +1,7 @@
 """Theorems that bound a list without a grid: closed forms, Gaussian noise, moments.
 
 Every answer is a `Bracket`; each theorem gives a `Bound`; `moment_witness` shows how close moments
-come.
+come; `tradeoff` says what a profile means for somebody who guesses.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def gaussian_noise_multiplier(epsilon: float, delta: float, *, count: int = 1) -
     epsilon = require_real("epsilon", epsilon, at_least=0)
     delta = require_real("delta", delta, above=0, below=1)
     count = require_count("count", count, at_least=1)
-    one = crossing(lambda sigma: _profile(arb(epsilon), arb(sigma)), delta, start=1.0)[1]
+    one = crossing(lambda sigma: gaussian_profile(arb(epsilon), arb(sigma)), delta, start=1.0)[1]
     return up(arb(one) * arb(count).sqrt())
 
 
@@ -112,7 +112,7 @@ def _one(noise_multiplier: float, count: int) -> Bound:
     return bound
 
 
-def _profile(epsilon: Ball, sigma: Ball) -> Ball:
+def gaussian_profile(epsilon: Ball, sigma: Ball) -> Ball:
     half = 1 / (2 * sigma)
     root = arb(2).sqrt()
     above = ((epsilon * sigma - half) / root).erfc() / 2
@@ -122,7 +122,7 @@ def _profile(epsilon: Ball, sigma: Ball) -> Ball:
 
 @in_balls
 def _delta(epsilon: float, sigma: Ball) -> Sides:
-    value = _profile(arb(epsilon), sigma)
+    value = gaussian_profile(arb(epsilon), sigma)
     return max(0.0, down(value)), min(1.0, up(value))
 
 
@@ -130,9 +130,9 @@ def _delta(epsilon: float, sigma: Ball) -> Sides:
 def _epsilon(delta: float, sigma: Ball) -> Sides:
     if delta == 0:
         return 0.0, math.inf
-    if _profile(arb(0), sigma) <= delta:
+    if gaussian_profile(arb(0), sigma) <= delta:
         return 0.0, 0.0
-    return crossing(lambda x: _profile(arb(x), sigma), delta, start=1.0)
+    return crossing(lambda x: gaussian_profile(arb(x), sigma), delta, start=1.0)
 
 
 def closed_forms(items: Losses, adaptivity: str) -> list[Bound]:

@@ -21,9 +21,13 @@ import numpy as np
 
 from farthing.canonical import digest as digest_of
 from farthing.composition.bounds import Bracket
+from farthing.composition.bounds.tradeoff import Tradeoff
+from farthing.composition.compose import compose
 from farthing.composition.tariffs.budget import Budget
 from farthing.composition.tariffs.tariff_recursion import TariffProfile
 from farthing.errors import NotCertified, require_real
+from farthing.guarantees.kinds import PureDP
+from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee
 from farthing.numerics.rounding import UNIT, deflated, float_down, inflated
 from farthing.whole_files import whole_file
@@ -198,6 +202,25 @@ class Certificate:
             inner += 32 * UNIT * float(values[place])
         read = self.tariff.leak + inflated((1 - self.tariff.leak) * inner, 64)
         return min([*claimed, min(1.0, inflated(read, 8))])
+
+    def tradeoff(self) -> Tradeoff:
+        """How well anybody can guess from everything that the tariff can ever sell.
+
+        One side is the stored profile. The other is one way to spend: the cheapest item each time.
+        """
+        leak, held = self.tariff.leak, self.tariff.farthings
+        stored = [(x, 0.0, inflated(leak + (1 - leak) * v, 16)) for x, v in self._points()]
+        sold = [(price, g) for g, price in self.tariff.items.values() if 0 < price <= held]
+        sold = [(price, g) for price, g in sold if loss_of(g).leak == 0]
+        price, cheapest = min(sold, key=lambda item: item[0], default=(1, PureDP(0.0)))
+        spent = compose([(cheapest, held // price)]).tradeoff()
+        return Tradeoff(Tradeoff.of(stored, stored).above, spent.below, THEOREM)
+
+    @property
+    def guess(self) -> float:
+        """The largest chance of guessing from all of it whether a unit is in the data, from even
+        odds, rounded up."""
+        return min(1.0, inflated((1 + self.delta_at(0.0)) / 2, 4))
 
     def _points(self) -> list[tuple[float, float]]:
         """The profile, its places rounded up: a float may lie just left of a grid point."""

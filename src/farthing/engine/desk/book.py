@@ -25,6 +25,7 @@ from farthing.ledger import restore as restore_from
 from farthing.ledger import statement as statement_of
 from farthing.ledger import verify as verified_books
 from farthing.numerics.rounding import shown_up
+from farthing.wording import ALL_SOLD, guess_words
 
 #: δ at which the other bounds are drawn beside the certified profile.
 DRAWN = tuple(10.0**-k for k in range(1, 13))
@@ -168,6 +169,7 @@ def profile(office: Office, dataset: str) -> dict[str, Any]:
             for delta, bracket in signed.epsilons
         ],
         "theorem": signed.theorem,
+        "meaning": guess_words(signed.guess, office.reader.dataset(dataset).unit, ALL_SOLD),
         "curves": [{"name": name, "points": drawn} for name, drawn in curves.items()],
     }
 

@@ -23,6 +23,7 @@ from farthing.composition.items import losses_of
 from farthing.composition.planning import largest_count
 from farthing.composition.tariffs.tariff import Tariff
 from farthing.guarantees.kinds import (
+    ApproximateDP,
     BoundedRange,
     Gaussian,
     Guarantee,
@@ -115,6 +116,8 @@ FEW_AND_MANY = (*range(4, 21), 22, 25, 28, 32, 36, 40, 50, 60, 80, 100, 140, 200
 #: The noise of a standard count of a budget of (3, 10⁻⁶), and how many of them it affords.
 STANDARD_NOISE = 12.5
 ASKED = tuple(range(1, 62))
+#: False alarms, closer together near 0.
+ALARMS = tuple(sorted({(i / 40) ** 2 for i in range(41)}))
 FARTHINGS = (10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 400)
 BUDGETS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
 RATE, SAMPLED_DELTA = 256 / 60_000, 1e-5
@@ -140,6 +143,23 @@ def square_root_growth() -> tuple[Panel, ...]:
         Curve("the budget", "grey", (1, 61), (3.0, 3.0), shape="dots"),
     )
     across, up = Axis("number of questions"), Axis("ε of all of them", limits=(0, 6))
+    return (Panel("", across, up, curves),)
+
+
+@figure("Mechanisms are better than their ε and δ say")
+def false_alarms_and_misses() -> tuple[Panel, ...]:
+    """Guessing whether a unit is in the data from all counts that a budget of ε = 3 at δ = 10⁻⁶
+    affords: the fewest misses for each share of false alarms. A coin has the grey line. Look at
+    the distance between the curves: who knows only the pair (ε, δ) must fear the red one, where a
+    guess from even odds is right 95.3 % of the time. The 61 counts have the blue one, 62.3 %."""
+    counts = compose([(Gaussian(STANDARD_NOISE), 61)]).tradeoff()
+    pair = compose([ApproximateDP(3.0, DELTA)]).tradeoff()
+    curves = (
+        Curve("a coin", "grey", (0.0, 1.0), (1.0, 0.0), shape="dots"),
+        Curve.of("61 counts", "blue", ALARMS, counts.beta_at),
+        Curve.of("(3, 10⁻⁶)-DP", "red", ALARMS, pair.beta_at, "dashes"),
+    )
+    across, up = Axis("false alarms", limits=(0, 1)), Axis("misses, at least", limits=(0, 1))
     return (Panel("", across, up, curves),)
 
 

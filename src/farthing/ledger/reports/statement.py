@@ -20,7 +20,7 @@ from farthing.ledger.reports.budget import THEOREM as ODOMETER
 from farthing.ledger.reports.history import conversations_held, usage
 from farthing.ledger.roles.reader import Reader
 from farthing.numerics.rounding import shown_up
-from farthing.wording import many
+from farthing.wording import guess_words, many
 
 FORMAT = "farthing statement 4"
 TRUST = (
@@ -83,6 +83,11 @@ def statement(reader: Reader, dataset: str, *, delta: float = 1e-6) -> dict[str,
         "delta": delta,
         "above_the_signed": ABOVE_THE_SIGNED,
         "lifetime": lifetimes.whole(),
+        "guess": {
+            "right_at_most": lifetimes.guess(),
+            "before": 0.5,
+            "if": lifetimes.resting_on(PLANNED),
+        },
         "per_analyst": lifetimes.per_analyst(),
         "colluding": lifetimes.colluding(),
         "so_far": _so_far(reader, dataset, delta),
@@ -258,6 +263,7 @@ def markdown(data: dict[str, Any]) -> str:
         _bullets(about),
         "## Everything that can ever be released, over all accounts",
         _table("to whom | accounts | ε at most | δ | if", lifetimes),
+        *_guess(data),
         data["above_the_signed"],
         "## Released so far, all analysts together",
         _reached(data["so_far"]),
@@ -274,6 +280,17 @@ def markdown(data: dict[str, Any]) -> str:
         _bullets(data["numerical_measures"]),
     ]
     return "\n\n".join(paragraphs) + "\n"
+
+
+def _guess(data: dict[str, Any]) -> list[str]:
+    """What ε means, in a sentence."""
+    right = data["guess"]["right_at_most"]
+    if right is None:
+        return []
+    words = guess_words(
+        right, _plain(data["unit_of_privacy"]), "everything that can ever be released"
+    )
+    return [f"{words} This holds if {data['guess']['if']} (docs/theory/tradeoff.md)."]
 
 
 def _lifetime(who: str, row: dict[str, Any]) -> list[Any]:

@@ -104,6 +104,7 @@ function aboutData(about, said) {
   return el("div", { class: "stack" },
     el("section", { class: "card" }, el("h2", {}, "What is proved"),
       said.everything_ever.map((one) => el("p", {}, "Everything that this dataset can ever release, to everybody: ", term("epsilon", "ε"), ` ≤ ${bound(one.epsilon)} at `, term("delta", "δ"), ` = ${power(one.delta)}.`)),
+      el("p", {}, said.meaning),
       el("p", {}, `Unit of privacy: ${said.unit_of_privacy}. Neighbouring datasets: ${said.neighbouring_relation}.`),
       el("h3", {}, "It holds if"), el("ul", {}, said.assumptions.map((one) => el("li", {}, one)))),
     el("section", { class: "card" }, el("h2", {}, "Columns"),

@@ -22,6 +22,7 @@ export async function profileView(about) {
   const rows = found.claims.map((one) => [power(one.delta), bound(one.upper), bound(by("zero-concentrated DP", one.delta) ?? null), addition ? bound(addition[0]) : "does not apply"]);
   return el("section", { class: "card" }, el("h2", {}, "Certified profile"),
     el("p", {}, "The ", term("profile"), ` of everything that ${number(found.farthings)} `, term("farthing", "farthings"), " can ever buy: ", term("delta", "δ"), " for each ", term("epsilon", "ε"), ". Lower is better; the other lines are what other bounds would have to say of the same prices."),
+    el("p", {}, found.meaning),
     curves("δ against ε, certified and by other bounds; the values that are claimed are in the table below.", drawn),
     table("ε at most", ["at δ", "ε, certified", "ε by zero-concentrated DP", "ε by adding up"], rows, [1, 2, 3]),
     found.claims.map((one) => el("p", { class: "quiet" }, `The best value that any proof could give at δ = ${power(one.delta)} is between ${(Math.floor(one.lower * 100) / 100).toFixed(2)} and ${bound(one.upper)}.`)),

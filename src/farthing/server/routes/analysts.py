@@ -189,14 +189,15 @@ def show_own_statement(dataset: str, service: At, caller: AnalystHere) -> dict[s
     inquiry = Inquiry.of(service, caller, dataset)
     moment = inquiry.analyst.snapshot()
     about, so_far = moment.about, spending_of(moment, Price(0), paid=False)
-    known = so_far.epsilon_before is not None
+    known, overview = so_far.epsilon_before is not None, inquiry.overview()
     return {
         "dataset": about.name,
         "unit_of_privacy": about.protects,
         "neighbouring_relation": about.relation,
         "limits": about.limits.to_json(),
         "version": about.version,
-        "everything_ever": inquiry.overview()["guarantee"],
+        "everything_ever": overview["guarantee"],
+        "meaning": overview["meaning"],
         "told_you_so_far": (
             {"epsilon": so_far.epsilon_before, "delta": so_far.delta} if known else None
         ),

@@ -30,6 +30,7 @@ from farthing.server.service import (
     ServedAnalyst,
     Service,
 )
+from farthing.wording import ALL_SOLD, guess_words
 
 #: Queries in one batch at most: planning them must not hold up others.
 MOST_IN_A_BATCH = 500
@@ -224,6 +225,7 @@ class Inquiry:
                 }
                 for name, (guarantee, price) in tariff.items.items()
             ],
+            "meaning": guess_words(certificate.guess, about.unit, ALL_SOLD),
             "guarantee": [
                 {"epsilon": bracket.upper, "delta": delta}
                 for delta, bracket in certificate.epsilons
