@@ -110,14 +110,19 @@ def statement(
     where: options.LedgerAt,
     delta: options.Delta = 1e-6,
     output: Output = None,
+    registry: Annotated[
+        bool, typer.Option("--registry", help="As an entry for the public registry, in YAML.")
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """What a deployment should say about itself (NIST SP 800-226), in Markdown or JSON."""
     from farthing import ledger
 
+    make = ledger.registry_entry if registry else ledger.statement
     with ledger.Ledger.open(where, upgrade=False) as book, patience("writing the statement"):
-        data = ledger.statement(book.reader(), name, delta=delta)
-    put(output, io.StringIO(json.dumps(data) + "\n" if as_json else ledger.markdown(data)))
+        data = make(book.reader(), name, delta=delta)
+    shown = ledger.as_yaml(data) if registry else ledger.markdown(data)
+    put(output, io.StringIO(json.dumps(data) + "\n" if as_json else shown))
 
 
 def figures(

@@ -40,6 +40,7 @@ from farthing.ledger.records import (
 from farthing.ledger.registered_lists import RegisteredBatch, RegisteredSet
 from farthing.ledger.reports.budget import Coalition, Reading, coalition, odometer
 from farthing.ledger.reports.history import Asked, history
+from farthing.ledger.reports.registry import as_yaml, registry_entry
 from farthing.ledger.reports.statement import markdown, statement
 from farthing.ledger.reports.verify import Verified, verify
 from farthing.ledger.roles.analyst import Analyst, Snapshot
@@ -86,6 +87,7 @@ __all__ = [
     "Use",
     "Verified",
     "WrongSchema",
+    "as_yaml",
     "back_up",
     "coalition",
     "digest",
@@ -95,6 +97,7 @@ __all__ = [
     "markdown",
     "move",
     "odometer",
+    "registry_entry",
     "restore",
     "statement",
     "verify",
