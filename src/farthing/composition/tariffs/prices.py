@@ -83,8 +83,8 @@ def propose_prices(guarantees: Mapping[str, Guarantee], *, finest: int = 1) -> d
 
 
 def _rho(name: str, guarantee: Guarantee) -> float:
-    rest = loss_of(guarantee).without_leak()
-    if rest.whole().one_way:  # half of the square of its loss, as for the others
+    rest = loss_of(guarantee).without_leak().whole()
+    if rest.one_way:  # half of the square of its loss, as for the others
         return rest.mean_and_variance()[1] / 2
     pair = rest.zero_concentrated()
     if pair is None:
