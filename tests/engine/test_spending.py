@@ -109,7 +109,7 @@ def test_what_a_guess_from_one_answer_is_worth(
         ((name, times),) = plan.items.items()
         alone = fa.compose([(signed.tariff.items[name][0], times)]).delta_at(0.0)
         assert (1 + alone.lower) / 2 <= plan.guess() <= (1 + 1.1 * alone.upper) / 2
-        assert "from even odds whether one member is in the data: right at most" in str(plan)
+        assert "from even odds whether one member is there: right at most" in str(plan)
         assert plan.to_json()["guess"] == plan.guess()
         with monkeypatch.context() as patched:
             patched.setattr("farthing.composition.accounts.account_profiles.compose", lambda: 1 / 0)

@@ -197,8 +197,8 @@ class Plan(ShownPlan, Generic[Told]):
         if self.spending.before_and_after is not None:
             yield "so far", self.spending.before_and_after, ""
         if (right := self.guess()) is not None:
-            about = f"whether one {self.backend.about.unit} is in the data"
-            yield "a guess", f"from even odds {about}: right at most {percent_up(right)}", ""
+            about = f"from even odds whether one {self.backend.about.unit} is there"
+            yield "a guess", f"{about}: right at most {percent_up(right)}", ""
         yield FITS[self.fits]
         if self.backend.about.rows_are_units:
             yield "protects", f"{EACH_ROW}; no contribution limit is needed", ""

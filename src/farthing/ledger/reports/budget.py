@@ -34,7 +34,6 @@ from farthing.composition.accounts.account_profiles import (
     epsilon_at_levels,
     epsilon_if_opened_by_releases,
     epsilon_of,
-    guess_of,
     level_reached,
     levels,
     list_profile,
@@ -246,11 +245,6 @@ class Lifetimes:
                 "if": self.resting_on(UNPLANNED),
             },
         ]
-
-    def guess(self) -> float | None:
-        """The largest chance of guessing from all accounts whether a unit is in the data, from even
-        odds. None if not proved."""
-        return proved(lambda: guess_of([one.profile(one.cap, self.delta) for one in self.accounts]))
 
     def resting_on(self, *assumed: str) -> str | None:
         """The assumptions of a number over these accounts, in one clause."""

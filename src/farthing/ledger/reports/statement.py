@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
 
+from farthing.composition.accounts.account_profiles import guess_of, proved
 from farthing.composition.tariffs.certificate import ASSUMPTIONS
 from farthing.errors import FarthingError, require_real
 from farthing.guarantees.notation import format_guarantee
@@ -84,7 +85,9 @@ def statement(reader: Reader, dataset: str, *, delta: float = 1e-6) -> dict[str,
         "above_the_signed": ABOVE_THE_SIGNED,
         "lifetime": lifetimes.whole(),
         "guess": {
-            "right_at_most": lifetimes.guess(),
+            "right_at_most": proved(
+                lambda: guess_of([one.profile(one.cap, delta) for one in lifetimes.accounts])
+            ),
             "before": 0.5,
             "if": lifetimes.resting_on(PLANNED),
         },
