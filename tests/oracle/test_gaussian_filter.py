@@ -157,9 +157,9 @@ def test_units_are_changed_at_a_rate_that_holds(other: fa.Guarantee | None) -> N
     else:
         assert int(amount) > 1.2 * taken
         bought = [(other, int(amount))]
-    for x in (0.0, 0.1, 0.5, 1.0, 2.0, 3.0):
-        before = fa.compose([(STEP, own.grant)]).delta_at(x)
-        after = fa.compose([*bought, (STEP, own.grant - taken)]).delta_at(x)
+    for x in (0.0, 1.0, 3.0):
+        before = fa.compose([(STEP, own.grant)], tolerance=0.02).delta_at(x)
+        after = fa.compose([*bought, (STEP, own.grant - taken)], tolerance=0.02).delta_at(x)
         assert after.lower <= before.upper + own.added
 
 
