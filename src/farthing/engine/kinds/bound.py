@@ -26,6 +26,7 @@ from farthing.engine.sql.measuring import (
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Quantile, Release
 from farthing.mechanisms.combined import Groups
 from farthing.schema import REAL, Schema
+from farthing.wording import many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -137,7 +138,8 @@ class BoundQuery(MeasureQuery):
 
     @property
     def counted(self) -> str | None:
-        return "its sum" if self.sums else MeasureQuery.counted.fget(self)  # type: ignore[attr-defined] # it is a property
+        rows = self.per_key_limit
+        return "its sum" if self.sums else None if rows is None else f"at most {many(rows, 'row')}"
 
     def words(self, names: Names) -> Words:
         words = MeasureQuery.words(self, names)
