@@ -210,7 +210,8 @@ def _ours(path: Path, name: str, truth: float) -> float:
         limited = {} if numbers == 1 else {"per_key_limit": MOST_VISITS}
         plan = data.sql(ASKED[name], **limited).plan()
         step = plan._details.steps[""]
-        query, expectation = step.purchase.query, step.mechanism.expect(0.95)
+        query = step.purchase.query
+        expectation = query.expect(step.mechanism, 0.95)
         released = [
             float((found.counts or (0,))[0])
             for release in drawn(plan._details, OFTEN)

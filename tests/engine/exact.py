@@ -53,7 +53,7 @@ def numbers(source: Source, about: Dataset, query: Query) -> Numbers:
 
 _NUMBERS: Mapping[str, Callable[[Any, Any], float]] = {
     "sum": lambda row, query: int(row["n"]) / 10**query.decimals,
-    "mean": lambda row, query: query._value(int(row["n1"]) / int(row["n"])),
+    "mean": lambda row, query: query.estimates((int(row["n"]), int(row["n1"])), ())[0],
     "ratio": lambda row, _: int(row["n1"]) / int(row["n"]),
 }
 
