@@ -113,12 +113,11 @@ class CountQuery(SingleCountQuery):
 
 @dataclass(frozen=True, slots=True)
 class DistinctQuery(SingleCountQuery, KeyQuery):
-    """How many distinct values a column has, overall or for each label of a key. Missing values do
-    not count.
+    """How many distinct values a column has, overall or for each label of a key.
 
-    Of each unit `contribution_limit` values count (with a key: pairs of a label and a value), so
-    one unit adds at most that many to all numbers together, and the noise is that much wider
-    (docs/theory/mechanisms.md, section 10).
+    Missing values do not count. Of each unit `contribution_limit` values count (with a key: pairs
+    of a label and a value), so one unit adds at most that many to all numbers together, and the
+    noise is that much wider (docs/theory/mechanisms.md, section 10).
     """
 
     column: Annotated[str, "The column with the values."]

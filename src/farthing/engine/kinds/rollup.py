@@ -27,10 +27,10 @@ from farthing.wording import many
 
 @dataclass(frozen=True, slots=True)
 class RollupQuery(KeyQuery):
-    """How many units (or rows) there are in all, for each label of the first column, of the first
-    two, and so on, with sub-totals that add up.
+    """How many units (or rows) each label has, with the total and sub-totals that add up.
 
-    The labels are known: `categories` of all columns together, or those of the schema. Of each unit
+    A sub-total is for each label of the first column, of the first two, and so on. The labels are
+    known: `categories` of all columns together, or those of the schema. Of each unit
     `contribution_limit` such labels count, and in a sub-total it counts once for each of them.
     """
 
