@@ -92,9 +92,9 @@ CELLS: dict[str, Callable[[Any], object]] = {
     "schema": lambda data: data.schema,
     "name": lambda data: data.name,
     "people": lambda data: data.per_unit(n=fa.rows()).count(where="n > 1").run(),
-    "regression": lambda data: data.regression(
-        "age", "least(greatest(age, 1), 50) * 2", lower=0, upper=100
-    ).run(),
+    "regression": lambda data: (
+        data.regression("age", "least(greatest(age, 1), 50) * 2", lower=0, upper=100).run().labels
+    ),
     "people plan": lambda data: (
         data.per_unit(n=fa.rows()).histogram(fa.bins("n", [0, 2, 9])).plan().price
     ),

@@ -17,7 +17,8 @@ from farthing.engine.kinds.base import Query
 from farthing.engine.kinds.bound import BoundQuery
 from farthing.engine.kinds.fields import LARGEST_BOUND, NumberBound, unscaled
 from farthing.engine.kinds.measures import MeasureQuery, places_of
-from farthing.engine.purchase import buy
+from farthing.engine.purchase import Purchase, buy
+from farthing.errors import InvalidInput
 from farthing.schema import REAL, Schema
 
 #: Bounds of floats are below 2^40 in units of so many decimal places.
@@ -94,10 +95,15 @@ def automatic_bounds(
     widest = LARGEST_BOUND // 10 ** max(exact)
     own = schema[query.column]
     least, most = (None, None) if sums else (own.lower, own.upper)
-    ends = -widest if least is None else least, widest if most is None else most
-    stand_in = {"lower": ends[0], "upper": ends[1], "per_upper": widest}
-    largest = checked(query.changed(**{name: stand_in[name] for name in names}))
-    price = buy(largest, tariff).price
+    while True:  # until noise for such bounds can be drawn
+        ends = -widest if least is None else least, widest if most is None else most
+        stand_in = {"lower": ends[0], "upper": ends[1], "per_upper": widest}
+        largest = checked(query.changed(**{name: stand_in[name] for name in names}))
+        bought = buy(largest, tariff)
+        if widest <= 1 or _can_run(bought):
+            break
+        widest //= 2
+    price = bought.price
     firsts = {}
     for name in names:
         first = BoundQuery(
@@ -115,3 +121,12 @@ def automatic_bounds(
     rough = query.places is None and any(one.kind == REAL for one in columns)
     apart = None if rough else unscaled(1, max(exact))
     return AutomaticBounds(query, firsts, largest, price, ends, widest, apart, checked)
+
+
+def _can_run(purchase: Purchase) -> bool:
+    """Whether there is noise as wide as the bounds ask for."""
+    try:
+        purchase.mechanism()
+    except InvalidInput:
+        return False
+    return True
