@@ -123,7 +123,7 @@ def law(mechanism: Quantiles, counts: tuple[int, ...], cells: int) -> dict[Any, 
 def test_each_level_is_one_bounded_range_draw(
     few_cells: int, weight: int, counts: tuple[int, ...], values: int
 ) -> None:
-    """Theorem 17 by brute force: every pair of small tables, every draw of the first level."""
+    """Theorem 18 by brute force: every pair of small tables, every draw of the first level."""
     worst = 0.0
     mechanism = Quantiles(
         probabilities=QUARTERS,

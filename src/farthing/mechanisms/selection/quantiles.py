@@ -63,7 +63,7 @@ class Quantiles(Mechanism[Histogram]):
     middle quantile is a cell: s with probability proportional to e^(−rate·|b·F(s) − a·N|), where
     F(s) is what lies before s, N is everything, and a/b is the probability relative to the part.
     The parts are what lies before s and what does not. So the weight of a unit is divided between
-    them, and all draws of one level together are one ε-bounded-range draw (Theorem 17 of
+    them, and all draws of one level together are one ε-bounded-range draw (Theorem 18 of
     docs/theory/mechanisms.md). Where nothing is left to divide, the draw is that of a `Quantile`.
     """
 
