@@ -139,9 +139,11 @@ class RollupQuery(KeyQuery):
         if rows > 1:
             clauses.append(f"with at most {rows} rows for each {labels.each}")
         most = "" if self.contribution_limit is None else f"at most {many(self.limit, 'label')}"
-        counted = unit.several if rows == 1 else "rows"
+        counted = f"{unit.several if rows == 1 else 'rows'} for each {labels.each}"
+        if rows == 1 and self.contribution_limit != 1 and self.size != 1:  # no total of units
+            counted = f"pairs of a {unit.each} and one of its {labels.several}"
         return Words(
-            subject=f"The number of {counted} for each {labels.each}, with {totals}",
+            subject=f"The number of {counted}, with {totals}",
             limit=f"each {unit.each} counts {', '.join(clauses)}" if clauses else None,
             listed=self.listed(names),
             contribution=most if rows == 1 else f"{most}, with at most {rows} rows each",
