@@ -34,8 +34,8 @@ TARIFF = fa.Tariff(
         "select": (fa.BoundedRange(EPSILON), 1),
         "leak": (fa.ApproximateDP(0, 1e-6), 1),
     },
-    farthings=200,
-    delta_units=50,
+    farthings=500,
+    delta_units=100,
     delta_unit=1e-6,
 )
 #: One unit more, who tries to be seen everywhere and often.
@@ -127,8 +127,8 @@ def opened(engine: str, request: Any, folder: Any, certificate: Any) -> Iterator
             schema=SCHEMA,
             ledger=folder / f"{place}.db",
             tariff=certificate,
-            farthings=200,
-            delta_units=50,
+            farthings=500,
+            delta_units=100,
             **given,
         )
         made.append(session)

@@ -54,7 +54,7 @@ WRONG: dict[str, list[Any]] = {
     "coordinate": [PureDP(0), DiscreteGaussian(1.0, 7), BoundedRange(1.0), 1.0],
     "score_range": [0, -1, NAN],
     "delta": [0, 1, -1e-9, 1.5, NAN],
-    "probability": [0, 1, NAN, 1e-9],
+    "probability": [-0.1, 1.1, NAN, 1e-9],
     "k": [0, -1, 1.5, True],
     "candidates": [0, 2.5],
     "contribution_limit": [0, -3, 1.5],

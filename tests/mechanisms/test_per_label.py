@@ -121,7 +121,7 @@ def test_labels_that_reach_the_threshold_are_measured() -> None:
     release = FOUND.run(found(a=900, b=700, c=1))
     assert release.labels == ("a", "b")
     assert np.allclose(sums(release), (900, 700), atol=40)
-    assert FOUND.run(found()) == Release(())
+    assert FOUND.run(found()) == Release((), ())
 
 
 class TestAudits:

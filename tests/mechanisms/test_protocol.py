@@ -248,6 +248,7 @@ def test_a_mechanism_of_your_own() -> None:
 
         assumes = Contribution(None, 10**9)
         candidates = None
+        added = None
         guarantees = ()
 
         def guarantees_for(self, release: Release) -> tuple[()]:
