@@ -93,9 +93,7 @@ export function csv(answer) {
   const names = several ? [...Array(size).keys()].map((i) => (i < by.length ? labelText(by[i]) : "term")) : ["label"];
   const cells = (label) => (Array.isArray(label) ? [...label, ...Array(size - label.length).fill(null)] : [label]); // a sub-total has fewer
   const lines = rowsOf(answer).map(([label, ...rest]) => [...cells(label), ...rest]);
-  return [[...names, "number", "lower", "upper", ...(answer.units ? ["units"] : [])], ...lines].map((row) => row.map(csvCell).join(",")).join("
-") + "
-";
+  return [[...names, "number", "lower", "upper", ...(answer.units ? ["units"] : [])], ...lines].map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
 }
 
 export function notebookCell(dataset, query) {
