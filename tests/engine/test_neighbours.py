@@ -677,6 +677,7 @@ def test_rows_that_are_not_limited_are_caught(tmp_path, monkeypatch) -> None:
         return real(grouped, 10 * per_key_limit, units=units)
 
     monkeypatch.setattr("farthing.engine.kinds.quantile.weighted_values", heavier)
+    monkeypatch.setitem(globals(), "MEASURES", (*[QuantileQuery] * 8, *MEASURES))
     with pytest.raises(AssertionError):
         hold(in_duckdb(tmp_path), 10, examples=200, phases=[Phase.generate])
 
