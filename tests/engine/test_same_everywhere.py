@@ -185,6 +185,9 @@ MEASURES = [
     *(HistogramQuery(key, contribution_limit=2) for key in (*KEYS, *BINS, LARGE)),
     *(MeanQuery("whole", by=key, lower=-3, upper=7, **LIMITED) for key in (*KEYS, *BINS, LARGE)),
     QuantileQuery("whole", by=("month(day)", *BINS), lower=-3, upper=7, **LIMITED),
+    DistinctQuery("text", by=("flag", "year(day)"), contribution_limit=2),
+    DistinctQuery("day", by="text", categories=["a", None], contribution_limit=1),
+    RollupQuery(("flag", "text"), categories=[(True, "a"), (False, "a")], contribution_limit=1),
 ]
 
 
@@ -203,9 +206,6 @@ MOVED: list[Query] = [
     HistogramQuery(("whole", "bins(whole, 0, 1, 1.5)"), contribution_limit=2),
     HistogramQuery("large", contribution_limit=2, where={"large": {"above": 10}}),
     DistinctQuery("whole", contribution_limit=2),
-    DistinctQuery("text", by=("flag", "year(day)"), contribution_limit=2),
-    DistinctQuery("day", by="text", categories=["a", None], contribution_limit=1),
-    RollupQuery(("flag", "text"), categories=[(True, "a"), (False, "a")], contribution_limit=1),
 ]
 
 
