@@ -23,9 +23,9 @@ from farthing.mechanisms.counts.nested_counts import (
     tree_of,
     whole_numbers,
 )
-from farthing.mechanisms.counts.noisy_totals import laplace_tail
 from farthing.mechanisms.noise import exact_sampling
 from farthing.mechanisms.noise.discrete import _sum_half_width
+from farthing.mechanisms.noise.weighted_sums import laplace_tail
 from farthing.mechanisms.protocol import Release
 
 #: A total, three regions, and 2, 1 and 4 wards in them.

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from farthing.guarantees.kinds import DiscreteGaussian, Gaussian, PureDP
-from farthing.mechanisms.counts.noisy_totals import NoisyTotals, laplace_tail
+from farthing.mechanisms.counts.noisy_totals import NoisyTotals
 from farthing.mechanisms.noise.discrete import (
     CoordinateNoise,
     DiscreteLaplaceNoise,
     laplace_sum_tail,
 )
+from farthing.mechanisms.noise.weighted_sums import laplace_tail
 
 
 def probabilities(noise: CoordinateNoise, reach: int) -> np.ndarray:

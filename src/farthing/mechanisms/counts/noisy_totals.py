@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from flint import arb, ctx
-
 from farthing.errors import InvalidInput, require_count
 from farthing.guarantees.kinds import PureDP
 from farthing.mechanisms.noise.discrete import (
@@ -24,6 +22,7 @@ from farthing.mechanisms.noise.discrete import (
 )
 from farthing.mechanisms.noise.exact_sampling import system_bits
 from farthing.mechanisms.noise.rounded_gaussian import RoundedGaussianNoise
+from farthing.mechanisms.noise.weighted_sums import continuous_scale, laplace_tail
 from farthing.mechanisms.protocol import (
     DEFAULT_CONFIDENCE,
     Contribution,
@@ -34,11 +33,8 @@ from farthing.mechanisms.protocol import (
     Uses,
     require_confidence,
 )
-from farthing.numerics.ball import PRECISION, up
 from farthing.numerics.search import turning_point
 
-#: Scales of Laplace noise are told apart by this part of them; that loses _BITS bits each.
-_APART, _BITS = 2.0**-12, 16
 #: Ends of intervals are found to this part of their distance from the middle.
 _FINE = 1e-4
 
@@ -174,35 +170,10 @@ def _spreads(coordinate: Coordinate, limits: tuple[int, ...]) -> tuple[float, ..
 
 
 def _spread(noise: CoordinateNoise) -> float:
-    """The scale (Laplace) or deviation of the continuous noise that `outside` takes instead.
-
-    For discrete Laplace noise of scale s that is 1/(2·tanh(1/2s)). What was rounded is taken as it
-    was before.
-    """
+    """The scale (Laplace) or deviation of the continuous noise that `outside` takes instead. What
+    was rounded is taken as it was before."""
     if isinstance(noise, DiscreteLaplaceNoise):
-        return 1 / (2 * math.tanh(1 / (2 * float(noise.scale))))
+        return continuous_scale(noise)
     if isinstance(noise, RoundedGaussianNoise):
         return float(noise.deviation)
     return math.sqrt(noise.variance)
-
-
-def laplace_tail(scales: Sequence[float], distance: float) -> float:
-    """At least Pr[|S| > distance] for a sum S of independent Laplace numbers of these scales.
-
-    Σᵢ Aᵢ·e^(−distance/bᵢ) with Aᵢ = Π_{j≠i} 1/(1 − (bⱼ/bᵢ)²), by partial fractions of the
-    characteristic function Π 1/(1 + bᵢ²t²). Scales that are too near to one another are made
-    larger, which makes no |S| smaller.
-    """
-    apart: list[float] = []
-    for scale in sorted(scales):
-        apart.append(max(scale, apart[-1] * (1 + _APART)) if apart else scale)
-    with ctx.workprec(PRECISION + _BITS * len(apart)):
-        squares = [arb(scale) ** 2 for scale in apart]
-        total = arb(0)
-        for i, scale in enumerate(apart):
-            share = arb(1)
-            for j, square in enumerate(squares):
-                if j != i:
-                    share *= squares[i] / (squares[i] - square)
-            total += share * (-arb(distance) / arb(scale)).exp()
-        return min(max(up(total), 0.0), 1.0)

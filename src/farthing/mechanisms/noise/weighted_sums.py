@@ -4,24 +4,25 @@ Let S = Σ w·(a sum of draws of whole noise). Pr[|S| > x] is that of continuous
 scale 1/(2·tanh(1/2s)), slightly above s; normal with the variance of the whole noise and 1/12) at
 x less half a step for each different |w| (Theorem 17 of docs/theory/mechanisms.md). A sum of
 Laplace and normal numbers has the characteristic function φ(t) = e^(−σ²t²/2)·Π (1 + b²t²)^−n, which
-is inverted numerically; for two Laplace numbers
-Pr[|X + Y| > x] = (a²·e^(−x/a) − b²·e^(−x/b))/(a² − b²).
+is inverted numerically; a few Laplace numbers alone have a closed form (`laplace_tail`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
+from flint import arb, ctx
 
 from farthing.mechanisms.noise.discrete import (
     CoordinateNoise,
     DiscreteLaplaceNoise,
     laplace_sum_tail,
 )
+from farthing.numerics.ball import PRECISION, up
 from farthing.numerics.search import turning_point
 
 #: A weight, the noise that it multiplies, and how many draws of it are added up.
@@ -30,8 +31,10 @@ Term: TypeAlias = tuple[float, CoordinateNoise, int]
 #: The inversion sums this many values of φ over one period, in standard deviations of S; what it
 #: leaves out is below the error.
 _POINTS, _PERIOD, _ERROR = 2048, 60.0, 2e-7
-#: Up to so many equal Laplace numbers have a closed form that is quick.
-_FEW = 64
+#: Up to so many Laplace numbers have a closed form that is quick: equal ones, and any.
+_FEW, _FEW_SCALES = 64, 6
+#: Scales of Laplace noise are told apart by this part of them; that loses _BITS bits each.
+_APART, _BITS = 2.0**-12, 16
 
 
 def outside(terms: Iterable[Term], at: float) -> float:
@@ -46,7 +49,7 @@ def outside(terms: Iterable[Term], at: float) -> float:
     variance, scales = 0.0, dict[float, int]()
     for (weight, noise), times in merged.items():
         if isinstance(noise, DiscreteLaplaceNoise):
-            scale = weight / (2 * math.tanh(1 / (2 * float(noise.scale))))
+            scale = weight * continuous_scale(noise)
             scales[scale] = scales.get(scale, 0) + times
         else:
             variance += weight**2 * times * (_variance(noise) + 1 / 12)
@@ -82,11 +85,8 @@ def _tail(variance: float, scales: dict[float, int], at: float) -> float:
         ((scale, times),) = scales.items()
         if times <= _FEW:
             return min(1.0, laplace_sum_tail(times, at / scale))
-    if variance == 0 and len(scales) == sum(scales.values()) == 2:
-        narrow, wide = sorted(scales)
-        if narrow < 0.999 * wide:
-            parts = (b**2 * math.exp(-at / b) for b in (wide, narrow))
-            return (next(parts) - next(parts)) / (wide**2 - narrow**2)
+    if variance == 0 and sum(scales.values()) <= _FEW_SCALES:
+        return laplace_tail([scale for scale, times in scales.items() for _ in range(times)], at)
     deviation = math.sqrt(variance + sum(2 * n * b**2 for b, n in scales.items()))
     x = at / deviation
     step = 2 * math.pi / max(_PERIOD, 4 * x)
@@ -97,3 +97,31 @@ def _tail(variance: float, scales: dict[float, int], at: float) -> float:
         logarithm -= times * np.log1p(scale**2 * squares)
     inside = 2 / math.pi * step * (x / 2 + float((np.sin(x * t) / t * np.exp(logarithm)).sum()))
     return min(1.0, max(0.0, 1 - inside) + _ERROR)
+
+
+def continuous_scale(noise: DiscreteLaplaceNoise) -> float:
+    """The scale of Laplace noise that is no less spread than this noise and a uniform number of
+    [−½, ½]: 1/(2·tanh(1/2s)), slightly above s (Lemma D of docs/theory/mechanisms.md)."""
+    return 1 / (2 * math.tanh(1 / (2 * float(noise.scale))))
+
+
+def laplace_tail(scales: Sequence[float], distance: float) -> float:
+    """At least Pr[|S| > distance] for a sum S of independent Laplace numbers of these scales.
+
+    Σᵢ Aᵢ·e^(−distance/bᵢ) with Aᵢ = Π_{j≠i} 1/(1 − (bⱼ/bᵢ)²), by partial fractions of the
+    characteristic function Π 1/(1 + bᵢ²t²). Scales that are too near to one another are made
+    larger, which makes no |S| smaller.
+    """
+    apart: list[float] = []
+    for scale in sorted(scales):
+        apart.append(max(scale, apart[-1] * (1 + _APART)) if apart else scale)
+    with ctx.workprec(PRECISION + _BITS * len(apart)):
+        squares = [arb(scale) ** 2 for scale in apart]
+        total = arb(0)
+        for i, scale in enumerate(apart):
+            share = arb(1)
+            for j, square in enumerate(squares):
+                if j != i:
+                    share *= squares[i] / (squares[i] - square)
+            total += share * (-arb(distance) / arb(scale)).exp()
+        return min(max(up(total), 0.0), 1.0)
