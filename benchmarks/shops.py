@@ -10,6 +10,8 @@ from pathlib import Path
 
 import duckdb
 
+from farthing.schema import Column
+
 REGIONS = ("AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST")
 NATIONS = (
     ("ALGERIA", 0), ("ARGENTINA", 1), ("BRAZIL", 1), ("CANADA", 1), ("EGYPT", 4), ("ETHIOPIA", 0),
@@ -27,6 +29,15 @@ _KINDS = (
     ("TIN", "NICKEL", "BRASS", "STEEL", "COPPER"),
 )
 _BOXES = ("SM", "LG", "MED", "JUMBO", "WRAP"), ("CASE", "BOX", "BAG", "JAR", "PKG", "PACK", "CAN")
+#: What an owner declares of the numbers and flags of a line item.
+LINE_COLUMNS = (
+    Column("l_quantity", "integer", lower=0, upper=50),
+    Column("l_extendedprice", "decimal", places=2, lower=0, upper=105_000),
+    Column("l_discount", "decimal", places=2, lower=0, upper=0.1),
+    Column("l_tax", "decimal", places=2, lower=0, upper=0.08),
+    Column("l_returnflag", "text", categories=("A", "N", "R")),
+    Column("l_linestatus", "text", categories=("F", "O")),
+)
 PRIVATE, PUBLIC = ("customer", "orders", "lineitem"), ("part", "supplier", "nation")
 
 
@@ -76,13 +87,18 @@ def tpch(folder: Path, customers: int) -> dict[str, Path]:
         f"o_orderdate, any_value(o_orderpriority) AS o_orderpriority, bool_or({late}) AS o_late "
         "FROM lineitem GROUP BY o_orderkey",
     }
-    places = {}
+    places = _written(folder, statements)
+    places.pop("lines").unlink()  # a step on the way
+    return places
+
+
+def _written(folder: Path, statements: dict[str, str]) -> dict[str, Path]:
+    """A Parquet file for each statement, which may read the tables before it."""
+    places = {name: folder / f"{name}.parquet" for name in statements}
     with duckdb.connect() as connection:
         for name, statement in statements.items():
             connection.execute(f"CREATE TABLE {name} AS {statement}")
-            if name != "lines":
-                places[name] = folder / f"{name}.parquet"
-                connection.execute(f"COPY {name} TO '{places[name]}'")
+            connection.execute(f"COPY {name} TO '{places[name]}'")
     return places
 
 
@@ -114,10 +130,4 @@ def jaffle_shop(folder: Path, customers: int) -> dict[str, Path]:
         f"AS paid, {_words('order_id + split', 7, ('credit_card', 'coupon', 'gift_card'))} AS "
         "payment_method FROM (SELECT *, unnest(range(1 + order_id % 2)) AS split FROM orders)",
     }
-    places = {}
-    with duckdb.connect() as connection:
-        for name, statement in statements.items():
-            places[name] = folder / f"{name}.parquet"
-            connection.execute(f"CREATE TABLE {name} AS {statement}")
-            connection.execute(f"COPY {name} TO '{places[name]}'")
-    return places
+    return _written(folder, statements)

@@ -24,7 +24,7 @@ from benchmarks.findings import Beside, Findings, Goal, Table
 from benchmarks.parts.engine import TARIFF
 from benchmarks.parts.limits import drawn
 from benchmarks.peers import Ask, ask
-from benchmarks.shops import tpch
+from benchmarks.shops import LINE_COLUMNS, tpch
 from benchmarks.tables import MOST_VISITS, UPPER, visits
 from farthing.ledger import Limits
 from farthing.schema import Column, Schema
@@ -52,12 +52,7 @@ VISITS = Schema(
 LINES = Schema(
     (
         Column("custkey", "integer"),
-        Column("l_quantity", "integer", lower=0, upper=50),
-        Column("l_extendedprice", "decimal", places=2, lower=0, upper=105_000),
-        Column("l_discount", "decimal", places=2, lower=0, upper=0.1),
-        Column("l_tax", "decimal", places=2, lower=0, upper=0.08),
-        Column("l_returnflag", "text", categories=("A", "N", "R")),
-        Column("l_linestatus", "text", categories=("F", "O")),
+        *LINE_COLUMNS,
         Column("l_shipdate", "date"),
     )
 )

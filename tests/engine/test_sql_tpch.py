@@ -11,7 +11,16 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.shops import MODES, NATIONS, PRIORITIES, PRIVATE, PUBLIC, REGIONS, tpch
+from benchmarks.shops import (
+    LINE_COLUMNS,
+    MODES,
+    NATIONS,
+    PRIORITIES,
+    PRIVATE,
+    PUBLIC,
+    REGIONS,
+    tpch,
+)
 from farthing.engine.sources.base import Source
 from farthing.engine.sql.bounding import text_of
 from farthing.engine.sql_questions.questions import queries_in
@@ -43,12 +52,7 @@ def schema(public: Mapping[str, str]) -> Schema:
             Column("o_late", "boolean"),
             Column("l_partkey", "integer"),
             Column("l_suppkey", "integer"),
-            Column("l_quantity", "integer", lower=0, upper=50),
-            Column("l_extendedprice", "decimal", places=2, lower=0, upper=105_000),
-            Column("l_discount", "decimal", places=2, lower=0, upper=0.1),
-            Column("l_tax", "decimal", places=2, lower=0, upper=0.08),
-            Column("l_returnflag", "text", categories=("A", "N", "R")),
-            Column("l_linestatus", "text", categories=("F", "O")),
+            *LINE_COLUMNS,
             *(Column(f"l_{name}date", "date") for name in ("ship", "commit", "receipt")),
             Column("l_shipinstruct", "text"),
             Column("l_shipmode", "text", categories=MODES),
