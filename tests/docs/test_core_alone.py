@@ -32,7 +32,7 @@ def bare(code: str) -> subprocess.CompletedProcess[str]:
 def test_everything_that_counts_works() -> None:
     done = bare(
         "import farthing as fa\n"
-        "import farthing.lab.audit, farthing.exchange, farthing.lab.games, farthing.interactive\n"
+        "import farthing.lab.audit, farthing.exchange, farthing.interactive\n"
         "import farthing.mechanisms\n"
         "print(fa.compose([(fa.PureDP(0.1), 9)]).epsilon_at(1e-6).upper)\n"
         "fa.Accountant(1, 1e-6).spend(fa.Gaussian(20.0))\n"

@@ -15,7 +15,6 @@ ALONE = SOURCE / "checker.py"
 TWICE = {
     ("cli", "verify_command"): "the commands that verify a certificate, or a ledger",
     ("engine", "physical_column"): "the same of each engine, one file each",
-    ("lab", "simulate"): "many games at once, or a conversation from one response",
 }
 
 

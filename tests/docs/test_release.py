@@ -23,7 +23,7 @@ from farthing.cli.main import app
 ROOT = Path(__file__).parents[2]
 #: For each extra what only works with what it brings.
 NEEDS = {
-    "": "farthing, farthing.lab.audit, farthing.exchange, farthing.lab.games, farthing.interactive",
+    "": "farthing, farthing.lab.audit, farthing.exchange, farthing.interactive",
     "ledger": "farthing.ledger",
     "engine": "farthing.engine, farthing.cli.owner, farthing.cli.query, farthing.cli.converse",
     "client": "farthing.client",

@@ -7,7 +7,7 @@ import math
 import pytest
 
 import farthing as fa
-from farthing.lab.games import Strategy, adversary, attained, play, simulate
+from tests.games.games import Strategy, adversary, attained, play, simulate
 
 BR, DP = fa.BoundedRange, fa.PureDP
 CASES = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 
-from farthing.lab.finite.systems import (
+from tests.interactive.finite.systems import (
     HALTED,
     FiniteSystem,
     History,

@@ -22,7 +22,7 @@ from farthing.interactive import (
 from farthing.interactive.protocol import Drawing, Noise, noise_shifted_by
 from farthing.interactive.sparse_vector import WatchState
 from farthing.lab.audit import audit
-from farthing.lab.finite import geometric_noise, hockey_stick, tabulate_mechanism
+from tests.interactive.finite import geometric_noise, hockey_stick, tabulate_mechanism
 
 #: Numbers by name: what the data hold.
 Data = dict[str, int]

@@ -10,7 +10,7 @@ import random
 from fractions import Fraction
 from math import prod
 
-from farthing.lab.finite import (
+from tests.interactive.finite import (
     FiniteSystem,
     concurrent,
     dominating_pair,
@@ -19,7 +19,7 @@ from farthing.lab.finite import (
     profile,
     renyi_moment,
 )
-from farthing.lab.finite.systems import HALTED, Reply
+from tests.interactive.finite.systems import HALTED, Reply
 from tests.interactive.systems import naive_hockey_stick, random_pair
 
 Systems = tuple[FiniteSystem, FiniteSystem]

@@ -11,7 +11,8 @@ import pytest
 
 from farthing.errors import InvalidInput
 from farthing.interactive import Exceeds, Guess, GuessAndCheck, SparseVector
-from farthing.lab.finite import (
+from farthing.mechanisms import LeakyAnswer
+from tests.interactive.finite import (
     Distinguishable,
     LogOf,
     converse,
@@ -23,8 +24,7 @@ from farthing.lab.finite import (
     tabulate_mechanism,
     transcript_law,
 )
-from farthing.lab.finite.systems import FiniteSystem, Reply
-from farthing.mechanisms import LeakyAnswer
+from tests.interactive.finite.systems import FiniteSystem, Reply
 from tests.interactive.systems import random_pair, union
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from farthing.errors import InvalidInput
-from farthing.lab.finite import (
+from tests.interactive.finite import (
     FiniteSystem,
     best_attack,
     dominating_pair,

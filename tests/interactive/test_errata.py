@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 import farthing as fa
-from farthing.lab.finite import (
+from tests.interactive.finite import (
     LogOf,
     concurrent,
     decompose,

@@ -9,7 +9,7 @@ import pytest
 
 from farthing.errors import InvalidInput
 from farthing.interactive import Concurrent, Exceeds, SparseVector
-from farthing.lab.finite import (
+from tests.interactive.finite import (
     FiniteSystem,
     concurrent,
     converse,
@@ -20,7 +20,7 @@ from farthing.lab.finite import (
     tabulate_mechanism,
     transcript_law,
 )
-from farthing.lab.finite.systems import HALTED, Reply, tabulate
+from tests.interactive.finite.systems import HALTED, Reply, tabulate
 from tests.interactive.systems import random_pair
 
 HALF = Fraction(1, 2)

@@ -8,9 +8,9 @@ from fractions import Fraction
 import pytest
 
 from farthing.errors import InvalidInput, NotCertified
-from farthing.lab.finite import hockey_stick, one_draw, randomized_response, strategies
-from farthing.lab.finite.one_draw import kernel
-from farthing.lab.finite.systems import transcript_law
+from tests.interactive.finite import hockey_stick, one_draw, randomized_response, strategies
+from tests.interactive.finite.one_draw import kernel
+from tests.interactive.finite.systems import transcript_law
 from tests.interactive.systems import random_law, random_pair, union
 
 

@@ -13,8 +13,8 @@ from farthing.errors import InvalidInput
 from farthing.guarantees.kinds import PureDP
 from farthing.interactive import Conversation, Exceeds, Guess, GuessAndCheck, SparseVector
 from farthing.interactive.protocol import Noise, noise_shifted_by
-from farthing.lab.finite import geometric_noise, hockey_stick, tabulate_mechanism
 from tests.interactive.exact_sparse_vector import Compared, ExactSparseVector
+from tests.interactive.finite import geometric_noise, hockey_stick, tabulate_mechanism
 
 A, B = Fraction(1, 2), Fraction(2, 3)
 

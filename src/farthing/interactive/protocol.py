@@ -3,7 +3,7 @@
 A mechanism is a frozen description. What it remembers is a frozen state of plain numbers, which the
 holder of the conversation keeps. `begin` and `reply` are generators: they yield the noise they need
 and are sent the number drawn. So the same code runs with exact random numbers, with every possible
-number (`lab.finite.tabulate_mechanism`), and inside `Concurrent`, which is COMP of [Lyu22].
+number (`tests/interactive/finite`), and inside `Concurrent`, which is COMP of [Lyu22].
 
 A conversation is charged in full when it is opened. All noise that later answers depend on is in
 its state, and the state is JSON: a holder that stores it before giving an answer never draws twice.

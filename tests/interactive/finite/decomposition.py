@@ -27,8 +27,11 @@ from typing import TypeAlias
 from flint import arb, ctx, fmpq
 
 from farthing.errors import InvalidInput, NotCertified, require_count, require_real
-from farthing.lab.finite.one_draw import ExactProfile, Profiles, one_draw, profile
-from farthing.lab.finite.systems import (
+from farthing.mechanisms.noise.exact_sampling import BitSource, system_bits
+from farthing.mechanisms.randomized_response import LeakyAnswer, require_bit
+from farthing.numerics.ball import Ball, ends, in_balls
+from tests.interactive.finite.one_draw import ExactProfile, Profiles, one_draw, profile
+from tests.interactive.finite.systems import (
     AnswerSymbol,
     AskingStrategy,
     Both,
@@ -40,9 +43,6 @@ from farthing.lab.finite.systems import (
     Reply,
     align,
 )
-from farthing.mechanisms.noise.exact_sampling import BitSource, system_bits
-from farthing.mechanisms.randomized_response import LeakyAnswer, require_bit
-from farthing.numerics.ball import Ball, ends, in_balls
 
 
 def hockey_stick(first: FiniteSystem, second: FiniteSystem, factor: Fraction) -> Fraction:

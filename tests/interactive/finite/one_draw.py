@@ -23,7 +23,7 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from farthing.errors import InvalidInput, NotCertified
-from farthing.lab.finite.systems import (
+from tests.interactive.finite.systems import (
     HALTED,
     AnswerSymbol,
     Both,

@@ -4,7 +4,7 @@
 conversation, `decomposition` divergences, attacks and the theorem for (ε, δ).
 """
 
-from farthing.lab.finite.decomposition import (
+from tests.interactive.finite.decomposition import (
     Attack,
     Decomposition,
     Distinguishable,
@@ -18,8 +18,14 @@ from farthing.lab.finite.decomposition import (
     renyi_moment,
     simulate,
 )
-from farthing.lab.finite.one_draw import ExactProfile, OneDraw, dominating_pair, one_draw, profile
-from farthing.lab.finite.systems import (
+from tests.interactive.finite.one_draw import (
+    ExactProfile,
+    OneDraw,
+    dominating_pair,
+    one_draw,
+    profile,
+)
+from tests.interactive.finite.systems import (
     FiniteSystem,
     concurrent,
     geometric_noise,
