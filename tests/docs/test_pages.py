@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -124,20 +122,22 @@ def shut_all(names: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_run_in_order(page: str, folder: Path) -> None:
+@pytest.mark.usefixtures("folder")
+def test_commands_run_in_order(page: str) -> None:
+    """In this process: tests/cli runs commands as processes, and starting one takes seconds."""
     text = (ROOT / page).read_text(encoding="utf-8")
     joined = re.sub(r"\\\n +", "", text)  # a command may go on in the next line
     commands = re.findall(r"^    (farthing .*)$", joined, flags=re.M)
     assert commands
     for command in commands:
-        done = subprocess.run(
-            [sys.executable, "-m", "farthing", *shlex.split(command, comments=True)[1:]],
-            capture_output=True,
-            text=True,
-            cwd=folder,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
-        assert done.stdout
+        assert run_command(command)
+
+
+def run_command(command: str) -> str:
+    """What it prints."""
+    done = CliRunner().invoke(app, shlex.split(command, comments=True)[1:])
+    assert done.exit_code == 0, f"{command}\n{done.output}{done.exception}"
+    return done.stdout
 
 
 @pytest.mark.parametrize("tutorial", ["analyst", "owner", "library-author"])
@@ -160,8 +160,7 @@ def walk(page: str) -> None:
     assert steps
     for language, title, body, command in steps:
         if command:
-            done = CliRunner().invoke(app, shlex.split(command)[1:])
-            assert done.exit_code == 0, f"{command}\n{done.output}{done.exception}"
+            run_command(command)
         elif title:
             Path(title).write_text(body, encoding="utf-8")
         elif language == "python":
