@@ -32,10 +32,10 @@ from farthing.errors import Unsupported, require_choice, require_count, require_
 from farthing.guarantees.kinds import Guarantee
 from farthing.guarantees.losses.base import Loss
 from farthing.guarantees.losses.sampled import SampledResponse
-from farthing.mechanisms.randomized_response import GeneralizedRandomizedResponse
 from farthing.numerics.ball import Ball, down, in_balls, up
 from farthing.numerics.curves import Grid, Supports
 from farthing.numerics.rounding import FloatArray, IntArray
+from tests.mechanisms.randomized_response import GeneralizedRandomizedResponse
 
 Left = tuple[int, ...]
 #: What to do at each grid point: the item, and the t if there is a choice.

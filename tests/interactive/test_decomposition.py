@@ -11,7 +11,6 @@ import pytest
 
 from farthing.errors import InvalidInput
 from farthing.interactive import Exceeds, Guess, GuessAndCheck, SparseVector
-from farthing.mechanisms import LeakyAnswer
 from tests.interactive.finite import (
     Distinguishable,
     LogOf,
@@ -26,6 +25,7 @@ from tests.interactive.finite import (
 )
 from tests.interactive.finite.systems import FiniteSystem, Reply
 from tests.interactive.systems import random_pair, union
+from tests.mechanisms.randomized_response import LeakyAnswer
 
 
 def smallest_delta(pair: tuple, factor: Fraction) -> Fraction:

@@ -11,16 +11,19 @@ import pytest
 from farthing.guarantees.kinds import DiscreteGaussian, PureDP
 from farthing.mechanisms import (
     ExponentialMechanism,
-    GeneralizedRandomizedResponse,
     Histogram,
     KnownCounts,
     KnownGumbel,
-    LeakyRandomizedResponse,
     Quantile,
     ThresholdedCounts,
     TopKWithCounts,
     UnknownCounts,
     UnknownGumbel,
+)
+from farthing.numerics.ball import in_balls, middle
+from tests.mechanisms.randomized_response import (
+    GeneralizedRandomizedResponse,
+    LeakyRandomizedResponse,
 )
 
 ONE = {"contribution_limit": 1, "per_key_limit": 2}
@@ -35,6 +38,38 @@ def rate(mechanism: Any, histogram: Histogram, label: str, trials: int) -> float
 def spread(probability: float, trials: int) -> float:
     """Four standard deviations: the tests fail once in about 16 000 seeds each."""
     return 4 * math.sqrt(max(probability * (1 - probability), 1 / trials) / trials)
+
+
+@in_balls
+def withheld(mechanism: ThresholdedCounts, count: int) -> float:
+    """The chance that a label with this true count is withheld."""
+    return middle(1 - mechanism.noise.tail(mechanism.threshold - count))
+
+
+@in_balls
+def below_cutoff(mechanism: UnknownCounts, lead: int) -> float:
+    """The chance, or a bound on it, that a label `lead` above the cutoff is withheld."""
+    return min(1.0, middle(mechanism.noise.difference_tail(lead - mechanism.threshold + 1)))
+
+
+def missed(rate: float, weights: dict[float, float]) -> float:
+    """X/(1 + X), X = Σ n·e^(−rate·gap): n rivals at least `gap` below come first with that chance.
+
+    It is at most the chance that a candidate comes after one of its rivals.
+    """
+    total = sum(n * math.exp(-rate * gap) for gap, n in weights.items())
+    return total / (1 + total)
+
+
+def missed_of_known(mechanism: KnownGumbel, *, domain_size: int, gap: float = 0) -> float:
+    """At most, for a label that leads the (k+1)-th count by `gap`."""
+    return missed(float(mechanism.rate), {gap: domain_size - mechanism.k})
+
+
+def missed_of_unknown(mechanism: UnknownGumbel, *, lead: float, gap: float = 0) -> float:
+    """At most, for a label `lead` above the cutoff and `gap` above the (k+1)-th count."""
+    stop, rivals = lead - mechanism.per_key_limit, mechanism.candidates - mechanism.k
+    return missed(float(mechanism.rate), {gap: rivals, stop: mechanism.stop_multiplicity})
 
 
 @pytest.mark.parametrize(
@@ -72,7 +107,7 @@ def test_counts(mechanism: Any, confidence: float) -> None:
     ],
 )
 def test_misses_below_a_fixed_threshold_are_exact(mechanism: Any, count: int) -> None:
-    stated = mechanism.miss_probability(count)
+    stated = withheld(mechanism, count)
     found = rate(mechanism, Histogram(["a"], [count]), "a", 2000)
     assert 0.05 < stated < 0.95
     assert found == pytest.approx(stated, abs=spread(stated, 2000))
@@ -81,14 +116,14 @@ def test_misses_below_a_fixed_threshold_are_exact(mechanism: Any, count: int) ->
 def test_misses_below_a_noisy_threshold() -> None:
     laplace = UnknownCounts(coordinate=PureDP(0.5), delta=DELTA, candidates=1, **ONE)
     lead = laplace.threshold + 3
-    stated = laplace.miss_probability(lead)
+    stated = below_cutoff(laplace, lead)
     histogram = Histogram(["a", "b"], [lead + 5, 5])
     assert rate(laplace, histogram, "a", 2000) == pytest.approx(stated, abs=spread(stated, 2000))
 
     limited = UnknownCounts(coordinate=DiscreteGaussian(2.0, 2), delta=DELTA, candidates=1, **ONE)
     for slack in (-3, 0, 8, 18):
         lead = limited.threshold + slack
-        bound = limited.miss_probability(lead)
+        bound = below_cutoff(limited, lead)
         found = rate(limited, Histogram(["a", "b"], [lead + 5, 5]), "a", 1000)
         assert found <= bound + spread(bound, 1000)
     assert bound < 0.1
@@ -96,18 +131,18 @@ def test_misses_below_a_noisy_threshold() -> None:
 
 def test_known_selection() -> None:
     mechanism = KnownGumbel(epsilon=0.5, k=1, per_key_limit=2)
-    stated = mechanism.miss_probability(domain_size=4, gap=10)
+    stated = missed_of_known(mechanism, domain_size=4, gap=10)
     histogram = Histogram(list("abcd"), [30, 20, 20, 20])
     found = rate(mechanism, histogram, "a", 3000)
     assert found == pytest.approx(stated, abs=spread(found, 3000))
 
     deep = KnownGumbel(epsilon=0.5, k=2, per_key_limit=2)
-    bound = deep.miss_probability(domain_size=4, gap=10)
+    bound = missed_of_known(deep, domain_size=4, gap=10)
     for label in "ab":
         assert rate(deep, Histogram(list("abcd"), [32, 30, 20, 20]), label, 1000) <= bound + spread(
             bound, 1000
         )
-    assert deep.miss_probability(domain_size=2) == 0.0
+    assert missed_of_known(deep, domain_size=2) == 0.0
 
 
 @pytest.mark.parametrize("counts", [[30, 20, 20, 20], [30, 29, 28, 27], [90, 0, 0, 0]])
@@ -127,7 +162,7 @@ def test_unknown_selection() -> None:
     mechanism = UnknownGumbel(epsilon=0.5, delta=DELTA, k=2, candidates=3, **ONE)
     cutoff, found = 5, 0.0
     for lead in (25, 32, 45):
-        bound = mechanism.miss_probability(lead=lead, gap=10)
+        bound = missed_of_unknown(mechanism, lead=lead, gap=10)
         histogram = Histogram(list("abcd"), [cutoff + lead + 4, cutoff + lead, cutoff, cutoff])
         found = rate(mechanism, histogram, "b", 1000)
         assert found <= bound + spread(bound, 1000)
@@ -143,10 +178,10 @@ def test_top_k_with_counts_states_both() -> None:
         assert both.counts == counting.expect(0.9).counts
         alone = selection.expect(0.9, domain_size=10)
         assert (both.selection, both.found_from) == (alone.selection, alone.found_from)
-    assert known.miss_probability(domain_size=10, gap=40) == pytest.approx(
+    assert missed_of_known(known, domain_size=10, gap=40) == pytest.approx(
         8 * math.exp(-10), rel=1e-3
     )
-    assert discovery.miss_probability(lead=200, gap=40) == pytest.approx(
+    assert missed_of_unknown(discovery, lead=200, gap=40) == pytest.approx(
         math.exp(-20 * discovery.draw_epsilon), rel=1e-3
     )
 
@@ -157,7 +192,7 @@ def test_found_from(confidence: float) -> None:
     mechanism = UnknownGumbel(epsilon=0.5, delta=DELTA, k=1, candidates=1, **ONE)
     lead = mechanism.expect(confidence).found_from
     assert lead is not None
-    assert mechanism.miss_probability(lead=lead) == pytest.approx(1 - confidence)
+    assert missed_of_unknown(mechanism, lead=lead) == pytest.approx(1 - confidence)
     found = 1 - rate(mechanism, Histogram(["a", "b"], [math.ceil(lead) + 5, 5]), "a", 2000)
     assert confidence - spread(confidence, 2000) <= found <= confidence + 0.1
 

@@ -19,12 +19,10 @@ from farthing.lab.audit import _clopper_pearson_lower, audit, audit_bounded_rang
 from farthing.mechanisms import (
     ClippedSum,
     ExponentialMechanism,
-    GeneralizedRandomizedResponse,
     Histogram,
     KnownCounts,
     KnownGumbel,
     Largest,
-    LeakyRandomizedResponse,
     PermuteAndFlipMechanism,
     Quantile,
     Release,
@@ -35,6 +33,10 @@ from farthing.mechanisms import (
     UnknownGumbel,
 )
 from farthing.mechanisms.noise import exact_sampling
+from tests.mechanisms.randomized_response import (
+    GeneralizedRandomizedResponse,
+    LeakyRandomizedResponse,
+)
 
 from .claims import claimed
 

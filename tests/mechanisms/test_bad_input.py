@@ -13,11 +13,9 @@ from farthing.guarantees.kinds import BoundedRange, DiscreteGaussian, Gaussian, 
 from farthing.mechanisms import (
     ClippedSum,
     ExponentialMechanism,
-    GeneralizedRandomizedResponse,
     Histogram,
     KnownCounts,
     KnownGumbel,
-    LeakyRandomizedResponse,
     PermuteAndFlipMechanism,
     Quantile,
     ThresholdedCounts,
@@ -25,6 +23,10 @@ from farthing.mechanisms import (
     UnknownCounts,
     UnknownGumbel,
     ordered_counts,
+)
+from tests.mechanisms.randomized_response import (
+    GeneralizedRandomizedResponse,
+    LeakyRandomizedResponse,
 )
 
 LIMITS = {"contribution_limit": 2, "per_key_limit": 1}
@@ -214,9 +216,5 @@ def test_accuracy_questions_out_of_range() -> None:
             GOOD[3].expect(confidence)
     with pytest.raises(InvalidInput, match="domain_size"):
         GOOD[5].expect(domain_size=1)
-    with pytest.raises(InvalidInput, match="gap"):
-        GOOD[5].miss_probability(domain_size=5, gap=-1)
-    with pytest.raises(InvalidInput, match="lead"):
-        GOOD[6].miss_probability(lead=NAN)
     with pytest.raises(InvalidInput, match="domain_size"):
         TopKWithCounts(selection=GOOD[5], counting=GOOD[3]).expect()

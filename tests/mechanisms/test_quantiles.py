@@ -17,8 +17,7 @@ from farthing.guarantees.kinds import BoundedRange
 from farthing.mechanisms import Histogram, Quantile, Quantiles
 from farthing.mechanisms.noise.exact_sampling import system_bits
 from farthing.mechanisms.selection import quantiles
-from farthing.mechanisms.selection.quantile import weights_in
-from farthing.mechanisms.selection.quantiles import Part
+from farthing.mechanisms.selection.quantiles import Part, weights_in
 
 ONE = {"contribution_limit": 1, "per_key_limit": 1}
 QUARTERS = (0.25, 0.5, 0.75)

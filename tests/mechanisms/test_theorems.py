@@ -26,7 +26,7 @@ from farthing.mechanisms import (
     UnknownGumbel,
 )
 from farthing.mechanisms.histogram import top_counts
-from farthing.mechanisms.selection.quantile import weights_in
+from farthing.mechanisms.selection.quantiles import weights_in
 
 from .fit import fits
 

@@ -2,8 +2,8 @@
 
 A `Mechanism` is a frozen object: `assumes` says what must hold for the data, `guarantees` is its
 price before running, `guarantees_for` the price of one release, `run` makes a release, `expect`
-states its accuracy. `ExponentialMechanism` and the randomized responses are building blocks: they
-run on scores or on a bit.
+states its accuracy. `ExponentialMechanism` and permute-and-flip are building blocks: they run on
+scores.
 """
 
 from farthing.mechanisms.combined import Groups, Largest, PerLabel
@@ -33,16 +33,10 @@ from farthing.mechanisms.protocol import (
     Release,
     Uses,
 )
-from farthing.mechanisms.randomized_response import (
-    GeneralizedRandomizedResponse,
-    LeakyAnswer,
-    LeakyRandomizedResponse,
-)
 from farthing.mechanisms.selection.exponential import ExponentialMechanism, LeastTotal
 from farthing.mechanisms.selection.gumbel import KnownGumbel, UnknownGumbel
 from farthing.mechanisms.selection.permute_and_flip import PermuteAndFlipMechanism
-from farthing.mechanisms.selection.quantile import Quantile
-from farthing.mechanisms.selection.quantiles import Quantiles
+from farthing.mechanisms.selection.quantiles import Quantile, Quantiles
 
 __all__ = [
     "Accuracy",
@@ -52,14 +46,11 @@ __all__ = [
     "DiscreteLaplaceNoise",
     "Expectation",
     "ExponentialMechanism",
-    "GeneralizedRandomizedResponse",
     "Groups",
     "Histogram",
     "KnownCounts",
     "KnownGumbel",
     "Largest",
-    "LeakyAnswer",
-    "LeakyRandomizedResponse",
     "LeastTotal",
     "Mechanism",
     "Noise",

@@ -114,18 +114,6 @@ def told_apart(rate: float, confidence: float) -> float:
     return max(0.0, math.log(level / (1 - level)) / rate)
 
 
-def losing(log_odds: list[float]) -> float:
-    """X/(1 + X), X = Σ e^l: the chance that a candidate comes after one of its rivals.
-
-    l is the log-weight of each rival (or group of rivals) relative to the candidate.
-    """
-    if not log_odds:
-        return 0.0
-    peak = max(log_odds)
-    total = peak + math.log(sum(math.exp(value - peak) for value in log_odds))
-    return 1 / (1 + math.exp(-total)) if total > -700 else 0.0
-
-
 def require_confidence(confidence: float) -> float:
     """A confidence level strictly between 0 and 1."""
     return require_real("confidence", confidence, above=0, below=1)

@@ -28,7 +28,6 @@ from flint import arb, ctx, fmpq
 
 from farthing.errors import InvalidInput, NotCertified, require_count, require_real
 from farthing.mechanisms.noise.exact_sampling import BitSource, system_bits
-from farthing.mechanisms.randomized_response import LeakyAnswer, require_bit
 from farthing.numerics.ball import Ball, ends, in_balls
 from tests.interactive.finite.one_draw import ExactProfile, Profiles, one_draw, profile
 from tests.interactive.finite.systems import (
@@ -43,6 +42,7 @@ from tests.interactive.finite.systems import (
     Reply,
     align,
 )
+from tests.mechanisms.randomized_response import LeakyAnswer, require_bit
 
 
 def hockey_stick(first: FiniteSystem, second: FiniteSystem, factor: Fraction) -> Fraction:

@@ -27,8 +27,7 @@ from farthing.engine.sql.measuring import (
 from farthing.errors import InvalidInput
 from farthing.mechanisms import Expectation, Histogram, Mechanism, Quantile, Quantiles, Release
 from farthing.mechanisms.combined import Groups
-from farthing.mechanisms.selection.quantile import exact_probability
-from farthing.mechanisms.selection.quantiles import exact_probabilities
+from farthing.mechanisms.selection.quantiles import exact_probabilities, exact_probability
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 from flint import arb
 
-from farthing.errors import InvalidInput, require_count
+from farthing.errors import InvalidInput
 from farthing.mechanisms.histogram import Histogram, TopCounts, positive_counts, ranked, top_counts
 from farthing.mechanisms.noise.discrete import (
     Coordinate,
@@ -48,7 +48,7 @@ from farthing.mechanisms.protocol import (
     leak_once,
     noise_accuracy,
 )
-from farthing.numerics.ball import in_balls, middle
+from farthing.numerics.ball import in_balls
 from farthing.numerics.search import last_whole, least_reaching
 
 
@@ -141,11 +141,6 @@ class ThresholdedCounts(CountsOfUnknown):
         level, counts = joint_level(confidence, among), release.counts or ()
         return intervals_after(self.noise, self.threshold, counts, level)
 
-    @in_balls
-    def miss_probability(self, count: int) -> float:
-        """The chance that a label with this true count is withheld."""
-        return middle(1 - self.noise.tail(self.threshold - require_count("count", count)))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownCounts(CountsOfUnknown):
@@ -197,12 +192,6 @@ class UnknownCounts(CountsOfUnknown):
         """The threshold is a noisy count too, so what a release says about one label depends on
         all of them. So the intervals of all candidates hold together, shown or not."""
         return self.noise.half_width(joint_level(confidence, self.candidates))
-
-    @in_balls
-    def miss_probability(self, lead: int) -> float:
-        """The chance, or a bound on it, that a label `lead` above the cutoff is withheld."""
-        short = require_count("lead", lead) - self.threshold + 1
-        return min(1.0, middle(self.noise.difference_tail(short)))
 
 
 @lru_cache(maxsize=256)

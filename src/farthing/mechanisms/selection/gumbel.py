@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from farthing.errors import InvalidInput, require_count, require_real
+from farthing.errors import InvalidInput, require_count
 from farthing.guarantees.kinds import BoundedRange
 from farthing.mechanisms.histogram import Histogram, labels_at, top_counts
 from farthing.mechanisms.noise.exact_sampling import system_bits
@@ -20,7 +20,6 @@ from farthing.mechanisms.protocol import (
     check,
     epsilon_less_leak,
     leak_once,
-    losing,
     require_confidence,
     selection_accuracy,
     told_apart,
@@ -83,16 +82,6 @@ class KnownGumbel(Mechanism[Histogram]):
             selection=selection_accuracy(rate, size - 1, confidence),
             told_apart=told_apart(rate, confidence),
         )
-
-    def miss_probability(self, *, domain_size: int, gap: float = 0) -> float:
-        """At most, for a label that leads the (k+1)-th count by `gap`.
-
-        It is missed only if one of the domain_size − k labels at least `gap` below comes
-        before it; all of them together weigh at most (domain_size − k)·e^(−rate·gap) of it.
-        """
-        rivals = require_count("domain_size", domain_size, at_least=self.k) - self.k
-        lead = float(self.rate) * require_real("gap", gap, at_least=0)
-        return losing([math.log(rivals) - lead] if rivals else [])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,17 +183,3 @@ class UnknownGumbel(Mechanism[Histogram]):
             found_from=self.per_key_limit + odds / rate,
             told_apart=told_apart(rate, level),
         )
-
-    def miss_probability(self, *, lead: float, gap: float = 0) -> float:
-        """At most, for a label `lead` above the cutoff and `gap` above the (k+1)-th count.
-
-        It is missed only if ⊥ or one of the candidates − k labels at least `gap` below comes
-        before it.
-        """
-        rate = float(self.rate)
-        above = require_real("lead", lead, at_least=0) - self.per_key_limit
-        rivals = [math.log(self.stop_multiplicity) - rate * above]
-        if self.candidates > self.k:
-            distance = require_real("gap", gap, at_least=0)
-            rivals.append(math.log(self.candidates - self.k) - rate * distance)
-        return losing(rivals)
