@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import farthing as fa
 from farthing.composition.adaptive.lattice import Factors, Lattice, lattice_above, lattice_below
 from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.base import Atoms
+from farthing.guarantees.losses.sampled import replaced_below
 from farthing.numerics.ball import down, in_balls, up
 from farthing.numerics.convolution import cyclic_product
 from oracle.reference import atoms_profile, mp
@@ -211,3 +214,59 @@ def test_samples_beside_others(seed):
         for adaptivity in ("none", "adaptive", "setwise"):
             assert fa.compose(items, adaptivity=adaptivity).delta_at(x).upper >= best
         assert fa.compose(items, adaptivity="none").delta_at(x).lower <= 1.02 * best
+
+
+@pytest.mark.parametrize(
+    "guarantee",
+    [fa.Gaussian(0.5), fa.Gaussian(1.0), fa.Gaussian(20.0), fa.Laplace(1.0), fa.PureDP(3.0)],
+    ids=str,
+)
+@in_balls
+def test_the_mechanism_that_leans_to_both_sides_has_the_guarantee(guarantee):
+    rate = 0.1
+    sample = loss_of(fa.SubsampledWithoutReplacement(guarantee, rate))
+    atoms = replaced_below(sample.before(0.01, sample.reach(1e-12), upward=False)[0], rate)
+    right = atoms.losses > 0
+    assert np.allclose(atoms.losses, -atoms.losses[::-1], atol=1e-12)
+    small = atoms.masses[::-1][right]  # of Q where P is large
+    large = small * (np.exp(atoms.losses[right]) - 1 + rate) / rate
+    assert math.fsum(large) + 2 * math.fsum(small) <= 1
+    alone = fa.compose([guarantee])
+    for x in np.linspace(0.0, 3.0, 13):
+        attained = math.fsum(np.maximum(large - math.exp(x) * small, 0.0))
+        assert attained <= alone.delta_at(float(x)).upper + 1e-12
+
+
+def test_three_distributions_attain_a_sample_without_replacement():
+    # on samples of two out of four units; ε = ln 3, each outcome is for one of the three
+    with_u, with_v, neither = ([Fraction(3 if i == j else 1, 5) for i in range(3)] for j in range(3))
+
+    def outcome(sample):
+        return with_u if "u" in sample else with_v if "v" in sample else neither
+
+    def mechanism(data):
+        samples = list(itertools.combinations(data, 2))
+        return [sum(outcome(one)[i] for one in samples) / len(samples) for i in range(3)]
+
+    for one, other in itertools.permutations((with_u, with_v, neither), 2):
+        assert max(p / q for p, q in zip(one, other, strict=True)) == 3
+    ours, theirs = mechanism(["u", *"abc"]), mechanism(["v", *"abc"])
+    guarantee = fa.SubsampledWithoutReplacement(fa.PureDP(math.log(3)), 0.5)
+    before, _ = loss_of(guarantee).before(0.01, 1.0, upward=False)
+    for count, epsilon in itertools.product((1, 2, 6), (0.0, 0.3, 1.0, 2.0)):
+        reached = Fraction(0)
+        for view in itertools.product(range(3), repeat=count):
+            p, q = (math.prod(one[i] for i in view) for one in (ours, theirs))
+            reached += max(Fraction(0), p - Fraction(math.exp(epsilon)) * q)
+        upper = fa.compose([(guarantee, count)]).delta_at(epsilon).upper
+        assert upper >= reached * (1 - Fraction(1, 10**12))
+        if count == 1:
+            lower = atoms_profile(replaced_below(before, 0.5), epsilon)
+            assert -1e-15 <= float(reached) - lower <= 1e-8
+
+
+@pytest.mark.parametrize("noise", [0.5, 1.0, 2.0, 5.0])
+def test_samples_without_replacement_have_both_sides(noise):
+    many = fa.compose([(fa.SubsampledWithoutReplacement(fa.Gaussian(noise), 0.01), 1000)])
+    bracket = many.epsilon_at(1e-5)
+    assert bracket.upper - bracket.lower <= 0.01 * bracket.upper

@@ -209,9 +209,19 @@ class SubsetLoss(SampledLoss, attained=False):
         return replaced_above(before, self.guarantee.rate)
 
     def atoms_below(self, step: float, reach: float) -> Atoms:
-        """The worst known mechanism attains one direction only."""
+        """One of the worst known mechanisms attains one direction only."""
         before, _ = self.before(step, reach, upward=False)
         return sampled_below(before, self.guarantee.rate, with_unit=True)
+
+    def total(self, count: int, step: float, tiny: float, *, upward: bool) -> tuple[Atoms, int]:
+        """From below, of that mechanism and one that leans to both sides, the one that reaches
+        further when there are so many."""
+        reach = self.reach(tiny)
+        if upward:
+            return self.atoms_above(step, reach), count
+        both_ways = replaced_below(self.before(step, reach, upward=False)[0], self.guarantee.rate)
+        known = (self.atoms_below(step, reach), both_ways)
+        return max(known, key=lambda atoms: _about_reached(atoms, count, tiny)), count
 
 
 def sampled_loss(
@@ -336,6 +346,39 @@ def replaced_above(inner: Atoms, rate: float) -> Atoms:
         np.concatenate((mirrored[::-1], [at_zero], masses)),
         one.infinity,
     )
+
+
+def replaced_below(inner: Atoms, rate: float) -> Atoms:
+    """Atoms of the worst known mechanism under replace-one neighbours that leans to both sides.
+
+    The largest losses of `inner` with masses p under P and q under Q, as many as Σp + 2Σq ≤ 1
+    allows, make three distributions any two of which have the profile Σ(p − zq)₊ for z ≥ 1
+    (docs/theory/subsampling.md, lemma 3). So a sample gives p and q a loss s > 0 and, mirrored, −s.
+    """
+    losses, masses = (side[inner.losses > 0][::-1] for side in (inner.losses, inner.masses))
+    used = np.cumsum(inflated(masses * (1 + 2 * np.exp(-losses)), 16))
+    before = np.concatenate(([0.0], used[:-1]))
+    share = np.clip((1 - 1e-9 - before) / np.maximum(used - before, 1e-300), 0.0, 1.0)
+    kept = Atoms(losses[::-1], deflated(masses * share, 4)[::-1])
+    one = sampled_below(kept, rate, with_unit=True)
+    mirror = sampled_above(kept, rate, missing=0.0, with_unit=True)
+    mirrored = deflated(kept.masses * np.exp(-_blur(kept) - kept.losses), 16)
+    at_zero = 1 - inflated(math.fsum(one.masses) + math.fsum(mirrored), 64)
+    return Atoms(
+        np.concatenate((-mirror.losses[::-1], [0.0], one.losses)),
+        np.concatenate((mirrored[::-1], [max(0.0, at_zero)], one.masses)),
+    )
+
+
+def _about_reached(atoms: Atoms, count: int, tiny: float) -> float:
+    """About the ε of so many at a small δ, by their moments."""
+
+    def epsilon(theta: float) -> float:
+        moment = float(np.sum(atoms.masses * np.exp(theta * atoms.losses)))
+        return (count * math.log(moment) - math.log(tiny * count)) / theta
+
+    steepest = 600 / float(np.abs(atoms.losses).max())
+    return min(epsilon(steepest * 1.3**-i) for i in range(40))
 
 
 def sampled_losses(losses: FloatArray, rate: float) -> FloatArray:
