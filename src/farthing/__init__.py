@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from farthing.composition.accounts.accountant import Accountant, Allowance, BudgetExceeded
+from farthing.composition.accounts.individual import IndividualAccountant
+from farthing.composition.accounts.odometer import Odometer
 from farthing.composition.bounds import Bracket
 from farthing.composition.bounds.closed_forms import (
     gaussian_delta,
@@ -106,18 +108,17 @@ logging.getLogger("farthing.engine").propagate = False
 __all__ = [
     "ADAPTIVITIES", "Accountant", "Allowance", "ApproximateDP", "BoundedRange", "Bracket",
     "BudgetExceeded", "Certificate", "Column", "Composition", "ConcentratedDP", "Declaration",
-    "Desk", "DiscreteGaussian", "FarthingError", "Gaussian", "Guarantee", "InvalidInput",
-    "Laplace", "Limits", "Lookup", "LossDistribution", "News", "NotCertified", "PermuteAndFlip",
-    "Price", "PureDP", "RenyiDP", "Schema", "ScoreBounds", "Session", "Subsampled",
-    "SubsampledWithoutReplacement", "Tariff", "Tradeoff", "TruncatedConcentratedDP",
-    "TwoWayLoss", "Unattainable", "Unsupported", "ZeroConcentratedDP", "bins", "compose",
-    "connect", "day", "difference", "for_replace_one", "format_guarantee", "from_replace_one",
-    "gaussian_delta",
-    "gaussian_epsilon", "gaussian_noise_multiplier", "group_privacy", "hour", "ladder",
-    "laplace_histogram_epsilon", "largest_count", "largest_epsilon", "largest_farthings",
-    "listening", "month", "noise_for", "open", "parse_guarantee", "propose_prices", "quarter",
-    "ratio", "score_bounds", "score_bounds_of", "sgd_noise", "week", "year", "zcdp_epsilon",
-    "zcdp_noise_multiplier"
+    "Desk", "DiscreteGaussian", "FarthingError", "Gaussian", "Guarantee", "IndividualAccountant",
+    "InvalidInput", "Laplace", "Limits", "Lookup", "LossDistribution", "News", "NotCertified",
+    "Odometer", "PermuteAndFlip", "Price", "PureDP", "RenyiDP", "Schema", "ScoreBounds",
+    "Session", "Subsampled", "SubsampledWithoutReplacement", "Tariff", "Tradeoff",
+    "TruncatedConcentratedDP", "TwoWayLoss", "Unattainable", "Unsupported", "ZeroConcentratedDP",
+    "bins", "compose", "connect", "day", "difference", "for_replace_one", "format_guarantee",
+    "from_replace_one", "gaussian_delta", "gaussian_epsilon", "gaussian_noise_multiplier",
+    "group_privacy", "hour", "ladder", "laplace_histogram_epsilon", "largest_count",
+    "largest_epsilon", "largest_farthings", "listening", "month", "noise_for", "open",
+    "parse_guarantee", "propose_prices", "quarter", "ratio", "score_bounds", "score_bounds_of",
+    "sgd_noise", "week", "year", "zcdp_epsilon", "zcdp_noise_multiplier"
 ]  # fmt: skip # one list of names
 if find_spec("sqlglot") is None or find_spec("sqlalchemy") is None:  # `import *` of the core alone
     __all__ = [name for name in __all__ if name not in _LATER]

@@ -19,6 +19,7 @@ import pytest
 
 import farthing as fa
 from farthing.composition.accounts.filters import Filters
+from farthing.composition.bounds.moment_witness import Moments
 
 #: With probability `mass` the loss is `loss`; the probability of telling all is left over.
 Outcomes = tuple[tuple[float, float], ...]
@@ -34,6 +35,10 @@ def plays(guarantee: fa.Guarantee, with_unit: bool = True) -> list[Outcomes]:
             half = 1 / (2 * sigma)
             tails = [(above(half - at), above(-half - at)) for at in (0.0, 1.0)]
             return [((p, math.log(p / q)), (1 - p, math.log((1 - p) / (1 - q)))) for p, q in tails]
+        case fa.ZeroConcentratedDP(rho):
+            witness = Moments(0.0, rho, math.inf).witness(0.6)
+            assert witness is not None
+            return [tuple(zip(witness.masses, witness.losses, strict=True))]
         case fa.Subsampled(fa.PureDP(epsilon), rate):
             truth = 1 / (1 + math.exp(-epsilon))
             pairs = [(rate * p + (1 - rate) * (1 - p), 1 - p) for p in (truth, 1 - truth)]
@@ -135,6 +140,8 @@ CASES = [
     (1.2, 0.0, 0.0, (fa.PureDP(0.3), fa.PureDP(0.5), fa.BoundedRange(0.4))),
     (1.0, 0.1, 0.0, (fa.BoundedRange(0.5), fa.Gaussian(3.0))),
     (0.7, 0.2, 0.0, (fa.Subsampled(fa.PureDP(1.0), 0.4), fa.BoundedRange(0.9))),
+    (0.8, 0.1, 0.0, (fa.ZeroConcentratedDP(0.05), fa.BoundedRange(0.6))),
+    (0.8, 0.1, 0.0, (fa.Gaussian(3.0), fa.ZeroConcentratedDP(0.05))),
 ]
 
 

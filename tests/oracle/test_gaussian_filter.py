@@ -10,13 +10,9 @@ import pytest
 from flint import arb
 
 import farthing as fa
-from farthing.composition.accounts.gaussian_filter import (
-    GaussianFilter,
-    normal_profile,
-    sold,
-    variance_of_range,
-)
+from farthing.composition.accounts.gaussian_filter import GaussianFilter
 from farthing.composition.accounts.unit_filter import UnitFilter
+from farthing.composition.adaptive.normal_prices import normal_profile, sold, variance_of_range
 from farthing.guarantees.losses import loss_of
 from farthing.guarantees.losses.base import Loss
 from farthing.numerics.ball import up

@@ -239,7 +239,8 @@ def test_the_mechanism_that_leans_to_both_sides_has_the_guarantee(guarantee):
 
 def test_three_distributions_attain_a_sample_without_replacement():
     # on samples of two out of four units; ε = ln 3, each outcome is for one of the three
-    with_u, with_v, neither = ([Fraction(3 if i == j else 1, 5) for i in range(3)] for j in range(3))
+    three = [[Fraction(3 if i == j else 1, 5) for i in range(3)] for j in range(3)]
+    with_u, with_v, neither = three
 
     def outcome(sample):
         return with_u if "u" in sample else with_v if "v" in sample else neither
@@ -248,7 +249,7 @@ def test_three_distributions_attain_a_sample_without_replacement():
         samples = list(itertools.combinations(data, 2))
         return [sum(outcome(one)[i] for one in samples) / len(samples) for i in range(3)]
 
-    for one, other in itertools.permutations((with_u, with_v, neither), 2):
+    for one, other in itertools.permutations(three, 2):
         assert max(p / q for p, q in zip(one, other, strict=True)) == 3
     ours, theirs = mechanism(["u", *"abc"]), mechanism(["v", *"abc"])
     guarantee = fa.SubsampledWithoutReplacement(fa.PureDP(math.log(3)), 0.5)

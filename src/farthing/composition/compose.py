@@ -9,7 +9,11 @@ from functools import partial
 
 from flint import arb
 
-from farthing.composition.adaptive.moments_beside_others import moments_as_loss, moments_first
+from farthing.composition.adaptive.moments_beside_others import (
+    moments_as_loss,
+    moments_as_noise,
+    moments_first,
+)
 from farthing.composition.adaptive.optimum import by_example, by_operators
 from farthing.composition.adaptive.profiles import Curves, curves
 from farthing.composition.bounds import Bound, Bracket, Sides
@@ -178,6 +182,8 @@ class OneDirection:
             yield before
         if (beside := moments_as_loss(items, adaptivity)) is not None:
             yield beside
+        if (noise := moments_as_noise(items, adaptivity)) is not None:
+            yield noise
         in_advance = fixed_in_advance(items)
         if in_advance is not None:
             yield in_advance

@@ -72,16 +72,17 @@ class Accountant:
     is set aside in advance for guarantees with a δ of their own; without it none of them fits.
     Most of δ is for one kind of filter, which sells nearly what a list fixed in advance affords:
     Gaussian noise as currency, or a Rényi order. The first purchase decides which, or `mostly`, the
-    guarantee that you expect to buy most (docs/theory/filter.md). Others may be bought too; for
-    guarantees that only bound moments, name one of them or buy it first.
+    guarantee that you expect to buy most (docs/theory/filter.md). Others may be bought too.
 
     Re-composing past purchases is not a valid filter, so the accountant does not do it. The result
     is right for a list that was fixed in advance, but here the list depends on the answers: an
     analyst who buys more exactly when the answers revealed little exceeds δ, although every list
     that could be bought stays below it (the page above has an example). For the same reason there
-    is no ε of what was spent so far.
+    is no ε of what was spent so far; `Odometer` has one.
 
-    An interactive mechanism is charged when it is opened. `spend` is thread-safe. For a budget that
+    An interactive mechanism is charged when it is opened. Where its guarantee only bounds moments, it
+    must end before anything else is bought, unless the accountant is made with `interleaved`: then
+    all of δ is for Rényi orders, which cover such conversations. `spend` is thread-safe. For a budget that
     several programs share, use a ledger. A tariff that is fixed in advance may afford more
     (`tariff_epsilon`).
     """
@@ -93,6 +94,7 @@ class Accountant:
         *,
         leaks: float = 0.0,
         mostly: Guarantee | None = None,
+        interleaved: bool = False,
     ) -> None:
         self.epsilon = require_real("epsilon", epsilon, at_least=0)
         self.delta = require_real("delta", delta, at_least=0, below=1)
@@ -108,6 +110,8 @@ class Accountant:
         self._filters = Filters.choices(
             self.epsilon, self._rest, USUAL if mostly is None else mostly
         )
+        if interleaved:
+            self._filters = self._filters[:1]  # of orders
         if mostly is not None:
             self._filters = (self._best_for(mostly),)
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from farthing.composition.accounts.gaussian_filter import GaussianFilter, sold
+from farthing.composition.accounts.gaussian_filter import GaussianFilter
 from farthing.composition.accounts.renyi_filter import Cap, Charge, best_order, caps, cost_of
 from farthing.composition.accounts.unit_filter import UnitFilter
+from farthing.composition.adaptive.normal_prices import sold
 from farthing.errors import InvalidInput, require_count, require_real
 from farthing.guarantees.kinds import Guarantee
 from farthing.guarantees.losses import loss_of
@@ -69,7 +70,7 @@ class Filters:
     @staticmethod
     def of_units(epsilon: float, delta: float, order: float, unit: Guarantee) -> Filters | None:
         """Nothing is spent, and most of δ is for this guarantee; None if it is no currency."""
-        own = UnitFilter.of(_losses(unit), epsilon, deflated(delta * (1 - BESIDE), 8))
+        own = UnitFilter.of(losses_without_leak(unit), epsilon, deflated(delta * (1 - BESIDE), 8))
         if own is None:
             return None
         orders = Filters.of_orders(epsilon, delta * BESIDE, order)
@@ -84,7 +85,7 @@ class Filters:
 
         Units of another kind are changed as soon as that is needed.
         """
-        units, balance, losses, times = self.units, self.balance, _losses(guarantee), 0
+        units, balance, losses, times = self.units, self.balance, losses_without_leak(guarantee), 0
         assert self.noise is not None
         assert balance is not None
         pockets, own = dict(self.pockets), self.own
@@ -193,7 +194,7 @@ class Filters:
         balance = None if text is None else Fraction(text)
         units = require_count("units", data.get("units", 0), at_least=0)
         pockets = tuple(
-            (_losses(parse_guarantee(kind)), require_count("count", held, at_least=1))
+            (losses_without_leak(parse_guarantee(kind)), require_count("count", held, at_least=1))
             for kind, held in data.get("pockets", {}).items()
         )
         most = 0 if made.noise is None else Fraction(made.noise.grant)
@@ -206,7 +207,7 @@ class Filters:
         return replace(made, spent=spent, balance=balance, units=units, pockets=pockets)
 
 
-def _losses(guarantee: Guarantee) -> tuple[Loss, ...]:
+def losses_without_leak(guarantee: Guarantee) -> tuple[Loss, ...]:
     """The loss in both directions, without leaks; once if both are the same."""
     ways = (loss_of(guarantee, with_unit=way).whole().without_leak() for way in (True, False))
     return tuple(dict.fromkeys(ways))

@@ -17,8 +17,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from farthing.composition.accounts.gaussian_filter import ADDED, CELLS, SMALLEST, GaussianFilter
+from farthing.composition.accounts.gaussian_filter import ADDED, GaussianFilter
 from farthing.composition.adaptive.lattice import sum_of
+from farthing.composition.adaptive.normal_prices import CELLS, SMALLEST
 from farthing.composition.adaptive.operators import Kernel
 from farthing.composition.adaptive.profiles import Curves, curves
 from farthing.composition.items import Losses

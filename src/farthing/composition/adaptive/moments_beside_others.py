@@ -1,4 +1,4 @@
-"""Lists that mix kinds that only bound moments with kinds whose worst case is known: two bounds.
+"""Lists with kinds that only bound moments, alone or beside others: three bounds.
 
 *Moments first.* Let V be the profile of the steps that come after, and K(α) a bound on
 ln E[e^{(α−1)L}] of the steps before. Then, by Markov's inequality for e^{(α−1)L},
@@ -11,30 +11,37 @@ With nothing after it V is (1 − e^y)₊ and this is [CKS20, Prop. 12].
 at once, where D is the tight conversion of its moments. D is the profile of a pair of distributions
 that dominates the run, and dominating pairs compose with everything, in any order.
 
-Both are proved in docs/theory/moments.md.
+*Moments as noise.* Each mechanism is replaced by the Gaussian noise that it costs with what comes
+after it (normal_prices.py), so the whole has the profile of noise. For many small mechanisms.
+
+All are proved in docs/theory/moments.md.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from itertools import groupby
 
 import numpy as np
 
+from farthing.composition.adaptive.normal_prices import climbed, rates_of
 from farthing.composition.adaptive.operators import loss_distribution_above
 from farthing.composition.adaptive.optimum import by_operators
 from farthing.composition.adaptive.profiles import curves
 from farthing.composition.bounds import Bound, Sides
+from farthing.composition.bounds.closed_forms import analytic_gaussian
 from farthing.composition.bounds.moments import MomentBound
-from farthing.composition.items import Losses
+from farthing.composition.items import Losses, losses_of
 from farthing.errors import Unattainable
-from farthing.guarantees.kinds import LossDistribution
+from farthing.guarantees.kinds import Gaussian, LossDistribution
 from farthing.guarantees.losses import loss_of
+from farthing.guarantees.losses.base import Loss
 from farthing.numerics.ball import in_balls, up
 from farthing.numerics.curves import Chords, Grid
-from farthing.numerics.rounding import inflated
+from farthing.numerics.rounding import deflated, float_up, inflated
 
 #: Relative width in ε that the profile of what comes after is computed to.
 FINENESS = 2e-3
@@ -46,6 +53,8 @@ HIGHER = (1.5, 2.0, 3.0, 5.0)
 POINTS, FAR = 400, 1e-4
 #: Relative width that the profile of the whole is computed to.
 FINE = 2e-3
+#: Of δ, what the grids of prices in noise may add; fewer mechanisms than this gain nothing.
+ADDED, MANY = 2.0**-10, 12
 #: A δ below this is not worth a grid.
 SMALLEST = 1e-200
 
@@ -183,3 +192,64 @@ def dominating(items: Losses, delta: float) -> LossDistribution | None:
         return loss_distribution_above(Chords(grid, np.minimum.accumulate(both)))
     except Unattainable:
         return None
+
+
+def moments_as_noise(items: Losses, adaptivity: str) -> Bound | None:
+    """The bound for lists with many mechanisms of which only moments are known.
+
+    If all is fixed in advance every order is valid, and Gaussian noise comes last, where it makes
+    the others cheaper. If the order is open it comes first, which is worst, and there may be one
+    other kind.
+    """
+    noise = [pair for pair in items if pair[0].gaussian_variance() is not None]
+    others = [pair for pair in items if pair[0].gaussian_variance() is None]
+    many = sum(count for loss, count in items if not loss.known) >= MANY
+    open_order = adaptivity == "setwise" and len({loss for loss, _ in others}) > 1
+    if not many or open_order or any(loss.one_way for loss, _ in items):
+        return None
+    sequence = {"none": [*others, *noise], "setwise": [*noise, *others]}.get(
+        adaptivity, list(items.pairs)
+    )
+
+    def near(delta: float) -> Bound | None:
+        variance = _noise_of(tuple(sequence), delta) if SMALLEST < delta < 1 else None
+        if variance is None:
+            return None
+        sigma = deflated(1 / math.sqrt(variance), 8)
+        return analytic_gaussian(losses_of([Gaussian(sigma)]))
+
+    def epsilon_at(delta: float) -> Sides:
+        bound = near(delta)
+        rest = deflated(delta * (1 - ADDED), 4)
+        return 0.0, math.inf if bound is None else bound.epsilon_at(rest)[1]
+
+    def delta_at(epsilon: float) -> Sides:
+        about = MomentBound(items).delta_at(epsilon)
+        bound = near(about)
+        if bound is None:
+            return 0.0, 1.0
+        return 0.0, min(1.0, inflated(bound.delta_at(epsilon)[1] + ADDED * about, 4))
+
+    return Bound(
+        "moments-as-noise",
+        "Rényi moments as Gaussian noise (docs/theory/moments.md)",
+        epsilon_at=epsilon_at,
+        delta_at=delta_at,
+        on_grid=True,
+    )
+
+
+@lru_cache(maxsize=16)
+def _noise_of(sequence: tuple[tuple[Loss, int], ...], delta: float) -> float | None:
+    """A variance whose profile, and ADDED·δ more, lies above that of the list."""
+    about = sum(count * up(loss.log_moment(1.5)) for loss, count in sequence)
+    if not 0 < about < math.inf:
+        return None
+    most = 2.0 ** math.ceil(math.log2(16 * about))
+    variance = Fraction(0)
+    for loss, count in reversed(sequence):
+        rates = rates_of((loss,), most, deflated(ADDED * delta / most, 4))
+        if not rates:
+            return None
+        variance = climbed(variance, rates, count)
+    return float_up(variance) if variance <= most else None
