@@ -22,6 +22,12 @@ from farthing.composition.bounds.closed_forms import (
     zcdp_epsilon,
     zcdp_noise_multiplier,
 )
+from farthing.composition.bounds.correlated_noise import (
+    MatrixMechanism,
+    Participation,
+    Strategy,
+    matrix_mechanism,
+)
 from farthing.composition.bounds.tradeoff import Tradeoff
 from farthing.composition.compose import ADAPTIVITIES, Composition, compose
 from farthing.composition.planning import largest_count, largest_epsilon, noise_for, sgd_noise
@@ -109,16 +115,17 @@ __all__ = [
     "ADAPTIVITIES", "Accountant", "Allowance", "ApproximateDP", "BoundedRange", "Bracket",
     "BudgetExceeded", "Certificate", "Column", "Composition", "ConcentratedDP", "Declaration",
     "Desk", "DiscreteGaussian", "FarthingError", "Gaussian", "Guarantee", "IndividualAccountant",
-    "InvalidInput", "Laplace", "Limits", "Lookup", "LossDistribution", "News", "NotCertified",
-    "Odometer", "PermuteAndFlip", "Price", "PureDP", "RenyiDP", "Schema", "ScoreBounds",
-    "Session", "Subsampled", "SubsampledWithoutReplacement", "Tariff", "Tradeoff",
-    "TruncatedConcentratedDP", "TwoWayLoss", "Unattainable", "Unsupported", "ZeroConcentratedDP",
-    "bins", "compose", "connect", "day", "difference", "for_replace_one", "format_guarantee",
-    "from_replace_one", "gaussian_delta", "gaussian_epsilon", "gaussian_noise_multiplier",
-    "group_privacy", "hour", "ladder", "laplace_histogram_epsilon", "largest_count",
-    "largest_epsilon", "largest_farthings", "listening", "month", "noise_for", "open",
-    "parse_guarantee", "propose_prices", "quarter", "ratio", "score_bounds", "score_bounds_of",
-    "sgd_noise", "week", "year", "zcdp_epsilon", "zcdp_noise_multiplier"
+    "InvalidInput", "Laplace", "Limits", "Lookup", "LossDistribution", "MatrixMechanism", "News",
+    "NotCertified", "Odometer", "Participation", "PermuteAndFlip", "Price", "PureDP", "RenyiDP",
+    "Schema", "ScoreBounds", "Session", "Strategy", "Subsampled", "SubsampledWithoutReplacement",
+    "Tariff", "Tradeoff", "TruncatedConcentratedDP", "TwoWayLoss", "Unattainable", "Unsupported",
+    "ZeroConcentratedDP", "bins", "compose", "connect", "day", "difference", "for_replace_one",
+    "format_guarantee", "from_replace_one", "gaussian_delta", "gaussian_epsilon",
+    "gaussian_noise_multiplier", "group_privacy", "hour", "ladder", "laplace_histogram_epsilon",
+    "largest_count", "largest_epsilon", "largest_farthings", "listening", "matrix_mechanism",
+    "month", "noise_for", "open", "parse_guarantee", "propose_prices", "quarter", "ratio",
+    "score_bounds", "score_bounds_of", "sgd_noise", "week", "year", "zcdp_epsilon",
+    "zcdp_noise_multiplier",
 ]  # fmt: skip # one list of names
 if find_spec("sqlglot") is None or find_spec("sqlalchemy") is None:  # `import *` of the core alone
     __all__ = [name for name in __all__ if name not in _LATER]

@@ -32,6 +32,7 @@ CODE_ALONE = (
     "docs/theory/bounds.md",
     "docs/theory/adaptive.md",
     "docs/theory/blocks.md",
+    "docs/theory/correlated-noise.md",
 )
 #: A block with its language and, if it is to be saved, its file; or a command.
 STEP = r'```(\w+)(?: title="(.+?)")?\n(.*?)```|^    (farthing [^\n]*)$'
