@@ -1,7 +1,7 @@
 """Interactive mechanisms: conversations that are charged once, when they are opened.
 
-`SparseVector` and `GuessAndCheck` are opened with `Conversation` and composed with `Concurrent`;
-`protocol` says what one may be sold as, `stored` keeps one as plain data.
+`SparseVector`, `GuessAndCheck` and `RunningTotal` are opened with `Conversation` and composed with
+`Concurrent`; `protocol` says what one may be sold as, `stored` keeps one as plain data.
 """
 
 from farthing.interactive.protocol import (
@@ -14,6 +14,7 @@ from farthing.interactive.protocol import (
     require_chargeable,
     require_paid,
 )
+from farthing.interactive.running_total import RunningTotal, Update
 from farthing.interactive.sparse_vector import (
     Exceeds,
     Guess,
@@ -38,8 +39,10 @@ __all__ = [
     "Guess",
     "GuessAndCheck",
     "InteractiveMechanism",
+    "RunningTotal",
     "SealedState",
     "SparseVector",
+    "Update",
     "Verdict",
     "WatchAccuracy",
     "cheapest_items",

@@ -36,9 +36,10 @@ from farthing.guarantees.losses import loss_of
 from farthing.guarantees.notation import format_guarantee
 from farthing.mechanisms.noise.discrete import DiscreteLaplaceNoise
 from farthing.mechanisms.noise.exact_sampling import system_bits
+from farthing.mechanisms.noise.rounded_gaussian import RoundedGaussianNoise
 from farthing.mechanisms.protocol import Uses
 
-Noise = DiscreteLaplaceNoise
+Noise: TypeAlias = DiscreteLaplaceNoise | RoundedGaussianNoise
 #: How many numbers are drawn at a time at most.
 LARGEST_BLOCK = 1024
 
@@ -55,7 +56,7 @@ States: TypeAlias = tuple[Any, ...]
 
 def noise_shifted_by(epsilon: float, shift: int) -> Noise:
     """Noise whose probabilities change by at most the factor e^ε when it is shifted by `shift`."""
-    return Noise(shift / Fraction(epsilon))
+    return DiscreteLaplaceNoise(shift / Fraction(epsilon))
 
 
 def drawn(noise: Noise) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypeAlias
 
 from farthing.canonical import digest
 from farthing.errors import InvalidInput
@@ -23,18 +23,21 @@ from farthing.interactive.protocol import (
     Part,
     require_keys,
 )
+from farthing.interactive.running_total import RunningTotal
 from farthing.interactive.sparse_vector import GuessAndCheck, SparseVector
 
+Kind: TypeAlias = type[SparseVector] | type[GuessAndCheck] | type[RunningTotal]
 #: The name in stored data → the mechanism. A new mechanism is one line here.
-KINDS: dict[str, type[SparseVector] | type[GuessAndCheck]] = {
+KINDS: dict[str, Kind] = {
     "sparse_vector": SparseVector,
     "guess_and_check": GuessAndCheck,
+    "running_total": RunningTotal,
 }
 
 #: Rows may change between the questions of a conversation with these (docs/theory/concurrency.md,
-#: Theorem 6), also if updates depend on releases. A mechanism that is not listed was proved for a
-#: fixed table, and must not go on after a change.
-COVERED: tuple[type[SparseVector] | type[GuessAndCheck], ...] = (SparseVector, GuessAndCheck)
+#: Theorem 6; docs/theory/correlated-noise.md, Theorem 2), also if updates depend on releases. A
+#: mechanism that is not listed was proved for a fixed table, and must not go on after a change.
+COVERED: tuple[Kind, ...] = (SparseVector, GuessAndCheck, RunningTotal)
 _SALT_BYTES = 32
 
 
@@ -65,7 +68,7 @@ def mechanism_from_json(data: Json) -> Part:
     return KINDS[name](**parameters)
 
 
-def _parameters(kind: type[SparseVector] | type[GuessAndCheck]) -> list[str]:
+def _parameters(kind: Kind) -> list[str]:
     return [parameter.name for parameter in fields(kind) if parameter.init]
 
 

@@ -10,10 +10,12 @@ from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
 
+from farthing.canonical import canonical
 from farthing.composition.accounts.account_profiles import guess_of, proved
 from farthing.composition.tariffs.certificate import ASSUMPTIONS
 from farthing.errors import FarthingError, require_real
 from farthing.guarantees.notation import format_guarantee
+from farthing.ledger.entries.analyst import OpenConversation
 from farthing.ledger.entries.owner import Declaration
 from farthing.ledger.records import BATCH, TARIFF, Purse
 from farthing.ledger.reports.budget import PLANNED, Lifetimes, ListAccount, TariffAccount, odometer
@@ -221,6 +223,10 @@ _SAYS = {
         "releases, it is that of one table with everything in it from the start (Theorem 5)."
     ),
 }
+_TOTALS = (
+    " For running totals it holds if one unit changes what is added to them by at most what was "
+    "stated, over all updates: rows of a unit that were counted do not go and come again."
+)
 
 
 def growth(reader: Reader, dataset: str) -> dict[str, Any]:
@@ -228,7 +234,9 @@ def growth(reader: Reader, dataset: str) -> dict[str, Any]:
     versions = {fact.declared.dataset.version for _, fact in reader.facts(dataset, Declaration)}
     fixed = None not in versions and len(versions) == 1
     case = FIXED if fixed else MAY_DEPEND
-    return {"case": case, "says": _SAYS[case], "versions": len(versions)}
+    opened = (canonical(fact.mechanism) for _, fact in reader.facts(dataset, OpenConversation))
+    says = _SAYS[case] + (_TOTALS if any('"running_total"' in one for one in opened) else "")
+    return {"case": case, "says": says, "versions": len(versions)}
 
 
 _EXCEEDED = (
