@@ -7,6 +7,7 @@ import operator
 import random
 from fractions import Fraction
 from itertools import combinations, product
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -244,6 +245,35 @@ def test_a_wrong_sensitivity_would_be_seen() -> None:
     assert again > 3 * one
 
 
+def gaussian_profile(mu: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
+    """δ(ε) of N(μ, 1) against N(0, 1), for every real ε and μ ≥ 0."""
+    normal = np.vectorize(NormalDist().cdf)
+    positive = np.maximum(mu, 1e-12)
+    with np.errstate(over="ignore"):
+        above = normal(positive / 2 - epsilon / positive)
+        below = np.exp(epsilon) * normal(-positive / 2 - epsilon / positive)
+    return np.where(mu > 1e-9, above - below, np.maximum(0, 1 - np.exp(epsilon)))
+
+
+@pytest.mark.parametrize("first", [0.0, 0.3, 0.7, 1.0])
+@pytest.mark.parametrize("turn", [-1.0, 0.2, 1.5])
+def test_a_unit_that_reacts_to_what_was_told_gains_nothing(first: float, turn: float) -> None:
+    """Two steps: what is left is added or taken away at the second, by what the first one told."""
+    rows = [[1.0, 0.0], [0.6, 1.0]]
+    mechanism = fa.matrix_mechanism(rows, fa.Participation(total=1))
+    mu_in_all = 1 / mechanism.guarantee(0.9).noise_multiplier
+    one, told = first / 0.9, np.linspace(-9, 10, 4001)
+    density = np.exp(-((told - one) ** 2) / 2) * (told[1] - told[0]) / math.sqrt(2 * math.pi)
+    second = np.where(told > turn, 1 - first, first - 1)
+    other = np.abs(0.6 * first + second) / 0.9
+    for epsilon in (-0.5, 0.0, 0.5, 1.5):
+        left = epsilon - (one * told - one**2 / 2)
+        played = float((density * gaussian_profile(other, left)).sum())
+        stated = gaussian_profile(np.array([mu_in_all]), np.array([epsilon]))[0]
+        assert played <= stated + 1e-6
+        assert first < 1 or played == pytest.approx(stated, abs=1e-6)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -281,6 +311,7 @@ def test_trouble_raises(wrong) -> None:
 
 
 def test_too_many_steps_are_refused() -> None:
+    assert correlated_noise.MOST_SETS == 20_000  # as docs/theory/correlated-noise.md says
     with pytest.raises(Unsupported):
         fa.matrix_mechanism(fa.Strategy.toeplitz([1, 2], 4000), fa.Participation(times=2))
 
