@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -29,6 +30,10 @@ def serve(
     listen: Annotated[
         str | None, typer.Option("--listen", help="HOST:PORT, if not as the file says.")
     ] = None,
+    postgres: Annotated[
+        str | None,
+        typer.Option("--postgres", help="HOST:PORT for SQL clients that speak PostgreSQL."),
+    ] = None,
     folder: Annotated[
         Path, typer.Option("--folder", help="Without --config: where the sample is kept.")
     ] = Path("farthing-sample"),
@@ -42,8 +47,8 @@ def serve(
     two analysts, a signed budget.
     """
     from farthing.server.sample import make_sample
-    from farthing.server.serving import listening_at, serve_from
-    from farthing.server.settings import read_settings
+    from farthing.server.serving import Places, listening_at, serve_from
+    from farthing.server.settings import PostgresSettings, read_settings
 
     if config is None:
         config = folder / "farthing.toml"
@@ -63,11 +68,17 @@ def serve(
             typer.echo("")
     settings = read_settings(config)
     settings = settings if listen is None else settings.at(listen)
-    with listening_at(settings.host, settings.port) as listening:
+    door = settings.postgres if postgres is None else PostgresSettings(postgres)
+    with ExitStack() as places:
+        http = places.enter_context(listening_at(settings.host, settings.port))
+        sql = None
+        if door is not None:
+            sql = places.enter_context(listening_at(*door.address, "--postgres"))
+            typer.echo(f"SQL clients: {':'.join(map(str, door.address))}, a token as the password")
         typer.echo(
             f"The console: http://{settings.host}:{settings.port}/  (Ctrl-C stops the service)"
         )
-        serve_from(str(config), listening)
+        serve_from(str(config), Places(http, sql))
 
 
 def doctor(

@@ -12,9 +12,11 @@ FarthingError
 from __future__ import annotations
 
 import json
+import ssl
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import httpx
@@ -87,6 +89,12 @@ _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 _ABSENT = (502, 503, 504)
 
 
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Which certificates are trusted; read once, because that takes time and memory."""
+    return httpx.create_ssl_context()
+
+
 class Wire:
     """One service, one token. Safe to share between threads."""
 
@@ -99,7 +107,10 @@ class Wire:
         self._patience = patience
         self._reached = False
         self._client = httpx.Client(
-            base_url=self.url, timeout=_TIMEOUT, headers={"Authorization": f"Bearer {token}"}
+            base_url=self.url,
+            timeout=_TIMEOUT,
+            headers={"Authorization": f"Bearer {token}"},
+            verify=_certificates(),
         )
 
     def send(

@@ -14,12 +14,14 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -82,7 +84,8 @@ def make_app(settings: Settings) -> FastAPI:
         service: Service = app.state.service
         metrics.watch_runs(lambda: service.runner.active)
         try:
-            yield
+            async with _sql_clients(settings, app.state.places):
+                yield
         finally:
             await run_in_threadpool(service.shut)
             audit.shut()
@@ -97,6 +100,7 @@ def make_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.metrics = metrics
+    app.state.places = None
     handle_errors(app)
     for router in ROUTERS:
         app.include_router(router)
@@ -108,6 +112,44 @@ def make_app(settings: Settings) -> FastAPI:
 
 
 log = logging.getLogger("farthing.server")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The sockets of a service: for HTTP, and for SQL clients if they are let in."""
+
+    http: socket.socket
+    sql: socket.socket | None = None
+
+    def close(self) -> None:
+        """Nobody is accepted any more."""
+        self.http.close()
+        if self.sql is not None:
+            self.sql.close()
+
+
+@asynccontextmanager
+async def _sql_clients(settings: Settings, places: Places | None) -> AsyncIterator[None]:
+    """SQL clients are let in meanwhile, if there is a place for them."""
+    if places is None or places.sql is None:
+        yield
+        return
+    from farthing.server.postgres.listening import PostgresDoor  # many services have none
+
+    host, port = places.http.getsockname()[:2]
+    near = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    tls = None
+    if settings.postgres is not None and settings.postgres.certificate is not None:
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(settings.postgres.certificate, settings.postgres.key)
+    door = PostgresDoor(f"http://{near}:{port}", tls)
+    server = await door.open(places.sql)
+    try:
+        yield
+    finally:
+        server.close()
+        door.shut()
+
 
 #: How long open requests may go on when the service is told to stop.
 GRACE_SECONDS = 30
@@ -140,7 +182,7 @@ class AnsweringAtOnce(H11Protocol):
         super().connection_made(transport)
 
 
-def listening_at(host: str, port: int) -> socket.socket:
+def listening_at(host: str, port: int, option: str = "--listen") -> socket.socket:
     """A listening socket; connections wait until a worker accepts them."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -148,11 +190,11 @@ def listening_at(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise InvalidInput(
             f"nothing can listen at {host}:{port} ({error.strerror}): stop what does, or say "
-            "another place with --listen HOST:PORT"
+            f"another place with {option} HOST:PORT"
         ) from None
 
 
-def serve_from(path: str, listening: socket.socket) -> None:
+def serve_from(path: str, listening: Places) -> None:
     """Serve until stopped; open requests and runs are finished first."""
     workers = read_settings(path).workers
     if workers == 1:
@@ -166,10 +208,11 @@ def serve_from(path: str, listening: socket.socket) -> None:
         shutil.rmtree(numbers, ignore_errors=True)
 
 
-def _serve(settings: Settings, listening: socket.socket) -> None:
+def _serve(settings: Settings, listening: Places) -> None:
     """Serve in this process."""
     app = make_app(settings)
     app.state.service = _opened(settings)
+    app.state.places = listening
     config = uvicorn.Config(
         app,
         http=AnsweringAtOnce,
@@ -180,7 +223,7 @@ def _serve(settings: Settings, listening: socket.socket) -> None:
         proxy_headers=False,
         h11_max_incomplete_event_size=64 * 1024,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    uvicorn.Server(config).run(sockets=[listening.http])
 
 
 def _opened(settings: Settings) -> Service:
@@ -201,7 +244,7 @@ def _opened(settings: Settings) -> Service:
 class Place:
     """A slot for one worker; when it dies, the next one starts here."""
 
-    def __init__(self, path: str, listening: socket.socket) -> None:
+    def __init__(self, path: str, listening: Places) -> None:
         self._arguments = path, listening
         self.pause = 0.0
         self._due = time.monotonic()
@@ -251,7 +294,7 @@ def _told(refusal: Connection) -> str | None:
             return None
 
 
-def _supervise(places: list[Place], listening: socket.socket) -> None:
+def _supervise(places: list[Place], listening: Places) -> None:
     """Keep the workers running until a signal stops them."""
     stop, signalled = socket.socketpair()
     for number in _SIGNALS:
@@ -274,7 +317,7 @@ def _supervise(places: list[Place], listening: socket.socket) -> None:
             process.join()
 
 
-def _work(path: str, listening: socket.socket, refusal: Connection) -> None:
+def _work(path: str, listening: Places, refusal: Connection) -> None:
     """Run a worker. Errors that a restart would not fix go to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the parent decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

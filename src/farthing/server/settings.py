@@ -17,6 +17,9 @@ audit = "audit.jsonl"
 [oidc]
 issuer = "https://login.example"
 audience = "farthing"
+
+[postgres]
+listen = "127.0.0.1:5433"
 """
 
 from __future__ import annotations
@@ -117,6 +120,28 @@ class OidcSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PostgresSettings:
+    """Where SQL clients connect, and the files of a certificate for TLS.
+
+    Without a certificate only clients on the same machine are let in.
+    """
+
+    listen: str
+    certificate: str | None = None
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        _address(self.listen)
+        if (self.certificate is None) != (self.key is None):
+            raise InvalidInput("postgres must have a certificate and its key, or neither")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port."""
+        return _address(self.listen)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of a service."""
 
@@ -132,6 +157,7 @@ class Settings:
     limits: Protections = Protections()  # frozen
     logs: LogSettings = LogSettings()  # frozen
     oidc: OidcSettings | None = None
+    postgres: PostgresSettings | None = None
 
     def __post_init__(self) -> None:
         require_count("workers", self.workers, at_least=1)
@@ -183,6 +209,11 @@ def settings_from(data: Mapping[str, Any], folder: Path) -> Settings:
     named = {name: log for name, log in asdict(logs).items() if log is not None}
     given["logs"] = LogSettings(**{name: _placed(log, folder) for name, log in named.items()})
     given["oidc"] = _of(OidcSettings, given["oidc"], "oidc") if "oidc" in given else None
+    if "postgres" in given:
+        door = _of(PostgresSettings, given["postgres"], "postgres")
+        files = {name: getattr(door, name) for name in ("certificate", "key")}
+        placed = {name: file and _placed(file, folder) for name, file in files.items()}
+        given["postgres"] = replace(door, **placed)
     return _of(Settings, given, "the configuration")
 
 

@@ -10,7 +10,7 @@ that none of our questions has is refused, and named. Written as SQL, a question
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from types import MappingProxyType
@@ -97,6 +97,22 @@ def select_in(
     return asked, view
 
 
+@dataclass(frozen=True, slots=True)
+class SelectEntry:
+    """What stands after SELECT: the place of a key and the key itself, or a number (None)."""
+
+    name: str
+    place: int | None = None
+    key: Key | None = None
+
+
+def select_entries(text: str, about: Dataset) -> list[SelectEntry]:
+    """What a statement lists after SELECT, in its order. The statement must be one that can be
+    asked (`select_in`)."""
+    statement, _ = split_options(SqlText.of(text))
+    return _Select(statement, about, about.declared_schema, {}).entries()
+
+
 class _Select:
     """Reads one statement, clause by clause."""
 
@@ -141,6 +157,20 @@ class _Select:
             raise InvalidInput("SELECT must ask for something: COUNT(DISTINCT …), SUM(…), …")
         return self._queries(members, fields, options), None if view.is_plain else view
 
+    def entries(self) -> list[SelectEntry]:
+        """What stands after SELECT."""
+        keys = self._keys()
+        entries = []
+        for name, node in self._items:
+            if _is_number(node):
+                entries.append(SelectEntry(name))
+            else:
+                key = self._key(node)
+                written = name == self._sql.quoted(node)  # t.country is called country
+                shown_as = node.name if written and isinstance(node, sge.Column) else name
+                entries.append(SelectEntry(shown_as, keys.index(key), key))
+        return entries
+
     def _view(self, members: dict[str, Aggregate], keys: Sequence[Key]) -> View:
         """What is computed from released numbers. A function that only stands inside of it becomes
         a member too."""
@@ -166,7 +196,7 @@ class _Select:
         reader = ViewReader(self._sql, self._reader, member, place, entry)
         columns: dict[str, Expression] = {}
         for name, node in self._items:
-            if node.find(sge.AggFunc) is None and not isinstance(node, sge.Window):
+            if not _is_number(node):
                 self._require_key(node, keys)
             elif name in columns:
                 raise InvalidInput(f"{shown(name)} stands twice; name one of them with AS")
@@ -322,6 +352,11 @@ class _Select:
             if isinstance(k, int):
                 return k
         raise self._sql.refused(self._limit, "LIMIT must be followed by a whole number")
+
+
+def _is_number(node: sge.Expr) -> bool:
+    """Whether an entry is computed from functions of rows; otherwise it is a key."""
+    return node.find(sge.AggFunc) is not None or isinstance(node, sge.Window)
 
 
 def _in_declared_case(tree: sge.Expr, about: Dataset) -> None:

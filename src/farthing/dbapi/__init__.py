@@ -1,0 +1,54 @@
+"""DB-API 2.0 (PEP 249): questions in SQL for tools that speak it.
+
+    import farthing.dbapi
+    connection = farthing.dbapi.connect("farthing://TOKEN@data.example/salaries?farthings=20")
+    cursor = connection.cursor()
+    cursor.execute("SELECT yearID, COUNT(DISTINCT playerID) FROM salaries GROUP BY yearID")
+
+With SQLAlchemy, `create_engine` takes the same address (`dialect`). A connection spends nothing
+until it is allowed to (`statements`).
+"""
+
+from farthing.dbapi.connection import (
+    Connection,
+    Cursor,
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    Warning,  # noqa: A004 # PEP 249 names it
+    connect,
+)
+from farthing.dbapi.statements import Allowance, NotAllowed, Result, Statements
+
+#: What PEP 249 asks a module to say: threads may share it but not its connections; values stand
+#: for :name. Values for ? in order are read too.
+apilevel, threadsafety, paramstyle = "2.0", 1, "named"
+
+__all__ = [
+    "Allowance",
+    "Connection",
+    "Cursor",
+    "DataError",
+    "DatabaseError",
+    "Error",
+    "IntegrityError",
+    "InterfaceError",
+    "InternalError",
+    "NotAllowed",
+    "NotSupportedError",
+    "OperationalError",
+    "ProgrammingError",
+    "Result",
+    "Statements",
+    "Warning",
+    "apilevel",
+    "connect",
+    "paramstyle",
+    "threadsafety",
+]
