@@ -46,7 +46,7 @@ from farthing.server.postgres.catalogue import (
     is_about_catalogue,
     parsed,
 )
-from farthing.server.postgres.messages import Body, Message, ProtocolViolation
+from farthing.server.postgres.messages import Body, ClientMessage, ProtocolViolation
 
 log = logging.getLogger("farthing.server")
 #: SQLSTATEs by error, the first that fits.
@@ -218,7 +218,7 @@ class Talk:
 
     # what a client asks for
 
-    async def _answer(self, sent: Message) -> bool:
+    async def _answer(self, sent: ClientMessage) -> bool:
         """Answer one message; False when the client says good-bye."""
         if sent.letter == "X":
             return False

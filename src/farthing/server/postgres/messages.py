@@ -43,7 +43,7 @@ class ProtocolViolation(FarthingError):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ClientMessage:
     """What a client sent: a letter and a body."""
 
     letter: str
@@ -114,12 +114,12 @@ async def read_start(reader: StreamReader) -> tuple[int, Body]:
     return body.number("i"), body
 
 
-async def read_message(reader: StreamReader) -> Message:
+async def read_message(reader: StreamReader) -> ClientMessage:
     """The next message of a client."""
     letter, length = struct.unpack("!ci", await reader.readexactly(5))
     if not 4 <= length <= LONGEST_BODY:
         raise ProtocolViolation("a message is longer than any that is read")
-    return Message(letter.decode("latin-1"), await reader.readexactly(length - 4))
+    return ClientMessage(letter.decode("latin-1"), await reader.readexactly(length - 4))
 
 
 def message(letter: str, body: bytes = b"") -> bytes:
