@@ -226,7 +226,7 @@ def test_pep_249(connection: dbapi.Connection) -> None:
 )  # fmt: skip # one list
 def test_addresses_that_lead_nowhere(address: object) -> None:
     with pytest.raises(dbapi.DatabaseError):
-        dbapi.connect(address)  # type: ignore[arg-type]
+        dbapi.connect(address)
 
 
 def test_a_session_that_is_open_can_be_used(data: Path) -> None:

@@ -33,7 +33,7 @@ from tests.server.conftest import WIDE, served
 from tests.server.deployment import WORD, Deployment, free_port
 from tests.waiting import HANGS
 
-(_PACKAGE,) = find_spec("pgserver").submodule_search_locations  # type: ignore[union-attr,misc]
+(_PACKAGE,) = find_spec("pgserver").submodule_search_locations
 PSQL = Path(_PACKAGE) / "pginstall" / "bin" / "psql"
 COUNT = "SELECT COUNT(DISTINCT member) AS people FROM events"
 
@@ -48,7 +48,7 @@ def service(
     _certify(place)
     one = Deployment(place, str(place / "budget.db"), limits=WIDE, more=more)
     one.prepare(certificate)
-    one.sql_port = port  # type: ignore[attr-defined]
+    one.sql_port = port
     yield from served(one)
 
 
@@ -57,7 +57,7 @@ def connect(service: Deployment) -> Iterator[Callable[..., psycopg.Connection[An
     opened: list[psycopg.Connection[Any]] = []
 
     def to(who: str = "ann", dataset: str = "events", **how: Any) -> psycopg.Connection[Any]:
-        place = {"host": "127.0.0.1", "port": service.sql_port, "dbname": dataset}  # type: ignore[attr-defined]
+        place = {"host": "127.0.0.1", "port": service.sql_port, "dbname": dataset}
         given = {"user": who, "password": service.tokens[who], "connect_timeout": int(HANGS)}
         one = psycopg.connect(**{**place, **given, **how})
         opened.append(one)
@@ -85,7 +85,7 @@ def _certify(place: Path) -> None:
 def psql(service: Deployment, *commands: str, who: str = "ann") -> str:
     """What psql prints."""
     asked = [part for command in commands for part in ("-c", command)]
-    place = ["-h", "127.0.0.1", "-p", str(service.sql_port), "-U", who, "-d", "events"]  # type: ignore[attr-defined]
+    place = ["-h", "127.0.0.1", "-p", str(service.sql_port), "-U", who, "-d", "events"]
     environment = {**os.environ, "PGPASSWORD": service.tokens[who]}
     ran = subprocess.run(
         [PSQL, *place, "-At", *asked],
@@ -242,7 +242,7 @@ class Pretended:
 
 class _Echo(Statements):
     def __init__(self) -> None:
-        self.session = SimpleNamespace(shut=lambda: None)  # type: ignore[assignment]
+        self.session = SimpleNamespace(shut=lambda: None)
 
     def run(self, text: str, _: Any = ()) -> Result:
         if "x" in text:
@@ -288,7 +288,7 @@ def test_no_bytes_break_a_connection() -> None:
         sent = b"".join(draw.sample([sent], 1)) if draw.random() < 0.9 else draw.randbytes(200)
         reader.feed_data((start + password if draw.random() < 0.95 else b"") + sent)
         reader.feed_eof()
-        await Talk(reader, writer, Pretended(), 1).run()  # type: ignore[arg-type]
+        await Talk(reader, writer, Pretended(), 1).run()
         return bytes(writer.sent), len(sent)
 
     async def many() -> None:
@@ -310,7 +310,7 @@ def test_many_idle_connections_are_light(service: Deployment) -> None:
     held: list[socket.socket] = []
     try:
         for _ in range(1000):
-            one = socket.create_connection(("127.0.0.1", service.sql_port), timeout=HANGS)  # type: ignore[attr-defined]
+            one = socket.create_connection(("127.0.0.1", service.sql_port), timeout=HANGS)
             one.sendall(start)
             held.append(one)
         assert "asked before" in psql(service, COUNT) or "paid" in psql(

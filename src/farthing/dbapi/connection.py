@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+import farthing
 from farthing.dbapi.statements import Allowance, NotAllowed, Parameters, Result, Statements, is_sql
 from farthing.engine.session import Session
 from farthing.errors import FarthingError, InvalidInput, Unattainable, Unsupported
@@ -226,15 +227,11 @@ def _allowance(settings: dict[str, Any]) -> Allowance:
 
 
 def _session(parts: Any, given: dict[str, Any]) -> Session:
-    from farthing.engine import local  # the engine is not needed for a service
-
     if not parts.hostname:
         unknown = sorted(given.keys() - set(_OPENING))
         if unknown:
             raise InvalidInput(f"an address has no {unknown[0]!r:.60}: {', '.join(_OPENING)}")
-        return local.open(unquote(parts.path), **given)
-    from farthing.client.connect import connect as connect_to
-
+        return farthing.open(unquote(parts.path), **given)
     nearby = "off" if parts.hostname in _NEARBY else "on"
     tls = str(given.pop("tls", nearby)).lower()
     if given or tls not in ("on", "off"):
@@ -243,7 +240,7 @@ def _session(parts: Any, given: dict[str, Any]) -> Session:
     place = f"{'http' if tls == 'off' else 'https'}://{host}"
     url = place if parts.port is None else f"{place}:{parts.port}"
     token = unquote(parts.password or parts.username or "")
-    session = connect_to(url, token=token, dataset=unquote(parts.path.strip("/")) or None)
+    session = farthing.connect(url, token=token, dataset=unquote(parts.path.strip("/")) or None)
     if not isinstance(session, Session):
         raise NotAllowed("this is an owner's token: questions are asked with an analyst's")
     return session

@@ -40,6 +40,7 @@ from farthing import __version__
 from farthing.errors import FarthingError, InvalidInput
 from farthing.ledger.errors import Unavailable
 from farthing.ledger.store.fast_path import Patience
+from farthing.server.postgres.listening import PostgresDoor
 from farthing.server.problems import handle_errors
 from farthing.server.protection import FOLDER, AuditLog, Metrics, Protection, forget_worker
 from farthing.server.routes.analysts import analyst_router, light_router
@@ -134,8 +135,6 @@ async def _sql_clients(settings: Settings, places: Places | None) -> AsyncIterat
     if places is None or places.sql is None:
         yield
         return
-    from farthing.server.postgres.listening import PostgresDoor  # many services have none
-
     host, port = places.http.getsockname()[:2]
     near = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     tls = None
