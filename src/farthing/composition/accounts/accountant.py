@@ -80,11 +80,11 @@ class Accountant:
     that could be bought stays below it (the page above has an example). For the same reason there
     is no ε of what was spent so far; `Odometer` has one.
 
-    An interactive mechanism is charged when it is opened. Where its guarantee only bounds moments, it
-    must end before anything else is bought, unless the accountant is made with `interleaved`: then
-    all of δ is for Rényi orders, which cover such conversations. `spend` is thread-safe. For a budget that
-    several programs share, use a ledger. A tariff that is fixed in advance may afford more
-    (`tariff_epsilon`).
+    An interactive mechanism is charged when it is opened. Where its guarantee only bounds moments,
+    it must end before anything else is bought, unless the accountant is made with `interleaved`:
+    then all of δ is for Rényi orders, which cover such conversations. `spend` is thread-safe. For a
+    budget that several programs share, use a ledger. A tariff that is fixed in advance may afford
+    more (`tariff_epsilon`).
     """
 
     def __init__(

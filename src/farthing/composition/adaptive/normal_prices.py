@@ -220,9 +220,10 @@ class _Moments:
 
     def reach(self, tiny: float) -> float:
         """An ε at which δ is at most `tiny`."""
+        betas: list[float] = self.betas.tolist()
         return min(
             (up(moment) - math.log(tiny)) / beta
-            for beta, moment in zip(self.betas.tolist(), self.moments, strict=True)
+            for beta, moment in zip(betas, self.moments, strict=True)
         )
 
     def before(self, behind: float, grid: Grid) -> FloatArray:
