@@ -226,7 +226,7 @@ def test_it_is_sealed_and_comes_back() -> None:
 )
 def test_a_state_that_is_none(stored: object) -> None:
     with pytest.raises(InvalidInput):
-        RunningTotal(horizon=2, **FAIRLY).state_from_json(stored)  # type: ignore[arg-type] # wrong
+        RunningTotal(horizon=2, **FAIRLY).state_from_json(stored)
 
 
 @pytest.mark.parametrize(
@@ -248,14 +248,14 @@ def test_a_state_that_is_none(stored: object) -> None:
 )
 def test_bad_numbers_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
-        RunningTotal(**{"horizon": 4, **FAIRLY, **wrong})  # type: ignore[arg-type] # wrong
+        RunningTotal(**{"horizon": 4, **FAIRLY, **wrong})
 
 
 def test_an_update_is_a_whole_number_that_is_not_shown() -> None:
     assert "7" not in repr(Update(7))
     for wrong in (1.5, True, "1", None):
         with pytest.raises(InvalidInput):
-            Update(wrong)  # type: ignore[arg-type] # wrong
+            Update(wrong)
     with pytest.raises(InvalidInput):
         Update(1, -1)
 
