@@ -22,6 +22,7 @@ from farthing.interactive import (
 from farthing.interactive.protocol import Drawing, Noise, noise_shifted_by
 from farthing.interactive.sparse_vector import WatchState
 from farthing.lab.audit import audit
+from farthing.mechanisms.noise.discrete import DiscreteLaplaceNoise
 from tests.interactive.finite import geometric_noise, hockey_stick, tabulate_mechanism
 
 #: Numbers by name: what the data hold.
@@ -184,7 +185,7 @@ class TestSound:
 class TestBroken:
     def test_no_noise_on_the_numbers(self) -> None:
         sound = SparseVector(positives=1, threshold_epsilon=1.0, answer_epsilon=1.0)
-        silent = tampered(sound, query_noise=Noise(Fraction(1, 1000)))
+        silent = tampered(sound, query_noise=DiscreteLaplaceNoise(Fraction(1, 1000)))
         assert measured(silent, below_then_above) > charged(sound)
         assert measured(sound, below_then_above) <= charged(sound)
 
