@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
 
@@ -19,9 +19,12 @@ from sqlglot.errors import SqlglotError
 
 import farthing as fa
 from farthing import dbapi
+from farthing.composition.tariffs.tariff import Price
 from farthing.dbapi.statements import Statements, with_values
+from farthing.engine.errors import EngineFailure
 from farthing.errors import InvalidInput
 from farthing.ledger import Limits
+from farthing.ledger.errors import DoesNotFit
 
 COUNTED = "SELECT country, COUNT(DISTINCT member) AS people FROM events GROUP BY country"
 LISTED = (
@@ -72,6 +75,29 @@ def test_nothing_is_paid_until_it_is_allowed(connection: dbapi.Connection) -> No
         cursor.execute(ONE + " WHERE age > 2")
     assert cursor.execute(ONE + " WHERE age > 1").fetchall() == first, "the same release"
     assert connection.session.remaining().farthings == before.farthings - 4
+
+
+def test_what_fails_after_it_was_paid_for_stays_spent(
+    connection: dbapi.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cursor = connection.cursor().execute("SET farthing.farthings = 4")
+    backend = type(connection.session.backend)
+
+    def raising(error: Exception) -> Callable[..., None]:
+        def run(*_: object, **__: object) -> None:
+            raise error
+
+        return run
+
+    refused = DoesNotFit(Price(4), Price(3), {})
+    for error, left in ((refused, 4), (EngineFailure(), 0)):
+        with monkeypatch.context() as patch:
+            patch.setattr(backend, "run", raising(error))
+            with pytest.raises(dbapi.OperationalError):
+                cursor.execute(ONE + " WHERE age > 7")
+        assert cursor.execute("SHOW farthing.remaining").fetchall()[0][2] == left
+    cursor.execute("SET farthing.farthings = 1")
+    assert cursor.execute("SHOW farthing.remaining").fetchall()[0][2] == 0
 
 
 def test_explain_and_plan_only(connection: dbapi.Connection) -> None:

@@ -274,19 +274,80 @@ def _some_message(draw: random.Random) -> bytes:
     return struct.pack("!Bi", kind, length & 0x7FFFFFFF) + body
 
 
+START = struct.pack("!ii", 32, 196608) + b"user\0ann\0database\0e\0\0"
+START = struct.pack("!i", len(START)) + START[4:]
+PASSWORD = b"p" + struct.pack("!i", 7) + b"tk\0"
+
+
+def _asked(text: bytes) -> bytes:
+    return b"Q" + struct.pack("!i", len(text) + 5) + text + b"\0"
+
+
+def test_a_statement_waits_for_one_that_was_cancelled() -> None:
+    """Otherwise both could be paid from the same allowance."""
+    order: list[str] = []
+
+    async def talked() -> bytes:
+        ended = asyncio.Event()
+
+        class Slow(Pretended):
+            async def in_thread(self, work: Callable[[], Any]) -> Any:
+                result = work()
+                if isinstance(result, Result):
+                    order.append("began")
+                    if len(order) == 1:
+                        talk.cancelled.set()
+                        await ended.wait()
+                    order.append("ended")
+                return result
+
+        reader, writer = asyncio.StreamReader(), Silent()
+        talk = Talk(reader, writer, Slow(), 1)
+        reader.feed_data(START + PASSWORD + _asked(b"SELECT a FROM b") * 2)
+        reader.feed_eof()
+        running = asyncio.ensure_future(talk.run())
+        while b"stays paid" not in writer.sent:
+            await asyncio.sleep(0)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert order == ["began"]
+        ended.set()
+        await running
+        return bytes(writer.sent)
+
+    sent = asyncio.run(asyncio.wait_for(talked(), HANGS))
+    assert order == ["began", "ended", "began", "ended"]
+    assert sent.count(b"SELECT 3") == 1
+
+
+def test_nothing_is_taken_from_before_tls() -> None:
+    """Bytes behind the request for TLS could be those of somebody in between."""
+
+    class Secured(Pretended):
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+
+    async def talked() -> bytes:
+        reader, writer = asyncio.StreamReader(), Silent()
+        reader.feed_data(struct.pack("!ii", 8, 80877103) + START + PASSWORD)
+        reader.feed_eof()
+        await Talk(reader, writer, Secured(), 1).run()
+        return bytes(writer.sent)
+
+    sent = asyncio.run(asyncio.wait_for(talked(), HANGS))
+    assert b"08P01" in sent
+    assert b"server_version" not in sent
+
+
 @pytest.mark.slow
 def test_no_bytes_break_a_connection() -> None:
     """100 000 messages: every connection ends with an answer or an error of the protocol."""
     draw = random.Random(7)
-    start = struct.pack("!ii", 8 + 24, 196608) + b"user\0ann\0database\0e\0\0"
-    start = struct.pack("!i", len(start)) + start[4:]
-    password = b"p" + struct.pack("!i", 7) + b"tk\0"
 
     async def one(count: int) -> tuple[bytes, int]:
         reader, writer = asyncio.StreamReader(), Silent()
         sent = b"".join(_some_message(draw) for _ in range(count))
         sent = b"".join(draw.sample([sent], 1)) if draw.random() < 0.9 else draw.randbytes(200)
-        reader.feed_data((start + password if draw.random() < 0.95 else b"") + sent)
+        reader.feed_data((START + PASSWORD if draw.random() < 0.95 else b"") + sent)
         reader.feed_eof()
         await Talk(reader, writer, Pretended(), 1).run()
         return bytes(writer.sent), len(sent)

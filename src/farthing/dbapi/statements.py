@@ -32,6 +32,7 @@ from farthing.engine.show.sheet import amount
 from farthing.engine.show.table import Table
 from farthing.engine.sql_questions.questions import SelectEntry, select_entries
 from farthing.errors import FarthingError, InvalidInput, require_count
+from farthing.ledger.errors import DoesNotFit
 from farthing.schema import REAL, TEXT
 
 #: Values for `?` or `$1` in order, or for `:name` by name.
@@ -71,7 +72,8 @@ class Allowance:
     @property
     def left(self) -> Price:
         """What can still be spent."""
-        return Price(self.farthings, self.delta_units) - self.spent
+        left = Price(self.farthings, self.delta_units) - self.spent
+        return Price(max(left.farthings, 0), max(left.delta_units, 0))
 
     def require(self, price: Price) -> None:
         """NotAllowed unless this price may be paid now."""
@@ -144,10 +146,17 @@ class Statements:
         if self.allowance.plan_only or plan.known is None:
             self.allowance.require(plan.price)
         entries = select_entries(bound, self.session.backend.about)
-        told = plan.run()
+        before = self.allowance
+        if plan.known is None:  # counted first: what fails after it was paid for stays spent
+            self.allowance = replace(before, spent=before.spent + plan.price)
+        try:
+            told = plan.run()
+        except DoesNotFit:
+            self.allowance = before
+            raise
         answers = told if isinstance(told, Answers) else Answers({_name_of(entries): told})
         new = (answer.price for answer in answers.values() if not answer.cached)
-        self.allowance = replace(self.allowance, spent=sum(new, self.allowance.spent))
+        self.allowance = replace(before, spent=sum(new, before.spent))
         return self._result(entries, answers)
 
     def columns(self, text: str) -> tuple[ResultColumn, ...]:

@@ -7,12 +7,15 @@ question about people.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import duckdb
 import sqlglot
+from sqlglot import TokenType
 from sqlglot import expressions as sge
 from sqlglot.errors import SqlglotError
 
@@ -300,3 +303,27 @@ def _escaped(text: str) -> str:
 
 def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+@lru_cache(maxsize=1024)
+def kind_of(text: str) -> str:
+    """`look` for the catalogue, `question` for a SELECT about people, else `session`."""
+    words = text.strip()
+    if re.match(r"(EXPLAIN|SHOW)\b", words, re.IGNORECASE):
+        return "question" if re.match(r"EXPLAIN\b", words, re.IGNORECASE) else "session"
+    tree = parsed(words)
+    if tree is None or not re.match(r"\(*\s*(SELECT|WITH|VALUES)\b", words, re.IGNORECASE):
+        return "question" if re.match(r"(SELECT|WITH)\b", words, re.IGNORECASE) else "session"
+    return "look" if is_about_catalogue(tree) else "question"
+
+
+def split_statements(text: str) -> list[str]:
+    """The statements of a text, without the semicolons between them."""
+    try:
+        tokens = sqlglot.tokenize(text, read="postgres")
+    except SqlglotError:
+        return [text]
+    ends = [token.start for token in tokens if token.token_type == TokenType.SEMICOLON]
+    starts = [0, *(end + 1 for end in ends)]
+    pieces = (text[start:end] for start, end in zip(starts, [*ends, len(text)], strict=True))
+    return [piece.strip() for piece in pieces if piece.strip()]

@@ -16,16 +16,12 @@ import logging
 import re
 import secrets
 import ssl
-from asyncio import IncompleteReadError, StreamReader, StreamWriter
+from asyncio import FIRST_COMPLETED, IncompleteReadError, StreamReader, StreamWriter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Protocol
-
-import sqlglot
-from sqlglot import TokenType
-from sqlglot.errors import SqlglotError
 
 from farthing.client.wire import ServiceRefused
 from farthing.dbapi.statements import (
@@ -43,8 +39,9 @@ from farthing.server.postgres import messages as wire
 from farthing.server.postgres.catalogue import (
     SERVER_VERSION,
     Catalogue,
-    is_about_catalogue,
+    kind_of,
     parsed,
+    split_statements,
 )
 from farthing.server.postgres.messages import Body, ClientMessage, ProtocolViolation
 
@@ -133,6 +130,7 @@ class Talk:
     status: str = "I"
     skipping: bool = False
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    running: asyncio.Future[Any] | None = None
     prepared: dict[str, Prepared] = field(default_factory=dict)
     portals: dict[str, Portal] = field(default_factory=dict)
     statements: Statements = field(init=False)
@@ -166,6 +164,8 @@ class Talk:
             self.writer.write(b"S" if secured else b"N")
             await self.writer.drain()
             if secured:
+                if not wire.is_all_read(self.reader):
+                    raise ProtocolViolation("nothing is sent between asking for TLS and its start")
                 assert self.door.tls is not None
                 await self.writer.start_tls(self.door.tls)
             code, body = await wire.read_start(self.reader)
@@ -250,7 +250,7 @@ class Talk:
             self.status = "E" if self.status != "I" else "I"
 
     async def _simple(self, text: str) -> None:
-        statements = _split(text)
+        statements = split_statements(text)
         if not statements:
             self.writer.write(wire.message("I"))
         for one in statements:
@@ -276,7 +276,7 @@ class Talk:
         name, text, oids = body.text(), body.text(), tuple(body.numbers("i"))
         if len(self.prepared) >= MOST_HELD:
             raise Unsupported(f"a connection has at most {MOST_HELD} prepared statements")
-        if len(_split(text)) > 1:
+        if len(split_statements(text)) > 1:
             raise InvalidInput("a prepared statement is one statement")
         self.prepared[name] = Prepared(text, oids)
         self.writer.write(wire.message("1"))
@@ -342,7 +342,7 @@ class Talk:
 
     async def _columns(self, text: str, values: Sequence[Any]) -> tuple[ResultColumn, ...]:
         """What a statement will give; a question is not asked for that."""
-        kind = _kind_of(text)
+        kind = kind_of(text)
         if kind == "question":
             bound = with_values(text, tuple(values))
             if re.match(r"\s*EXPLAIN\b", bound, re.IGNORECASE):
@@ -360,7 +360,7 @@ class Talk:
         quiet = self._of_session(text.strip())
         if quiet is not None:
             return quiet
-        bound = with_values(text, tuple(values)) if _kind_of(text) == "look" else ""
+        bound = with_values(text, tuple(values)) if kind_of(text) == "look" else ""
         if (tree := parsed(bound)) is not None:
             return await self._while_not_cancelled(partial(self.catalogue.look, tree))
         return await self._while_not_cancelled(lambda: self.statements.run(text, tuple(values)))
@@ -387,17 +387,24 @@ class Talk:
 
     async def _while_not_cancelled(self, work: Callable[[], Result]) -> Result:
         """What comes of it, unless the client cancels. Then what is paid stays paid, and the
-        answer is there when the question is asked again."""
+        answer is there when the question is asked again. One statement runs at a time, also after
+        cancelling: otherwise two of them could spend the same allowance."""
         self.cancelled.clear()
-        running = asyncio.ensure_future(self.door.in_thread(work))
-        waiting = asyncio.ensure_future(self.cancelled.wait())
-        await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        if not running.done():
+        cancelled: asyncio.Future[Any] = asyncio.ensure_future(self.cancelled.wait())
+        try:
+            if self.running is not None:
+                await asyncio.wait({self.running, cancelled}, return_when=FIRST_COMPLETED)
+                if not self.running.done():
+                    raise Cancelled("cancelled before it ran; nothing was paid")
+            running = self.running = asyncio.ensure_future(self.door.in_thread(work))
             running.add_done_callback(lambda done: done.cancelled() or done.exception())
-            raise Cancelled("cancelled; what is paid stays paid, and its answer is kept")
-        result: Result = running.result()
-        return result
+            await asyncio.wait({running, cancelled}, return_when=FIRST_COMPLETED)
+            if not running.done():
+                raise Cancelled("cancelled; what is paid stays paid, and its answer is kept")
+            result: Result = running.result()
+            return result
+        finally:
+            cancelled.cancel()
 
 
 #: The messages of the extended protocol.
@@ -427,27 +434,3 @@ def _state_of(error: FarthingError, statement: str) -> str:
         if isinstance(error, kind):
             return state
     return _NOT_SUPPORTED if is_sql(statement) else _SYNTAX
-
-
-@lru_cache(maxsize=1024)
-def _kind_of(text: str) -> str:
-    """`look` for the catalogue, `question` for a SELECT about people, else `session`."""
-    words = text.strip()
-    if re.match(r"(EXPLAIN|SHOW)\b", words, re.IGNORECASE):
-        return "question" if re.match(r"EXPLAIN\b", words, re.IGNORECASE) else "session"
-    tree = parsed(words)
-    if tree is None or not re.match(r"\(*\s*(SELECT|WITH|VALUES)\b", words, re.IGNORECASE):
-        return "question" if re.match(r"(SELECT|WITH)\b", words, re.IGNORECASE) else "session"
-    return "look" if is_about_catalogue(tree) else "question"
-
-
-def _split(text: str) -> list[str]:
-    """The statements of a text, without the semicolons between them."""
-    try:
-        tokens = sqlglot.tokenize(text, read="postgres")
-    except SqlglotError:
-        return [text]
-    ends = [token.start for token in tokens if token.token_type == TokenType.SEMICOLON]
-    starts = [0, *(end + 1 for end in ends)]
-    pieces = (text[start:end] for start, end in zip(starts, [*ends, len(text)], strict=True))
-    return [piece.strip() for piece in pieces if piece.strip()]

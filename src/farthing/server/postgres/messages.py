@@ -105,6 +105,13 @@ def as_text(value: bytes) -> str:
         raise ProtocolViolation("a text is not UTF-8") from None
 
 
+def is_all_read(reader: StreamReader) -> bool:
+    """Whether nothing waits to be read. Bytes that came before TLS could be anybody's, and must not
+    be taken for the client's afterwards (CVE-2021-23214)."""
+    waiting: bytearray = reader._buffer  # type: ignore[attr-defined] # nothing public tells
+    return not waiting
+
+
 async def read_start(reader: StreamReader) -> tuple[int, Body]:
     """The first message: a code and what follows it."""
     length = struct.unpack("!i", await reader.readexactly(4))[0]
