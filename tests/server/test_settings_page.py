@@ -10,6 +10,7 @@ from farthing.server.settings import (
     DatasetSettings,
     LogSettings,
     OidcSettings,
+    PostgresSettings,
     Protections,
     Settings,
     read_settings,
@@ -19,7 +20,7 @@ from farthing.server.settings import (
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
 #: Settings whose place has another name.
-ELSEWHERE = {"host", "port", "datasets", "limits", "logs", "oidc"}
+ELSEWHERE = {"host", "port", "datasets", "limits", "logs", "oidc", "postgres"}
 
 
 def test_every_setting_is_explained() -> None:
@@ -27,7 +28,8 @@ def test_every_setting_is_explained() -> None:
     assert [name for name in named if f"| `{name}` |" not in PAGE] == []
     for table, made in (("limits", Protections), ("logs", LogSettings)):
         assert [f.name for f in fields(made) if f"`{table}.{f.name}`" not in PAGE] == []
-    assert [f.name for f in fields(DatasetSettings) if f".{f.name}`" not in PAGE] == []
+    for made in (DatasetSettings, PostgresSettings):
+        assert [f.name for f in fields(made) if f".{f.name}`" not in PAGE] == []
 
 
 def test_the_example_of_a_provider_has_every_setting() -> None:

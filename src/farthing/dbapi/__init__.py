@@ -26,9 +26,12 @@ from farthing.dbapi.connection import (
 )
 from farthing.dbapi.statements import Allowance, NotAllowed, Result, Statements
 
-#: What PEP 249 asks a module to say: threads may share it but not its connections; values stand
-#: for :name. Values for ? in order are read too.
-apilevel, threadsafety, paramstyle = "2.0", 1, "named"
+#: The version of PEP 249.
+apilevel = "2.0"
+#: Threads may share the module, but not its connections.
+threadsafety = 1
+#: Values stand for :name. Values for ? in order are read too.
+paramstyle = "named"
 
 __all__ = [
     "Allowance",
